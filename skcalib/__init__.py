@@ -1,0 +1,9 @@
+"""Calibrated probabilities for classifiers, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from .display import ReliabilityDisplay
+from .scaling import TemperatureScaling
+
+__all__ = ["ReliabilityDisplay", "TemperatureScaling"]
+__version__ = "0.1.0"

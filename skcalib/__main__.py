@@ -1,0 +1,353 @@
+"""``python -m skcalib``: calibrate a classifier's logits and show what that changed."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import textwrap
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
+from sklearn.model_selection import train_test_split
+
+import skcalib
+
+from ._base import BaseCalibrator
+from ._rows import both_columns
+from .datasets import load_digits_logits
+from .display import ReliabilityDisplay
+from .metrics import expected_calibration_error, maximum_calibration_error
+
+Array = NDArray[Any]
+
+DESCRIPTION = """\
+Calibrate a classifier: fit every calibrator of skcalib on one set of rows, compare the
+probabilities before and after on other rows, and draw the reliability diagrams.
+
+Without files, the classifier is a small neural network that is trained on scikit-learn's
+digits, which takes a second.
+"""
+
+EPILOG = """\
+files:
+  .npy, .npz or .csv. Logits have one row per sample and one column per class, or a single
+  column with the log-odds of the second class. Labels are one per row; sorted, they are in the
+  order of the columns, or else --classes says the order. A .npz file with several arrays takes
+  the name of one behind a colon. A .csv file of numbers may have a header line.
+
+examples:
+  python -m skcalib
+  python -m skcalib --logits val_logits.npy --labels val_labels.npy \\
+      --test-logits test_logits.npy --test-labels test_labels.npy
+  python -m skcalib --logits run.npz:predictions --labels run.npz:ground_truth --probabilities
+
+Without test files half of the rows, drawn at random with a fixed seed, are held out. The exit
+status is 2 if the input is no good; nothing is written then.
+"""
+
+
+class Split(NamedTuple):
+    """Logits and labels of some rows."""
+
+    logits: Array
+    labels: Array
+
+
+class InputError(Exception):
+    """What is wrong with the user's input, in one sentence."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    args = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = _print_warning
+        try:
+            picture = _picture_path(args.output)
+            _run(args, picture)
+        except (InputError, ValueError, OSError) as error:
+            print(f"skcalib: {error}", file=sys.stderr)
+            return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m skcalib",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--logits", metavar="FILE", help="logits to fit the calibrators on")
+    parser.add_argument("--labels", metavar="FILE", help="their labels")
+    parser.add_argument("--test-logits", metavar="FILE", help="logits to judge them on")
+    parser.add_argument("--test-labels", metavar="FILE", help="their labels")
+    parser.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="the files hold probabilities, whose logarithms are the logits",
+    )
+    parser.add_argument(
+        "--classes", metavar="LABEL", nargs="+", help="all labels in the order of the columns"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="PATH",
+        default=".",
+        help="where to write the diagrams: a file, which is replaced if it is there, or a "
+        "directory that exists, to write skcalib-reliability.png to (default: the working "
+        "directory)",
+    )
+    return parser
+
+
+def _run(args: argparse.Namespace, picture: Path) -> None:
+    source, calibration, test = _load(args)
+    classes = None
+    if args.classes is not None:
+        classes = np.asarray(args.classes).astype(calibration.labels.dtype)
+    fitted = _fit_all(calibration, classes)
+    before = softmax(both_columns(test.logits), axis=1)
+    after = {type(c).__name__: c.predict_proba(test.logits) for c in fitted}
+    labels = fitted[0].classes_
+    rows = {
+        name: _measure(test.labels, P, labels)
+        for name, P in {"uncalibrated": before, **after}.items()
+    }
+    print(
+        f"{source}: {len(calibration.labels):,} rows to calibrate on, {len(test.labels):,} held "
+        f"out, {len(labels)} classes\n"
+    )
+    print(_table(rows, {type(c).__name__: getattr(c, "temperature_", None) for c in fitted}))
+    print(f"\n{textwrap.fill(_finding(rows, before), 88)}")
+    _draw({"uncalibrated": before, **after}, test.labels, labels, picture)
+    print(f"Reliability diagrams: {picture}")
+
+
+def _fit_all(calibration: Split, classes: Array | None) -> list[BaseCalibrator]:
+    """Every calibrator that skcalib exports, fitted with its default parameters."""
+    exported = [getattr(skcalib, name) for name in skcalib.__all__]
+    kinds = [k for k in exported if isinstance(k, type) and issubclass(k, BaseCalibrator)]
+    return [kind(classes=classes).fit(*calibration) for kind in kinds]
+
+
+# --------------------------------------------------------------------------------------
+# Reading.
+
+
+def _load(args: argparse.Namespace) -> tuple[str, Split, Split]:
+    """Name of the data, rows to calibrate on, rows to judge on."""
+    if (args.logits is None) != (args.labels is None):
+        raise InputError("--logits and --labels go together, got only one of them.")
+    if (args.test_logits is None) != (args.test_labels is None):
+        raise InputError("--test-logits and --test-labels go together, got only one of them.")
+    if args.logits is None:
+        if args.test_logits is not None or args.classes is not None or args.probabilities:
+            raise InputError("There is nothing to calibrate on: give --logits and --labels.")
+        digits = load_digits_logits()
+        return (
+            "Neural network on digits",
+            Split(digits.logits_calibration, digits.y_calibration),
+            Split(digits.logits_test, digits.y_test),
+        )
+    as_logs = args.probabilities
+    given = _load_split(args.logits, args.labels, probabilities=as_logs)
+    if args.test_logits is None:
+        return args.logits, *_halves(given)
+    test = _load_split(args.test_logits, args.test_labels, probabilities=as_logs)
+    return args.logits, given, test
+
+
+def _load_split(logits_file: str, labels_file: str, *, probabilities: bool) -> Split:
+    logits, labels = _read(logits_file), _read(labels_file)
+    logits = logits[:, None] if logits.ndim == 1 else logits
+    if logits.ndim != 2 or logits.dtype.kind not in "fiu":
+        raise InputError(
+            f"{logits_file} must hold a table of numbers, got shape {logits.shape} of type "
+            f"{logits.dtype}."
+        )
+    if labels.size != len(labels):
+        raise InputError(f"{labels_file} must hold one label per row, got shape {labels.shape}.")
+    labels = labels.ravel()
+    if len(logits) != len(labels):
+        raise InputError(
+            f"{logits_file} and {labels_file} must be of one length, got {len(logits)} and "
+            f"{len(labels)} rows."
+        )
+    return Split(_logs(logits, logits_file) if probabilities else logits, labels)
+
+
+def _logs(P: Array, file: str) -> Array:
+    P = P if P.dtype.kind == "f" else P.astype(float)
+    if not (P.min() >= 0 and P.max() <= 1.001):
+        raise InputError(
+            f"{file} must hold probabilities, got numbers from {P.min():g} to {P.max():g}; "
+            "leave --probabilities out if they are logits."
+        )
+    tiny = np.finfo(P.dtype).tiny
+    P = np.maximum(P, tiny)
+    return np.log(P) if P.shape[1] > 1 else np.log(P) - np.log(np.maximum(1 - P, tiny))
+
+
+def _halves(rows: Split) -> tuple[Split, Split]:
+    labels, counts = np.unique(rows.labels, return_counts=True)
+    stratify = rows.labels if counts.min() > 1 and len(rows.labels) >= 2 * len(labels) else None
+    parts = train_test_split(*rows, test_size=0.5, random_state=0, stratify=stratify)
+    return Split(parts[0], parts[2]), Split(parts[1], parts[3])
+
+
+def _read(file: str) -> Array:
+    """The array in a .npy, .npz (``FILE:NAME``) or .csv file."""
+    path, name = file, None
+    if ".npz:" in file:
+        path, name = file.rsplit(":", 1)
+    suffix = Path(path).suffix.lower()
+    try:
+        if suffix == ".npy":
+            array = np.load(path, allow_pickle=False)
+        elif suffix == ".npz":
+            array = _read_npz(path, name)
+        elif suffix == ".csv":
+            array = _read_csv(path)
+        else:
+            raise InputError(f"{file} must be a .npy, .npz or .csv file.")
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise InputError(f"{path} cannot be read: {error}".rstrip(".") + ".") from error
+    if array.size == 0:
+        raise InputError(f"{file} is empty.")
+    return array
+
+
+def _read_npz(path: str, name: str | None) -> Array:
+    with np.load(path, allow_pickle=False) as arrays:
+        if name is None and len(arrays.files) == 1:
+            name = arrays.files[0]
+        if name not in arrays.files:
+            raise InputError(
+                f"{path} holds the arrays {', '.join(arrays.files)}: name one of them, as in "
+                f"{path}:{arrays.files[0]}."
+            )
+        return arrays[name]
+
+
+def _read_csv(path: str) -> Array:
+    """Numbers, below a header line or not; or, if some field is not a number, strings."""
+    with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        lines = [line for line in csv.reader(file) if line]
+    if len({len(line) for line in lines}) > 1:
+        raise ValueError("its lines differ in the number of fields")
+    body = lines if lines and any(map(_is_number, lines[0])) else lines[1:]
+    if not all(_is_number(field) for line in body for field in line):
+        return np.array(lines)
+    table = np.array(body, dtype=np.float64)
+    whole = table.shape[1:] == (1,) and bool((table == np.floor(table)).all())
+    return table.astype(np.int64) if whole else table
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------
+# Reporting.
+
+
+def _measure(y: Array, P: Array, labels: Array) -> dict[str, float]:
+    columns = {label: P[:, k] for k, label in enumerate(labels.tolist())}
+    in_order = np.argsort(labels)  # as scikit-learn's log_loss takes the columns to be
+    return {
+        "ECE": expected_calibration_error(y, P, labels=labels),
+        "MCE": maximum_calibration_error(y, P, labels=labels),
+        "log loss": log_loss(y, P[:, in_order], labels=labels[in_order]),
+        "Brier": _brier(y, columns),
+        "accuracy": accuracy_score(y, labels[P.argmax(axis=1)]),
+    }
+
+
+def _brier(y: Array, columns: dict[Any, Array]) -> float:
+    """Brier score as scikit-learn 1.7 defines it; 1.6 only has that of two classes."""
+    # The sum over all classes is the score of several classes, and twice that of two.
+    total = sum(brier_score_loss(y == k, p, pos_label=True) for k, p in columns.items())
+    return float(total / 2 if len(columns) == 2 else total)
+
+
+def _table(rows: dict[str, dict[str, float]], temperatures: dict[str, float | None]) -> str:
+    names = list(next(iter(rows.values())))
+    lines = [f"{'':24}{'T':>10}" + "".join(f"{name:>10}" for name in names)]
+    for method, values in rows.items():
+        T = temperatures.get(method)
+        cells = "".join(f"{values[name]:>10.4f}" for name in names)
+        lines.append(f"{method:24}{'' if T is None else f'{T:.4g}':>10}{cells}")
+    return "\n".join(lines)
+
+
+def _finding(rows: dict[str, dict[str, float]], before: Array) -> str:
+    """What was found, in one sentence."""
+    old = rows["uncalibrated"]
+    calibrated = [name for name in rows if name != "uncalibrated"]
+    best = min(calibrated, key=lambda name: rows[name]["log loss"])
+    new = rows[best]
+    confidence = before.max(axis=1).mean()
+    sure = "over-confident" if confidence > old["accuracy"] else "under-confident"
+    return (
+        f"The classifier is {sure} on the rows held out: {confidence:.1%} sure on average, right "
+        f"in {old['accuracy']:.1%}; {best} {_change(old, new, 'ECE')} and "
+        f"{_change(old, new, 'log loss')}."
+    )
+
+
+def _change(old: dict[str, float], new: dict[str, float], name: str) -> str:
+    verb = "lowers" if new[name] < old[name] else "does not lower"
+    return f"{verb} the {name} from {old[name]:.4f} to {new[name]:.4f}"
+
+
+def _draw(outputs: dict[str, Array], y: Array, labels: Array, picture: Path) -> None:
+    """Reliability diagrams side by side; the file appears when it is whole."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.5 * len(outputs), 5), layout="constrained")
+    for ax, (name, P) in zip(figure.subplots(1, len(outputs)), outputs.items(), strict=True):
+        ReliabilityDisplay.from_predictions(y, P, labels=labels, name=name, ax=ax)
+    partial = picture.with_name(f".{picture.stem}-{os.getpid()}{picture.suffix}")
+    try:
+        figure.savefig(partial, dpi=150)
+        partial.replace(picture)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _picture_path(output: str) -> Path:
+    """The file to write, for a path that is one or a directory."""
+    picture = Path(output)
+    if picture.is_dir():
+        return picture / "skcalib-reliability.png"
+    if not picture.parent.is_dir():
+        raise InputError(f"--output {output} must lie in a directory that exists.")
+    if picture.suffix.lower() not in {".png", ".pdf", ".svg"}:
+        raise InputError(
+            f"--output {output} must be a directory that exists, or end in .png, .pdf or .svg."
+        )
+    return picture
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"skcalib: warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

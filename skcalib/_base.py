@@ -1,0 +1,325 @@
+"""What every calibrator shares: checks of the input, the classes, and the three outputs.
+
+Think twice before adding anything to the base class.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._rows import both_columns, map_rows, sum_rows
+
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.intp]
+
+# Rows of probabilities that were rounded (to float16, to three digits) still sum to one within it.
+SUM_TOLERANCE = 1e-3
+# Integer labels that span no more than this are counted, others sorted.
+MANY_LABELS = 1 << 16
+
+
+class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Base of all calibrators: logits in, calibrated logits and probabilities out.
+
+    A calibrator implements :meth:`_fit`, which turns checked arrays into fitted attributes, and
+    :meth:`_calibrate`, which turns a block of logits into calibrated logits of the same shape.
+    """
+
+    def __init__(self, *, classes: ArrayLike | None = None) -> None:
+        self.classes = classes
+
+    @abstractmethod
+    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+        """Fitted attributes by name, from finite logits, class indices and positive weights."""
+
+    @abstractmethod
+    def _calibrate(self, Z: Floats) -> Floats:
+        """Calibrated logits of a block of logits, of the same shape and dtype."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the calibrator to logits and the labels that turned out to be right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits of rows the classifier was not trained on: one column per class in the order
+            of ``classes_``, or a single column with the log-odds of ``classes_[1]``. For
+            probabilities ``p`` pass ``np.log(p)``.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 is the row twice, a weight of 0 the row absent.
+
+        Returns
+        -------
+        self : object
+            The fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is not finite or its width does not fit the labels, if ``y`` holds fewer
+            than two classes or labels that are not in ``classes``, if weights are negative or
+            all zero, or if lengths differ. The calibrator is then unchanged.
+        """
+        Z, labels = check_X_y(
+            X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=self
+        )
+        check_finite(Z)
+        w = check_weights(sample_weight, len(Z))
+        present = distinct_labels(labels, w)
+        _check_class_labels(present)
+        if len(present) < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class only: {present[0]!r}."
+            )
+        classes = resolve_classes(present, Z.shape[1], self.classes)
+        warn_if_probabilities(Z)
+        fitted = self._fit(Z, encode(labels, classes), w)
+        validate_data(self, X, skip_check_array=True)  # stores width and column names, last
+        self.classes_ = classes
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Calibrated logits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of the shape of ``X``
+            Logits of the calibrated probabilities, known up to a constant per row. float32 for
+            float32 logits, else float64. Always finite.
+        """
+        return map_rows(self._finite_logits, self._check_logits(X))
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Calibrated probabilities, the softmax of the calibrated logits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            One column per class in the order of ``classes_``; two for a single column of
+            log-odds.
+        """
+        Z = self._check_logits(X)
+        return map_rows(lambda Z: softmax(both_columns(self._finite_logits(Z)), axis=1), Z)
+
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Logarithm of the calibrated probabilities, exact where those round to 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            As :meth:`predict_proba`.
+        """
+        Z = self._check_logits(X)
+        return map_rows(lambda Z: log_softmax(both_columns(self._finite_logits(Z)), axis=1), Z)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Members of ``classes_``.
+        """
+        Z = self._check_logits(X)
+        best = map_rows(lambda Z: both_columns(self._finite_logits(Z)).argmax(axis=1), Z)
+        return self.classes_[best]
+
+    def _check_logits(self, X: ArrayLike) -> Floats:
+        check_is_fitted(self)
+        Z = validate_data(
+            self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+        check_finite(Z)
+        return Z
+
+    def _finite_logits(self, Z: Floats) -> Floats:
+        # A quarter of the range, so that differences of two logits are finite as well.
+        largest = np.finfo(Z.dtype).max / 4
+        with np.errstate(over="ignore"):
+            return np.clip(self._calibrate(Z), -largest, largest)
+
+
+def check_finite(Z: Floats) -> None:
+    """Raise a ValueError if some logit is NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(sum_rows(np.sum, Z)):
+            return
+    kinds: dict[str, Any] = {"NaN": np.isnan, "+inf": np.isposinf, "-inf": np.isneginf}
+    counts = sum_rows(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]), Z)
+    found = ", ".join(f"{n} {kind}" for kind, n in zip(kinds, counts, strict=True) if n)
+    if found:
+        raise ValueError(
+            f"X must hold finite logits, got {found}. A logit of -inf is the log of a zero "
+            "probability: clip probabilities before taking the log, as in "
+            "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+        )
+
+
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
+    """Weights as a float64 array of shape (n_rows,), or None if there are none."""
+    if sample_weight is None:
+        return None
+    w = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    if w.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
+        )
+    if w.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got a weight of {w.min():g}.")
+    if not 0 < w.sum() < np.inf:
+        raise ValueError(
+            f"sample_weight must have a positive, finite sum, got a sum of {w.sum():g}."
+        )
+    return w
+
+
+def _check_class_labels(present: NDArray[Any]) -> None:
+    if present.dtype.kind == "f" and (present != np.floor(present)).any():
+        example = present[present != np.floor(present)][0]
+        raise ValueError(
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
+        )
+
+
+def resolve_classes(
+    present: NDArray[Any], n_columns: int, classes: ArrayLike | None, *, name: str = "classes"
+) -> NDArray[Any]:
+    """Labels in the order of the columns.
+
+    Parameters
+    ----------
+    present : ndarray
+        The distinct labels that were seen, sorted.
+    n_columns : int
+        Width of the logits or probabilities; 1 stands for two classes.
+    classes : array-like or None
+        All labels in the order of the columns, if the user named them.
+    name : str
+        What the user calls ``classes``, for messages.
+
+    Returns
+    -------
+    ndarray of shape (max(n_columns, 2),)
+        ``classes`` if given, else the labels that are present if they are as many, else the
+        column numbers if the labels are integers among them, with a UserWarning.
+    """
+    n_classes = max(n_columns, 2)
+    columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
+    if classes is not None:
+        return _check_classes(np.asarray(classes), present, n_classes, columns, name)
+    if len(present) == n_classes:
+        return present
+    numbers = np.arange(n_classes)
+    if present.dtype.kind in "iu" and np.isin(present, numbers).all():
+        missing = np.setdiff1d(numbers, present).tolist()
+        warnings.warn(
+            f"No row has label {', '.join(map(str, missing))}: the labels are taken for column "
+            f"numbers 0 to {n_classes - 1}. Name all labels in column order with {name}= to "
+            "say so.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return numbers
+    raise ValueError(
+        f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
+        f"If y lacks classes, name all labels in column order with {name}=."
+    )
+
+
+def _check_classes(
+    classes: NDArray[Any], present: NDArray[Any], n_classes: int, columns: str, name: str
+) -> NDArray[Any]:
+    if classes.ndim != 1 or len(np.unique(classes)) != len(classes):
+        raise ValueError(f"{name} must be a list of distinct labels, got {classes.tolist()!r}.")
+    if len(classes) != n_classes:
+        raise ValueError(
+            f"{name} must name one label for each column, got {len(classes)} labels and {columns}."
+        )
+    known = set(classes.tolist())
+    unknown = [label for label in present.tolist() if label not in known]
+    if unknown:
+        raise ValueError(
+            f"y must hold only labels named in {name}, got {unknown[0]!r}, which is not one of "
+            f"{classes.tolist()!r}."
+        )
+    return classes
+
+
+def distinct_labels(labels: NDArray[Any], w: Floats | None) -> NDArray[Any]:
+    """Sorted labels of the rows that have weight."""
+    if labels.dtype.kind in "iu":
+        low, span = int(labels.min()), int(labels.max()) - int(labels.min()) + 1
+        if span <= MANY_LABELS:  # counting is several times faster than sorting
+
+            def count(y: NDArray[Any], w: Floats | None) -> Any:
+                return np.bincount(np.subtract(y, low, dtype=np.int64), w, span)
+
+            return (np.flatnonzero(sum_rows(count, labels, w)) + low).astype(labels.dtype)
+    return np.unique(labels if w is None else labels[w > 0])
+
+
+def encode(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
+    """Index of each label in ``classes``; some index for labels that are not there."""
+    last = len(classes) - 1
+    if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
+        inside = labels.min() >= 0 and labels.max() <= last
+        return (labels if inside else np.clip(labels, 0, last)).astype(np.intp, copy=False)
+    order = np.argsort(classes)
+    found = np.searchsorted(classes, labels, sorter=order)
+    return order[np.minimum(found, last)]
+
+
+def improper_rows(P: Floats) -> int:
+    """Number of rows of (m, K) that hold a negative number or NaN, or do not sum to one."""
+
+    def count(P: Floats) -> Any:
+        good = (np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0)
+        return np.array(len(good) - good.sum())
+
+    return int(sum_rows(count, P))
+
+
+def warn_if_probabilities(Z: Floats) -> None:
+    """Warn if every row of the logits is non-negative and sums to one."""
+    # Real logits fail in the first few rows, so the full test costs nothing.
+    if Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z):
+        return
+    warnings.warn(
+        "Every row of X is non-negative and sums to one: X probably holds probabilities where "
+        "logits are expected. Pass np.log(p) instead.",
+        UserWarning,
+        stacklevel=3,
+    )

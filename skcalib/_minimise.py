@@ -1,0 +1,242 @@
+r"""Log loss of linear maps of logits, minimised by Newton's method.
+
+Notation of the whole module, which is that of the user guide: a block of rows has logits ``Z``
+of shape (m, K), class indices ``y`` (m,) and weights ``w`` (m,) or None for ones. A model has
+parameters ``theta`` (p,), scores ``S = map(theta, Z)`` of shape (m, K) that are linear in
+``theta``, and probabilities ``P = softmax(S)``. The log loss is
+
+.. math:: L(\theta) = \frac1N \sum_i w_i (\log\sum_k e^{s_{ik}} - s_{i y_i}), \quad
+    N = \sum_i w_i,
+
+convex in ``theta``. With the residual ``R = w (P - Y)`` its gradient is ``adjoint(R, Z) / N``,
+and its Hessian times ``v`` is ``adjoint(w (P * V - P (P . V)), Z) / N`` with ``V = map(v, Z)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, minimize, root_scalar
+from scipy.special import logsumexp
+
+from ._rows import both_columns, sum_rows
+
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.intp]
+
+# A temperature below 1e-4 or above 1e6 times the mean range of a row of logits leaves nothing
+# but zeros and ones, or nothing but 1/K: nobody needs the loss minimised beyond.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
+# The first guess comes from one row in so many (but not fewer than the second number).
+SAMPLE_EVERY, SAMPLE_ROWS = 64, 512
+
+
+class LinearMap(Protocol):
+    """A calibrator of the joint family, told by its map and the adjoint of it.
+
+    ``scores`` is linear in ``theta``: ``<R, scores(theta, Z)> = <adjoint(R, Z), theta>`` for
+    every ``R`` of the shape of the scores.
+    """
+
+    def scores(self, theta: Floats, Z: Floats) -> Floats:
+        """Scores (m, K) of logits ``Z`` (m, K) under parameters ``theta`` (p,)."""
+
+    def adjoint(self, R: Floats, Z: Floats) -> Floats:
+        """Sum over the rows of what ``R`` (m, K) says on each parameter: shape (p,)."""
+
+
+def total_weight(y: Indices, w: Floats | None) -> float:
+    """The N that turns sums over rows into means."""
+    return float(len(y) if w is None else w.sum())
+
+
+# --------------------------------------------------------------------------------------
+# One parameter: the scale b of scores b Z, which is 1 / temperature.
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale at which the log loss of ``scale * Z`` is least, or where the search ended."""
+
+    value: float
+    outcome: Literal["minimum", "separable", "hopeless", "constant"]
+
+
+def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+    r"""The scale ``b > 0`` that minimises the log loss of scores ``b Z``.
+
+    The loss is convex in ``b``, so its slope increases and the minimum is the only zero of the
+    slope. A zero is bracketed on a sample of the rows and then found by Newton steps on all of
+    them, each one pass; the error squares at every step, and the last one is below 1e-5, so
+    that what is left is of the order of 1e-10. Where Newton's method does not settle (no
+    minimum, or a sample that misleads), the bracketing search runs over all rows.
+    """
+
+    def slope(b: float) -> Floats:
+        return _summed_slope(b, Z, y, w)
+
+    start = _bracketed_scale(*_sample(Z, y, w), tolerance=1e-2)
+    if start.outcome == "minimum":
+        found = _newton_scale(slope, start.value)
+        if found is not None:
+            return Scale(found, "minimum")
+    return _bracketed_scale(Z, y, w, tolerance=1e-12)
+
+
+def _summed_slope(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    return sum_rows(lambda *block: scale_slope(b, *block), Z, y, w, scratch=2)
+
+
+def scale_slope(
+    b: float,
+    Z: Floats,
+    y: Indices,
+    w: Floats | None,
+    U: Floats | None = None,
+    P: Floats | None = None,
+) -> Floats:
+    """First and second derivative by ``b`` of the summed log loss of ``b Z``: shape (2,).
+
+    With probabilities ``p`` the slope of a row is ``E_p[z] - z_y``, its curvature ``Var_p[z]``.
+    ``U`` and ``P`` are scratch arrays like ``Z``.
+    """
+    if Z.shape[1] == 1:
+        Z, U, P = both_columns(Z), None, None
+    U = np.subtract(Z, Z.max(axis=1, keepdims=True), out=U)
+    P = np.multiply(U, b, out=P, dtype=U.dtype)
+    np.exp(P, out=P)
+    total = P.sum(axis=1)
+    mean = np.einsum("ij,ij->i", P, U) / total
+    P *= U
+    square = np.einsum("ij,ij->i", P, U) / total
+    slope = mean - U[np.arange(len(U)), y]
+    return np.array([_weighted_sum(slope, w), _weighted_sum(square - mean**2, w)])
+
+
+def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | None:
+    """Zero of the slope next to ``start``, or None if there is none within a factor of 4."""
+
+    def relative(r: float) -> tuple[float, float]:
+        first, second = slope(start * min(max(r, 0.25), 4.0))
+        return first, max(start * second, np.finfo(float).tiny)
+
+    found = root_scalar(relative, x0=1.0, fprime=True, method="newton", xtol=1e-5, maxiter=8)
+    return start * found.root if found.converged and 0.25 < found.root < 4.0 else None
+
+
+def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) -> Scale:
+    """Zero of the slope between two bounds, to a relative tolerance; robust, some 15 passes."""
+    spread = float(sum_rows(_ranges, Z, w)) / total_weight(y, w)
+    if spread == 0:
+        return Scale(1.0, "constant")
+    low, high = SMALLEST_SCALE / spread, LARGEST_SCALE / spread
+
+    def slope(log_b: float) -> float:
+        return _summed_slope(np.exp(log_b), Z, y, w)[0]
+
+    if slope(np.log(low)) >= 0:
+        return Scale(low, "hopeless")
+    if slope(np.log(high)) <= 0:
+        return Scale(high, "separable")
+    root = root_scalar(slope, bracket=(np.log(low), np.log(high)), method="brentq", xtol=tolerance)
+    return Scale(float(np.exp(root.root)), "minimum")
+
+
+def _ranges(Z: Floats, w: Floats | None) -> Floats:
+    Z = both_columns(Z)
+    return _weighted_sum(Z.max(axis=1) - Z.min(axis=1), w)
+
+
+def _weighted_sum(values: Floats, w: Floats | None) -> Any:
+    """Sum in float64 of one value per row."""
+    return values.sum(dtype=np.float64) if w is None else w @ values
+
+
+def _sample(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Indices, Floats | None]:
+    """Every so-manieth row; all rows where a sample would be too small to be of use."""
+    step = min(SAMPLE_EVERY, len(y) // SAMPLE_ROWS)
+    if step < 2 or (w is not None and not w[::step].any()):
+        return Z, y, w
+    return Z[::step], y[::step], None if w is None else w[::step]
+
+
+# --------------------------------------------------------------------------------------
+# Many parameters: any linear map.
+
+
+def loss_gradient(
+    theta: Floats, map_: LinearMap, Z: Floats, y: Indices, w: Floats | None
+) -> tuple[float, Floats]:
+    """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
+
+    def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+        S = map_.scores(theta, Z)
+        rows = np.arange(len(S))
+        log_total = logsumexp(S, axis=1)
+        loss = _weighted_sum(log_total - S[rows, y], w)
+        R = np.exp(S - log_total[:, None])
+        R[rows, y] -= 1
+        if w is not None:
+            R *= w[:, None]
+        return np.append(loss, map_.adjoint(R, Z))
+
+    total = sum_rows(block, Z, y, w) / total_weight(y, w)
+    return float(total[0]), total[1:]
+
+
+def hessian_product(
+    theta: Floats, v: Floats, map_: LinearMap, Z: Floats, y: Indices, w: Floats | None
+) -> Floats:
+    """Hessian (p, p) of the mean log loss at ``theta`` times ``v`` (p,): one pass."""
+
+    def block(Z: Floats, w: Floats | None) -> Floats:
+        S = map_.scores(theta, Z)
+        P = np.exp(S - logsumexp(S, axis=1)[:, None])
+        V = map_.scores(v, Z)
+        PV = P * V
+        PV -= P * PV.sum(axis=1)[:, None]
+        if w is not None:
+            PV *= w[:, None]
+        return map_.adjoint(PV, Z).astype(np.float64)
+
+    return sum_rows(block, Z, w) / total_weight(y, w)
+
+
+def minimise(
+    map_: LinearMap,
+    start: Floats,
+    Z: Floats,
+    y: Indices,
+    w: Floats | None,
+    *,
+    ridge: Floats | float = 0.0,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+) -> OptimizeResult:
+    """Parameters of the map that minimise the log loss plus a ridge towards ``start``.
+
+    The objective is ``L(theta) + sum_j ridge_j (theta_j - start_j)^2``. The search is the
+    trust-region Newton method with exact Hessian products and ends when the norm of the
+    gradient is below ``tol``; ``jac`` of the result is that gradient, the certificate.
+    """
+
+    def objective(theta: Floats) -> tuple[float, Floats]:
+        loss, gradient = loss_gradient(theta, map_, Z, y, w)
+        away = theta - start
+        return loss + float(np.sum(ridge * away**2)), gradient + 2 * ridge * away
+
+    def product(theta: Floats, v: Floats) -> Floats:
+        return hessian_product(theta, v, map_, Z, y, w) + 2 * ridge * v
+
+    return minimize(
+        objective,
+        start,
+        jac=True,
+        hessp=product,
+        method="trust-krylov",
+        options={"gtol": tol, "maxiter": max_iter, "inexact": True},
+    )

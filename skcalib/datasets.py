@@ -1,0 +1,153 @@
+"""Logits to try calibrators on: drawn from a known truth, and from a real network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.special import softmax
+from sklearn.utils import Bunch, check_random_state
+
+from ._rows import map_rows
+
+__all__ = ["load_digits_logits", "make_logits"]
+
+Floats = NDArray[np.floating[Any]]
+
+
+def make_logits(
+    n_samples: int = 1000,
+    n_classes: int = 10,
+    *,
+    temperature: float = 2.0,
+    offset: ArrayLike = 0.0,
+    spread: float = 2.0,
+    dtype: DTypeLike = np.float64,
+    return_proba: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[NDArray[Any], ...]:
+    r"""Logits distorted in a known way, and labels drawn from the undistorted ones.
+
+    True logits :math:`z_{ik} \sim \mathcal N(0, \text{spread}^2)` are drawn, then labels exactly
+    from their softmax, so that the probabilities :math:`\mathrm{softmax}(z_i)` have a
+    calibration error of zero. Returned are
+
+    .. math:: T z_{ik} + c_k ,
+
+    which temperature scaling repairs if there is no offset, and vector scaling in any case.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of rows.
+    n_classes : int, default=10
+        Number of columns, at least 2.
+    temperature : float, default=2.0
+        The temperature T that the logits are to be divided by; above 1 they are over-confident.
+    offset : float or array-like of shape (n_classes,), default=0.0
+        The numbers c that are added to the columns.
+    spread : float, default=2.0
+        Standard deviation of the true logits: the larger, the more accurate the classifier.
+    dtype : dtype, default=float64
+        Of the logits: float64 or float32.
+    return_proba : bool, default=False
+        Whether to return the true probabilities as well.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator. Give an int for the same data at every call.
+
+    Returns
+    -------
+    logits : ndarray of shape (n_samples, n_classes)
+        Distorted logits.
+    y : ndarray of shape (n_samples,)
+        Labels from 0 to ``n_classes - 1``.
+    proba : ndarray of shape (n_samples, n_classes)
+        True probabilities, only with ``return_proba=True``.
+
+    Raises
+    ------
+    ValueError
+        If ``n_classes`` is less than 2, or ``temperature`` or ``spread`` is not positive.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(500, 3, temperature=1.5, random_state=0)
+    >>> logits.shape, y.shape
+    ((500, 3), (500,))
+    """
+    if n_classes < 2:
+        raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
+    if not (temperature > 0 and spread > 0):
+        raise ValueError(
+            f"temperature and spread must be positive, got temperature={temperature} and "
+            f"spread={spread}."
+        )
+    random = check_random_state(random_state)
+    true_logits = random.normal(scale=spread, size=(n_samples, n_classes))
+    proba = map_rows(lambda Z: softmax(Z, axis=1), true_logits)
+    # Inverting the cumulative distribution of each row takes one uniform number a row.
+    y = map_rows(
+        lambda P, u: (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1),
+        proba,
+        random.uniform(size=n_samples),
+    )
+    logits = (temperature * true_logits + np.asarray(offset)).astype(dtype)
+    return (logits, y, proba) if return_proba else (logits, y)
+
+
+def load_digits_logits() -> Bunch:
+    """Logits of an over-confident neural network on scikit-learn's digits.
+
+    Trains an :class:`~sklearn.neural_network.MLPClassifier` to perfection on 100 of the 1797
+    images, so that it is right on 88 % of the others and much surer than that, as large modern
+    networks are. Everything is seeded: the same at every call, within a second.
+
+    Returns
+    -------
+    Bunch
+        With the members
+
+        - ``logits_calibration`` : ndarray of shape (848, 10), to fit a calibrator on;
+        - ``y_calibration`` : ndarray of shape (848,);
+        - ``logits_test`` : ndarray of shape (849, 10), to judge it on;
+        - ``y_test`` : ndarray of shape (849,);
+        - ``classifier`` : the fitted network;
+        - ``X_calibration``, ``X_test`` : the images behind the logits, 64 columns.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import load_digits_logits
+    >>> digits = load_digits_logits()
+    >>> digits.logits_calibration.shape, digits.logits_test.shape
+    ((848, 10), (849, 10))
+    """
+    # Imported here: no other part of skcalib needs them.
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+    from sklearn.neural_network import MLPClassifier
+
+    X, y = load_digits(return_X_y=True)
+    X_train, X_rest, y_train, y_rest = train_test_split(
+        X / 16, y, train_size=100, stratify=y, random_state=0
+    )
+    X_calibration, X_test, y_calibration, y_test = train_test_split(
+        X_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0
+    )
+    classifier = MLPClassifier(
+        (128, 128), alpha=0.0, learning_rate_init=0.01, max_iter=1000, random_state=0
+    ).fit(X_train, y_train)
+
+    def logits(X: Floats) -> Floats:
+        return np.log(np.maximum(classifier.predict_proba(X), np.finfo(float).tiny))
+
+    return Bunch(
+        logits_calibration=logits(X_calibration),
+        y_calibration=y_calibration,
+        logits_test=logits(X_test),
+        y_test=y_test,
+        classifier=classifier,
+        X_calibration=X_calibration,
+        X_test=X_test,
+    )
