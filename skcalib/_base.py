@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -199,10 +200,11 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None
         )
     if w.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got a weight of {w.min():g}.")
-    if not 0 < w.sum() < np.inf:
-        raise ValueError(
-            f"sample_weight must have a positive, finite sum, got a sum of {w.sum():g}."
-        )
+    if not w.any():
+        raise ValueError("sample_weight must not be all zero, got only weights of zero.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(w.sum()):
+            raise ValueError("sample_weight must have a finite sum, got infinity; scale it down.")
     return w
 
 
@@ -243,7 +245,7 @@ def resolve_classes(
     if len(present) == n_classes:
         return present
     numbers = np.arange(n_classes)
-    if present.dtype.kind in "iu" and np.isin(present, numbers).all():
+    if _are_integers(present) and np.isin(present, numbers).all():
         missing = np.setdiff1d(numbers, present).tolist()
         warnings.warn(
             f"No row has label {', '.join(map(str, missing))}: the labels are taken for column "
@@ -257,6 +259,12 @@ def resolve_classes(
         f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
         f"If y lacks classes, name all labels in column order with {name}=."
     )
+
+
+def _are_integers(labels: NDArray[Any]) -> bool:
+    if labels.dtype.kind == "O":
+        return all(isinstance(label, Integral) for label in labels)
+    return labels.dtype.kind in "iu"
 
 
 def _check_classes(

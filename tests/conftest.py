@@ -1,0 +1,37 @@
+"""Fixtures and settings shared by all tests."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from skcalib.datasets import load_digits_logits, make_logits
+
+mpl.use("Agg")
+# Reproducible on every machine, and no failure because a machine is slow.
+settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=60)
+settings.load_profile("skcalib")
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return load_digits_logits()
+
+
+@pytest.fixture
+def logits3():
+    """Over-confident logits of three classes with labels 0, 1, 2."""
+    return make_logits(400, 3, temperature=2.0, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

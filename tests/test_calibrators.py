@@ -1,0 +1,438 @@
+"""Laws that every calibrator keeps, and the messages it gives to bad input."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from families import CALIBRATORS, ORDER_KEEPING
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skcalib._base import BaseCalibrator
+from skcalib.datasets import make_logits
+
+every = pytest.mark.parametrize("kind", CALIBRATORS)
+
+
+def fitted_state(calibrator):
+    return {k: v for k, v in vars(calibrator).items() if k.endswith("_")}
+
+
+def assert_same_fit(a, b, rtol=1e-9):
+    a, b = fitted_state(a), fitted_state(b)
+    assert a.keys() == b.keys()
+    for name in a:
+        if np.asarray(a[name]).dtype.kind == "f":
+            np.testing.assert_allclose(a[name], b[name], rtol=rtol, err_msg=name)
+        else:
+            assert np.array_equal(a[name], b[name])
+
+
+def test_there_are_calibrators():
+    assert BaseCalibrator not in CALIBRATORS
+    assert CALIBRATORS
+
+
+# --------------------------------------------------------------------------------------
+# Outputs.
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 3, 20])
+def test_outputs_agree_with_each_other(kind, dtype, n_classes):
+    logits, y = make_logits(400, n_classes, dtype=dtype, random_state=0)
+    calibrator = kind().fit(logits, y)
+    Z, P = calibrator.transform(logits), calibrator.predict_proba(logits)
+    assert Z.shape == P.shape == logits.shape
+    assert Z.dtype == P.dtype == dtype
+    assert np.isfinite(Z).all()
+    eps = 10 * np.finfo(dtype).eps
+    np.testing.assert_allclose(P, softmax(Z, axis=1), rtol=eps)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=eps)
+    logs = calibrator.predict_log_proba(logits)
+    np.testing.assert_allclose(logs, log_softmax(Z, axis=1), rtol=eps, atol=eps)
+    assert np.array_equal(calibrator.predict(logits), calibrator.classes_[Z.argmax(axis=1)])
+
+
+@every
+def test_input_is_left_alone(kind, logits3):
+    X, y = logits3
+    w = np.ones(len(y))
+    copies = X.copy(), y.copy(), w.copy()
+    calibrator = kind().fit(X, y, w)
+    calibrator.transform(X)
+    calibrator.predict_proba(X)
+    assert all(np.array_equal(a, b) for a, b in zip((X, y, w), copies, strict=True))
+
+
+@every
+def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
+    """Trap 3: others decide by the batch whether they were given probabilities."""
+    X, y = logits3
+    calibrator = kind().fit(X, y)
+    row = np.array([[0.2, 0.3, 0.5]])
+    alone = calibrator.predict_proba(row)
+    among = calibrator.predict_proba(np.vstack([row, X]))[:1]
+    np.testing.assert_allclose(alone, among, rtol=1e-15)
+
+
+@every
+@given(
+    big=st.floats(1e3, 1e4),
+    small=st.floats(1e-8, 1e-6),
+    row=st.lists(st.floats(-1e300, 1e300), min_size=3, max_size=3),
+)
+def test_extreme_rows_get_probabilities(kind, big, small, row):
+    X, y = make_logits(100, 3, random_state=0)
+    for scale in (big, small, 1.0):
+        P = kind().fit(scale * X, y).predict_proba([row, [big, -big, 0], [small, 0, -small]])
+        assert np.isfinite(P).all()
+        np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+@every
+def test_single_column_is_two_columns(kind):
+    logits, y = make_logits(300, 2, random_state=0)
+    margin = logits[:, [1]] - logits[:, [0]]
+    both, one = kind().fit(logits, y), kind().fit(margin, y)
+    assert one.transform(margin).shape == margin.shape
+    np.testing.assert_allclose(
+        one.predict_proba(margin), both.predict_proba(logits), rtol=1e-7, atol=1e-12
+    )
+    assert np.array_equal(one.predict(margin), both.predict(logits))
+    np.testing.assert_allclose(
+        softmax(np.hstack([0 * margin, one.transform(margin)]), axis=1), one.predict_proba(margin)
+    )
+
+
+@pytest.mark.parametrize("kind", ORDER_KEEPING)
+def test_order_of_the_classes_is_kept(kind, logits3):
+    X, y = logits3
+    Z = kind().fit(X, y).transform(X)
+    assert np.array_equal(Z.argsort(axis=1), X.argsort(axis=1))
+
+
+# --------------------------------------------------------------------------------------
+# Fits.
+
+
+@every
+def test_weight_two_is_the_row_twice(kind, logits3):
+    X, y = logits3
+    w = np.random.default_rng(0).integers(1, 4, size=len(y))
+    weighted = kind().fit(X, y, sample_weight=w)
+    assert_same_fit(weighted, kind().fit(np.repeat(X, w, axis=0), np.repeat(y, w)))
+
+
+@every
+def test_weight_zero_is_no_row(kind, logits3):
+    X, y = logits3
+    w = np.random.default_rng(0).integers(0, 2, size=len(y))
+    assert_same_fit(kind().fit(X, y, sample_weight=w), kind().fit(X[w > 0], y[w > 0]))
+
+
+@every
+def test_a_row_without_weight_may_have_any_label(kind, logits3):
+    X, y = logits3
+    w = np.append(np.ones(len(y)), 0)
+    other = kind().fit(np.vstack([X, X[:1]]), np.append(y, 99), sample_weight=w)
+    assert_same_fit(other, kind().fit(X, y))
+
+
+@every
+def test_only_ratios_of_weights_matter_over_ten_orders(kind, logits3):
+    X, y = logits3
+    w = 10.0 ** np.random.default_rng(0).uniform(-5, 5, size=len(y))
+    fits = [kind().fit(X, y, sample_weight=c * w) for c in (1, 1e-20, 1e20)]
+    assert_same_fit(fits[0], fits[1])
+    assert_same_fit(fits[0], fits[2])
+
+
+@every
+def test_order_of_rows_is_irrelevant(kind, logits3):
+    X, y = logits3
+    order = np.random.default_rng(0).permutation(len(y))
+    assert_same_fit(kind().fit(X[order], y[order]), kind().fit(X, y))
+
+
+@every
+def test_constant_added_to_a_row_is_irrelevant(kind, logits3):
+    X, y = logits3
+    shift = np.random.default_rng(0).normal(scale=10, size=(len(y), 1))
+    shifted = kind().fit(X + shift, y)
+    assert_same_fit(shifted, kind().fit(X, y), rtol=1e-6)
+    np.testing.assert_allclose(shifted.predict_proba(X + shift), kind().fit(X, y).predict_proba(X))
+
+
+@every
+def test_fit_does_not_depend_on_memory_layout(kind, logits3, tmp_path):
+    X, y = logits3
+    np.save(tmp_path / "X.npy", X)
+    plain = kind().fit(X, y)
+    wide = np.zeros((len(y), 6))
+    wide[:, ::2] = X
+    for other in (np.asfortranarray(X), wide[:, ::2], np.load(tmp_path / "X.npy", mmap_mode="r")):
+        assert_same_fit(kind().fit(other, y), plain)
+
+
+@every
+def test_second_fit_forgets_the_first(kind, logits3):
+    X, y = logits3
+    calibrator = kind().fit(make_logits(200, 5, random_state=1)[0], np.arange(200) % 5)
+    assert_same_fit(calibrator.fit(X, y), kind().fit(X, y))
+
+
+@every
+def test_persistence_and_clone(kind, logits3):
+    X, y = logits3
+    calibrator = kind().fit(X, y)
+    again = pickle.loads(pickle.dumps(calibrator))
+    assert_same_fit(again, calibrator)
+    assert np.array_equal(again.predict_proba(X), calibrator.predict_proba(X))
+    assert not fitted_state(clone(calibrator))
+
+
+@every
+def test_fitted_state_is_plain(kind, logits3):
+    for name, value in fitted_state(kind().fit(*logits3)).items():
+        assert isinstance(value, (float, int, np.ndarray, list)), name
+
+
+@every
+def test_constructor_only_stores_keyword_parameters(kind):
+    parameters = list(inspect.signature(kind).parameters.values())
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
+    assert set(vars(kind())) == {p.name for p in parameters} == set(kind().get_params())
+    assert "classes" in kind().get_params()
+
+
+# --------------------------------------------------------------------------------------
+# Labels.
+
+
+@every
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["ant", "bee", "cat"],
+        [1, 2, 3],
+        [-7, 0, 7],
+        [10, 11, 12],
+        [0.0, 1.0, 2.0],
+        np.array(["ant", "bee", "cat"], dtype=object),
+    ],
+    ids=["strings", "from 1", "negative", "from 10", "floats", "objects"],
+)
+def test_labels_of_any_type(kind, names, logits3):
+    """Trap 1: scikit-learn's temperature scaling takes integer labels for column numbers."""
+    X, y = logits3
+    names = np.asarray(names)
+    calibrator, plain = kind().fit(X, names[y]), kind().fit(X, y)
+    assert calibrator.classes_.tolist() == names.tolist()
+    np.testing.assert_allclose(calibrator.predict_proba(X), plain.predict_proba(X), rtol=1e-12)
+    assert np.array_equal(calibrator.predict(X), names[plain.predict(X)])
+
+
+@every
+def test_boolean_labels(kind):
+    X, y = make_logits(200, 2, random_state=0)
+    calibrator = kind().fit(X, y == 1)
+    assert calibrator.classes_.tolist() == [False, True]
+    assert calibrator.predict(X).dtype == bool
+
+
+@every
+def test_series_whose_index_lacks_zero(kind, logits3):
+    """Trap 2: scikit-learn looks up ``y[0]``."""
+    X, y = logits3
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    labels = pd.Series(y, index=np.random.default_rng(0).permutation(len(y)) + 1)
+    calibrator = kind().fit(frame, labels)
+    assert calibrator.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(calibrator.predict_proba(frame), kind().fit(X, y).predict_proba(X))
+
+
+@every
+def test_integers_that_lack_a_class_are_column_numbers(kind, logits3):
+    X, y = logits3
+    seen = y != 1
+    with pytest.warns(UserWarning, match="No row has label 1: the labels are taken for column num"):
+        guessed = kind().fit(X[seen], y[seen])
+    said = kind(classes=[0, 1, 2]).fit(X[seen], y[seen])
+    assert guessed.classes_.tolist() == [0, 1, 2]
+    assert_same_fit(guessed, said)
+    assert guessed.predict_proba(X).shape == X.shape
+
+
+@every
+def test_integer_objects_that_lack_a_class_are_column_numbers(kind, logits3):
+    X, y = logits3
+    seen = y != 2
+    with pytest.warns(UserWarning, match="No row has label 2"):
+        calibrator = kind().fit(X[seen], y[seen].astype(object))
+    assert_same_fit(calibrator, kind(classes=[0, 1, 2]).fit(X[seen], y[seen]))
+
+
+@every
+def test_classes_in_the_order_of_the_columns(kind, logits3):
+    X, y = logits3
+    names = np.array(["cat", "ant", "bee"])
+    calibrator = kind(classes=names).fit(X, names[y])
+    assert calibrator.classes_.tolist() == ["cat", "ant", "bee"]
+    np.testing.assert_allclose(calibrator.predict_proba(X), kind().fit(X, y).predict_proba(X))
+    assert np.array_equal(calibrator.predict(X), names[kind().fit(X, y).predict(X)])
+
+
+@every
+def test_classes_may_name_a_label_that_is_absent(kind, logits3):
+    X, y = logits3
+    names = np.array(["ant", "bee", "cat"])
+    calibrator = kind(classes=["ant", "bee", "cat"]).fit(X[y != 2], names[y[y != 2]])
+    assert calibrator.predict_proba(X).shape == X.shape
+
+
+# --------------------------------------------------------------------------------------
+# scikit-learn.
+
+
+@every
+def test_in_a_pipeline_with_grid_search(kind, logits3):
+    X, y = logits3
+    pipeline = make_pipeline(FunctionTransformer(), kind())
+    search = GridSearchCV(pipeline, {"functiontransformer__kw_args": [None]}, cv=2).fit(X, y)
+    assert search.predict_proba(X).shape == X.shape
+
+
+@every
+def test_two_calibrators_chain(kind, logits3):
+    X, y = logits3
+    chain = make_pipeline(kind(), kind()).fit(X, y)
+    np.testing.assert_allclose(chain.predict_proba(X).sum(axis=1), 1)
+
+
+@every
+def test_cross_validated_probabilities(kind, logits3):
+    X, y = logits3
+    P = cross_val_predict(kind(), X, y, cv=3, method="predict_proba")
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+@every
+def test_output_names_and_frames(kind, logits3):
+    X, y = logits3
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    calibrator = kind().fit(frame, y).set_output(transform="pandas")
+    assert calibrator.get_feature_names_out().tolist() == ["a", "b", "c"]
+    out = calibrator.transform(frame)
+    assert out.columns.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(out, kind().fit(X, y).transform(X))
+
+
+# --------------------------------------------------------------------------------------
+# Bad input: a sentence, and the calibrator is unchanged.
+
+X3 = make_logits(30, 3, random_state=0)[0]
+Y3 = np.arange(30) % 3
+
+
+def changed(value, row=4):
+    X = X3.copy()
+    X[row, 1] = value
+    return X
+
+
+BAD_FITS = {
+    "nan": (changed(np.nan), Y3, None, "X must hold finite logits, got 1 NaN."),
+    "inf": (changed(np.inf), Y3, None, r"finite logits, got 1 \+inf"),
+    "-inf": (changed(-np.inf), Y3, None, "got 1 -inf. A logit of -inf is the log of a zero .* clip"),
+    "too few columns": (
+        X3[:, :2],
+        Y3,
+        None,
+        "one column for each of the 3 classes in y, got 2 columns.*classes=",
+    ),
+    "too many columns": (X3, np.array(["a", "b"])[Y3 % 2], None, "2 classes in y, got 3 columns"),
+    "one column": (X3[:, :1], Y3, None, "3 classes in y, got 1 column "),
+    "integers outside": (X3, np.where(Y3 == 1, 5, 9), None, "2 classes in y, got 3 columns"),
+    "one class": (X3, np.zeros(30, int), None, "at least two classes, got one class only: "),
+    "one class with weight": (X3, Y3, (Y3 == 0) * 1.0, "at least two classes, got one class only"),
+    "numbers": (X3, X3[:, 0], None, "Unknown label type: continuous. y must hold class labels"),
+    "negative weight": (X3, Y3, np.full(30, -1.0), "must not be negative, got a weight of -1"),
+    "no weight": (X3, Y3, np.zeros(30), "must not be all zero"),
+    "huge weights": (X3, Y3, np.full(30, 1e308), "must have a finite sum, got infinity"),
+    "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
+    "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
+    "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
+    "few labels": (X3, Y3[:-1], None, r"inconsistent numbers of samples: \[30, 29\]"),
+    "flat": (X3[:, 0], Y3, None, "Expected 2D array, got 1D array"),
+}
+
+
+@every
+@pytest.mark.parametrize("case", BAD_FITS)
+def test_bad_fit_is_refused(kind, case):
+    X, y, w, message = BAD_FITS[case]
+    fresh, fitted = kind(), kind().fit(*make_logits(50, 4, random_state=0))
+    for calibrator in (fresh, fitted):
+        before = dict(vars(calibrator))
+        with pytest.raises(ValueError, match=message):
+            calibrator.fit(X, y, sample_weight=w)
+        assert vars(calibrator) == before
+
+
+@every
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (["a", "b"], "one label for each column, got 2 labels and 3 columns"),
+        (["a", "b", "b"], r"a list of distinct labels, got \['a', 'b', 'b'\]"),
+        ([["a"], ["b"], ["c"]], "a list of distinct labels"),
+        (["a", "b", "d"], r"only labels named in classes, got 'c', which is not one of \['a'"),
+        ([0, 1, 2], "only labels named in classes, got 'a'"),
+    ],
+)
+def test_bad_classes_are_refused(kind, classes, message):
+    with pytest.raises(ValueError, match=message):
+        kind(classes=classes).fit(X3, np.array(["a", "b", "c"])[Y3])
+
+
+@every
+@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict_log_proba", "predict"])
+def test_bad_logits_are_refused_at_predict(kind, method):
+    calibrator = kind().fit(X3, Y3)
+    with pytest.raises(ValueError, match="got 1 NaN"):
+        getattr(calibrator, method)(changed(np.nan))
+    with pytest.raises(ValueError, match="2 features, but .* is expecting 3 features"):
+        getattr(calibrator, method)(X3[:, :2])
+
+
+@every
+def test_probabilities_for_logits_are_noticed(kind, logits3):
+    X, y = logits3
+    for P in (softmax(X, axis=1), softmax(X, axis=1).astype(np.float16).astype(np.float32)):
+        with pytest.warns(UserWarning, match=r"probably holds probabilities .* np.log\(p\)"):
+            kind().fit(P, y)
+
+
+@every
+def test_one_row_that_is_none_is_enough_to_be_logits(kind, logits3, recwarn):
+    X, y = logits3
+    P = softmax(X, axis=1)
+    P[-1, 0] += 0.1
+    kind().fit(P, y)
+    assert not recwarn
+
+
+@every
+def test_logs_of_probabilities_are_logits(kind, logits3):
+    X, y = logits3
+    logs = log_softmax(X, axis=1)
+    np.testing.assert_allclose(kind().fit(logs, y).predict_proba(logs), kind().fit(X, y).predict_proba(X))

@@ -1,0 +1,195 @@
+"""Laws of the joint family: linear maps of logits, softmax, log loss."""
+
+import numpy as np
+import pytest
+from families import MAPS, MatrixMap, TemperatureMap, VectorMap
+from scipy.optimize import approx_fprime
+from scipy.special import log_softmax
+
+from skcalib._minimise import (
+    fit_scale,
+    hessian_product,
+    loss_gradient,
+    minimise,
+    scale_slope,
+)
+from skcalib.datasets import make_logits
+
+K = 4
+
+
+@pytest.fixture(params=[None, "weights"])
+def rows(request):
+    Z, y = make_logits(60, K, temperature=1.5, spread=1.0, random_state=3)
+    w = None
+    if request.param:
+        w = np.random.default_rng(0).uniform(0, 2, size=60)
+    return Z, y, w
+
+
+@pytest.fixture(params=MAPS, ids=lambda m: m.__name__)
+def model(request, rng):
+    map_ = request.param()
+    return map_, rng.normal(size=map_.n_parameters(K))
+
+
+def literal_loss(theta, map_, Z, y, w):
+    logs = log_softmax(map_.scores(theta, Z), axis=1)[np.arange(len(y)), y]
+    return -np.average(logs, weights=w)
+
+
+def test_adjoint_identity(model, rng):
+    map_, theta = model
+    Z, R = rng.normal(size=(2, 7, K))
+    np.testing.assert_allclose(np.sum(R * map_.scores(theta, Z)), map_.adjoint(R, Z) @ theta)
+
+
+def test_loss_is_the_literal_one(model, rows):
+    map_, theta = model
+    loss, _ = loss_gradient(theta, map_, *rows)
+    np.testing.assert_allclose(loss, literal_loss(theta, map_, *rows))
+
+
+def test_gradient_is_the_slope_of_the_loss(model, rows):
+    map_, theta = model
+    _, gradient = loss_gradient(theta, map_, *rows)
+    numeric = approx_fprime(theta, literal_loss, 1e-7, map_, *rows)
+    np.testing.assert_allclose(gradient, numeric, atol=2e-6)
+
+
+def test_hessian_product_is_the_slope_of_the_gradient(model, rows, rng):
+    map_, theta = model
+    v = rng.normal(size=theta.shape)
+    step = 1e-6
+    ahead, behind = (loss_gradient(theta + s * v, map_, *rows)[1] for s in (step, -step))
+    product = hessian_product(theta, v, map_, *rows)
+    np.testing.assert_allclose(product, (ahead - behind) / (2 * step), atol=1e-8)
+
+
+def test_hessian_is_symmetric_and_positive(model, rows):
+    map_, theta = model
+    H = np.array([hessian_product(theta, v, map_, *rows) for v in np.eye(len(theta))])
+    np.testing.assert_allclose(H, H.T, atol=1e-14)
+    assert np.linalg.eigvalsh(H).min() > -1e-12
+
+
+def test_single_precision_rows_are_summed_in_double(model, rows):
+    map_, theta = model
+    Z, y, w = rows
+    loss, gradient = loss_gradient(theta, map_, Z.astype(np.float32), y, w)
+    product = hessian_product(theta, gradient, map_, Z.astype(np.float32), y, w)
+    assert gradient.dtype == product.dtype == np.float64
+    np.testing.assert_allclose(loss, literal_loss(theta, map_, Z, y, w), rtol=1e-5)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=lambda m: m.__name__)
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_minimum_has_a_certificate(map_, ridge, rows):
+    start = start_of(map_)
+    found = minimise(map_(), start, *rows, ridge=ridge, tol=1e-9)
+    assert found.success
+    _, gradient = loss_gradient(found.x, map_(), *rows)
+    assert np.linalg.norm(gradient + 2 * ridge * (found.x - start)) < 1e-8
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=lambda m: m.__name__)
+def test_no_nudge_lowers_the_objective(map_, rows):
+    start, ridge = start_of(map_), 0.05
+    x = minimise(map_(), start, *rows, ridge=ridge, tol=1e-9).x
+
+    def objective(theta):
+        return literal_loss(theta, map_(), *rows) + ridge * np.sum((theta - start) ** 2)
+
+    best = objective(x)
+    for j in range(len(x)):
+        for step in (1e-4, -1e-4):
+            nudged = x.copy()
+            nudged[j] += step
+            assert objective(nudged) > best
+
+
+def test_strong_ridge_keeps_the_start(rows):
+    start = start_of(VectorMap)
+    x = minimise(VectorMap(), start, *rows, ridge=1e9).x
+    np.testing.assert_allclose(x, start, atol=1e-8)
+
+
+def test_ridge_per_parameter_holds_down_a_diagonal(rows):
+    """Matrix scaling whose other entries are held at zero is vector scaling."""
+    free = np.concatenate([np.eye(K).ravel(), np.ones(K)]).astype(bool)
+    ridge = np.where(free, 0.01, 1e9)
+    matrix = minimise(MatrixMap(), start_of(MatrixMap), *rows, ridge=ridge, tol=1e-9).x
+    vector = minimise(VectorMap(), start_of(VectorMap), *rows, ridge=0.01, tol=1e-9).x
+    np.testing.assert_allclose(matrix[free], vector, atol=1e-6)
+
+
+def start_of(map_):
+    """The parameters of the identity."""
+    return {
+        TemperatureMap: np.ones(1),
+        VectorMap: np.repeat([1.0, 0.0], K),
+        MatrixMap: np.concatenate([np.eye(K).ravel(), np.zeros(K)]),
+    }[map_]
+
+
+# --------------------------------------------------------------------------------------
+# One parameter.
+
+
+def test_slope_and_curvature_are_derivatives_of_the_loss(rows):
+    Z, y, w = rows
+    N = len(y) if w is None else w.sum()
+    theta = np.array([0.7])
+    slope, curvature = scale_slope(0.7, Z, y, w) / N
+    np.testing.assert_allclose(slope, loss_gradient(theta, TemperatureMap(), *rows)[1][0])
+    product = hessian_product(theta, np.ones(1), TemperatureMap(), *rows)
+    np.testing.assert_allclose(curvature, product[0])
+
+
+def test_scale_is_the_minimum_that_the_general_routine_finds(rows):
+    scale = fit_scale(*rows)
+    found = minimise(TemperatureMap(), np.ones(1), *rows, tol=1e-12)
+    assert scale.outcome == "minimum"
+    np.testing.assert_allclose(scale.value, found.x[0], rtol=1e-8)
+
+
+def test_slope_vanishes_at_the_scale(rows):
+    scale = fit_scale(*rows).value
+    slope, curvature = scale_slope(scale, *rows)
+    assert abs(slope / (curvature * scale)) < 1e-9  # the Newton step that is left, relative
+
+
+def test_sample_that_misleads_does_not_change_the_answer():
+    # Every 64th row, those of the sample, is classified correctly: there it is separable.
+    Z, y = make_logits(64 * 600, 3, temperature=2.0, random_state=0)
+    y[::64] = Z[::64].argmax(axis=1)
+    slope, curvature = scale_slope(fit_scale(Z, y, None).value, Z, y, None)
+    assert abs(slope / curvature) < 1e-8
+
+
+def test_sample_without_weight_does_not_change_the_answer():
+    Z, y = make_logits(64 * 600, 3, temperature=2.0, random_state=0)
+    w = np.ones(len(y))
+    w[::64] = 0
+    kept = fit_scale(Z[w > 0], y[w > 0], None)
+    np.testing.assert_allclose(fit_scale(Z, y, w).value, kept.value, rtol=1e-8)
+
+
+def test_sample_that_is_far_off_does_not_change_the_answer():
+    # The sample's own best scale is 30 times too large: Newton's method is given up.
+    Z, y = make_logits(64 * 600, 3, temperature=1.0, spread=1.0, random_state=0)
+    Z[::64] /= 30
+    scale = fit_scale(Z, y, None).value
+    assert 0.9 < scale < 1.1
+    slope, curvature = scale_slope(scale, Z, y, None)
+    assert abs(slope / curvature) < 1e-8
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_start_on_the_wrong_side_ends_at_the_right_bound(flip):
+    # The sample has a minimum, but all rows together are worse than chance.
+    Z, y = make_logits(64 * 600, 2, temperature=1.0, spread=2.0, random_state=0)
+    wrong = np.arange(len(y)) % 64 != 0
+    y[wrong] = 1 - y[wrong]
+    w = np.ones(len(y)) if flip else None
+    assert fit_scale(Z, y, w).outcome == "hopeless"

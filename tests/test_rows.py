@@ -1,0 +1,140 @@
+"""Sums and maps over blocks: the same whatever the blocks and threads."""
+
+import numpy as np
+import pytest
+
+from skcalib import _rows
+from skcalib._rows import both_columns, map_rows, sum_rows
+
+
+@pytest.fixture(params=["one block", "many blocks", "threads"])
+def blocking(request, monkeypatch):
+    if request.param != "one block":
+        monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 20)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    if request.param == "threads":
+        monkeypatch.setattr(_rows, "_max_threads", lambda: 3)
+    return request.param
+
+
+@pytest.mark.parametrize("width", [1, 3, 200])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sum_is_that_of_one_block(blocking, rng, width, dtype):
+    X = rng.normal(size=(101, width)).astype(dtype)
+    w = rng.uniform(size=101)
+    total = sum_rows(lambda X, w: w @ X.astype(float), X, w)
+    np.testing.assert_allclose(total, w @ X.astype(float), rtol=1e-13)
+
+
+def test_rows_of_several_arrays_stay_together(blocking):
+    a, b = np.arange(101), 2 * np.arange(101)
+    seen = []
+
+    def check(a, nothing, b):
+        assert nothing is None
+        assert np.array_equal(2 * a, b)
+        seen.append(len(a))
+        return np.zeros(1)
+
+    sum_rows(check, a, None, b)
+    assert sum(seen) == 101
+    assert (len(seen) > 1) == (blocking != "one block")
+
+
+def test_terms_are_added_in_row_order(blocking):
+    class Trace(list):
+        """What has been added, in the order of addition."""
+
+        def __add__(self, other):
+            return Trace([*self, *other])
+
+    assert sum_rows(lambda a: Trace(a.tolist()), np.arange(101)) == list(range(101))
+
+
+@pytest.mark.parametrize("width", [3, 200])
+def test_scratch_is_like_the_block(blocking, rng, width):
+    X = rng.normal(size=(101, width)).astype(np.float32)
+
+    def f(X, U, V):
+        assert U.shape == V.shape == X.shape
+        assert U.dtype == V.dtype == X.dtype
+        assert not np.shares_memory(U, V)
+        assert not np.shares_memory(U, X)
+        np.multiply(X, 2, out=U)
+        return U.sum(axis=0, dtype=float)
+
+    np.testing.assert_allclose(sum_rows(f, X, scratch=2), 2 * X.sum(axis=0, dtype=float))
+
+
+def test_input_is_not_changed_by_scratch(rng):
+    X = rng.normal(size=(50, 4))
+    before = X.copy()
+    sum_rows(lambda X, U: np.multiply(X, 3, out=U).sum(axis=0), X, scratch=1)
+    assert np.array_equal(X, before)
+
+
+def test_narrow_blocks_have_contiguous_columns_and_wide_ones_are_views(rng):
+    narrow, wide = rng.normal(size=(50, 4)), rng.normal(size=(50, 400))
+    assert sum_rows(lambda X: np.array(X.flags.f_contiguous), narrow)
+    assert sum_rows(lambda X: np.array(np.shares_memory(X, wide)), wide)
+
+
+@pytest.mark.parametrize("width", [1, 3, 200])
+def test_map_is_that_of_one_block(blocking, rng, width):
+    X = rng.normal(size=(101, width)).astype(np.float32)
+    out = map_rows(np.exp, X)
+    assert out.dtype == np.float32
+    assert out.flags.c_contiguous
+    assert np.array_equal(out, np.exp(X))
+
+
+def test_map_to_another_shape_and_dtype(blocking, rng):
+    X, y = rng.normal(size=(101, 3)), np.arange(101)
+    out = map_rows(lambda X, y: X.argmax(axis=1) + y, X, y)
+    assert out.dtype.kind == "i"
+    assert np.array_equal(out, X.argmax(axis=1) + y)
+
+
+def test_map_result_does_not_share_memory_with_the_input(rng):
+    X = rng.normal(size=(10, 200))
+    assert not np.shares_memory(map_rows(lambda X: X, X), X)
+
+
+def test_errors_in_a_thread_reach_the_caller(monkeypatch):
+    monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 5)
+    monkeypatch.setattr(_rows, "_max_threads", lambda: 2)
+
+    def fail(a):
+        raise RuntimeError("inside")
+
+    with pytest.raises(RuntimeError, match="inside"):
+        sum_rows(fail, np.arange(100))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("1", 1), ("1000", 8), ("", 8), ("0", 8), ("many", 8)]
+)
+def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    monkeypatch.setattr(_rows.joblib, "cpu_count", lambda: 8)
+    assert _rows._max_threads() == expected
+
+
+def test_memmap_is_read_in_blocks(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 40)
+    X = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=float, shape=(100, 4))
+    X[:] = rng.normal(size=X.shape)
+    X.flush()
+    on_disk = np.load(tmp_path / "x.npy", mmap_mode="r")
+    sizes = []
+    total = sum_rows(lambda X: (sizes.append(len(X)), X.sum(axis=0))[1], on_disk)
+    np.testing.assert_allclose(total, X.sum(axis=0))
+    assert max(sizes) == 10
+
+
+def test_one_column_is_the_log_odds_of_the_second_class():
+    Z = np.array([[1.5], [-2.0]], dtype=np.float32)
+    both = both_columns(Z)
+    assert both.dtype == np.float32
+    assert both.tolist() == [[0.0, 1.5], [0.0, -2.0]]
+    assert both_columns(both) is both

@@ -1,0 +1,122 @@
+"""Bins: edges, the rule which bin a score is in, sums."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skcalib import _steps
+from skcalib._steps import BinSums, bin_index, bin_sums, quantile_edges, uniform_edges
+
+# Scores with many ties, and on the edges of common numbers of bins.
+scores_ = hnp.arrays(
+    float,
+    st.integers(1, 60),
+    elements=st.one_of(st.floats(0, 1), st.integers(0, 20).map(lambda i: i / 20)),
+)
+
+
+def literal_bin(score, edges):
+    """The rule as DESIGN has it: (a_m, a_{m+1}], the first bin also holds 0."""
+    for m in range(len(edges) - 1):
+        if edges[m] < score <= edges[m + 1] or (m == 0 and score == edges[0]):
+            return m
+    raise AssertionError(score)
+
+
+@given(scores=scores_, n_bins=st.integers(1, 100))
+def test_bin_of_a_score(scores, n_bins):
+    edges = uniform_edges(n_bins)
+    expected = [literal_bin(s, edges) for s in scores]
+    assert bin_index(scores, edges).tolist() == expected
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 10, 15, 63, 64, 200])
+def test_both_ways_of_finding_a_bin_agree(n_bins, monkeypatch):
+    edges = uniform_edges(n_bins)
+    scores = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1)])
+    scores = np.concatenate([scores, scores.astype(np.float32)])
+    found = bin_index(scores, edges)
+    monkeypatch.setattr(_steps, "FEW_EDGES", -1)
+    assert np.array_equal(found, bin_index(scores, edges))
+    monkeypatch.setattr(_steps, "FEW_EDGES", 10**6)
+    if n_bins < 64:  # int8
+        assert np.array_equal(found, bin_index(scores, edges))
+
+
+@pytest.mark.parametrize("n_bins", [3, 10, 100])
+def test_single_precision_scores_are_taken_as_the_numbers_they_are(n_bins):
+    # float32(0.1) is a little more than 0.1, so it lies behind an edge at 0.1.
+    edges = uniform_edges(n_bins)
+    scores = edges.astype(np.float32)
+    scores = scores[scores <= 1]
+    expected = [literal_bin(float(s), edges) for s in scores]
+    assert bin_index(scores, edges).tolist() == expected
+
+
+def test_table_of_edges():
+    """Section 6.2 of the field's conventions: ours are closed on the right, 0 in the first."""
+    edges = uniform_edges(4)
+    assert bin_index(np.array([0.0, 1e-300, 0.25, 0.26, 0.5, 0.75, 0.76, 1.0]), edges).tolist() == [
+        0, 0, 0, 1, 1, 2, 3, 3,
+    ]  # fmt: skip
+
+
+def test_uniform_edges_are_those_of_linspace():
+    assert np.array_equal(uniform_edges(15), np.linspace(0, 1, 16))
+
+
+@given(scores=scores_, n_bins=st.integers(1, 20))
+def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
+    edges = quantile_edges(scores, None, n_bins)
+    assert edges[0] == 0
+    assert edges[-1] == 1
+    assert (np.diff(edges) > 0).all() or (np.diff(edges)[[0, -1]] >= 0).all()
+    ranked = np.sort(scores)
+    for m in range(1, n_bins):
+        # The literal definition: the first score at which m / n_bins of the rows are reached.
+        first = ranked[int(np.ceil(m * len(ranked) / n_bins - 1e-9)) - 1]
+        larger = ranked[ranked > first]
+        if len(larger):
+            assert (edges >= first).any()
+            assert ((edges >= first) & (edges < larger[0])).any()
+
+
+@given(scores=scores_, n_bins=st.integers(1, 20), data=st.data())
+def test_weight_is_repetition(scores, n_bins, data):
+    weights = data.draw(hnp.arrays(float, len(scores), elements=st.sampled_from([1.0, 2.0, 3.0])))
+    repeated = np.repeat(scores, weights.astype(int))
+    weighted_edges = quantile_edges(scores, weights, n_bins)
+    assert np.array_equal(weighted_edges, quantile_edges(repeated, None, n_bins))
+
+
+def test_quantile_bins_without_ties_hold_equal_counts(rng):
+    scores = rng.permutation(np.linspace(0.01, 0.99, 60))
+    for n_bins in (1, 2, 3, 5, 6, 15, 60):
+        counts = np.bincount(bin_index(scores, quantile_edges(scores, None, n_bins)))
+        assert counts.tolist() == [60 // n_bins] * n_bins
+
+
+def test_equal_scores_make_one_bin():
+    assert quantile_edges(np.full(9, 0.3), None, 5).tolist() == [0, 1]
+
+
+def test_edge_between_neighbouring_floats_leaves_them_apart():
+    low = 0.3
+    scores = np.array([low, np.nextafter(low, 1)])
+    assert bin_index(scores, quantile_edges(scores, None, 2)).tolist() == [0, 1]
+
+
+@given(scores=scores_, n_bins=st.integers(1, 30), data=st.data())
+def test_sums_are_those_of_a_loop(scores, n_bins, data):
+    hits = data.draw(hnp.arrays(bool, len(scores)))
+    weights = data.draw(hnp.arrays(float, len(scores), elements=st.floats(0, 3)))
+    edges = uniform_edges(n_bins)
+    expected = np.zeros((5, n_bins))
+    for s, h, w in zip(scores, hits, weights, strict=True):
+        expected[:, literal_bin(s, edges)] += [1, w, w**2, w * h, w * s]
+    sums = BinSums(*bin_sums(scores, hits, weights, edges))
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-15)
+    plain = bin_sums(scores, hits, None, edges)
+    np.testing.assert_allclose(plain, bin_sums(scores, hits, np.ones(len(scores)), edges))
