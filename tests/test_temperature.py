@@ -1,0 +1,222 @@
+"""TemperatureScaling: its own numbers, its oracles, and data without an optimum."""
+
+import warnings
+
+import numpy as np
+import pytest
+from families import JOINT, TemperatureMap
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+
+from skcalib import TemperatureScaling
+from skcalib._minimise import loss_gradient
+from skcalib.datasets import make_logits
+
+
+def literal_loss(T, Z, y, w=None):
+    """Log loss at temperature T, as the paper has it."""
+    return -np.average(log_softmax(Z / T, axis=1)[np.arange(len(y)), y], weights=w)
+
+
+def brute_force(Z, y, w=None):
+    """Minimum of the loss over log T: a grid, then a search around the best cell."""
+    grid = np.linspace(-30, 30, 601)
+    best = grid[np.argmin([literal_loss(np.exp(u), Z, y, w) for u in grid])]
+    found = minimize_scalar(
+        lambda u: literal_loss(np.exp(u), Z, y, w),
+        bounds=(best - 0.1, best + 0.1),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return np.exp(found.x)
+
+
+@given(
+    n_samples=st.integers(30, 200),
+    n_classes=st.integers(2, 8),
+    temperature=st.floats(0.1, 10),
+    scale=st.sampled_from([1e-8, 1e-3, 1.0, 1e4]),
+    weighted=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_temperature_is_that_of_brute_force(
+    n_samples, n_classes, temperature, scale, weighted, seed
+):
+    Z, y = make_logits(n_samples, n_classes, temperature=temperature, random_state=seed)
+    w = np.random.default_rng(seed).uniform(0.1, 3, n_samples) if weighted else None
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        T = TemperatureScaling(classes=range(n_classes)).fit(scale * Z, y, w).temperature_
+    assume(not warned)  # by chance there is no optimum
+    # The search by values of the loss can do no better than the root of the rounding error.
+    assert T == pytest.approx(scale * brute_force(Z, y, w), rel=1e-6)
+
+
+@pytest.mark.parametrize("n_samples", [300, 40_000])
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_certificate(n_samples, n_classes):
+    """The gradient of the loss of the joint family vanishes at the fitted temperature."""
+    Z, y = make_logits(n_samples, n_classes, random_state=0)
+    T = TemperatureScaling().fit(Z, y).temperature_
+    _, gradient = loss_gradient(np.array([1 / T]), TemperatureMap(), Z, y, None)
+    assert abs(gradient[0]) < 1e-9
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0, 5.0])
+def test_known_temperature_is_found(temperature):
+    Z, y = make_logits(100_000, 5, temperature=temperature, random_state=0)
+    T = TemperatureScaling().fit(Z, y).temperature_
+    assert T == pytest.approx(temperature, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", JOINT)
+@pytest.mark.parametrize("scale", [1e-8, 0.125, 1e4])
+@pytest.mark.parametrize("n_samples", [300, 40_000])
+def test_scale_equivariance(kind, scale, n_samples):
+    Z, y = make_logits(n_samples, 4, random_state=0)
+    plain, scaled = kind().fit(Z, y), kind().fit(scale * Z, y)
+    np.testing.assert_allclose(
+        scaled.predict_proba(scale * Z), plain.predict_proba(Z), rtol=1e-8, atol=1e-300
+    )
+
+
+def test_temperature_of_scaled_logits():
+    Z, y = make_logits(300, 4, random_state=0)
+    T = TemperatureScaling().fit(Z, y).temperature_
+    assert TemperatureScaling().fit(8 * Z, y).temperature_ == pytest.approx(8 * T, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", JOINT)
+def test_calibrating_again_changes_nothing(kind):
+    Z, y = make_logits(300, 4, random_state=0)
+    once = kind().fit(Z, y).transform(Z)
+    np.testing.assert_allclose(kind().fit(once, y).transform(once), once, rtol=1e-6, atol=1e-9)
+
+
+def test_answer_of_three_rows_by_hand():
+    # Right in two of three rows with margin 1: p = 2/3 at a margin of log 2, so T = 1 / log 2.
+    Z = np.array([[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]])
+    T = TemperatureScaling().fit(Z, [0, 1, 1]).temperature_
+    assert T == pytest.approx(1 / np.log(2), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_samples", [1000, 50_000])
+def test_single_precision(n_samples):
+    """Trap 5: differences of float32 losses are rounded away, and the temperature stays 1."""
+    Z, y = make_logits(n_samples, 10, temperature=1 / 3, random_state=0)
+    double = TemperatureScaling().fit(Z, y).temperature_
+    single = TemperatureScaling().fit(Z.astype(np.float32), y).temperature_
+    assert double == pytest.approx(1 / 3, rel=0.1)
+    assert single == pytest.approx(double, rel=1e-6)
+    assert isinstance(single, float)
+
+
+def test_half_precision_is_taken_as_double():
+    Z, y = make_logits(500, 10, random_state=0)
+    half = Z.astype(np.float16)
+    calibrator = TemperatureScaling().fit(half, y)
+    expected = TemperatureScaling().fit(half.astype(float), y).temperature_
+    assert calibrator.temperature_ == expected
+    assert calibrator.transform(half).dtype == np.float64
+
+
+def test_accuracy_does_not_change(digits):
+    calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
+    before = digits.logits_test.argmax(axis=1)
+    assert np.array_equal(calibrator.predict(digits.logits_test), before)
+
+
+class Logits(TemperatureScaling):
+    """A classifier whose decision function is its input, for scikit-learn to calibrate."""
+
+    def decision_function(self, X):
+        return X[:, 1] - X[:, 0] if X.shape[1] == 2 else X
+
+    def __getattribute__(self, name):
+        if name in {"predict_proba", "predict_log_proba"}:
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+def sklearn_temperature(Z, y):
+    frozen = FrozenEstimator(Logits().fit(Z, y))
+    fitted = CalibratedClassifierCV(frozen, method="temperature").fit(Z, y)
+    beta = fitted.calibrated_classifiers_[0].calibrators[0].beta_
+    return 1 / float(beta)
+
+
+@pytest.mark.parametrize("n_classes", [3, 10])
+def test_same_temperature_as_scikit_learn(n_classes):
+    """Where scikit-learn's own temperature scaling (1.8) is right."""
+    pytest.importorskip("sklearn", minversion="1.8")
+    Z, y = make_logits(2000, n_classes, random_state=0)
+    expected = sklearn_temperature(Z, y)
+    assert TemperatureScaling().fit(Z, y).temperature_ == pytest.approx(expected, rel=1e-4)
+
+
+# --------------------------------------------------------------------------------------
+# No optimum: a warning that says what to do, and probabilities that make sense.
+
+
+def fit_warned(Z, y, message, **params):
+    with pytest.warns(ConvergenceWarning, match=message):
+        return TemperatureScaling(**params).fit(Z, y)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_separable(scale):
+    Z = scale * np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 1.0]])
+    calibrator = fit_warned(Z, [0, 1, 0], "every row is classified correctly.*not trained on")
+    assert calibrator.temperature_ == pytest.approx(scale * (5 / 3) * 1e-4)
+    np.testing.assert_allclose(calibrator.predict_proba(Z), [[1, 0], [0, 1], [1, 0]])
+
+
+def test_separable_but_for_a_tie():
+    Z = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    calibrator = fit_warned(Z, [0, 1, 0], "classified correctly, or tied")
+    np.testing.assert_allclose(calibrator.predict_proba(Z), [[1, 0], [0, 1], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("n_samples", [50, 10_000])
+def test_hopeless(n_samples):
+    Z, y = make_logits(n_samples, 3, random_state=0)
+    calibrator = fit_warned(-Z, y, "no better than chance.*order of the classes")
+    assert np.isfinite(calibrator.temperature_)
+    np.testing.assert_allclose(calibrator.predict_proba(Z), 1 / 3, atol=1e-5)
+
+
+def test_constant_logits():
+    """Trap 24: others give T = -69, 2e4 or 9e6."""
+    calibrator = fit_warned(np.full((6, 3), 5.0), [0, 1, 2] * 2, "logits of each row are all equal")
+    assert calibrator.temperature_ == 1
+    np.testing.assert_allclose(calibrator.predict_proba([[5.0, 5.0, 5.0]]), 1 / 3)
+
+
+def test_separable_in_single_precision_and_one_column():
+    z = np.linspace(-4, 4, 50, dtype=np.float32)[:, None]
+    calibrator = fit_warned(z, (z.ravel() > 0).astype(int), "classified correctly")
+    P = calibrator.predict_proba(z)
+    assert np.isfinite(P).all()
+    assert np.array_equal(P.argmax(axis=1), z.ravel() > 0)
+
+
+def test_one_error_is_enough_for_an_optimum(recwarn):
+    Z, _ = make_logits(2000, 3, random_state=0)
+    y = Z.argmax(axis=1)
+    closest = np.sort(Z, axis=1)[:, -1] - np.sort(Z, axis=1)[:, -2]
+    y[closest.argmin()] = Z[closest.argmin()].argmin()
+    T = TemperatureScaling().fit(Z, y).temperature_
+    assert T == pytest.approx(brute_force(Z, y), rel=1e-6)
+    assert not recwarn
+
+
+def test_few_rows_and_many_classes():
+    Z, _ = make_logits(2, 1000, random_state=0)
+    y = Z.argsort(axis=1)[:, -2]  # the second best, so that there is an optimum
+    calibrator = TemperatureScaling(classes=range(1000)).fit(Z, y)
+    assert calibrator.temperature_ == pytest.approx(brute_force(Z, y), rel=1e-6)
