@@ -1,0 +1,390 @@
+"""Measures: hand tables, a literal transcription of the paper, identities, bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import softmax
+from scipy.stats import binomtest
+from sklearn.calibration import calibration_curve
+
+from skcalib.datasets import make_logits
+from skcalib.metrics import (
+    expected_calibration_error,
+    maximum_calibration_error,
+    reliability_curve,
+    root_mean_squared_calibration_error,
+)
+
+MEASURES = [
+    expected_calibration_error,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+]
+every = pytest.mark.parametrize("measure", MEASURES)
+KINDS = ["top-label", "classwise", "binary"]
+STRATEGIES = ["uniform", "quantile"]
+
+
+def literal_bins(scores, hits, weights, n_bins):
+    """Equations (1) and (2) of the paper: size, accuracy and confidence of each bin."""
+    bins = []
+    for m in range(n_bins):
+        low, high = np.linspace(0, 1, n_bins + 1)[m : m + 2]
+        inside = [i for i, s in enumerate(scores) if low < s <= high or (m == 0 and s == 0)]
+        size = sum(weights[i] for i in inside)
+        if size > 0:
+            acc = sum(weights[i] * hits[i] for i in inside) / size
+            conf = sum(weights[i] * scores[i] for i in inside) / size
+            bins.append((size, acc, conf))
+    return bins
+
+
+def literal(measure, scores, hits, weights, n_bins):
+    """Equations (3) and (5), and the quadratic mean between them."""
+    bins = literal_bins(scores, hits, weights, n_bins)
+    N = sum(size for size, _, _ in bins)
+    if measure is expected_calibration_error:
+        return sum(size / N * abs(acc - conf) for size, acc, conf in bins)
+    if measure is maximum_calibration_error:
+        return max(abs(acc - conf) for _, acc, conf in bins)
+    return np.sqrt(sum(size / N * (acc - conf) ** 2 for size, acc, conf in bins))
+
+
+@st.composite
+def rows(draw, max_classes=5):
+    """Labels, probabilities with ties and extremes, weights or None."""
+    n, K = draw(st.integers(1, 40)), draw(st.integers(2, max_classes))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    P = softmax(rng.normal(scale=draw(st.sampled_from([0.0, 1.0, 1000.0])), size=(n, K)), axis=1)
+    if draw(st.booleans()):
+        P = rng.multinomial(20, [1 / K] * K, size=n) / 20  # on the edges of bins
+    w = rng.choice([0.0, 0.5, 1.0, 2.0], size=n) + (np.arange(n) == 0)
+    return rng.integers(K, size=n), P, draw(st.sampled_from([None, w]))
+
+
+@every
+@given(data=rows(), n_bins=st.integers(1, 30))
+def test_top_label_is_the_literal_formula(measure, data, n_bins):
+    y, P, w = data
+    scores, hits = P.max(axis=1), P.argmax(axis=1) == y
+    expected = literal(measure, scores, hits, np.ones(len(y)) if w is None else w, n_bins)
+    got = measure(y, P, n_bins=n_bins, sample_weight=w, labels=range(P.shape[1]))
+    assert got == pytest.approx(expected, abs=1e-12)
+
+
+@every
+@given(data=rows(), n_bins=st.integers(1, 30))
+def test_classwise_is_the_mean_over_the_columns(measure, data, n_bins):
+    y, P, w = data
+    W = np.ones(len(y)) if w is None else w
+    columns = [literal(measure, P[:, k], y == k, W, n_bins) for k in range(P.shape[1])]
+    got = measure(
+        y, P, n_bins=n_bins, kind="classwise", sample_weight=w, labels=range(P.shape[1])
+    )
+    assert got == pytest.approx(np.mean(columns), abs=1e-12)
+
+
+@every
+@given(data=rows(max_classes=2), n_bins=st.integers(1, 30), k=st.integers(0, 1))
+def test_binary_is_the_column_of_the_positive_label(measure, data, n_bins, k):
+    y, P, w = data
+    names = np.array(["no", "yes"])
+    expected = literal(measure, P[:, k], y == k, np.ones(len(y)) if w is None else w, n_bins)
+    kwargs = {"n_bins": n_bins, "sample_weight": w, "labels": names, "kind": "binary"}
+    for y_proba in (P, P[:, k]):
+        got = measure(names[y], y_proba, pos_label=names[k], **kwargs)
+        assert got == pytest.approx(expected, abs=1e-12)
+
+
+@given(data=rows(), n_bins=st.integers(1, 30), kind=st.sampled_from(KINDS[:2]),
+       strategy=st.sampled_from(STRATEGIES))  # fmt: skip
+def test_order_of_the_three_measures(data, n_bins, kind, strategy):
+    y, P, w = data
+    kwargs = {"kind": kind, "strategy": strategy, "sample_weight": w, "labels": range(P.shape[1])}
+    ece, rmsce, mce = (
+        f(y, P, n_bins=n_bins, **kwargs)
+        for f in (
+            expected_calibration_error,
+            root_mean_squared_calibration_error,
+            maximum_calibration_error,
+        )
+    )
+    assert 0 <= ece <= rmsce + 1e-12
+    assert rmsce <= mce + 1e-12 <= 1 + 1e-9
+
+
+@every
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_repetitions_and_rows_have_no_order(measure, strategy, kind, rng):
+    y = rng.integers(2, size=80)
+    P = rng.dirichlet([1, 1], size=80).round(1)
+    w = rng.integers(0, 4, size=80)
+    kwargs = {"strategy": strategy, "kind": kind, "n_bins": 7}
+    weighted = measure(y, P, sample_weight=w, **kwargs)
+    assert weighted == pytest.approx(
+        measure(np.repeat(y, w), np.repeat(P, w, axis=0), **kwargs), abs=1e-12
+    )
+    order = rng.permutation(80)
+    assert weighted == pytest.approx(
+        measure(y[order], P[order], sample_weight=w[order], **kwargs), abs=1e-12
+    )
+    assert weighted == pytest.approx(measure(y, P, sample_weight=1e-9 * w, **kwargs), abs=1e-12)
+
+
+@every
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_dimension_is_two_columns(measure, kind, rng):
+    y, p = rng.integers(2, size=60), np.append(rng.uniform(size=58), [0.5, 0.5])
+    both = np.column_stack([1 - p, p])
+    assert measure(y, p, kind=kind) == pytest.approx(measure(y, both, kind=kind), abs=1e-12)
+
+
+@every
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_single_precision(measure, strategy, kind, rng):
+    y = rng.integers(2, size=500)
+    P = rng.dirichlet([1, 1], size=500)
+    kwargs = {"strategy": strategy, "kind": kind}
+    assert measure(y, P.astype(np.float32), **kwargs) == pytest.approx(
+        measure(y, P, **kwargs), abs=1e-3
+    )
+
+
+def test_hand_table():
+    """Confidences .9 .9 in one bin, .7 and .6 in two more; right, wrong, right, right."""
+    P = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]]
+    y = [0, 1, 1, 2]
+    curve = reliability_curve(y, P, n_bins=10)
+    np.testing.assert_allclose(curve.lower, [0.5, 0.6, 0.8])
+    np.testing.assert_allclose(curve.upper, [0.6, 0.7, 0.9])
+    np.testing.assert_allclose(curve.n_samples, [1, 1, 2])
+    np.testing.assert_allclose(curve.weight, [1, 1, 2])
+    np.testing.assert_allclose(curve.confidence, [0.6, 0.7, 0.9])
+    np.testing.assert_allclose(curve.accuracy, [1, 1, 0.5])
+    np.testing.assert_allclose(curve.gap, [-0.4, -0.3, 0.4])
+    assert curve.label is None
+    assert expected_calibration_error(y, P, n_bins=10) == pytest.approx((0.4 + 0.3 + 2 * 0.4) / 4)
+    assert maximum_calibration_error(y, P, n_bins=10) == pytest.approx(0.4)
+    assert root_mean_squared_calibration_error(y, P, n_bins=10) == pytest.approx(
+        np.sqrt((0.16 + 0.09 + 2 * 0.16) / 4)
+    )
+
+
+def test_classwise_curve_names_the_class_of_each_bin():
+    P = [[0.8, 0.2], [0.8, 0.2], [0.1, 0.9]]
+    curve = reliability_curve(["a", "a", "b"], P, n_bins=2, kind="classwise")
+    assert curve.label.tolist() == ["a", "a", "b", "b"]
+    np.testing.assert_allclose(curve.confidence, [0.1, 0.8, 0.2, 0.9])
+    np.testing.assert_allclose(curve.accuracy, [0, 1, 0, 1])
+
+
+def test_same_bins_as_scikit_learn(rng):
+    p = np.append(rng.uniform(size=300).round(2), [0.0, 1.0])
+    y = rng.uniform(size=302) < p
+    for n_bins in (1, 5, 10, 15):
+        frequency, mean = calibration_curve(y, p, n_bins=n_bins)
+        curve = reliability_curve(y, p, n_bins=n_bins, kind="binary")
+        np.testing.assert_allclose(curve.accuracy, frequency)
+        np.testing.assert_allclose(curve.confidence, mean)
+
+
+def test_many_bins_are_the_mean_over_rows(rng):
+    p = np.unique(rng.uniform(size=50))
+    y = rng.integers(2, size=len(p))
+    one_row_a_bin = expected_calibration_error(y, p, kind="binary", n_bins=10**6)
+    assert one_row_a_bin == pytest.approx(np.abs(p - y).mean())
+
+
+def test_quantile_strategy_makes_bins_of_equal_weight(rng):
+    p = rng.uniform(size=300) ** 3
+    y = rng.uniform(size=300) < p
+    curve = reliability_curve(y, p, kind="binary", strategy="quantile", n_bins=10)
+    assert curve.n_samples.tolist() == [30] * 10
+
+
+def test_calibrated_probabilities_have_a_small_error():
+    logits, y, proba = make_logits(200_000, 4, return_proba=True, random_state=0)
+    for kind in ("top-label", "classwise"):
+        assert expected_calibration_error(y, proba, kind=kind) < 0.005
+        assert expected_calibration_error(y, softmax(logits, axis=1), kind=kind) > 0.03
+
+
+def test_number_of_effective_rows():
+    y, p = [1, 0, 1], [0.9, 0.9, 0.9]
+    equal = reliability_curve(y, p, kind="binary", sample_weight=[2, 2, 2])
+    assert equal.n_effective.tolist() == [3]
+    unequal = reliability_curve(y, p, kind="binary", sample_weight=[1, 1, 2])
+    assert unequal.n_effective[0] == pytest.approx(16 / 6)
+    assert unequal.n_samples.tolist() == [3]
+    assert unequal.weight.tolist() == [4]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_interval_is_that_of_clopper_and_pearson(level):
+    p = np.repeat([0.05, 0.35, 0.65, 0.95], [4, 7, 30, 5])
+    y = np.concatenate([[0] * 4, [1, 0, 0, 0, 1, 0, 0], [1, 0, 0] * 10, [1] * 5])
+    curve = reliability_curve(y, p, kind="binary", n_bins=10)
+    low, high = curve.interval(level)
+    for m, (n, k) in enumerate([(4, 0), (7, 2), (30, 10), (5, 5)]):
+        exact = binomtest(k, n).proportion_ci(level, method="exact")
+        assert (low[m], high[m]) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+@pytest.mark.parametrize("level", [0, 1, -1, 95, np.nan])
+def test_interval_wants_a_level(level):
+    curve = reliability_curve([0, 1], [0.2, 0.8], kind="binary")
+    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got"):
+        curve.interval(level)
+
+
+# --------------------------------------------------------------------------------------
+# The traps of others.
+
+
+def test_three_columns_with_two_observed_classes():
+    """Trap 8: binary or not is decided by the columns, never by the labels that turn up."""
+    P = [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]]
+    with pytest.warns(UserWarning, match="No row has label 2"):
+        assert expected_calibration_error([0, 1], P) == pytest.approx((0.4 + 0.3) / 2)
+
+
+def test_labels_one_and_two():
+    """Trap 8: not to be taken for indices, nor 2 for true."""
+    p = np.array([0.1, 0.9, 0.8])
+    assert expected_calibration_error([1, 2, 2], p, kind="binary") == pytest.approx(0.4 / 3)
+
+
+def test_equal_mass_bins_with_ties():
+    """Trap 8: ties merge bins, they are no error."""
+    p = np.repeat([0.2, 0.8], 50)
+    y = np.arange(100) % 5 == 0
+    curve = reliability_curve(y, p, kind="binary", strategy="quantile", n_bins=15)
+    np.testing.assert_allclose(curve.confidence, [0.2, 0.8])
+    np.testing.assert_allclose(curve.accuracy, [0.2, 0.2])
+
+
+def test_ten_bins_are_ten():
+    """Trap 11: as many edges as bins make one bin too few."""
+    p = np.linspace(0.05, 0.95, 10)
+    y = np.arange(10) % 2
+    assert len(reliability_curve(y, p, kind="binary", n_bins=10).weight) == 10
+
+
+@every
+def test_probability_one_is_in_the_last_bin(measure):
+    """Trap 12: not in a bin of its own."""
+    assert measure([1, 0], [0.95, 1.0], n_bins=10, kind="binary") == pytest.approx(0.475)
+
+
+def test_probability_zero_is_in_the_first_bin():
+    curve = reliability_curve([0, 1], [0.0, 0.05], n_bins=10, kind="binary")
+    assert curve.n_samples.tolist() == [2]
+
+
+def test_a_probability_just_above_one_is_one():
+    """Trap 3: one value of 1.0000001 makes others take all values for logits."""
+    one = np.nextafter(np.float32(1), np.float32(2))
+    P = np.array([[one, 0], [0.3, 0.7]], dtype=np.float32)
+    assert expected_calibration_error([0, 1], P) == pytest.approx(0.15, abs=1e-6)
+    assert expected_calibration_error([0, 1], P[:, 1] * 0 + [0, one]) == pytest.approx(0, abs=1e-6)
+
+
+def test_perfect_predictions_have_error_zero():
+    """Trap 12: and not the integer 0."""
+    error = expected_calibration_error([0, 1], [[1, 0], [0, 1]])
+    assert error == 0
+    assert isinstance(error, float)
+
+
+# --------------------------------------------------------------------------------------
+# Labels.
+
+
+def test_labels_give_the_order_of_the_columns():
+    P = [[0.9, 0.1], [0.2, 0.8]]
+    y = ["zebra", "ant"]
+    assert expected_calibration_error(y, P, labels=["zebra", "ant"]) == pytest.approx(0.15)
+    assert expected_calibration_error(y, P) == pytest.approx(0.85)
+
+
+def test_labels_may_name_more_than_are_there():
+    P = [[0.1, 0.6, 0.3], [0.1, 0.7, 0.2]]
+    assert expected_calibration_error(["b", "b"], P, labels=["a", "b", "c"]) == pytest.approx(0.35)
+
+
+def test_labels_without_weight_do_not_count():
+    P = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
+    y = ["a", "b", "other"]
+    assert expected_calibration_error(y, P, sample_weight=[1, 1, 0]) == pytest.approx(0.15)
+
+
+def test_unsigned_and_far_apart_integers_are_labels():
+    P = [[0.9, 0.1], [0.2, 0.8]]
+    for y in (np.array([3, 250], np.uint8), np.array([-128, 127], np.int8), [0, 2**62],
+              np.array([1, 2**64 - 1], np.uint64)):  # fmt: skip
+        assert expected_calibration_error(y, P) == pytest.approx(0.15)
+
+
+# --------------------------------------------------------------------------------------
+# Bad input.
+
+GOOD = {"y_true": [0, 1, 1], "y_proba": [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]}
+THREE = {"y_true": [0, 1, 2], "y_proba": np.full((3, 3), 1 / 3)}
+BAD = {
+    "no bins": ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
+    "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
+    "true bins": ({"n_bins": True}, "n_bins must be an integer of at least 1, got True"),
+    "strategy": ({"strategy": "equal"}, "strategy must be one of 'uniform', 'quantile', got 'eq"),
+    "kind": ({"kind": "top"}, "kind must be one of 'top-label', 'classwise', 'binary', got 'top'"),
+    "binary of three": (THREE | {"kind": "binary"}, "kind='binary' is for two classes, got 3"),
+    "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5. Pass prob.*not logits"),
+    "below zero": ({"y_proba": [0.5, -0.5, 0.1]}, "between 0 and 1, got -0.5"),
+    "nan": ({"y_proba": [0.5, np.nan, 0.1]}, "between 0 and 1, got nan"),
+    "rows above one": (
+        {"y_proba": [[0.5, 0.5], [0.5, 0.6], [0.9, 0.1]]},
+        "sum to one within 1e-3, got 1 of 3 rows that do not, the first with .* sum 1.1",
+    ),
+    "rows below zero": (
+        {"y_proba": [[0.5, 0.5], [-0.5, 1.5], [0.9, 0.1]]},
+        "between 0 and 1 that sum .* minimum -0.5, maximum 1.5",
+    ),
+    "rows of nan": ({"y_proba": [[0.5, 0.5], [np.nan, 0.6], [0.9, 0.1]]}, "minimum nan"),
+    "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
+    "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
+    "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
+    "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns.*with labels="),
+    "unknown label": ({"labels": [0, 2]}, "only labels named in labels, got 1, which is not"),
+    "three labels": ({"labels": [0, 1, 2]}, "labels must name one label for each column, got 3"),
+    "one label": ({"y_true": ["a", "a", "a"], "y_proba": [0.1, 0.2, 0.3]}, "1 classes in y"),
+    "pos_label": ({"pos_label": 7}, r"pos_label must be one of \[0, 1\], got 7"),
+    "negative weight": ({"sample_weight": [1, 1, -1]}, "must not be negative, got a weight of -1"),
+    "no weight": ({"sample_weight": [0, 0, 0]}, "must not be all zero"),
+    "few weights": ({"sample_weight": [1, 1]}, r"one entry per row, shape \(3,\), got shape"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [reliability_curve, *MEASURES])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused(function, case):
+    change, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        function(**(GOOD | change))
+
+
+@every
+@given(data=rows())
+def test_no_warnings_and_no_nan(measure, data):
+    y, P, w = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for strategy in STRATEGIES:
+            for kind in KINDS[:2]:
+                value = measure(
+                    y, P, labels=range(P.shape[1]), sample_weight=w, strategy=strategy, kind=kind
+                )
+                assert 0 <= value <= 1 + 1e-12
