@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import sklearn.metrics
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from ._base import (
     Floats,
@@ -524,12 +525,27 @@ class _CalibrationScorer(BaseEstimator):
     the columns belong to, and for two classes a single column.
     """
 
-    # The documented way to declare metadata: gives the scorer ``set_score_request``.
-    __metadata_request__score = {"sample_weight": None}  # noqa: RUF012
-
-    def __init__(self, measure: Callable[..., float], params: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        measure: Callable[..., float],
+        params: dict[str, Any],
+        *,
+        weight_request: bool | str | None = None,
+    ) -> None:
         self.measure = measure
         self.params = params
+        self.weight_request = weight_request
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether metadata routing shall bring weights, as for scikit-learn's scorers."""
+        self.weight_request = sample_weight
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Say which metadata the scorer asks for."""
+        request = MetadataRequest(owner=type(self).__name__)
+        request.score.add_request(param="sample_weight", alias=self.weight_request)
+        return request
 
     def __call__(
         self, estimator: Any, X: Any, y_true: ArrayLike, sample_weight: ArrayLike | None = None

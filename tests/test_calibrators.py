@@ -352,7 +352,12 @@ def changed(value, row=4):
 BAD_FITS = {
     "nan": (changed(np.nan), Y3, None, "X must hold finite logits, got 1 NaN."),
     "inf": (changed(np.inf), Y3, None, r"finite logits, got 1 \+inf"),
-    "-inf": (changed(-np.inf), Y3, None, "got 1 -inf. A logit of -inf is the log of a zero .* clip"),
+    "-inf": (
+        changed(-np.inf),
+        Y3,
+        None,
+        "got 1 -inf. A logit of -inf is the log of a zero .* clip",
+    ),
     "too few columns": (
         X3[:, :2],
         Y3,
@@ -410,7 +415,7 @@ def test_bad_logits_are_refused_at_predict(kind, method):
     calibrator = kind().fit(X3, Y3)
     with pytest.raises(ValueError, match="got 1 NaN"):
         getattr(calibrator, method)(changed(np.nan))
-    with pytest.raises(ValueError, match="2 features, but .* is expecting 3 features"):
+    with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3 features"):
         getattr(calibrator, method)(X3[:, :2])
 
 
@@ -435,4 +440,6 @@ def test_one_row_that_is_none_is_enough_to_be_logits(kind, logits3, recwarn):
 def test_logs_of_probabilities_are_logits(kind, logits3):
     X, y = logits3
     logs = log_softmax(X, axis=1)
-    np.testing.assert_allclose(kind().fit(logs, y).predict_proba(logs), kind().fit(X, y).predict_proba(X))
+    np.testing.assert_allclose(
+        kind().fit(logs, y).predict_proba(logs), kind().fit(X, y).predict_proba(X)
+    )

@@ -81,9 +81,7 @@ def test_classwise_is_the_mean_over_the_columns(measure, data, n_bins):
     y, P, w = data
     W = np.ones(len(y)) if w is None else w
     columns = [literal(measure, P[:, k], y == k, W, n_bins) for k in range(P.shape[1])]
-    got = measure(
-        y, P, n_bins=n_bins, kind="classwise", sample_weight=w, labels=range(P.shape[1])
-    )
+    got = measure(y, P, n_bins=n_bins, kind="classwise", sample_weight=w, labels=range(P.shape[1]))
     assert got == pytest.approx(np.mean(columns), abs=1e-12)
 
 

@@ -1,0 +1,163 @@
+"""What holds for the package as a whole: floors, imports, names, documentation."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skcalib
+import skcalib.datasets
+import skcalib.display
+import skcalib.metrics
+
+PACKAGE = Path(skcalib.__file__).parent
+ROOT = Path(__file__).parents[1]
+
+# Imports point from a higher floor to a lower one only.
+FLOORS = {
+    "_rows": 0,
+    "_steps": 0,
+    "_base": 1,
+    "_minimise": 1,
+    "metrics": 2,
+    "scaling": 2,
+    "datasets": 2,
+    "display": 3,
+    "__init__": 4,
+    "__main__": 5,
+}
+PUBLIC = [
+    f"{module.__name__}.{name}"
+    for module in (skcalib, skcalib.metrics, skcalib.datasets)
+    for name in module.__all__
+]
+
+
+def public_object(path):
+    module, name = path.rsplit(".", 1)
+    return getattr(sys.modules[module], name)
+
+
+def trees():
+    return {path.stem: ast.parse(path.read_text()) for path in PACKAGE.glob("*.py")}
+
+
+def test_every_module_is_on_a_floor():
+    assert set(FLOORS) == set(trees())
+
+
+@pytest.mark.parametrize("module", FLOORS)
+def test_imports_point_downwards(module):
+    for node in ast.walk(trees()[module]):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            imported = [node.module] if node.module else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            imported = ["__init__" for alias in node.names if alias.name == "skcalib"]
+        else:
+            continue
+        for name in imported:
+            assert FLOORS[name] < FLOORS[module], f"{module} imports {name}"
+
+
+def test_no_private_names_of_scikit_learn():
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
+                parts = [*node.module.split("."), *(alias.name for alias in node.names)]
+                assert not any(p.startswith("_") for p in parts), module
+
+
+def test_only_the_runtime_packages_are_imported():
+    # joblib comes with scikit-learn.
+    allowed = {"numpy", "scipy", "sklearn", "matplotlib", "joblib", *sys.stdlib_module_names}
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            assert {n.split(".")[0] for n in names} <= {*allowed, "skcalib"}, module
+
+
+def test_functions_are_short():
+    """No function has more than 30 lines of code without a reason."""
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                size = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+                assert size <= 30, f"{module}.{node.name} has {size} lines"
+
+
+def test_import_has_no_effect():
+    """No change of numpy's error state, of the random state, and no matplotlib."""
+    code = """
+import sys, numpy as np
+state, errors = np.random.get_state()[1].copy(), np.geterr()
+import skcalib, skcalib.metrics, skcalib.datasets
+assert np.geterr() == errors
+assert (np.random.get_state()[1] == state).all()
+assert not [m for m in sys.modules if m.startswith("matplotlib")], "matplotlib"
+"""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_work_leaves_the_global_random_state_alone():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    skcalib.datasets.make_logits(10, 3, random_state=0)
+    skcalib.datasets.load_digits_logits()
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_public_names_have_an_example(path):
+    """The doctests run it; that the rest of the docstring is complete, numpydoc checks."""
+    if path != "skcalib.metrics.ReliabilityCurve":  # it is made, and shown, by its function
+        assert ">>> " in inspect.getdoc(public_object(path))
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_public_names_have_types(path):
+    obj = public_object(path)
+    functions = [obj]
+    if inspect.isclass(obj):
+        functions = [f for n, f in inspect.getmembers(obj, inspect.isfunction) if n in vars(obj)]
+    for function in functions:
+        hints = function.__annotations__
+        parameters = [p for p in inspect.signature(function).parameters if p != "self"]
+        assert set(parameters) <= set(hints), function
+        assert "return" in hints, function
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_public_names_are_in_the_api_reference(path):
+    text = (ROOT / "doc" / "api.rst").read_text()
+    module, name = path.rsplit(".", 1)
+    assert re.search(rf"currentmodule:: {module}\n(?:(?!currentmodule).)*\b{name}\b", text, re.S)
+
+
+def test_version_is_in_the_changelog():
+    assert skcalib.__version__ in (ROOT / "CHANGELOG.rst").read_text()
+
+
+def test_lower_bounds_stand_in_the_readme():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    readme = (ROOT / "README.rst").read_text()
+    for requirement in project["dependencies"]:
+        name, bound = requirement.split(">=")
+        assert f"{name} {bound}" in readme
+    assert f"Python {project['requires-python'].removeprefix('>=')}" in readme
+
+
+def test_type_hints_are_shipped():
+    assert (PACKAGE / "py.typed").exists()

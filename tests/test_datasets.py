@@ -1,0 +1,77 @@
+"""Made data have the truth they claim; the digits network is what it is said to be."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import chisquare
+
+from skcalib.datasets import load_digits_logits, make_logits
+
+
+def test_labels_are_drawn_from_the_true_probabilities():
+    _, y, P = make_logits(50_000, 4, return_proba=True, random_state=0)
+    for k in range(4):
+        tenth = np.digitize(P[:, k], np.linspace(0, 1, 11)[1:-1])
+        for b in range(10):
+            hits, expected = (y == k)[tenth == b].sum(), P[:, k][tenth == b].sum()
+            n = (tenth == b).sum()
+            assert chisquare([hits, n - hits], [expected, n - expected]).pvalue > 1e-5
+
+
+def test_distortion_is_the_one_said():
+    offset = [0.0, 1.0, -2.0]
+    logits, _, P = make_logits(
+        100, 3, temperature=2.5, offset=offset, return_proba=True, random_state=0
+    )
+    np.testing.assert_allclose(softmax((logits - offset) / 2.5, axis=1), P)
+
+
+def test_spread_is_the_standard_deviation():
+    logits, _ = make_logits(50_000, 3, temperature=2.0, spread=5.0, random_state=0)
+    assert logits.std() == pytest.approx(10, rel=0.01)
+
+
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_shapes_and_types(n_classes):
+    logits, y = make_logits(50, n_classes, dtype=np.float32, random_state=0)
+    assert logits.shape == (50, n_classes)
+    assert logits.dtype == np.float32
+    assert set(y) <= set(range(n_classes))
+
+
+def test_seed():
+    a, b, c = (make_logits(20, 3, random_state=seed) for seed in (0, 0, 1))
+    assert np.array_equal(a[0], b[0])
+    assert np.array_equal(a[1], b[1])
+    assert not np.array_equal(a[0], c[0])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_classes": 1}, "n_classes must be at least 2, got 1"),
+        ({"temperature": 0}, "must be positive, got temperature=0 and spread=2.0"),
+        ({"spread": -1.0}, "must be positive, got temperature=2.0 and spread=-1.0"),
+    ],
+)
+def test_bad_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        make_logits(**params)
+
+
+def test_digits_network(digits):
+    assert digits.logits_calibration.shape == (848, 10)
+    assert digits.logits_test.shape == (849, 10)
+    np.testing.assert_allclose(
+        softmax(digits.logits_test, axis=1), digits.classifier.predict_proba(digits.X_test)
+    )
+    accuracy = digits.classifier.score(digits.X_test, digits.y_test)
+    confidence = softmax(digits.logits_test, axis=1).max(axis=1).mean()
+    assert 0.8 < accuracy < 0.95
+    assert confidence > accuracy + 0.05  # over-confident
+
+
+def test_digits_are_the_same_at_every_call(digits):
+    again = load_digits_logits()
+    assert np.array_equal(again.logits_test, digits.logits_test)
+    assert np.array_equal(again.y_calibration, digits.y_calibration)

@@ -1,0 +1,283 @@
+"""The command line: the main job, the user's files, and files that are no good."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from skcalib.__main__ import main
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error
+
+NAME = "skcalib-reliability.png"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def files(folder):
+    logits, y = make_logits(600, 3, random_state=0)
+    np.save("z.npy", logits)
+    np.save("y.npy", y)
+    return logits, y
+
+
+def row(text, name):
+    """The numbers in the line of the table that starts with ``name``."""
+    line = next(line for line in text.splitlines() if line.startswith(name))
+    return [float(field) for field in line.removeprefix(name).split()]
+
+
+def test_digits(folder, capsys):
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert not err
+    assert "848 rows to calibrate on, 849 held out, 10 classes" in out
+    before, after = row(out, "uncalibrated"), row(out, "TemperatureScaling")
+    assert after[0] > 2  # the temperature
+    assert after[1] < before[0] / 2  # ECE
+    assert after[3] < before[2]  # log loss
+    assert after[5] == before[4]  # accuracy
+    assert "The classifier is over-confident" in out
+    assert "lowers the ECE from" in out
+    assert (folder / NAME).read_bytes().startswith(b"\x89PNG")
+    assert [p.name for p in folder.iterdir()] == [NAME]
+
+
+def test_as_a_module(folder):
+    run = subprocess.run(
+        [sys.executable, "-m", "skcalib"], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Reliability diagrams: skcalib-reliability.png" in run.stdout
+
+
+def test_own_files(files, folder, capsys):
+    logits, y = files
+    (folder / "out").mkdir()
+    args = ["--logits", "z.npy", "--labels", "y.npy"]
+    test = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
+    assert main([*args, *test, "--output", "out"]) == 0
+    out = capsys.readouterr().out
+    assert "600 rows to calibrate on, 600 held out, 3 classes" in out
+    expected = expected_calibration_error(y, softmax(logits, axis=1))
+    assert row(out, "uncalibrated")[0] == pytest.approx(expected, abs=1e-4)
+    assert (folder / "out" / NAME).exists()
+
+
+def test_half_of_the_rows_is_held_out(files, capsys):
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 0
+    assert "300 rows to calibrate on, 300 held out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_output_file_is_replaced(files, folder, suffix):
+    target = folder / f"picture{suffix}"
+    target.write_text("old")
+    assert main(["--logits", "z.npy", "--labels", "y.npy", "--output", str(target)]) == 0
+    assert target.read_bytes() != b"old"
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", target.name}
+
+
+@pytest.mark.parametrize("header", ["", "a,b,c\n"])
+def test_csv(files, folder, capsys, header):
+    logits, y = files
+    with (folder / "z.csv").open("w") as file:
+        file.write(header)
+        np.savetxt(file, logits, delimiter=",")
+    names = np.array(["ant", "bee", "cat"])[y]
+    (folder / "y.csv").write_text("\n".join(names) + "\n")
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 0
+    from_npy = capsys.readouterr().out
+    assert main(["--logits", "z.csv", "--labels", "y.csv"]) == 0
+    from_csv = capsys.readouterr().out
+    for name in ("uncalibrated", "TemperatureScaling"):
+        assert row(from_csv, name) == row(from_npy, name)
+
+
+def test_csv_of_whole_numbers_are_column_numbers(files, folder, capsys):
+    _, y = files
+    (folder / "y.csv").write_text("label\n" + "\n".join(f"{k}.0" for k in y))
+    assert main(["--logits", "z.npy", "--labels", "y.csv"]) == 0
+    assert "3 classes" in capsys.readouterr().out
+
+
+def test_npz_with_probabilities(files, folder, capsys):
+    logits, y = files
+    P = softmax(logits, axis=1)
+    np.savez(folder / "run.npz", P=P, y=y[:, None])
+    np.savez(folder / "one.npz", y)
+    assert main(["--logits", "z.npy", "--labels", "one.npz"]) == 0
+    expected = capsys.readouterr().out
+    assert main(["--logits", "run.npz:P", "--labels", "run.npz:y", "--probabilities"]) == 0
+    out = capsys.readouterr().out
+    assert row(out, "TemperatureScaling") == row(expected, "TemperatureScaling")
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_two_classes_in_one_column(folder, capsys, probabilities):
+    logits, y = make_logits(600, 2, random_state=0)
+    margin = logits[:, 1] - logits[:, 0]
+    np.save("two.npy", logits)
+    np.save("one.npy", 1 / (1 + np.exp(-margin)) if probabilities else margin)
+    np.save("y.npy", y)
+    assert main(["--logits", "two.npy", "--labels", "y.npy"]) == 0
+    expected = row(capsys.readouterr().out, "TemperatureScaling")
+    flag = ["--probabilities"] if probabilities else []
+    assert main(["--logits", "one.npy", "--labels", "y.npy", *flag]) == 0
+    got = row(capsys.readouterr().out, "TemperatureScaling")
+    # A margin is the difference of two logits: the same temperature.
+    assert got == pytest.approx(expected, abs=2e-3)
+
+
+def test_probabilities_of_zero_are_no_obstacle(folder, capsys):
+    logits, y = make_logits(300, 3, temperature=200.0, random_state=0)
+    np.save("p.npy", softmax(logits, axis=1).astype(np.float32))
+    np.save("y.npy", y)
+    assert main(["--logits", "p.npy", "--labels", "y.npy", "--probabilities"]) == 0
+
+
+def test_classes_in_the_order_of_the_columns(files, folder, capsys):
+    _, y = files
+    np.save("names.npy", np.array(["zebra", "ant", "bee"])[y])
+    outputs = []
+    for labels, classes in (("y.npy", []), ("names.npy", ["--classes", "zebra", "ant", "bee"])):
+        calibration = ["--logits", "z.npy", "--labels", labels]
+        test = ["--test-logits", "z.npy", "--test-labels", labels]
+        assert main([*calibration, *test, *classes]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_warnings_are_sentences(files, capsys):
+    logits, _ = files
+    np.save("best.npy", logits.argmax(axis=1))
+    assert main(["--logits", "z.npy", "--labels", "best.npy"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("skcalib: warning: The log loss has no minimum: every row is classified")
+    assert err.count("\n") == 1
+    assert "under-confident" in out
+
+
+def test_a_calibrator_that_does_not_help_is_said_not_to(files, folder, capsys):
+    # The test rows are calibrated as they are; the calibrator has learned from others.
+    calm, y = make_logits(4000, 3, temperature=1.0, random_state=1)
+    np.save("tz.npy", calm)
+    np.save("ty.npy", y)
+    args = ["--logits", "z.npy", "--labels", "y.npy"]
+    assert main([*args, "--test-logits", "tz.npy", "--test-labels", "ty.npy"]) == 0
+    assert "does not lower the log loss" in " ".join(capsys.readouterr().out.split())
+
+
+def test_rare_class_in_the_split(folder, capsys):
+    logits, y = make_logits(200, 3, random_state=0)
+    y = np.where(y == 2, 0, y)
+    y[0] = 2  # one row of its class: no stratified split
+    np.save("z.npy", logits)
+    np.save("y.npy", y)
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 0
+    assert "3 classes" in capsys.readouterr().out
+
+
+def test_help_is_worth_reading(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    for word in (
+        "--logits",
+        "--test-labels",
+        "--probabilities",
+        ".npz",
+        "examples:",
+        "status is 2",
+    ):
+        assert word in text
+
+
+# --------------------------------------------------------------------------------------
+# Bad files: one sentence, exit status 2, nothing written.
+
+GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]
+BAD = {
+    "no labels": (["--logits", "z.npy"], "--logits and --labels go together"),
+    "no test labels": ([*GIVEN, "--test-logits", "z.npy"], "--test-logits and --test-labels go"),
+    "only tests": (["--test-logits", "z.npy", "--test-labels", "y.npy"], "nothing to calibrate on"),
+    "only a flag": (["--probabilities"], "nothing to calibrate on: give --logits"),
+    "missing": (["--logits", "no.npy", "--labels", "y.npy"], "no.npy does not exist"),
+    "text": (["--logits", "z.txt", "--labels", "y.npy"], "z.txt must be a .npy, .npz or .csv"),
+    "no npy": (["--logits", "fake.npy", "--labels", "y.npy"], "fake.npy cannot be read: "),
+    "cut npy": (["--logits", "cut.npy", "--labels", "y.npy"], "cut.npy cannot be read: "),
+    "no npz": (["--logits", "fake.npz", "--labels", "y.npy"], "fake.npz cannot be read: "),
+    "objects": (["--logits", "z.npy", "--labels", "o.npy"], "o.npy cannot be read: "),
+    "which array": (["--logits", "two.npz", "--labels", "y.npy"], "holds the arrays a, b: name"),
+    "wrong array": (["--logits", "two.npz:c", "--labels", "y.npy"], "as in two.npz:a"),
+    "empty": (["--logits", "none.npy", "--labels", "y.npy"], "none.npy is empty"),
+    "empty csv": (["--logits", "none.csv", "--labels", "y.npy"], "none.csv is empty"),
+    "ragged": (["--logits", "ragged.csv", "--labels", "y.npy"], "lines differ in the number of"),
+    "words": (["--logits", "words.csv", "--labels", "y.npy"], "must hold a table of numbers"),
+    "cube": (["--logits", "cube.npy", "--labels", "y.npy"], r"numbers, got shape (2, 2, 2)"),
+    "label table": (["--logits", "z.npy", "--labels", "z.npy"], "one label per row, got shape"),
+    "lengths": (["--logits", "z.npy", "--labels", "few.npy"], "got 600 and 3 rows"),
+    "nan": (["--logits", "nan.npy", "--labels", "y.npy"], "finite logits, got 1 NaN"),
+    "one class": (["--logits", "z.npy", "--labels", "same.npy"], "at least two classes"),
+    "classes": ([*GIVEN, "--classes", "0", "1"], "got 2 labels and 3 columns"),
+    "bad classes": ([*GIVEN, "--classes", "a", "b", "c"], "invalid literal"),
+    "no probabilities": ([*GIVEN, "--probabilities"], "must hold probabilities, got numbers from"),
+    "new labels": (
+        [*GIVEN, "--test-logits", "z.npy", "--test-labels", "other.npy"],
+        "only labels named in labels, got 7",
+    ),
+    "output folder": ([*GIVEN, "--output", "nowhere/p.png"], "must lie in a directory that exists"),
+    "output kind": ([*GIVEN, "--output", "p.txt"], "end in .png, .pdf or .svg"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(files, folder, capsys, case):
+    logits, y = files
+    (folder / "z.txt").write_text("1 2 3")
+    (folder / "fake.npy").write_text("not an array")
+    (folder / "fake.npz").write_text("not an archive")
+    (folder / "cut.npy").write_bytes((folder / "z.npy").read_bytes()[:1000])
+    (folder / "none.csv").write_text("")
+    (folder / "ragged.csv").write_text("1,2,3\n1,2\n")
+    (folder / "words.csv").write_text("a,b\nc,d\n")
+    np.save("o.npy", np.array(["a", None], dtype=object))
+    np.savez("two.npz", a=logits, b=y)
+    np.save("none.npy", np.zeros((0, 3)))
+    np.save("cube.npy", np.zeros((2, 2, 2)))
+    np.save("few.npy", y[:3])
+    np.save("nan.npy", np.vstack([[np.nan, 0, 0], logits[1:]]))
+    np.save("same.npy", np.zeros(600, int))
+    np.save("other.npy", np.where(y == 2, 7, y))
+    before = {p.name for p in folder.iterdir()}
+    args, sentence = BAD[case]
+    assert main(args) == 2
+    out, err = capsys.readouterr()
+    assert sentence in err
+    assert err.startswith("skcalib: ")
+    assert err.count("\n") == 1
+    assert "Reliability diagrams" not in out
+    assert {p.name for p in folder.iterdir()} == before
+
+
+def test_failure_while_writing_leaves_nothing(files, folder, capsys, monkeypatch):
+    from matplotlib.figure import Figure
+
+    def full(self, path, **_):
+        path.write_text("half")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    (folder / NAME).write_text("old")
+    assert main(GIVEN) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert (folder / NAME).read_text() == "old"
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME}

@@ -1,0 +1,223 @@
+"""Scorers inside scikit-learn's model selection."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from skcalib import TemperatureScaling
+from skcalib.metrics import (
+    expected_calibration_error,
+    get_scorer,
+    get_scorer_names,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+)
+
+OWN = {
+    "neg_expected_calibration_error": (expected_calibration_error, {}),
+    "neg_maximum_calibration_error": (maximum_calibration_error, {}),
+    "neg_root_mean_squared_calibration_error": (root_mean_squared_calibration_error, {}),
+    "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
+}
+every = pytest.mark.parametrize("name", OWN)
+
+
+@pytest.fixture(params=["binary", "multi-class"])
+def problem(request):
+    if request.param == "binary":
+        X, y = make_classification(200, random_state=0)
+        return X, np.array(["no", "yes"])[y]
+    X, y = load_iris(return_X_y=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+def scale_columns(Z, by=1.0):
+    return Z * by
+
+
+@every
+def test_score_is_the_negative_measure(name, problem):
+    X, y = problem
+    measure, params = OWN[name]
+    classifier = GaussianNB().fit(X, y)
+    expected = -measure(y, classifier.predict_proba(X), **params)
+    assert get_scorer(name)(classifier, X, y) == pytest.approx(expected)
+
+
+@every
+def test_score_with_weights(name, problem):
+    X, y = problem
+    measure, params = OWN[name]
+    w = np.random.default_rng(0).uniform(size=len(y))
+    classifier = GaussianNB().fit(X, y)
+    expected = -measure(y, classifier.predict_proba(X), sample_weight=w, **params)
+    assert get_scorer(name)(classifier, X, y, sample_weight=w) == pytest.approx(expected)
+
+
+def test_arguments_of_the_measure():
+    X, y = load_iris(return_X_y=True)
+    classifier = GaussianNB().fit(X, y)
+    scorer = get_scorer("neg_classwise_calibration_error", n_bins=4, strategy="quantile")
+    assert scorer(classifier, X, y) == -expected_calibration_error(
+        y, classifier.predict_proba(X), n_bins=4, strategy="quantile", kind="classwise"
+    )
+
+
+@every
+def test_column_order_is_that_of_the_classes(name):
+    logits = np.log([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
+    y = np.array([0, 1, 2, 1])
+    names = np.array(["zebra", "ant", "bee"])
+    calibrator = TemperatureScaling(classes=names).fit(logits, names[y])
+    plain = TemperatureScaling().fit(logits, y)
+    scorer = get_scorer(name)
+    assert scorer(calibrator, logits, names[y]) == pytest.approx(scorer(plain, logits, y))
+
+
+@every
+def test_fold_that_lacks_a_class(name, recwarn):
+    X, y = load_iris(return_X_y=True)
+    classifier = GaussianNB().fit(X, y)
+    seen = y != 1
+    measure, params = OWN[name]
+    expected = -measure(y[seen], classifier.predict_proba(X[seen]), labels=[0, 1, 2], **params)
+    assert get_scorer(name)(classifier, X[seen], y[seen]) == pytest.approx(expected)
+    assert get_scorer(name)(classifier, X[y == 1], y[y == 1]) <= 0
+    assert not recwarn
+
+
+@every
+def test_class_that_the_classifier_never_saw(name):
+    """It has been given no probability, so rows of it count as wrong."""
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    classifier = GaussianNB().fit(X[y != 1], names[y != 1])
+    measure, params = OWN[name]
+    P = np.insert(classifier.predict_proba(X), 1, 0, axis=1)
+    expected = -measure(names, P, **params)
+    assert get_scorer(name)(classifier, X, names) == pytest.approx(expected)
+
+
+@every
+def test_sorted_folds(name):
+    X, y = load_iris(return_X_y=True)
+    scores = cross_val_score(
+        GaussianNB(), X, y, cv=KFold(3), scoring=get_scorer(name), error_score="raise"
+    )
+    assert np.isfinite(scores).all()
+
+
+def test_several_scorers_at_once(problem):
+    X, y = problem
+    scoring = {name: get_scorer(name) for name in [*OWN, "neg_log_loss", "accuracy"]}
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    results = cross_validate(model, X, y, cv=3, scoring=scoring, error_score="raise")
+    for name in scoring:
+        assert np.isfinite(results[f"test_{name}"]).all()
+    ece, mce = (results[f"test_neg_{k}_calibration_error"] for k in ("expected", "maximum"))
+    assert (mce <= ece).all()
+
+
+def test_grid_search_on_digits(digits):
+    pipeline = make_pipeline(FunctionTransformer(scale_columns), TemperatureScaling())
+    search = GridSearchCV(
+        pipeline,
+        {"functiontransformer__kw_args": [{"by": 0.0001}, {"by": 1.0}]},
+        scoring=get_scorer("neg_expected_calibration_error"),
+        cv=3,
+        error_score="raise",
+    ).fit(digits.logits_calibration, digits.y_calibration)
+    # Temperature scaling undoes any scale, so the candidates come out the same.
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+    assert search.score(digits.logits_test, digits.y_test) > -0.04
+    assert -expected_calibration_error(
+        digits.y_test, softmax(digits.logits_test, axis=1)
+    ) < search.score(digits.logits_test, digits.y_test)
+
+
+def test_grid_search_prefers_what_is_calibrated():
+    X, y = make_classification(600, n_informative=5, flip_y=0.2, random_state=0)
+    search = GridSearchCV(
+        DecisionTreeClassifier(random_state=0),
+        {"max_depth": [2, None]},
+        scoring=get_scorer("neg_expected_calibration_error"),
+        error_score="raise",
+    ).fit(X, y)
+    assert search.best_params_ == {"max_depth": 2}  # the full tree is always sure
+
+
+def test_grid_search_in_processes(problem):
+    X, y = problem
+    search = GridSearchCV(
+        GaussianNB(),
+        {"var_smoothing": [1e-9, 1e-1]},
+        scoring=get_scorer("neg_expected_calibration_error"),
+        n_jobs=2,
+        error_score="raise",
+    ).fit(X, y)
+    assert search.best_score_ <= 0
+
+
+@every
+def test_metadata_routing_brings_weights(name):
+    X, y = load_iris(return_X_y=True)
+    w = np.random.default_rng(0).uniform(size=len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        scoring = {
+            asked: get_scorer(name).set_score_request(sample_weight=asked)
+            for asked in (True, False)
+        }
+        model = GaussianNB().set_fit_request(sample_weight=False)
+        params = {"sample_weight": w}
+        results = cross_validate(model, X, y, scoring=scoring, params=params, error_score="raise")
+    plain = cross_val_score(GaussianNB(), X, y, scoring=get_scorer(name))
+    np.testing.assert_allclose(results["test_False"], plain)
+    assert (results["test_True"] != plain).any()
+
+
+def test_scorers_are_plain_objects():
+    scorer = get_scorer("neg_expected_calibration_error", n_bins=7)
+    assert "n_bins" in repr(scorer)
+    X, y = load_iris(return_X_y=True)
+    classifier = GaussianNB().fit(X, y)
+    for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer)):
+        assert copy(classifier, X, y) == scorer(classifier, X, y)
+
+
+def test_names():
+    names = get_scorer_names()
+    assert names == sorted(set(names))
+    assert {*OWN, *sklearn.metrics.get_scorer_names()} == set(names)
+    for name in names:
+        assert callable(get_scorer(name))
+
+
+def test_bad_names_and_arguments():
+    with pytest.raises(ValueError, match=r"no scorer named 'ece'.*get_scorer_names"):
+        get_scorer("ece")
+    with pytest.raises(ValueError, match=r"'accuracy' is scikit-learn's scorer .* got n_bins"):
+        get_scorer("accuracy", n_bins=3)
+
+
+def test_estimator_without_probabilities():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match="needs an estimator with predict_proba, got LinearSVC"):
+        get_scorer("neg_expected_calibration_error")(LinearSVC().fit(X, y), X, y)
