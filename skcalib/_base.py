@@ -174,19 +174,27 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
 
 def check_finite(Z: Floats) -> None:
-    """Raise a ValueError if some logit is NaN or infinite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(sum_rows(np.sum, Z)):
-            return
+    """Raise a ValueError if some logit is NaN, infinite, or too large to take differences."""
+    largest = np.finfo(Z.dtype).max / 4
+
+    def is_bad(Z: Floats) -> NDArray[Any]:
+        return np.array(not (Z.max() <= largest and Z.min() >= -largest), dtype=np.intp)
+
+    if not sum_rows(is_bad, Z):
+        return
     kinds: dict[str, Any] = {"NaN": np.isnan, "+inf": np.isposinf, "-inf": np.isneginf}
     counts = sum_rows(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]), Z)
     found = ", ".join(f"{n} {kind}" for kind, n in zip(kinds, counts, strict=True) if n)
-    if found:
+    if not found:
         raise ValueError(
-            f"X must hold finite logits, got {found}. A logit of -inf is the log of a zero "
-            "probability: clip probabilities before taking the log, as in "
-            "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+            f"X must hold logits of at most {largest:.2g} in size, so that their differences are "
+            f"finite in {Z.dtype}, got larger ones. Scale them down."
         )
+    raise ValueError(
+        f"X must hold finite logits, got {found}. A logit of -inf is the log of a zero "
+        "probability: clip probabilities before taking the log, as in "
+        "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+    )
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:

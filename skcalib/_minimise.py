@@ -128,7 +128,7 @@ def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | Non
         return first, max(start * second, np.finfo(float).tiny)
 
     found = root_scalar(relative, x0=1.0, fprime=True, method="newton", xtol=1e-5, maxiter=8)
-    return start * found.root if found.converged and 0.25 < found.root < 4.0 else None
+    return float(start * found.root) if found.converged and 0.25 < found.root < 4.0 else None
 
 
 def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) -> Scale:

@@ -56,7 +56,7 @@ class TemperatureScaling(BaseCalibrator):
         Labels in the order of the columns.
     n_features_in_ : int
         Number of columns of ``X`` seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, where ``X`` had string names.
 
     Warns

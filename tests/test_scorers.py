@@ -182,7 +182,7 @@ def test_metadata_routing_brings_weights(name):
     w = np.random.default_rng(0).uniform(size=len(y))
     with sklearn.config_context(enable_metadata_routing=True):
         scoring = {
-            asked: get_scorer(name).set_score_request(sample_weight=asked)
+            str(asked): get_scorer(name).set_score_request(sample_weight=asked)
             for asked in (True, False)
         }
         model = GaussianNB().set_fit_request(sample_weight=False)

@@ -113,7 +113,7 @@ def test_single_precision(n_samples):
     single = TemperatureScaling().fit(Z.astype(np.float32), y).temperature_
     assert double == pytest.approx(1 / 3, rel=0.1)
     assert single == pytest.approx(double, rel=1e-6)
-    assert isinstance(single, float)
+    assert type(single) is type(double) is float
 
 
 def test_half_precision_is_taken_as_double():

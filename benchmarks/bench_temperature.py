@@ -1,0 +1,54 @@
+"""Time to fit a temperature, as a multiple of one softmax pass over the same logits.
+
+Next to it, in the same process, scikit-learn's own temperature scaling (1.8 and newer), called
+directly, without the meta-estimator around it. Run::
+
+    python benchmarks/bench_temperature.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from functools import partial
+
+import numpy as np
+from scipy.special import softmax
+from timing import medians
+
+from skcalib import TemperatureScaling
+from skcalib.datasets import make_logits
+
+SIZES = [(25_000, 1000), (50_000, 100), (1_000_000, 10), (5000, 100), (1000, 10)]
+
+
+def peers() -> dict:
+    """Fits of other libraries, by name: functions of logits and labels that return T."""
+    try:
+        from sklearn.calibration import _TemperatureScaling
+    except ImportError:
+        return {}
+    return {"scikit-learn": lambda Z, y: 1 / float(_TemperatureScaling().fit(Z, y).beta_)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--repeat", type=int, default=5)
+    args = parser.parse_args()
+    fits = {"skcalib": lambda Z, y: TemperatureScaling().fit(Z, y).temperature_, **peers()}
+    warnings.simplefilter("ignore")
+    for n, K in SIZES:
+        Z, y = make_logits(n, K, temperature=2.0, dtype=np.float32, random_state=0)
+        print(f"{n} x {K}, float32")
+        for name, fit in fits.items():
+            # One library at a time: what one leaves in the allocator slows the softmax pass.
+            tasks = {"softmax": lambda Z=Z: softmax(Z, axis=1), name: lambda f=fit: f(Z, y)}
+            seconds = medians(tasks, args.repeat)
+            unit, t = seconds["softmax"], seconds[name]
+            print(
+                f"    {name:14} {t:8.4f} s / {unit:8.4f} s = {t / unit:6.2f}   T = {fit(Z, y):.8f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

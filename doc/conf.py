@@ -1,0 +1,46 @@
+"""Settings of Sphinx."""
+
+import warnings
+
+import skcalib
+
+project = "skcalib"
+author = "The skcalib developers"
+copyright = "2026, The skcalib developers"
+version = release = skcalib.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.bibtex",
+]
+exclude_patterns = ["_build", "auto_examples/*.ipynb"]
+html_theme = "pydata_sphinx_theme"
+html_title = "skcalib"
+html_theme_options = {"show_toc_level": 2, "secondary_sidebar_items": ["page-toc"]}
+html_show_sourcelink = False
+bibtex_bibfiles = ["references.bib"]
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say it in words
+templates_path = ["_templates"]
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "download_all_examples": False,
+    "plot_gallery": True,
+    "reset_modules": (),
+    "image_scrapers": ("matplotlib",),
+    "show_signature": False,
+}
+warnings.filterwarnings("error", category=DeprecationWarning, module="skcalib")
