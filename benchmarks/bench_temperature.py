@@ -42,12 +42,10 @@ def main() -> None:
         print(f"{n} x {K}, float32")
         for name, fit in fits.items():
             # One library at a time: what one leaves in the allocator slows the softmax pass.
-            tasks = {"softmax": lambda Z=Z: softmax(Z, axis=1), name: lambda f=fit: f(Z, y)}
-            seconds = medians(tasks, args.repeat)
-            unit, t = seconds["softmax"], seconds[name]
-            print(
-                f"    {name:14} {t:8.4f} s / {unit:8.4f} s = {t / unit:6.2f}   T = {fit(Z, y):.8f}"
-            )
+            tasks = {"softmax": partial(softmax, Z, axis=1), name: partial(fit, Z, y)}
+            unit, t = medians(tasks, args.repeat).values()
+            print(f"    {name:14} {t:8.4f} s / {unit:8.4f} s = {t / unit:6.2f}", end="   ")
+            print(f"T = {fit(Z, y):.8f}")
 
 
 if __name__ == "__main__":
