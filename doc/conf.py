@@ -12,7 +12,7 @@ version = release = skcalib.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas can be read without network
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
@@ -20,7 +20,7 @@ extensions = [
 exclude_patterns = ["_build", "auto_examples/*.ipynb"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
-html_theme_options = {"show_toc_level": 2, "secondary_sidebar_items": ["page-toc"]}
+html_theme_options = {"show_toc_level": 2, "header_links_before_dropdown": 4}
 html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]
 
