@@ -72,13 +72,13 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
             than two classes or labels that are not in ``classes``, if weights are negative or
             all zero, or if lengths differ. The calibrator is then unchanged.
         """
+        check_two_dimensions(X)
         Z, labels = check_X_y(
             X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=self
         )
         check_finite(Z)
         w = check_weights(sample_weight, len(Z))
         present = distinct_labels(labels, w)
-        _check_class_labels(present)
         if len(present) < 2:
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {present[0]!r}."
@@ -160,6 +160,7 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     def _check_logits(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
+        check_two_dimensions(X)
         Z = validate_data(
             self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
@@ -171,6 +172,15 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         largest = np.finfo(Z.dtype).max / 4
         with np.errstate(over="ignore"):
             return np.clip(self._calibrate(Z), -largest, largest)
+
+
+def check_two_dimensions(X: Any) -> None:
+    """Raise a ValueError for an array of one dimension, as margins of two classes come in."""
+    if getattr(X, "ndim", 2) == 1:
+        raise ValueError(
+            f"X must have two dimensions, got one of length {len(X)}. Reshape your data: log-odds "
+            "of two classes make a single column, X.reshape(-1, 1)."
+        )
 
 
 def check_finite(Z: Floats) -> None:
@@ -201,7 +211,12 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None
     """Weights as a float64 array of shape (n_rows,), or None if there are none."""
     if sample_weight is None:
         return None
-    w = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    w = check_array(
+        [sample_weight] if np.isscalar(sample_weight) else sample_weight,
+        dtype=np.float64,
+        ensure_2d=False,
+        input_name="sample_weight",
+    )
     if w.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
@@ -214,14 +229,6 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None
         if not np.isfinite(w.sum()):
             raise ValueError("sample_weight must have a finite sum, got infinity; scale it down.")
     return w
-
-
-def _check_class_labels(present: NDArray[Any]) -> None:
-    if present.dtype.kind == "f" and (present != np.floor(present)).any():
-        example = present[present != np.floor(present)][0]
-        raise ValueError(
-            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
-        )
 
 
 def resolve_classes(
@@ -304,7 +311,13 @@ def distinct_labels(labels: NDArray[Any], w: Floats | None) -> NDArray[Any]:
                 return np.bincount(np.subtract(y, low, dtype=np.int64), w, span)
 
             return (np.flatnonzero(sum_rows(count, labels, w)) + low).astype(labels.dtype)
-    return np.unique(labels if w is None else labels[w > 0])
+    present = np.unique(labels if w is None else labels[w > 0])
+    if present.dtype.kind == "f" and (present != np.floor(present)).any():
+        example = present[present != np.floor(present)][0]
+        raise ValueError(
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
+        )
+    return present
 
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:

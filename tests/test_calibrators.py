@@ -91,6 +91,7 @@ def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
     row=st.lists(st.floats(-1e300, 1e300), min_size=3, max_size=3),
 )
 def test_extreme_rows_get_probabilities(kind, big, small, row):
+    """Trap 7: others give NaN for a row that all classes say no to."""
     X, y = make_logits(100, 3, random_state=0)
     for scale in (big, small, 1.0):
         P = kind().fit(scale * X, y).predict_proba([row, [big, -big, 0], [small, 0, -small]])
@@ -384,7 +385,9 @@ BAD_FITS = {
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
     "few labels": (X3, Y3[:-1], None, r"inconsistent numbers of samples: \[30, 29\]"),
-    "flat": (X3[:, 0], Y3, None, "Expected 2D array, got 1D array"),
+    "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
+    "flat": (X3[:, 0], Y3, None, r"two dimensions, got one of length 30.*X.reshape\(-1, 1\)"),
+    "flat list": (X3[:, 0].tolist(), Y3, None, "Expected 2D array, got 1D array"),
 }
 
 
@@ -422,6 +425,8 @@ def test_bad_logits_are_refused_at_predict(kind, method):
     calibrator = kind().fit(X3, Y3)
     with pytest.raises(ValueError, match="got 1 NaN"):
         getattr(calibrator, method)(changed(np.nan))
+    with pytest.raises(ValueError, match="two dimensions, got one of length 30"):
+        getattr(calibrator, method)(X3[:, 0])
     with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3 features"):
         getattr(calibrator, method)(X3[:, :2])
 

@@ -344,8 +344,8 @@ BAD = {
     "below zero": ({"y_proba": [0.5, -0.5, 0.1]}, "between 0 and 1, got -0.5"),
     "nan": ({"y_proba": [0.5, np.nan, 0.1]}, "between 0 and 1, got nan"),
     "rows above one": (
-        {"y_proba": [[0.5, 0.5], [0.5, 0.6], [0.9, 0.1]]},
-        "sum to one within 1e-3, got 1 of 3 rows that do not, the first with .* sum 1.1",
+        {"y_proba": [[0.5, 0.5], [0.5, 0.502], [0.9, 0.1]]},
+        "sum to one within 1e-3, got 1 of 3 rows that do not, the first with .* sum 1.002",
     ),
     "rows below zero": (
         {"y_proba": [[0.5, 0.5], [-0.5, 1.5], [0.9, 0.1]]},
@@ -354,6 +354,10 @@ BAD = {
     "rows of nan": ({"y_proba": [[0.5, 0.5], [np.nan, 0.6], [0.9, 0.1]]}, "minimum nan"),
     "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
     "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
+    "swapped": (
+        {"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]},
+        "Unknown label type: continuous. y must hold class labels, got 0.2",
+    ),
     "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
     "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns.*with labels="),
     "unknown label": ({"labels": [0, 2]}, "only labels named in labels, got 1, which is not"),

@@ -7,6 +7,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 
 from skcalib._minimise import (
+    _weighted_sum,
     fit_scale,
     hessian_product,
     loss_gradient,
@@ -71,6 +72,12 @@ def test_hessian_is_symmetric_and_positive(model, rows):
     H = np.array([hessian_product(theta, v, map_, *rows) for v in np.eye(len(theta))])
     np.testing.assert_allclose(H, H.T, atol=1e-14)
     assert np.linalg.eigvalsh(H).min() > -1e-12
+
+
+def test_terms_in_single_precision_are_added_in_double():
+    terms = np.array([2**24, 1, 1], dtype=np.float32)
+    assert _weighted_sum(terms, None) == 2**24 + 2
+    assert _weighted_sum(terms, np.ones(3)) == 2**24 + 2
 
 
 def test_single_precision_rows_are_summed_in_double(model, rows):
@@ -185,11 +192,11 @@ def test_sample_that_is_far_off_does_not_change_the_answer():
     assert abs(slope / curvature) < 1e-8
 
 
-@pytest.mark.parametrize("flip", [False, True])
-def test_start_on_the_wrong_side_ends_at_the_right_bound(flip):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_start_on_the_wrong_side_ends_at_the_right_bound(weighted):
     # The sample has a minimum, but all rows together are worse than chance.
     Z, y = make_logits(64 * 600, 2, temperature=1.0, spread=2.0, random_state=0)
     wrong = np.arange(len(y)) % 64 != 0
     y[wrong] = 1 - y[wrong]
-    w = np.ones(len(y)) if flip else None
+    w = np.ones(len(y)) if weighted else None
     assert fit_scale(Z, y, w).outcome == "hopeless"

@@ -98,6 +98,14 @@ def test_quantile_bins_without_ties_hold_equal_counts(rng):
         assert counts.tolist() == [60 // n_bins] * n_bins
 
 
+def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng):
+    scores = rng.permutation(np.linspace(0.01, 0.99, 60))
+    for n_bins in range(1, 61):
+        expected = quantile_edges(scores, None, n_bins)
+        for unit in (0.1, 1 / 3, 1e-9, 7e11):
+            assert np.array_equal(quantile_edges(scores, np.full(60, unit), n_bins), expected)
+
+
 def test_equal_scores_make_one_bin():
     assert quantile_edges(np.full(9, 0.3), None, 5).tolist() == [0, 1]
 

@@ -116,6 +116,14 @@ def test_single_precision(n_samples):
     assert type(single) is type(double) is float
 
 
+def test_calibrated_logits_do_not_overflow():
+    Z, y = make_logits(500, 3, temperature=0.01, dtype=np.float32, random_state=0)
+    calibrator = TemperatureScaling().fit(Z, y)
+    large = np.array([[8e37, 0, -8e37]], dtype=np.float32)
+    assert np.isfinite(calibrator.transform(large)).all()
+    assert calibrator.predict_proba(large).tolist() == [[1, 0, 0]]
+
+
 def test_half_precision_is_taken_as_double():
     Z, y = make_logits(500, 10, random_state=0)
     half = Z.astype(np.float16)
