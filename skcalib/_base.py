@@ -40,7 +40,7 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     @abstractmethod
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        """Fitted attributes by name, from finite logits, class indices and positive weights."""
+        """Fitted attributes by name, from finite logits, class indices and weights."""
 
     @abstractmethod
     def _calibrate(self, Z: Floats) -> Floats:
