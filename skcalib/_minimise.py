@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize, root_scalar
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import logsumexp
 
 from ._rows import both_columns, sum_rows
 
@@ -45,8 +44,11 @@ class LinearMap(Protocol):
     every ``R`` of the shape of the scores.
     """
 
-    def scores(self, theta: Floats, Z: Floats) -> Floats:
-        """Scores (m, K) of logits ``Z`` (m, K) under parameters ``theta`` (p,)."""
+    def scores(self, theta: Floats, Z: Floats, out: Floats | None = None) -> Floats:
+        """Scores (m, K) of logits ``Z`` (m, K) under parameters ``theta`` (p,).
+
+        Written to ``out`` if that is given; never to ``Z``, nor a view of it.
+        """
 
     def adjoint(self, R: Floats, Z: Floats) -> Floats:
         """Sum over the rows of what ``R`` (m, K) says on each parameter: shape (p,)."""
@@ -107,8 +109,7 @@ def scale_slope(
     With probabilities ``p`` the slope of a row is ``E_p[z] - z_y``, its curvature ``Var_p[z]``.
     ``U`` and ``P`` are scratch arrays like ``Z``.
     """
-    if Z.shape[1] == 1:
-        Z, U, P = both_columns(Z), None, None
+    Z, U, P = _with_both_columns(Z, U, P)
     U = np.subtract(Z, Z.max(axis=1, keepdims=True), out=U)
     P = np.multiply(U, b, out=P, dtype=U.dtype)
     np.exp(P, out=P)
@@ -118,6 +119,12 @@ def scale_slope(
     square = np.einsum("ij,ij->i", P, U) / total
     slope = mean - U[np.arange(len(U)), y]
     return np.array([_weighted_sum(slope, w), _weighted_sum(square - mean**2, w)])
+
+
+def _with_both_columns(Z: Floats, *scratch: Floats | None) -> tuple[Any, ...]:
+    """Logits with one column per class, and the scratch arrays if they are still like them."""
+    both = both_columns(Z)
+    return both, *(scratch if both is Z else [None] * len(scratch))
 
 
 def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | None:
@@ -175,19 +182,21 @@ def loss_gradient(
     theta: Floats, map_: LinearMap, Z: Floats, y: Indices, w: Floats | None
 ) -> tuple[float, Floats]:
     """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
+    theta = theta.astype(Z.dtype, copy=False)
 
-    def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-        S = map_.scores(theta, Z)
-        rows = np.arange(len(S))
-        log_total = logsumexp(S, axis=1)
-        loss = _weighted_sum(log_total - S[rows, y], w)
-        R = np.exp(S - log_total[:, None])
-        R[rows, y] -= 1
-        if w is not None:
-            R *= w[:, None]
+    def block(Z: Floats, y: Indices, w: Floats | None, S: Floats) -> Floats:
+        Z, S = _with_both_columns(Z, S)
+        rows = np.arange(len(Z))
+        S = _centred_scores(theta, map_, Z, S)
+        of_label = S[rows, y]
+        R = np.exp(S, out=S)
+        total = R.sum(axis=1)
+        loss = _weighted_sum(np.log(total) - of_label, w)
+        R *= _per_row(1 / total, w)
+        R[rows, y] -= 1 if w is None else w
         return np.append(loss, map_.adjoint(R, Z))
 
-    total = sum_rows(block, Z, y, w) / total_weight(y, w)
+    total = sum_rows(block, Z, y, w, scratch=1, blas=True) / total_weight(y, w)
     return float(total[0]), total[1:]
 
 
@@ -195,18 +204,32 @@ def hessian_product(
     theta: Floats, v: Floats, map_: LinearMap, Z: Floats, y: Indices, w: Floats | None
 ) -> Floats:
     """Hessian (p, p) of the mean log loss at ``theta`` times ``v`` (p,): one pass."""
+    theta, v = theta.astype(Z.dtype, copy=False), v.astype(Z.dtype, copy=False)
 
-    def block(Z: Floats, w: Floats | None) -> Floats:
-        S = map_.scores(theta, Z)
-        P = np.exp(S - logsumexp(S, axis=1)[:, None])
-        V = map_.scores(v, Z)
-        PV = P * V
-        PV -= P * PV.sum(axis=1)[:, None]
-        if w is not None:
-            PV *= w[:, None]
-        return map_.adjoint(PV, Z).astype(np.float64)
+    def block(Z: Floats, w: Floats | None, S: Floats, V: Floats) -> Floats:
+        Z, S, V = _with_both_columns(Z, S, V)
+        S = _centred_scores(theta, map_, Z, S)
+        P = np.exp(S, out=S)
+        total = P.sum(axis=1)
+        V = map_.scores(v, Z, out=V)
+        V -= _per_row(np.einsum("ij,ij->i", P, V) / total, None)
+        V *= P
+        V *= _per_row(1 / total, w)
+        return map_.adjoint(V, Z).astype(np.float64, copy=False)
 
-    return sum_rows(block, Z, w) / total_weight(y, w)
+    return sum_rows(block, Z, w, scratch=2, blas=True) / total_weight(y, w)
+
+
+def _centred_scores(theta: Floats, map_: LinearMap, Z: Floats, out: Floats | None) -> Floats:
+    """Scores whose largest in each row is 0, so that their exponentials are safe."""
+    S = map_.scores(theta, Z, out=out)
+    S -= S.max(axis=1, keepdims=True)
+    return S
+
+
+def _per_row(values: Floats, w: Floats | None) -> Floats:
+    """Numbers per row, times the weights, as a column to multiply rows with."""
+    return (values if w is None else w * values)[:, None]
 
 
 def minimise(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -18,6 +19,7 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 # 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
 # thread, larger ones leave the cache.
@@ -31,7 +33,7 @@ Array = NDArray[Any]
 Rows = Array | None
 
 
-def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0) -> Array:
+def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0, blas: bool = False) -> Array:
     """Sum of ``f`` over blocks of consecutive rows of ``arrays``, added in row order.
 
     Parameters
@@ -45,6 +47,9 @@ def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0) -> Array:
         How many arrays like the block of the first array, of undefined content, to hand over
         behind the blocks. Fresh memory for large temporaries costs more than the arithmetic
         that fills them.
+    blas : bool
+        Whether ``f`` multiplies matrices. BLAS is then kept to one thread inside each of ours:
+        threads of both kinds at once are several times slower than either.
 
     Returns
     -------
@@ -55,7 +60,7 @@ def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0) -> Array:
     def total(start: int, stop: int) -> Array:
         return reduce(add, (f(*block) for _, block in _blocks(arrays, start, stop, scratch)))
 
-    return reduce(add, _in_threads(total, arrays))
+    return reduce(add, _in_threads(total, arrays, blas=blas))
 
 
 def map_rows(f: Callable[..., Array], *arrays: Rows) -> Array:
@@ -134,7 +139,9 @@ def _copied(source: Array, target: Array) -> Array:
     return target
 
 
-def _in_threads(work: Callable[[int, int], Any], arrays: tuple[Rows, ...]) -> list[Any]:
+def _in_threads(
+    work: Callable[[int, int], Any], arrays: tuple[Rows, ...], *, blas: bool = False
+) -> list[Any]:
     """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
     n_rows = _n_rows(arrays)
     n_blocks = -(-n_rows // _rows_per_block(arrays))
@@ -142,7 +149,8 @@ def _in_threads(work: Callable[[int, int], Any], arrays: tuple[Rows, ...]) -> li
     if n_threads < 2:
         return [work(0, n_rows)]
     ends = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(n_threads) as pool:
+    single = threadpool_limits(limits=1, user_api="blas") if blas else nullcontext()
+    with single, ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(lambda span: work(*span), pairwise(ends)))
 
 

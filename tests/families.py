@@ -24,12 +24,12 @@ class TemperatureMap:
         return 1
 
     @staticmethod
-    def scores(theta, Z):
-        return theta[0] * Z
+    def scores(theta, Z, out=None):
+        return np.multiply(Z, theta[0], out=out)
 
     @staticmethod
     def adjoint(R, Z):
-        return np.array([np.sum(R * Z)])
+        return np.array([np.einsum("ij,ij->", R, Z)])
 
 
 class VectorMap:
@@ -40,13 +40,15 @@ class VectorMap:
         return 2 * K
 
     @staticmethod
-    def scores(theta, Z):
+    def scores(theta, Z, out=None):
         K = Z.shape[1]
-        return theta[:K] * Z + theta[K:]
+        out = np.multiply(Z, theta[:K], out=out)
+        out += theta[K:]
+        return out
 
     @staticmethod
     def adjoint(R, Z):
-        return np.concatenate([np.sum(R * Z, axis=0), R.sum(axis=0)])
+        return np.concatenate([np.einsum("ij,ij->j", R, Z), R.sum(axis=0)])
 
 
 class MatrixMap:
@@ -57,9 +59,11 @@ class MatrixMap:
         return K * K + K
 
     @staticmethod
-    def scores(theta, Z):
+    def scores(theta, Z, out=None):
         K = Z.shape[1]
-        return Z @ theta[: K * K].reshape(K, K).T + theta[K * K :]
+        out = np.matmul(Z, theta[: K * K].reshape(K, K).T, out=out)
+        out += theta[K * K :]
+        return out
 
     @staticmethod
     def adjoint(R, Z):

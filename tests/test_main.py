@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.metrics import brier_score_loss
 
-from skcalib.__main__ import main
+from skcalib.__main__ import Split, _halves, main
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
@@ -108,6 +109,13 @@ def test_csv_of_whole_numbers_are_column_numbers(files, folder, capsys):
     assert "3 classes" in capsys.readouterr().out
 
 
+def test_csv_with_a_byte_order_mark(files, folder, capsys):
+    _, y = files
+    (folder / "y.csv").write_text("\n".join(map(str, y)), encoding="utf-8-sig")
+    assert main(["--logits", "z.npy", "--labels", "y.csv"]) == 0
+    assert "300 rows to calibrate on, 300 held out" in capsys.readouterr().out
+
+
 def test_npz_with_probabilities(files, folder, capsys):
     logits, y = files
     P = softmax(logits, axis=1)
@@ -134,6 +142,22 @@ def test_two_classes_in_one_column(folder, capsys, probabilities):
     got = row(capsys.readouterr().out, "TemperatureScaling")
     # A margin is the difference of two logits: the same temperature.
     assert got == pytest.approx(expected, abs=2e-3)
+
+
+def test_brier_score_is_that_of_scikit_learn(folder, capsys):
+    logits, y = make_logits(300, 2, random_state=0)
+    np.save("z.npy", logits)
+    np.save("y.npy", y)
+    files = ["--logits", "z.npy", "--labels", "y.npy"]
+    assert main([*files, "--test-logits", "z.npy", "--test-labels", "y.npy"]) == 0
+    expected = brier_score_loss(y, softmax(logits, axis=1)[:, 1])
+    assert row(capsys.readouterr().out, "uncalibrated")[3] == pytest.approx(expected, abs=1e-4)
+
+
+def test_halves_share_every_class(rng):
+    y = rng.permutation(np.repeat([0, 1], [196, 4]))
+    calibration, test = _halves(Split(rng.normal(size=(200, 2)), y))
+    assert calibration.labels.sum() == test.labels.sum() == 2
 
 
 def test_probabilities_of_zero_are_no_obstacle(folder, capsys):

@@ -67,6 +67,24 @@ def test_hessian_product_is_the_slope_of_the_gradient(model, rows, rng):
     np.testing.assert_allclose(product, (ahead - behind) / (2 * step), atol=1e-8)
 
 
+def test_one_column_is_two(rows, rng):
+    """The log-odds of two classes stand for the logits (0, z) in every sum."""
+    Z, y, w = rows
+    z, y = Z[:, :1], y % 2
+    both = np.hstack([0 * z, z])
+    for map_ in MAPS:
+        theta, v = rng.normal(size=(2, map_.n_parameters(2)))
+        for one, two in zip(
+            loss_gradient(theta, map_(), z, y, w), loss_gradient(theta, map_(), both, y, w),
+            strict=True,
+        ):  # fmt: skip
+            np.testing.assert_allclose(one, two)
+        np.testing.assert_allclose(
+            hessian_product(theta, v, map_(), z, y, w),
+            hessian_product(theta, v, map_(), both, y, w),
+        )
+
+
 def test_hessian_is_symmetric_and_positive(model, rows):
     map_, theta = model
     H = np.array([hessian_product(theta, v, map_, *rows) for v in np.eye(len(theta))])
