@@ -8,7 +8,7 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = _print_warning
+        warnings.showwarning = _warning_printer()
         try:
             picture = _picture_path(args.output)
             _run(args, picture)
@@ -345,8 +345,16 @@ def _picture_path(output: str) -> Path:
     return picture
 
 
-def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"skcalib: warning: {message}", file=sys.stderr)
+def _warning_printer() -> Callable[..., None]:
+    """What shows a warning as a sentence, once: several calibrators may have the same to say."""
+    said = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            print(f"skcalib: warning: {message}", file=sys.stderr)
+
+    return show
 
 
 if __name__ == "__main__":

@@ -15,15 +15,16 @@ and its Hessian times ``v`` is ``adjoint(w (P * V - P (P . V)), Z) / N`` with ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize, root_scalar
 from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import logsumexp
 
-from ._rows import both_columns, sum_rows
+from ._rows import both_columns, map_rows, sum_rows
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
@@ -33,8 +34,6 @@ Indices = NDArray[np.intp]
 SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
 # The first guess comes from one row in so many (but not fewer than the second number).
 SAMPLE_EVERY, SAMPLE_ROWS = 64, 512
-# Where the gradient is shorter, a step changes the loss by little more than its rounding.
-RESOLVED_GRADIENT = 1e-6
 
 
 class LinearMap(Protocol):
@@ -178,51 +177,92 @@ def _sample(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Indices, F
 # Many parameters: any linear map.
 
 
-def loss_gradient(
-    theta: Floats, map_: LinearMap, Z: Floats, y: Indices, w: Floats | None
-) -> tuple[float, Floats]:
-    """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
-    theta = theta.astype(Z.dtype, copy=False)
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a problem: features ``scale * Z - shift``, class indices and weights.
 
-    def block(Z: Floats, y: Indices, w: Floats | None, S: Floats) -> Floats:
-        Z, S = _with_both_columns(Z, S)
-        rows = np.arange(len(Z))
-        S = _centred_scores(theta, map_, Z, S)
-        of_label = S[rows, y]
+    ``shift`` has one number per row or is None. With the log-sum-exp of ``scale * Z`` the
+    features are log-probabilities, which are made block by block and never stored.
+    """
+
+    Z: Floats
+    y: Indices
+    w: Floats | None = None
+    scale: float = 1.0
+    shift: Floats | None = None
+
+    @classmethod
+    def of_log_probabilities(cls, Z: Floats, y: Indices, w: Floats | None, scale: float) -> Self:
+        """Rows whose features are the log-probabilities of the scores ``scale * Z``."""
+        return cls(Z, y, w, scale, map_rows(lambda Z: _log_sum_exp(scale, Z), Z))
+
+    def sample(self, every: int) -> Self:
+        """Every so-manieth row."""
+        w, shift = (None if a is None else a[::every] for a in (self.w, self.shift))
+        return replace(self, Z=self.Z[::every], y=self.y[::every], w=w, shift=shift)
+
+    def mean(self, f: Callable[..., Floats], *, scratch: int) -> Floats:
+        """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
+
+        def block(
+            Z: Floats, y: Indices, w: Floats | None, shift: Floats | None, *spare: Floats
+        ) -> Floats:
+            Z, F, *rest = _with_both_columns(Z, *spare)
+            F = np.multiply(Z, self.scale, out=F, dtype=Z.dtype)
+            if shift is not None:
+                F -= shift[:, None]
+            return f(F, y, w, *rest)
+
+        arrays = self.Z, self.y, self.w, self.shift
+        total = sum_rows(block, *arrays, scratch=1 + scratch, blas=True)
+        return total / total_weight(self.y, self.w)
+
+
+def _log_sum_exp(scale: float, Z: Floats) -> Floats:
+    return logsumexp(both_columns(np.multiply(Z, scale, dtype=Z.dtype)), axis=1)
+
+
+def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats]:
+    """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
+    theta = theta.astype(rows.Z.dtype, copy=False)
+
+    def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
+        each = np.arange(len(F))
+        S = _centred_scores(theta, map_, F, S)
+        of_label = S[each, y]
         R = np.exp(S, out=S)
         total = R.sum(axis=1)
         loss = _weighted_sum(np.log(total) - of_label, w)
         R *= _per_row(1 / total, w)
-        R[rows, y] -= 1 if w is None else w
-        return np.append(loss, map_.adjoint(R, Z))
+        R[each, y] -= 1 if w is None else w
+        return np.append(loss, map_.adjoint(R, F))
 
-    total = sum_rows(block, Z, y, w, scratch=1, blas=True) / total_weight(y, w)
-    return float(total[0]), total[1:]
+    mean = rows.mean(block, scratch=1)
+    return float(mean[0]), mean[1:]
 
 
-def hessian_product(
-    theta: Floats, v: Floats, map_: LinearMap, Z: Floats, y: Indices, w: Floats | None
-) -> Floats:
+def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Floats:
     """Hessian (p, p) of the mean log loss at ``theta`` times ``v`` (p,): one pass."""
-    theta, v = theta.astype(Z.dtype, copy=False), v.astype(Z.dtype, copy=False)
+    theta, v = (a.astype(rows.Z.dtype, copy=False) for a in (theta, v))
 
-    def block(Z: Floats, w: Floats | None, S: Floats, V: Floats) -> Floats:
-        Z, S, V = _with_both_columns(Z, S, V)
-        S = _centred_scores(theta, map_, Z, S)
+    def block(
+        F: Floats, _: Indices, w: Floats | None, S: Floats | None, V: Floats | None
+    ) -> Floats:
+        S = _centred_scores(theta, map_, F, S)
         P = np.exp(S, out=S)
         total = P.sum(axis=1)
-        V = map_.scores(v, Z, out=V)
+        V = map_.scores(v, F, out=V)
         V -= _per_row(np.einsum("ij,ij->i", P, V) / total, None)
         V *= P
         V *= _per_row(1 / total, w)
-        return map_.adjoint(V, Z).astype(np.float64, copy=False)
+        return map_.adjoint(V, F).astype(np.float64, copy=False)
 
-    return sum_rows(block, Z, w, scratch=2, blas=True) / total_weight(y, w)
+    return rows.mean(block, scratch=2)
 
 
-def _centred_scores(theta: Floats, map_: LinearMap, Z: Floats, out: Floats | None) -> Floats:
+def _centred_scores(theta: Floats, map_: LinearMap, F: Floats, out: Floats | None) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""
-    S = map_.scores(theta, Z, out=out)
+    S = map_.scores(theta, F, out=out)
     S -= S.max(axis=1, keepdims=True)
     return S
 
@@ -232,59 +272,78 @@ def _per_row(values: Floats, w: Floats | None) -> Floats:
     return (values if w is None else w * values)[:, None]
 
 
-def minimise(
-    map_: LinearMap,
-    start: Floats,
-    Z: Floats,
-    y: Indices,
-    w: Floats | None,
-    *,
-    ridge: Floats | float = 0.0,
-    tol: float = 1e-8,
-    max_iter: int = 100,
-) -> OptimizeResult:
-    """Parameters of the map that minimise the log loss plus a ridge towards ``start``.
+@dataclass(frozen=True)
+class Objective:
+    r"""Log loss of a linear map on some rows, plus a ridge towards the parameters ``centre``.
 
-    The objective is ``L(theta) + sum_j ridge_j (theta_j - start_j)^2``. A trust-region Newton
-    method with exact Hessian products comes near the minimum, to where rounding hides from it
-    whether the objective falls; Newton steps that are judged by the gradient do the rest.
+    .. math:: L(\theta) + \sum_j \text{ridge}_j (\theta_j - \text{centre}_j)^2
+    """
+
+    map_: LinearMap
+    rows: Rows
+    centre: Floats
+    ridge: Floats | float = 0.0
+
+    @property
+    def has_ridge(self) -> bool:
+        """Whether every parameter is held, so that there is an optimum on any rows."""
+        return bool(np.all(np.asarray(self.ridge) > 0))
+
+    def on(self, rows: Rows) -> Self:
+        """Objective of the same kind on other rows."""
+        return replace(self, rows=rows)
+
+    def value_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        """Value and gradient (p,) at ``theta``."""
+        loss, gradient = loss_gradient(theta, self.map_, self.rows)
+        away = theta - self.centre
+        return loss + float(np.sum(self.ridge * away**2)), gradient + 2 * self.ridge * away
+
+    def hessian_product(self, theta: Floats, v: Floats) -> Floats:
+        """Hessian at ``theta`` times ``v`` (p,)."""
+        return hessian_product(theta, v, self.map_, self.rows) + 2 * self.ridge * v
+
+
+def minimise(
+    objective: Objective, start: Floats, *, tol: float = 1e-8, max_iter: int = 100
+) -> OptimizeResult:
+    """Parameters that minimise the objective.
+
+    A trust-region Newton method with exact Hessian products comes near the minimum, to where
+    rounding hides from it whether the objective falls; Newton steps that are judged by the
+    gradient do the rest.
 
     Returns
     -------
     OptimizeResult
-        With parameters ``x``, objective ``fun``, gradient ``jac`` (the certificate), and
-        ``success``, which is whether the norm of the gradient is at most ``tol``.
+        With parameters ``x``, objective ``fun``, gradient ``jac`` (the certificate), number of
+        iterations ``nit``, and ``success``, which is whether the norm of the gradient is at most
+        ``tol``.
     """
-
-    def objective(theta: Floats) -> tuple[float, Floats]:
-        loss, gradient = loss_gradient(theta, map_, Z, y, w)
-        away = theta - start
-        return loss + float(np.sum(ridge * away**2)), gradient + 2 * ridge * away
-
-    def product(theta: Floats, v: Floats) -> Floats:
-        return hessian_product(theta, v, map_, Z, y, w) + 2 * ridge * v
-
-    options = {"gtol": max(tol, RESOLVED_GRADIENT), "maxiter": max_iter, "inexact": True}
+    resolved = 4 * np.sqrt(np.finfo(objective.rows.Z.dtype).eps)
     near = minimize(
-        objective, start, jac=True, hessp=product, method="trust-krylov", options=options
+        objective.value_gradient,
+        start,
+        jac=True,
+        hessp=objective.hessian_product,
+        method="trust-krylov",
+        options={"gtol": max(tol, resolved), "maxiter": max_iter, "inexact": True},
     )
-    return _newton(objective, product, near, tol)
+    return _newton(objective, near, tol, max_iter)
 
 
 def _newton(
-    objective: Callable[[Floats], tuple[float, Floats]],
-    product: Callable[[Floats, Floats], Floats],
-    found: OptimizeResult,
-    tol: float,
+    objective: Objective, found: OptimizeResult, tol: float, max_iter: int
 ) -> OptimizeResult:
     """Newton steps from ``found`` for as long as they shorten the gradient."""
-    while not (length := np.linalg.norm(found.jac)) <= tol:
+    p = len(found.x)
+    while not (length := np.linalg.norm(found.jac)) <= tol and found.nit < max_iter:
         hessian = LinearOperator(
-            (len(found.x), len(found.x)), matvec=lambda v, x=found.x: product(x, v)
+            (p, p), matvec=lambda v, x=found.x: objective.hessian_product(x, v)
         )
-        step, _ = cg(hessian, -found.jac, rtol=1e-3)
-        fun, jac = objective(found.x + step)
+        step, _ = cg(hessian, -found.jac, rtol=max(0.3 * tol / length, 1e-3), maxiter=2 * p)
+        fun, jac = objective.value_gradient(found.x + step)
         if not np.linalg.norm(jac) < length / 2:
             break
-        found = OptimizeResult(found, x=found.x + step, fun=fun, jac=jac)
+        found = OptimizeResult(found, x=found.x + step, fun=fun, jac=jac, nit=found.nit + 1)
     return OptimizeResult(found, success=bool(np.linalg.norm(found.jac) <= tol))

@@ -4,6 +4,7 @@ import numpy as np
 
 import skcalib
 from skcalib._base import BaseCalibrator
+from skcalib.scaling import VectorMap
 
 CALIBRATORS = [
     member
@@ -11,17 +12,21 @@ CALIBRATORS = [
     if isinstance(member, type) and issubclass(member, BaseCalibrator)
 ]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
-JOINT = [skcalib.TemperatureScaling]
+JOINT = [skcalib.TemperatureScaling, skcalib.VectorScaling]
+# The same in the forms of the paper, which are at their optimum when applied a second time.
+PLAIN = [
+    skcalib.TemperatureScaling(),
+    skcalib.VectorScaling(alpha=0, normalize=False, tol=1e-8),
+]
+# Calibrators without a ridge or a prior, which weighs rows against itself: scaling all weights
+# changes nothing.
+INDIFFERENT_TO_TOTAL_WEIGHT = [skcalib.TemperatureScaling]
 # Calibrators that keep the order of the classes in every row, and with it the accuracy.
 ORDER_KEEPING = [skcalib.TemperatureScaling]
 
 
 class TemperatureMap:
     """Scores ``theta Z``."""
-
-    @staticmethod
-    def n_parameters(_):
-        return 1
 
     @staticmethod
     def scores(theta, Z, out=None):
@@ -32,31 +37,8 @@ class TemperatureMap:
         return np.array([np.einsum("ij,ij->", R, Z)])
 
 
-class VectorMap:
-    """Scores ``theta[:K] * Z + theta[K:]``."""
-
-    @staticmethod
-    def n_parameters(K):
-        return 2 * K
-
-    @staticmethod
-    def scores(theta, Z, out=None):
-        K = Z.shape[1]
-        out = np.multiply(Z, theta[:K], out=out)
-        out += theta[K:]
-        return out
-
-    @staticmethod
-    def adjoint(R, Z):
-        return np.concatenate([np.einsum("ij,ij->j", R, Z), R.sum(axis=0)])
-
-
 class MatrixMap:
     """Scores ``Z A^T + c`` with ``theta`` the rows of ``A`` and then ``c``."""
-
-    @staticmethod
-    def n_parameters(K):
-        return K * K + K
 
     @staticmethod
     def scores(theta, Z, out=None):
@@ -68,6 +50,14 @@ class MatrixMap:
     @staticmethod
     def adjoint(R, Z):
         return np.concatenate([(R.T @ Z).ravel(), R.sum(axis=0)])
+
+
+def identity(map_, K):
+    """Parameters of the map that leave logits of K classes as they are."""
+    if map_ is TemperatureMap:
+        return np.ones(1)
+    slopes = np.eye(K).ravel() if map_ is MatrixMap else np.ones(K)
+    return np.concatenate([slopes, np.zeros(K)])
 
 
 MAPS = [TemperatureMap, VectorMap, MatrixMap]

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, ORDER_KEEPING
+from families import CALIBRATORS, INDIFFERENT_TO_TOTAL_WEIGHT, ORDER_KEEPING
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax, softmax
@@ -148,13 +148,21 @@ def test_a_row_without_weight_may_have_any_label(kind, logits3):
     assert_same_fit(other, kind().fit(X, y))
 
 
-@every
+@pytest.mark.parametrize("kind", INDIFFERENT_TO_TOTAL_WEIGHT)
 def test_only_ratios_of_weights_matter_over_ten_orders(kind, logits3):
     X, y = logits3
     w = 10.0 ** np.random.default_rng(0).uniform(-5, 5, size=len(y))
     fits = [kind().fit(X, y, sample_weight=c * w) for c in (1, 1e-20, 1e20)]
     assert_same_fit(fits[0], fits[1])
     assert_same_fit(fits[0], fits[2])
+
+
+@every
+def test_weights_over_ten_orders(kind, logits3):
+    X, y = logits3
+    w = 10.0 ** np.random.default_rng(0).uniform(-5, 5, size=len(y))
+    P = kind().fit(X, y, sample_weight=w).predict_proba(X)
+    assert np.isfinite(P).all()
 
 
 @every

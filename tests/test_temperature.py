@@ -4,17 +4,17 @@ import warnings
 
 import numpy as np
 import pytest
-from families import JOINT, TemperatureMap
+from families import JOINT, PLAIN, TemperatureMap
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling
-from skcalib._minimise import loss_gradient
+from skcalib._minimise import Rows, loss_gradient
 from skcalib.datasets import make_logits
 
 
@@ -63,7 +63,7 @@ def test_certificate(n_samples, n_classes):
     """The gradient of the loss of the joint family vanishes at the fitted temperature."""
     Z, y = make_logits(n_samples, n_classes, random_state=0)
     T = TemperatureScaling().fit(Z, y).temperature_
-    _, gradient = loss_gradient(np.array([1 / T]), TemperatureMap(), Z, y, None)
+    _, gradient = loss_gradient(np.array([1 / T]), TemperatureMap(), Rows(Z, y))
     assert abs(gradient[0]) < 1e-9
 
 
@@ -91,11 +91,12 @@ def test_temperature_of_scaled_logits():
     assert TemperatureScaling().fit(8 * Z, y).temperature_ == pytest.approx(8 * T, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", JOINT)
-def test_calibrating_again_changes_nothing(kind):
+@pytest.mark.parametrize("calibrator", PLAIN)
+def test_calibrating_again_changes_nothing(calibrator):
     Z, y = make_logits(300, 4, random_state=0)
-    once = kind().fit(Z, y).transform(Z)
-    np.testing.assert_allclose(kind().fit(once, y).transform(once), once, rtol=1e-6, atol=1e-9)
+    once = calibrator.fit(Z, y).transform(Z)
+    twice = calibrator.fit(once, y).transform(once)
+    np.testing.assert_allclose(softmax(twice, axis=1), softmax(once, axis=1), rtol=1e-5)
 
 
 def test_answer_of_three_rows_by_hand():

@@ -1,0 +1,269 @@
+"""VectorScaling: its optimum, its limits, and data that have none."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from skcalib import TemperatureScaling, VectorScaling, scaling
+from skcalib.datasets import make_logits
+
+K = 4
+
+
+@pytest.fixture(params=[None, "weights"])
+def problem(request, rng):
+    Z, y = make_logits(250, K, offset=[0, 1, -1, 0.5], random_state=1)
+    return Z, y, None if request.param is None else rng.uniform(0, 2, size=250)
+
+
+def literal(theta, F, y, w, alpha):
+    """The objective as the docstring has it, on features F."""
+    a, c = theta[:K], theta[K:]
+    logs = log_softmax(a * F + c, axis=1)[np.arange(len(y)), y]
+    N = len(y) if w is None else w.sum()
+    ridge = alpha * K / N * (np.sum((a - 1) ** 2) + np.sum(c**2))
+    return -np.average(logs, weights=w) + ridge
+
+
+def features(calibrator, Z):
+    return log_softmax(Z / calibrator.temperature_, axis=1)
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.1, 10.0])
+def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha):
+    Z, y, w = problem
+    calibrator = VectorScaling(alpha=alpha, tol=1e-8).fit(Z, y, w)
+    F = features(calibrator, Z)
+    args = F, y, w, 1.0 if alpha == "auto" else alpha
+    found = np.concatenate([calibrator.coef_, calibrator.intercept_])
+    oracle = minimize(literal, np.repeat([1.0, 0.0], K), args, method="BFGS", tol=1e-9)
+    np.testing.assert_allclose(found, oracle.x, atol=1e-4)
+    best = literal(found, *args)
+    assert best <= oracle.fun + 1e-12
+    for j in range(2 * K):
+        for step in (1e-4, -1e-4):
+            nudged = found.copy()
+            nudged[j] += step
+            assert literal(nudged, *args) > best
+
+
+def test_temperature_is_that_of_temperature_scaling(problem):
+    Z, y, w = problem
+    expected = TemperatureScaling().fit(Z, y, w).temperature_
+    assert VectorScaling().fit(Z, y, w).temperature_ == expected
+
+
+def test_probabilities_are_the_literal_formula(problem):
+    Z, y, w = problem
+    c = VectorScaling().fit(Z, y, w)
+    expected = softmax(c.coef_ * features(c, Z) + c.intercept_, axis=1)
+    np.testing.assert_allclose(c.predict_proba(Z), expected)
+    assert c.loss_ == pytest.approx(log_loss(y, expected, sample_weight=w))
+    assert c.n_iter_ >= 1
+
+
+def test_plain_form_is_the_papers(problem):
+    """With alpha=0 and normalize=False: softmax(a * z + c) on raw logits."""
+    Z, y, w = problem
+    c = VectorScaling(alpha=0, normalize=False, tol=1e-9).fit(Z, y, w)
+    oracle = minimize(literal, np.repeat([1.0, 0.0], K), (Z, y, w, 0.0), method="BFGS", tol=1e-9)
+    assert c.temperature_ == 1
+    assert c.loss_ == pytest.approx(oracle.fun, abs=1e-10)
+    np.testing.assert_allclose(c.coef_, oracle.x[:K], atol=1e-4)
+    offsets = c.intercept_ - oracle.x[K:]  # a constant in all of them changes nothing
+    np.testing.assert_allclose(offsets, offsets[0], atol=1e-4)
+    np.testing.assert_allclose(c.predict_proba(Z), softmax(c.coef_ * Z + c.intercept_, axis=1))
+
+
+def test_known_distortion_is_undone():
+    offset = np.array([0.0, 2.0, -1.0])
+    Z, y, P = make_logits(
+        60_000, 3, temperature=2.0, offset=offset, return_proba=True, random_state=0
+    )
+    c = VectorScaling(normalize=False).fit(Z, y)
+    np.testing.assert_allclose(c.coef_, 0.5, rtol=0.05)
+    found = c.intercept_ - c.intercept_[0]
+    np.testing.assert_allclose(found, -offset / 2, atol=0.05)
+    assert np.abs(VectorScaling(normalize=False).fit(Z, y).predict_proba(Z) - P).max() < 0.02
+
+
+def test_strong_ridge_is_temperature_scaling(problem):
+    Z, y, w = problem
+    for normalize in (True, False):
+        strong = VectorScaling(alpha=1e9, normalize=normalize).fit(Z, y, w)
+        plain = TemperatureScaling().fit(Z, y, w)
+        np.testing.assert_allclose(strong.predict_proba(Z), plain.predict_proba(Z), rtol=1e-6)
+
+
+def test_without_offsets(problem):
+    Z, y, w = problem
+    c = VectorScaling(fit_intercept=False, tol=1e-8).fit(Z, y, w)
+    assert c.intercept_.tolist() == [0] * K
+    F = features(c, Z)
+    best = literal(np.append(c.coef_, np.zeros(K)), F, y, w, 1.0)
+    for j in range(K):
+        for step in (1e-4, -1e-4):
+            nudged = c.coef_.copy()
+            nudged[j] += step
+            assert literal(np.append(nudged, np.zeros(K)), F, y, w, 1.0) > best
+
+
+def test_permuted_columns_permute_the_answer(problem):
+    Z, y, w = problem
+    order = np.array([2, 0, 3, 1])
+    plain = VectorScaling(tol=1e-8).fit(Z, y, w)
+    moved = VectorScaling(tol=1e-8).fit(Z[:, order], np.argsort(order)[y], w)
+    np.testing.assert_allclose(moved.coef_, plain.coef_[order], atol=1e-6)
+    np.testing.assert_allclose(moved.intercept_, plain.intercept_[order], atol=1e-6)
+
+
+def test_constants_in_rows_matter_only_to_the_literal_form(problem, rng):
+    Z, y, w = problem
+    shift = rng.normal(scale=5, size=(len(y), 1))
+    for normalize in (True, False):
+        one, other = (
+            VectorScaling(normalize=normalize, tol=1e-8).fit(A, y, w).predict_proba(A)
+            for A in (Z, Z + shift)
+        )
+        assert np.allclose(one, other, atol=1e-5) == normalize
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_one_column_is_two_columns_for_the_ridge_too(normalize):
+    Z, y = make_logits(300, 2, random_state=0)
+    Z[:, 0] = 0
+    P = [
+        VectorScaling(normalize=normalize, tol=1e-9).fit(A, y).predict_proba(A)
+        for A in (Z, Z[:, 1:])
+    ]
+    np.testing.assert_allclose(P[0], P[1], atol=1e-9)
+
+
+def test_start_from_a_sample_does_not_change_the_answer(monkeypatch):
+    Z, y = make_logits(4000, K, offset=[0, 1, -1, 0.5], random_state=0)
+    one = VectorScaling(tol=1e-9).fit(Z, y)
+    monkeypatch.setattr(scaling, "SAMPLE_ROWS_PER_CLASS", 10**9)
+    other = VectorScaling(tol=1e-9).fit(Z, y)
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-6)
+
+
+def test_single_precision():
+    Z, y = make_logits(5000, 20, offset=np.linspace(-1, 1, 20), random_state=0)
+    double, single = VectorScaling().fit(Z, y), VectorScaling().fit(Z.astype(np.float32), y)
+    np.testing.assert_allclose(single.coef_, double.coef_, atol=2e-3)
+    assert single.loss_ == pytest.approx(double.loss_, abs=1e-6)
+    assert single.coef_.dtype == np.float64
+
+
+def test_ridge_helps_where_rows_are_few():
+    """And both forms help where one class is given too often."""
+    Z, y = make_logits(20_000, 20, offset=np.linspace(-1, 1, 20), random_state=0)
+    fit, judge = slice(400), slice(400, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        losses = [
+            log_loss(y[judge], c.fit(Z[fit], y[fit]).predict_proba(Z[judge]))
+            for c in (VectorScaling(), VectorScaling(alpha=0), TemperatureScaling())
+        ]
+    assert losses[0] < losses[1]
+    assert losses[0] < losses[2]
+
+
+# --------------------------------------------------------------------------------------
+# Hard data.
+
+
+def plain(Z, y, **params):
+    """A plain fit, with its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calibrator = VectorScaling(alpha=0, **params).fit(Z, y)
+    P = calibrator.predict_proba(Z)
+    assert np.isfinite(calibrator.coef_).all()
+    assert np.isfinite(calibrator.intercept_).all()
+    assert np.isfinite(P).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    return calibrator, [str(w.message) for w in caught]
+
+
+def test_one_separable_class():
+    """No optimum in its parameters; a gradient that vanishes on the way is as good as one."""
+    Z, y = make_logits(400, 3, random_state=0)
+    Z[:, 2] = np.where(y == 2, 50.0, -50.0)
+    c, _ = plain(Z, y)
+    worse = TemperatureScaling().fit(Z, y)
+    assert c.loss_ <= log_loss(y, worse.predict_proba(Z)) + 1e-9
+    assert (c.predict(Z) == 2).tolist() == (y == 2).tolist()
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e4])
+def test_separable_rows(scale):
+    Z, _ = make_logits(200, 3, random_state=0)
+    c, said = plain(scale * Z, Z.argmax(axis=1))
+    assert any("every row is classified correctly" in message for message in said)
+    assert np.array_equal(c.predict(scale * Z), Z.argmax(axis=1))
+
+
+def test_class_with_one_row_and_class_with_none():
+    Z, y = make_logits(400, 4, random_state=0)
+    y = np.where(y >= 2, 0, y)
+    y[7] = 2
+    c, _ = plain(Z, y, classes=range(4))
+    assert c.predict_proba(Z)[:, 3].max() < 0.05
+
+
+def test_constant_and_collinear_columns():
+    Z, y = make_logits(400, 3, random_state=0)
+    wide = np.column_stack([Z, np.zeros(400), Z[:, 0]])
+    calibrator, _ = plain(wide, y, classes=range(5))
+    assert calibrator.loss_ < log_loss(y, softmax(Z, axis=1))
+
+
+@pytest.mark.parametrize("alpha", [0, "auto"])
+def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
+    Z, y = make_logits(300, 5, offset=[0, 1, 2, 3, 4], random_state=0)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations .* Increase max_iter"):
+        c = VectorScaling(alpha=alpha, max_iter=1).fit(Z, y)
+    temperature = TemperatureScaling().fit(Z, y)
+    assert c.loss_ <= log_loss(y, temperature.predict_proba(Z)) + 1e-12
+
+
+def test_a_search_that_ends_worse_than_it_began_is_given_up(monkeypatch):
+    from scipy.optimize import OptimizeResult
+
+    bad = OptimizeResult(x=np.repeat([9.0, 5.0], 3), fun=99.0, jac=np.ones(6), nit=3, success=False)
+    monkeypatch.setattr(scaling, "minimise", lambda *_, **__: bad)
+    Z, y = make_logits(300, 3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="stopped after 3 iterations"):
+        c = VectorScaling().fit(Z, y)
+    np.testing.assert_allclose(
+        c.predict_proba(Z), TemperatureScaling().fit(Z, y).predict_proba(Z), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": -1}, "alpha must be 'auto' or a number of at least 0, got -1"),
+        ({"alpha": np.nan}, "alpha must be 'auto' or a number of at least 0, got nan"),
+        ({"alpha": "none"}, "alpha must be 'auto' or a number of at least 0, got 'none'"),
+        ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
+        ({"max_iter": 2.5}, "max_iter must be an integer of at least 1, got 2.5"),
+        ({"tol": 0}, "tol must be a positive number, got 0"),
+        ({"tol": np.inf}, "tol must be a positive number, got inf"),
+        ({"tol": True}, "tol must be a positive number, got True"),
+    ],
+)
+def test_bad_parameters(params, message):
+    Z, y = make_logits(50, 3, random_state=0)
+    calibrator = VectorScaling(**params)
+    before = dict(vars(calibrator))
+    with pytest.raises(ValueError, match=message):
+        calibrator.fit(Z, y)
+    assert vars(calibrator) == before
