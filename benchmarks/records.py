@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import accuracy_score, log_loss
 
-from skcalib import TemperatureScaling
+from skcalib import TemperatureScaling, VectorScaling
 from skcalib.metrics import expected_calibration_error, maximum_calibration_error
 
 
@@ -51,6 +51,8 @@ def main() -> None:
         for name, proba in {
             "uncalibrated": softmax(Z[half:], axis=1),
             "temperature": calibrator.predict_proba(Z[half:]),
+            "vector": VectorScaling().fit(Z[:half], y[:half]).predict_proba(Z[half:]),
+            "vector, plain": VectorScaling(alpha=0).fit(Z[:half], y[:half]).predict_proba(Z[half:]),
         }.items():
             values = (
                 expected_calibration_error(y[half:], proba),
