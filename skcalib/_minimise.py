@@ -15,7 +15,7 @@ and its Hessian times ``v`` is ``adjoint(w (P * V - P (P . V)), Z) / N`` with ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -191,15 +191,15 @@ class Rows:
     scale: float = 1.0
     shift: Floats | None = None
 
+    @property
+    def n_classes(self) -> int:
+        """Number of columns of the features."""
+        return max(self.Z.shape[1], 2)
+
     @classmethod
     def of_log_probabilities(cls, Z: Floats, y: Indices, w: Floats | None, scale: float) -> Self:
         """Rows whose features are the log-probabilities of the scores ``scale * Z``."""
         return cls(Z, y, w, scale, map_rows(lambda Z: _log_sum_exp(scale, Z), Z))
-
-    def sample(self, every: int) -> Self:
-        """Every so-manieth row."""
-        w, shift = (None if a is None else a[::every] for a in (self.w, self.shift))
-        return replace(self, Z=self.Z[::every], y=self.y[::every], w=w, shift=shift)
 
     def mean(self, f: Callable[..., Floats], *, scratch: int) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
@@ -284,15 +284,6 @@ class Objective:
     centre: Floats
     ridge: Floats | float = 0.0
 
-    @property
-    def has_ridge(self) -> bool:
-        """Whether every parameter is held, so that there is an optimum on any rows."""
-        return bool(np.all(np.asarray(self.ridge) > 0))
-
-    def on(self, rows: Rows) -> Self:
-        """Objective of the same kind on other rows."""
-        return replace(self, rows=rows)
-
     def value_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient (p,) at ``theta``."""
         loss, gradient = loss_gradient(theta, self.map_, self.rows)
@@ -304,14 +295,27 @@ class Objective:
         return hessian_product(theta, v, self.map_, self.rows) + 2 * self.ridge * v
 
 
-def minimise(
-    objective: Objective, start: Floats, *, tol: float = 1e-8, max_iter: int = 100
-) -> OptimizeResult:
-    """Parameters that minimise the objective.
+@dataclass(frozen=True)
+class Coordinates:
+    """A linear change of parameters, ``theta = forward(u)``, and the transpose of it."""
 
-    A trust-region Newton method with exact Hessian products comes near the minimum, to where
-    rounding hides from it whether the objective falls; Newton steps that are judged by the
-    gradient do the rest.
+    forward: Callable[[Floats], Floats] = np.asarray
+    transposed: Callable[[Floats], Floats] = np.asarray
+
+
+def minimise(
+    objective: Objective,
+    start: Floats,
+    *,
+    coordinates: Coordinates | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+) -> OptimizeResult:
+    """Parameters that minimise the objective, searched for from ``start``.
+
+    L-BFGS comes near the minimum, to where rounding hides from it whether the objective falls;
+    Newton steps that are judged by the gradient do the rest. L-BFGS is quick where the Hessian is
+    near the identity, which ``coordinates`` are to see to.
 
     Returns
     -------
@@ -320,16 +324,29 @@ def minimise(
         iterations ``nit``, and ``success``, which is whether the norm of the gradient is at most
         ``tol``.
     """
-    resolved = 4 * np.sqrt(np.finfo(objective.rows.Z.dtype).eps)
+    change = coordinates or Coordinates()
+    best = OptimizeResult(fun=np.inf)
+
+    def in_coordinates(u: Floats) -> tuple[float, Floats]:
+        theta = start + change.forward(u)
+        fun, jac = objective.value_gradient(theta)
+        if fun < best.fun:
+            best.update(x=theta, fun=fun, jac=jac)
+        return fun, change.transposed(jac)
+
+    def stop_at_minimum(_: Floats) -> None:
+        if np.linalg.norm(best.jac) <= tol:
+            raise StopIteration
+
     near = minimize(
-        objective.value_gradient,
-        start,
+        in_coordinates,
+        np.zeros_like(start),
         jac=True,
-        hessp=objective.hessian_product,
-        method="trust-krylov",
-        options={"gtol": max(tol, resolved), "maxiter": max_iter, "inexact": True},
+        method="L-BFGS-B",
+        callback=stop_at_minimum,
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 0.0},
     )
-    return _newton(objective, near, tol, max_iter)
+    return _newton(objective, OptimizeResult(best, nit=near.nit), tol, max_iter)
 
 
 def _newton(

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
 from ._minimise import (
+    Coordinates,
     Objective,
     Rows,
     fit_scale,
@@ -24,9 +25,6 @@ from ._minimise import (
 from ._rows import both_columns
 
 __all__ = ["TemperatureScaling", "VectorScaling"]
-
-# A first answer for many parameters comes from one row in so many, if there are enough rows.
-SAMPLE_EVERY, SAMPLE_ROWS_PER_CLASS = 8, 50
 
 _ENDED_AT_BOUND = {
     "separable": (
@@ -146,6 +144,38 @@ class VectorMap:
         return np.concatenate([slopes, R.sum(axis=0)]) if self.fit_intercept else slopes
 
 
+def _whitened(objective: Objective) -> Coordinates:
+    """Parameters of a vector map in which the Hessian at the centre has unit blocks per class.
+
+    The block of class k is the Hessian by ``(a_k, c_k)``, the mean of
+    ``p (1 - p) [[f^2, f], [f, 1]]`` with the probability p and the feature f of that class.
+    """
+    theta, rows = objective.centre, objective.rows
+    n_kinds = 1 + (len(theta) > rows.n_classes)
+
+    def block(F: Floats, _: Indices, w: Floats | None, S: Floats | None) -> Floats:
+        P = softmax(objective.map_.scores(theta.astype(F.dtype), F, out=S), axis=1)
+        P -= P**2
+        if w is not None:
+            P *= w[:, None]
+        PF = P * F
+        return np.stack([np.einsum("ij,ij->j", PF, F), PF.sum(axis=0), P.sum(axis=0)])
+
+    aa, ac, cc = rows.mean(block, scratch=1).astype(np.float64)
+    hessian = np.array([[aa, ac], [ac, cc]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
+    # Classes that hardly occur have hardly any curvature; steps along it need not be large.
+    floor = 2 * np.max(objective.ridge) + 1e-6 * np.max(hessian)
+    root = np.linalg.inv(np.linalg.cholesky(hessian + floor * np.eye(n_kinds)))
+
+    def forward(u: Floats) -> Floats:
+        return np.einsum("kij,ik->jk", root, u.reshape(n_kinds, -1)).ravel()
+
+    def transposed(g: Floats) -> Floats:
+        return np.einsum("kij,jk->ik", root, g.reshape(n_kinds, -1)).ravel()
+
+    return Coordinates(forward, transposed)
+
+
 class VectorScaling(BaseCalibrator):
     r"""Vector scaling: a slope and an offset for the logit of each class.
 
@@ -175,7 +205,7 @@ class VectorScaling(BaseCalibrator):
     fit_intercept : bool, default=True
         Whether there are offsets. Without them each class has a temperature of its own.
     max_iter : int, default=100
-        Largest number of Newton iterations.
+        Largest number of iterations.
     tol : float, default=1e-5
         Norm of the gradient at which the fit is done.
     classes : array-like of shape (n_classes,), default=None
@@ -193,7 +223,7 @@ class VectorScaling(BaseCalibrator):
     loss_ : float
         Mean log loss on the calibration rows, without the ridge.
     n_iter_ : int
-        Number of Newton iterations on all rows.
+        Number of iterations, each about one pass over the rows.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -261,7 +291,7 @@ class VectorScaling(BaseCalibrator):
         objective = Objective(
             VectorMap(self.fit_intercept), rows, identity, strength * K / total_weight(y, w)
         )
-        theta, n_iter = _fit_map(objective, self.tol, self.max_iter)
+        theta, n_iter = _fit_map(objective, _whitened(objective), self.tol, self.max_iter)
         return {
             "coef_": theta[:K] * (1.0 if self.normalize else scale),
             "intercept_": theta[K:] if self.fit_intercept else np.zeros(K),
@@ -292,14 +322,12 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _fit_map(objective: Objective, tol: float, max_iter: int) -> tuple[Floats, int]:
-    """Best parameters and number of iterations, starting from a sample of many rows."""
-    rows, start = objective.rows, objective.centre
-    K = max(rows.Z.shape[1], 2)
-    if len(rows.y) >= SAMPLE_EVERY * SAMPLE_ROWS_PER_CLASS * K and objective.has_ridge:
-        sample = objective.on(rows.sample(SAMPLE_EVERY))
-        start = minimise(sample, start, tol=1e-3, max_iter=max_iter).x
-    found = minimise(objective, start, tol=tol, max_iter=max_iter)
+def _fit_map(
+    objective: Objective, coordinates: Coordinates, tol: float, max_iter: int
+) -> tuple[Floats, int]:
+    """Best parameters and number of iterations, starting from the centre of the ridge."""
+    centre = objective.centre
+    found = minimise(objective, centre, coordinates=coordinates, tol=tol, max_iter=max_iter)
     if not found.success:
         warnings.warn(
             f"The fit stopped after {found.nit} iterations at a gradient of norm "
@@ -308,6 +336,4 @@ def _fit_map(objective: Objective, tol: float, max_iter: int) -> tuple[Floats, i
             ConvergenceWarning,
             stacklevel=4,
         )
-        if not found.fun <= objective.value_gradient(objective.centre)[0]:
-            return objective.centre, max(found.nit, 1)
     return found.x, max(found.nit, 1)

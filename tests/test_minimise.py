@@ -7,6 +7,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 
 from skcalib._minimise import (
+    Coordinates,
     Objective,
     Rows,
     _weighted_sum,
@@ -93,15 +94,6 @@ def test_log_probabilities_are_features_that_are_never_stored(model, rows):
         np.testing.assert_allclose(a, b)
 
 
-def test_sample_is_every_so_manieth_row(rows):
-    Z, y, w = rows
-    sample = Rows.of_log_probabilities(Z, y, w, 0.3).sample(7)
-    again = Rows.of_log_probabilities(Z[::7], y[::7], None if w is None else w[::7], 0.3)
-    theta = np.array([0.9])
-    one, two = (loss_gradient(theta, TemperatureMap(), r) for r in (sample, again))
-    assert one == two
-
-
 def test_hessian_is_symmetric_and_positive(model, rows):
     map_, theta = model
     H = np.array([hessian_product(theta, v, map_, Rows(*rows)) for v in np.eye(len(theta))])
@@ -164,9 +156,25 @@ def test_strong_ridge_keeps_the_start(rows):
 def test_ridge_per_parameter_holds_down_a_diagonal(rows):
     """Matrix scaling whose other entries are held at zero is vector scaling."""
     free = np.concatenate([np.eye(K).ravel(), np.ones(K)]).astype(bool)
-    matrix = solve(MatrixMap, rows, np.where(free, 0.01, 1e9), tol=1e-9)[0].x
+    ridge = np.where(free, 0.01, 1e9)
+    scaled = Coordinates(lambda u: u / np.sqrt(1 + ridge), lambda g: g / np.sqrt(1 + ridge))
+    matrix = solve(MatrixMap, rows, ridge, coordinates=scaled, tol=1e-9)[0].x
     vector = solve(VectorMap, rows, 0.01, tol=1e-9)[0].x
     np.testing.assert_allclose(matrix[free], vector, atol=1e-6)
+
+
+def test_coordinates_change_the_way_and_not_the_answer(rows, rng):
+    mixed = np.eye(2 * K) + 0.3 * rng.normal(size=(2 * K, 2 * K))
+    change = Coordinates(lambda u: mixed @ u, lambda g: mixed.T @ g)
+    plain = solve(VectorMap, rows, 0.05, tol=1e-10)[0]
+    other = solve(VectorMap, rows, 0.05, tol=1e-10, coordinates=change)[0]
+    np.testing.assert_allclose(other.x, plain.x, atol=1e-8)
+
+
+def test_best_parameters_are_never_worse_than_the_start(rows):
+    found, objective = solve(MatrixMap, rows, max_iter=1)
+    assert found.fun <= objective.value_gradient(objective.centre)[0]
+    assert objective.value_gradient(found.x)[0] == found.fun
 
 
 def test_few_iterations_are_no_success(rows):
