@@ -344,7 +344,8 @@ def minimise(
         jac=True,
         method="L-BFGS-B",
         callback=stop_at_minimum,
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 0.0},
+        # A line search that fails a few times has come to where rounding decides.
+        options={"maxiter": max_iter, "maxcor": 20, "maxls": 5, "ftol": 0.0, "gtol": 0.0},
     )
     return _newton(objective, OptimizeResult(best, nit=near.nit), tol, max_iter)
 
