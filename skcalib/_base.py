@@ -81,7 +81,7 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         present = distinct_labels(labels, w)
         if len(present) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got one class only: {present[0]!r}."
+                f"y must hold at least two classes, got one class only: {present.tolist()[0]!r}."
             )
         classes = resolve_classes(present, Z.shape[1], self.classes)
         warn_if_probabilities(Z)

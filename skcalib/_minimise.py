@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize, root_scalar
-from scipy.sparse.linalg import LinearOperator, cg
+from scipy.sparse.linalg import LinearOperator, minres
 from scipy.special import logsumexp
 
 from ._rows import both_columns, map_rows, sum_rows
@@ -359,7 +359,9 @@ def _newton(
         hessian = LinearOperator(
             (p, p), matvec=lambda v, x=found.x: objective.hessian_product(x, v)
         )
-        step, _ = cg(hessian, -found.jac, rtol=max(0.3 * tol / length, 1e-3), maxiter=2 * p)
+        if not found.jac @ (hessian @ found.jac) > 0:  # rounding has the better of it
+            break
+        step, _ = minres(hessian, -found.jac, rtol=max(0.3 * tol / length, 1e-3), maxiter=2 * p)
         fun, jac = objective.value_gradient(found.x + step)
         if not np.linalg.norm(jac) < length / 2:
             break

@@ -17,6 +17,7 @@ from ._minimise import (
     Coordinates,
     Objective,
     Rows,
+    Scale,
     fit_scale,
     loss_gradient,
     minimise,
@@ -44,13 +45,13 @@ _ENDED_AT_BOUND = {
 }
 
 
-def _fit_scale(Z: Floats, y: Indices, w: Floats | None) -> float:
+def _fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     """One over the temperature, with a warning where there is no best one."""
     scale = fit_scale(Z, y, w)
     if scale.outcome != "minimum":
         message = _ENDED_AT_BOUND[scale.outcome].format(T=1 / scale.value)
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
-    return scale.value
+    return scale
 
 
 class TemperatureScaling(BaseCalibrator):
@@ -118,7 +119,7 @@ class TemperatureScaling(BaseCalibrator):
     temperature_: float
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        return {"temperature_": 1 / _fit_scale(Z, y, w)}
+        return {"temperature_": 1 / _fit_scale(Z, y, w).value}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z / np.asarray(self.temperature_, Z.dtype)
@@ -164,8 +165,12 @@ def _whitened(objective: Objective) -> Coordinates:
     aa, ac, cc = rows.mean(block, scratch=1).astype(np.float64)
     hessian = np.array([[aa, ac], [ac, cc]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
     # Classes that hardly occur have hardly any curvature; steps along it need not be large.
-    floor = 2 * np.max(objective.ridge) + 1e-6 * np.max(hessian)
-    root = np.linalg.inv(np.linalg.cholesky(hessian + floor * np.eye(n_kinds)))
+    floor = 2 * np.max(objective.ridge) + 1e-6 * np.max(hessian) + 1e-12
+    hessian = hessian + floor * np.eye(n_kinds)
+    # In units of the diagonal, rounding cannot make a block indefinite by more than is added.
+    units = 1 / np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
+    correlation = hessian * units[:, :, None] * units[:, None, :] + 1e-4 * np.eye(n_kinds)
+    root = np.linalg.inv(np.linalg.cholesky(correlation)) * units[:, None, :]
 
     def forward(u: Floats) -> Floats:
         return np.einsum("kij,ik->jk", root, u.reshape(n_kinds, -1)).ravel()
@@ -235,7 +240,8 @@ class VectorScaling(BaseCalibrator):
     -----
     ConvergenceWarning
         If the gradient does not come below ``tol``. The parameters are then the best that were
-        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`.
+        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`; where
+        all rows are classified correctly, slopes and offsets are left alone.
 
     References
     ----------
@@ -282,7 +288,8 @@ class VectorScaling(BaseCalibrator):
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
         strength = _check_newton_parameters(self.alpha, self.max_iter, self.tol)
-        scale = _fit_scale(Z, y, w)
+        temperature = _fit_scale(Z, y, w)
+        scale = temperature.value
         rows = Rows(Z, y, w, scale)
         if self.normalize:
             rows = Rows.of_log_probabilities(Z, y, w, scale)
@@ -291,7 +298,9 @@ class VectorScaling(BaseCalibrator):
         objective = Objective(
             VectorMap(self.fit_intercept), rows, identity, strength * K / total_weight(y, w)
         )
-        theta, n_iter = _fit_map(objective, _whitened(objective), self.tol, self.max_iter)
+        theta, n_iter = identity, 1
+        if temperature.outcome != "separable":  # else all is right as it is, or never will be
+            theta, n_iter = _fit_map(objective, _whitened(objective), self.tol, self.max_iter)
         return {
             "coef_": theta[:K] * (1.0 if self.normalize else scale),
             "intercept_": theta[K:] if self.fit_intercept else np.zeros(K),

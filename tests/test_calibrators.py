@@ -383,7 +383,7 @@ BAD_FITS = {
     "too many columns": (X3, np.array(["a", "b"])[Y3 % 2], None, "2 classes in y, got 3 columns"),
     "one column": (X3[:, :1], Y3, None, "3 classes in y, got 1 column "),
     "integers outside": (X3, np.where(Y3 == 1, 5, 9), None, "2 classes in y, got 3 columns"),
-    "one class": (X3, np.zeros(30, int), None, "at least two classes, got one class only: "),
+    "one class": (X3, np.zeros(30, int), None, "at least two classes, got one class only: 0"),
     "one class with weight": (X3, Y3, (Y3 == 0) * 1.0, "at least two classes, got one class only"),
     "numbers": (X3, X3[:, 0], None, "Unknown label type: continuous. y must hold class labels"),
     "negative weight": (X3, Y3, np.full(30, -1.0), "must not be negative, got a weight of -1"),
