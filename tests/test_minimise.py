@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from families import MAPS, MatrixMap, TemperatureMap, VectorMap, identity
-from scipy.optimize import approx_fprime
+from scipy.optimize import OptimizeResult, approx_fprime
 from scipy.special import log_softmax
 
 from skcalib._minimise import (
     Coordinates,
     Objective,
     Rows,
+    _newton,
     _weighted_sum,
     fit_scale,
     hessian_product,
@@ -169,6 +170,19 @@ def test_coordinates_change_the_way_and_not_the_answer(rows, rng):
     plain = solve(VectorMap, rows, 0.05, tol=1e-10)[0]
     other = solve(VectorMap, rows, 0.05, tol=1e-10, coordinates=change)[0]
     np.testing.assert_allclose(other.x, plain.x, atol=1e-8)
+
+
+def test_newton_steps_end_where_there_is_no_curvature():
+    """All rows are surely wrong: a gradient, and a Hessian of nothing but zeros."""
+    y = np.arange(30) % 3
+    rows = Rows(1e4 * np.eye(3)[(y + 1) % 3], y)
+    objective = Objective(VectorMap(), rows, identity(VectorMap, 3))
+    fun, jac = objective.value_gradient(objective.centre)
+    start = OptimizeResult(x=objective.centre, fun=fun, jac=jac, nit=0)
+    found = _newton(objective, start, tol=1e-5, max_iter=10)
+    assert not found.success
+    assert found.nit == 0
+    assert np.array_equal(found.x, objective.centre)
 
 
 def test_best_parameters_are_never_worse_than_the_start(rows):
