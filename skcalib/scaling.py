@@ -247,7 +247,7 @@ class VectorScaling(BaseCalibrator):
     ----------
     .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
        `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.2.
-    .. [2] Berta, Holzmuller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
+    .. [2] Berta, Holzmüller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
        Calibration", `arXiv:2511.03685 <https://arxiv.org/abs/2511.03685>`_.
 
     Examples
