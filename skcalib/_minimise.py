@@ -1,4 +1,4 @@
-r"""Log loss of linear maps of logits, minimised by Newton's method.
+r"""Log loss of linear maps of logits, and their minimum.
 
 Notation of the whole module, which is that of the user guide: a block of rows has logits ``Z``
 of shape (m, K), class indices ``y`` (m,) and weights ``w`` (m,) or None for ones. A model has
@@ -214,7 +214,7 @@ class Rows:
             return f(F, y, w, *rest)
 
         arrays = self.Z, self.y, self.w, self.shift
-        total = sum_rows(block, *arrays, scratch=1 + scratch, blas=True)
+        total = sum_rows(block, *arrays, scratch=1 + scratch)
         return total / total_weight(self.y, self.w)
 
 

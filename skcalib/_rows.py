@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -19,7 +18,6 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 # 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
 # thread, larger ones leave the cache.
@@ -33,7 +31,7 @@ Array = NDArray[Any]
 Rows = Array | None
 
 
-def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0, blas: bool = False) -> Array:
+def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0) -> Array:
     """Sum of ``f`` over blocks of consecutive rows of ``arrays``, added in row order.
 
     Parameters
@@ -47,9 +45,6 @@ def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0, blas: boo
         How many arrays like the block of the first array, of undefined content, to hand over
         behind the blocks. Fresh memory for large temporaries costs more than the arithmetic
         that fills them.
-    blas : bool
-        Whether ``f`` multiplies matrices. BLAS is then kept to one thread inside each of ours:
-        threads of both kinds at once are several times slower than either.
 
     Returns
     -------
@@ -60,7 +55,7 @@ def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0, blas: boo
     def total(start: int, stop: int) -> Array:
         return reduce(add, (f(*block) for _, block in _blocks(arrays, start, stop, scratch)))
 
-    return reduce(add, _in_threads(total, arrays, blas=blas))
+    return reduce(add, _in_threads(total, arrays))
 
 
 def map_rows(f: Callable[..., Array], *arrays: Rows) -> Array:
@@ -139,9 +134,7 @@ def _copied(source: Array, target: Array) -> Array:
     return target
 
 
-def _in_threads(
-    work: Callable[[int, int], Any], arrays: tuple[Rows, ...], *, blas: bool = False
-) -> list[Any]:
+def _in_threads(work: Callable[[int, int], Any], arrays: tuple[Rows, ...]) -> list[Any]:
     """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
     n_rows = _n_rows(arrays)
     n_blocks = -(-n_rows // _rows_per_block(arrays))
@@ -149,8 +142,7 @@ def _in_threads(
     if n_threads < 2:
         return [work(0, n_rows)]
     ends = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
-    single = threadpool_limits(limits=1, user_api="blas") if blas else nullcontext()
-    with single, ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(lambda span: work(*span), pairwise(ends)))
 
 

@@ -287,7 +287,7 @@ class VectorScaling(BaseCalibrator):
         self.tol = tol
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        strength = _check_newton_parameters(self.alpha, self.max_iter, self.tol)
+        strength = _check_search(self.alpha, self.max_iter, self.tol)
         temperature = _fit_scale(Z, y, w)
         scale = temperature.value
         rows = Rows(Z, y, w, scale)
@@ -316,7 +316,7 @@ class VectorScaling(BaseCalibrator):
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
 
-def _check_newton_parameters(alpha: Any, max_iter: Any, tol: Any) -> float:
+def _check_search(alpha: Any, max_iter: Any, tol: Any) -> float:
     """Raise a ValueError for what cannot be; else the factor of the ridge."""
     if alpha != "auto" and not (_is_real(alpha) and 0 <= alpha < np.inf):
         raise ValueError(f"alpha must be 'auto' or a number of at least 0, got {alpha!r}.")

@@ -77,8 +77,8 @@ def test_no_private_names_of_scikit_learn():
 
 
 def test_only_the_runtime_packages_are_imported():
-    # joblib and threadpoolctl come with scikit-learn.
-    allowed = {"numpy", "scipy", "sklearn", "matplotlib", "joblib", "threadpoolctl", "skcalib"}
+    # joblib comes with scikit-learn.
+    allowed = {"numpy", "scipy", "sklearn", "matplotlib", "joblib", "skcalib"}
     for module, tree in trees().items():
         for node in ast.walk(tree):
             names = []

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from skcalib import _rows
 from skcalib._rows import both_columns, map_rows, sum_rows
@@ -99,22 +98,6 @@ def test_map_to_another_shape_and_dtype(blocking, rng):
 def test_map_result_does_not_share_memory_with_the_input(rng):
     X = rng.normal(size=(10, 200))
     assert not np.shares_memory(map_rows(lambda X: X, X), X)
-
-
-@pytest.mark.parametrize("blas", [False, True])
-def test_blas_keeps_to_one_thread_inside_ours(monkeypatch, blas):
-    monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 5)
-    monkeypatch.setattr(_rows, "_max_threads", lambda: 2)
-
-    def blas_threads():
-        return {m["num_threads"] for m in threadpool_info() if m["user_api"] == "blas"}
-
-    seen = []
-    with threadpool_limits(limits=2, user_api="blas"):
-        before = blas_threads()
-        sum_rows(lambda a: seen.append(blas_threads()) or np.zeros(1), np.arange(100), blas=blas)
-        assert blas_threads() == before
-    assert all(threads == ({1} if blas else before) for threads in seen)
 
 
 def test_errors_in_a_thread_reach_the_caller(monkeypatch):
