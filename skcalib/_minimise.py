@@ -359,8 +359,6 @@ def _newton(
         hessian = LinearOperator(
             (p, p), matvec=lambda v, x=found.x: objective.hessian_product(x, v)
         )
-        if not found.jac @ (hessian @ found.jac) > 0:  # rounding has the better of it
-            break
         step, _ = minres(hessian, -found.jac, rtol=max(0.3 * tol / length, 1e-3), maxiter=2 * p)
         fun, jac = objective.value_gradient(found.x + step)
         if not np.linalg.norm(jac) < length / 2:

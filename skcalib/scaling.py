@@ -154,23 +154,21 @@ def _whitened(objective: Objective) -> Coordinates:
     theta, rows = objective.centre, objective.rows
     n_kinds = 1 + (len(theta) > rows.n_classes)
 
-    def block(F: Floats, _: Indices, w: Floats | None, S: Floats | None) -> Floats:
-        P = softmax(objective.map_.scores(theta.astype(F.dtype), F, out=S), axis=1)
+    def block(F: Floats, _: Indices, w: Floats | None) -> Floats:
+        # In double precision, so that rounding does not make a block indefinite.
+        F = F.astype(np.float64)
+        P = softmax(objective.map_.scores(theta, F), axis=1)
         P -= P**2
         if w is not None:
             P *= w[:, None]
         PF = P * F
         return np.stack([np.einsum("ij,ij->j", PF, F), PF.sum(axis=0), P.sum(axis=0)])
 
-    aa, ac, cc = rows.mean(block, scratch=1).astype(np.float64)
+    aa, ac, cc = rows.mean(block, scratch=0)
     hessian = np.array([[aa, ac], [ac, cc]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
     # Classes that hardly occur have hardly any curvature; steps along it need not be large.
     floor = 2 * np.max(objective.ridge) + 1e-6 * np.max(hessian) + 1e-12
-    hessian = hessian + floor * np.eye(n_kinds)
-    # In units of the diagonal, rounding cannot make a block indefinite by more than is added.
-    units = 1 / np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
-    correlation = hessian * units[:, :, None] * units[:, None, :] + 1e-4 * np.eye(n_kinds)
-    root = np.linalg.inv(np.linalg.cholesky(correlation)) * units[:, None, :]
+    root = np.linalg.inv(np.linalg.cholesky(hessian + floor * np.eye(n_kinds)))
 
     def forward(u: Floats) -> Floats:
         return np.einsum("kij,ik->jk", root, u.reshape(n_kinds, -1)).ravel()
@@ -298,7 +296,7 @@ class VectorScaling(BaseCalibrator):
         objective = Objective(
             VectorMap(self.fit_intercept), rows, identity, strength * K / total_weight(y, w)
         )
-        theta, n_iter = identity, 1
+        theta, n_iter = identity, 0
         if temperature.outcome != "separable":  # else all is right as it is, or never will be
             theta, n_iter = _fit_map(objective, _whitened(objective), self.tol, self.max_iter)
         return {
@@ -345,4 +343,4 @@ def _fit_map(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return found.x, max(found.nit, 1)
+    return found.x, found.nit

@@ -185,6 +185,23 @@ def test_newton_steps_end_where_there_is_no_curvature():
     assert np.array_equal(found.x, objective.centre)
 
 
+def test_a_search_that_only_gets_worse_keeps_its_start():
+    class Worse:
+        """Falls nowhere, whatever its gradient says."""
+
+        rows = Rows(np.zeros((1, 2)), np.zeros(1, int))
+
+        def value_gradient(self, theta):
+            return (1.0 if not theta.any() else 2.0), np.ones(2)
+
+        def hessian_product(self, _, v):
+            return v
+
+    found = minimise(Worse(), np.zeros(2), tol=1e-8)
+    assert (found.fun, found.success) == (1.0, False)
+    assert found.x.tolist() == [0, 0]
+
+
 def test_best_parameters_are_never_worse_than_the_start(rows):
     found, objective = solve(MatrixMap, rows, max_iter=1)
     assert found.fun <= objective.value_gradient(objective.centre)[0]

@@ -197,7 +197,7 @@ def plain(Z, y, **params):
     assert np.isfinite(calibrator.coef_).all()
     assert np.isfinite(calibrator.intercept_).all()
     assert np.isfinite(P).all()
-    np.testing.assert_allclose(P.sum(axis=1), 1)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
     return calibrator, [str(w.message) for w in caught]
 
 
@@ -215,7 +215,10 @@ def test_one_separable_class():
 def test_separable_rows(scale):
     Z, _ = make_logits(200, 3, random_state=0)
     c, said = plain(scale * Z, Z.argmax(axis=1))
-    assert any("every row is classified correctly" in message for message in said)
+    assert len(said) == 1
+    assert "every row is classified correctly" in said[0]
+    assert c.coef_.tolist() == [1, 1, 1]  # nothing to learn
+    assert c.intercept_.tolist() == [0, 0, 0]
     assert np.array_equal(c.predict(scale * Z), Z.argmax(axis=1))
 
 
@@ -233,6 +236,31 @@ def test_class_with_one_row_and_class_with_none():
     y[7] = 2
     c, _ = plain(Z, y, classes=range(4))
     assert c.predict_proba(Z)[:, 3].max() < 0.05
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_class_whose_probability_is_zero_in_every_row(dtype):
+    Z, y = make_logits(400, 3, dtype=dtype, random_state=0)
+    c, _ = plain(np.column_stack([Z, np.full(400, -1e6, dtype)]), y, classes=range(4))
+    assert c.predict_proba(np.column_stack([Z, np.full(400, -1e6, dtype)]))[:, 3].max() == 0
+
+
+def test_ties_among_rows_that_are_right_leave_nothing_to_learn():
+    """Offsets that break ties would run off to where all probabilities are 0 or 1."""
+    Z = np.round(make_logits(700, 5, random_state=0)[0])
+    c, said = plain(Z, Z.argmax(axis=1))
+    assert len(said) == 1
+    assert "classified correctly, or tied" in said[0]
+    assert c.coef_.tolist() == [1] * 5
+    assert c.intercept_.tolist() == [0] * 5
+    assert c.n_iter_ == 0
+
+
+def test_nothing_to_gain():
+    c, said = plain(np.zeros((6, 3)), [0, 1, 2, 0, 1, 2])
+    assert c.loss_ == pytest.approx(np.log(3))
+    assert len(said) == 1
+    assert "logits of each row are all equal" in said[0]
 
 
 def test_constant_and_collinear_columns():
