@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .display import ReliabilityDisplay
-from .scaling import TemperatureScaling, VectorScaling
+from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 
-__all__ = ["ReliabilityDisplay", "TemperatureScaling", "VectorScaling"]
+__all__ = ["MatrixScaling", "ReliabilityDisplay", "TemperatureScaling", "VectorScaling"]
 __version__ = "0.1.0"

@@ -15,7 +15,7 @@ and its Hessian times ``v`` is ``adjoint(w (P * V - P (P . V)), Z) / N`` with ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -34,6 +34,8 @@ Indices = NDArray[np.intp]
 SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
 # The first guess comes from one row in so many (but not fewer than the second number).
 SAMPLE_EVERY, SAMPLE_ROWS = 64, 512
+# Products with the Hessian, each the cost of a gradient or two, for one Newton step.
+NEWTON_PRODUCTS = 50
 
 
 class LinearMap(Protocol):
@@ -182,7 +184,8 @@ class Rows:
     """Rows of a problem: features ``scale * Z - shift``, class indices and weights.
 
     ``shift`` has one number per row or is None. With the log-sum-exp of ``scale * Z`` the
-    features are log-probabilities, which are made block by block and never stored.
+    features are log-probabilities, which are made block by block and never stored. With
+    ``double`` they are made, and worked with, in double precision whatever the dtype of ``Z``.
     """
 
     Z: Floats
@@ -190,11 +193,22 @@ class Rows:
     w: Floats | None = None
     scale: float = 1.0
     shift: Floats | None = None
+    double: bool = False
 
     @property
     def n_classes(self) -> int:
         """Number of columns of the features."""
         return max(self.Z.shape[1], 2)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the features."""
+        return np.dtype(np.float64) if self.double else self.Z.dtype
+
+    def every(self, step: int) -> Rows:
+        """Every so-manieth row."""
+        w, shift = (None if a is None else a[::step] for a in (self.w, self.shift))
+        return replace(self, Z=self.Z[::step], y=self.y[::step], w=w, shift=shift)
 
     @classmethod
     def of_log_probabilities(cls, Z: Floats, y: Indices, w: Floats | None, scale: float) -> Self:
@@ -203,10 +217,13 @@ class Rows:
 
     def mean(self, f: Callable[..., Floats], *, scratch: int) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
+        cast = self.dtype != self.Z.dtype
 
         def block(
-            Z: Floats, y: Indices, w: Floats | None, shift: Floats | None, *spare: Floats
+            Z: Floats, y: Indices, w: Floats | None, shift: Floats | None, *spare: Floats | None
         ) -> Floats:
+            if cast:
+                Z, spare = Z.astype(self.dtype), (None,) * (1 + scratch)
             Z, F, *rest = _with_both_columns(Z, *spare)
             F = np.multiply(Z, self.scale, out=F, dtype=Z.dtype)
             if shift is not None:
@@ -214,7 +231,7 @@ class Rows:
             return f(F, y, w, *rest)
 
         arrays = self.Z, self.y, self.w, self.shift
-        total = sum_rows(block, *arrays, scratch=1 + scratch)
+        total = sum_rows(block, *arrays, scratch=0 if cast else 1 + scratch)
         return total / total_weight(self.y, self.w)
 
 
@@ -224,7 +241,7 @@ def _log_sum_exp(scale: float, Z: Floats) -> Floats:
 
 def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats]:
     """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
-    theta = theta.astype(rows.Z.dtype, copy=False)
+    theta = theta.astype(rows.dtype, copy=False)
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         each = np.arange(len(F))
@@ -243,7 +260,7 @@ def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Fl
 
 def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Floats:
     """Hessian (p, p) of the mean log loss at ``theta`` times ``v`` (p,): one pass."""
-    theta, v = (a.astype(rows.Z.dtype, copy=False) for a in (theta, v))
+    theta, v = (a.astype(rows.dtype, copy=False) for a in (theta, v))
 
     def block(
         F: Floats, _: Indices, w: Floats | None, S: Floats | None, V: Floats | None
@@ -258,6 +275,20 @@ def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Fl
         return map_.adjoint(V, F).astype(np.float64, copy=False)
 
     return rows.mean(block, scratch=2)
+
+
+def share_wrong(theta: Floats, map_: LinearMap, rows: Rows) -> float:
+    """Share of the weight of the rows in which the score of the label is not the largest."""
+    theta = theta.astype(rows.dtype, copy=False)
+
+    def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
+        S = _centred_scores(theta, map_, F, S)
+        each = np.arange(len(F))
+        of_label = S[each, y]
+        S[each, y] = -np.inf
+        return _weighted_sum(of_label <= S.max(axis=1), w)
+
+    return float(rows.mean(block, scratch=1))
 
 
 def _centred_scores(theta: Floats, map_: LinearMap, F: Floats, out: Floats | None) -> Floats:
@@ -284,11 +315,18 @@ class Objective:
     centre: Floats
     ridge: Floats | float = 0.0
 
+    def penalty(self, theta: Floats) -> float:
+        """The ridge at ``theta``."""
+        return float(np.sum(self.ridge * (theta - self.centre) ** 2))
+
     def value_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient (p,) at ``theta``."""
         loss, gradient = loss_gradient(theta, self.map_, self.rows)
-        away = theta - self.centre
-        return loss + float(np.sum(self.ridge * away**2)), gradient + 2 * self.ridge * away
+        return loss + self.penalty(theta), gradient + 2 * self.ridge * (theta - self.centre)
+
+    def in_double(self) -> Objective:
+        """The same, worked out in double precision whatever that of the rows."""
+        return replace(self, rows=replace(self.rows, double=True))
 
     def hessian_product(self, theta: Floats, v: Floats) -> Floats:
         """Hessian at ``theta`` times ``v`` (p,)."""
@@ -314,8 +352,8 @@ def minimise(
     """Parameters that minimise the objective, searched for from ``start``.
 
     L-BFGS comes near the minimum, to where rounding hides from it whether the objective falls;
-    Newton steps that are judged by the gradient do the rest. L-BFGS is quick where the Hessian is
-    near the identity, which ``coordinates`` are to see to.
+    Newton steps that are judged by the gradient in double precision do the rest. Both are quick
+    where the Hessian is near the identity, which ``coordinates`` are to see to.
 
     Returns
     -------
@@ -338,6 +376,7 @@ def minimise(
         if np.linalg.norm(best.jac) <= tol:
             raise StopIteration
 
+    noise = float(np.finfo(objective.rows.dtype).eps) / 8
     near = minimize(
         in_coordinates,
         np.zeros_like(start),
@@ -345,23 +384,42 @@ def minimise(
         method="L-BFGS-B",
         callback=stop_at_minimum,
         # A line search that fails a few times has come to where rounding decides.
-        options={"maxiter": max_iter, "maxcor": 20, "maxls": 5, "ftol": 0.0, "gtol": 0.0},
+        options={"maxiter": max_iter, "maxcor": 20, "maxls": 5, "ftol": noise, "gtol": 0.0},
     )
-    return _newton(objective, OptimizeResult(best, nit=near.nit), tol, max_iter)
+    return _newton(objective, OptimizeResult(best, nit=near.nit), change, tol, max_iter)
 
 
 def _newton(
-    objective: Objective, found: OptimizeResult, tol: float, max_iter: int
+    objective: Objective, found: OptimizeResult, change: Coordinates, tol: float, max_iter: int
 ) -> OptimizeResult:
-    """Newton steps from ``found`` for as long as they shorten the gradient."""
-    p = len(found.x)
-    while not (length := np.linalg.norm(found.jac)) <= tol and found.nit < max_iter:
-        hessian = LinearOperator(
-            (p, p), matvec=lambda v, x=found.x: objective.hessian_product(x, v)
-        )
-        step, _ = minres(hessian, -found.jac, rtol=max(0.3 * tol / length, 1e-3), maxiter=2 * p)
-        fun, jac = objective.value_gradient(found.x + step)
-        if not np.linalg.norm(jac) < length / 2:
+    """Newton steps from ``found`` for as long as they shorten the gradient.
+
+    Gradients are in double precision, the Hessian, which only says where to go, in that of the
+    rows.
+    """
+    exact = objective.in_double()
+    if exact.rows.dtype != objective.rows.dtype:
+        fun, jac = exact.value_gradient(found.x)
+        found = OptimizeResult(found, fun=fun, jac=jac)
+    while not (length := float(np.linalg.norm(found.jac))) <= tol and found.nit < max_iter:
+        x = found.x + _newton_step(objective, found, change, 0.1 * tol / length)
+        fun, jac = exact.value_gradient(x)
+        if not np.linalg.norm(jac) < 0.9 * length:
             break
-        found = OptimizeResult(found, x=found.x + step, fun=fun, jac=jac, nit=found.nit + 1)
+        found = OptimizeResult(found, x=x, fun=fun, jac=jac, nit=found.nit + 1)
     return OptimizeResult(found, success=bool(np.linalg.norm(found.jac) <= tol))
+
+
+def _newton_step(
+    objective: Objective, found: OptimizeResult, change: Coordinates, rtol: float
+) -> Floats:
+    """Solution of the Newton equations at ``found``, to a relative tolerance."""
+    p = len(found.x)
+
+    def product(u: Floats) -> Floats:
+        return change.transposed(objective.hessian_product(found.x, change.forward(u)))
+
+    hessian = LinearOperator((p, p), matvec=product, dtype=np.float64)
+    downhill = -change.transposed(found.jac)
+    u, _ = minres(hessian, downhill, rtol=min(max(rtol, 1e-3), 0.1), maxiter=min(2 * p, NEWTON_PRODUCTS))
+    return change.forward(u)

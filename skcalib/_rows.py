@@ -8,9 +8,11 @@ Nothing here knows what is being added up. Memory-mapped arrays are read block b
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from contextlib import ExitStack
+from functools import cache, reduce
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 # 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
 # thread, larger ones leave the cache.
@@ -142,8 +145,45 @@ def _in_threads(work: Callable[[int, int], Any], arrays: tuple[Rows, ...]) -> li
     if n_threads < 2:
         return [work(0, n_rows)]
     ends = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(n_threads) as pool:
+    with single_threaded_blas, ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(lambda span: work(*span), pairwise(ends)))
+
+
+class _SingleThreadedBlas:
+    """Keeps BLAS to one thread for as long as somebody is inside.
+
+    Threads that start threads of their own for every matrix product make it several times
+    slower, and so do the idle threads of one BLAS, which spin, where numpy and scipy each bring
+    theirs. The number of threads of BLAS is a property of the process, so those who are inside
+    are counted for the process: with a count of its own, each of two fits in two threads would
+    take the other's one thread for the number to go back to.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.restore = ExitStack()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.restore.enter_context(_thread_pools().limit(limits=1, user_api="blas"))
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.restore.close()
+
+
+single_threaded_blas = _SingleThreadedBlas()
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """The libraries with threads that are loaded; finding them takes a millisecond."""
+    return ThreadpoolController()
 
 
 def _max_threads() -> int:

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax, softmax
+from scipy.optimize import OptimizeResult
+from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
+from ._maps import MatrixMap, VectorMap
 from ._minimise import (
     Coordinates,
     Objective,
     Rows,
     Scale,
     fit_scale,
-    loss_gradient,
     minimise,
+    share_wrong,
     total_weight,
 )
-from ._rows import both_columns
+from ._rows import both_columns, single_threaded_blas
 
-__all__ = ["TemperatureScaling", "VectorScaling"]
+__all__ = ["MatrixScaling", "TemperatureScaling", "VectorScaling"]
 
 _ENDED_AT_BOUND = {
     "separable": (
@@ -125,61 +127,55 @@ class TemperatureScaling(BaseCalibrator):
         return Z / np.asarray(self.temperature_, Z.dtype)
 
 
-@dataclass(frozen=True)
-class VectorMap:
-    """Scores ``a * F + c``, with parameters ``(a, c)``, or ``a`` alone."""
+class _LinearScaling(BaseCalibrator):
+    """What vector and matrix scaling share: a linear map, fitted around temperature scaling."""
 
-    fit_intercept: bool = True
+    alpha: Literal["auto"] | float
+    normalize: bool
+    max_iter: int
+    tol: float
+    coef_: Floats
+    intercept_: Floats
+    temperature_: float
+    loss_: float
+    n_iter_: int
 
-    def scores(self, theta: Floats, Z: Floats, out: Floats | None = None) -> Floats:
-        """Scores (m, K) of features ``Z`` (m, K)."""
-        K = Z.shape[1]
-        out = np.multiply(Z, theta[:K], out=out)
-        if self.fit_intercept:
-            out += theta[K:]
-        return out
+    @abstractmethod
+    def _map(self) -> VectorMap | MatrixMap:
+        """The map from features to scores."""
 
-    def adjoint(self, R: Floats, Z: Floats) -> Floats:
-        """Sum over the rows of what ``R`` (m, K) says on each parameter."""
-        slopes = np.einsum("ij,ij->j", R, Z)
-        return np.concatenate([slopes, R.sum(axis=0)]) if self.fit_intercept else slopes
+    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+        strength = _check_search(self.alpha, self.max_iter, self.tol)
+        temperature = _fit_scale(Z, y, w)
+        scale = temperature.value
+        make_rows = Rows.of_log_probabilities if self.normalize else Rows
+        rows = make_rows(Z, y, w, scale)
+        K, map_ = rows.n_classes, self._map()
+        ridge = strength / total_weight(y, w) * map_.ridge(K)
+        objective = Objective(map_, rows, map_.identity(K), ridge)
+        if temperature.outcome == "separable":  # all is right as it is, or never will be
+            fun, _ = objective.in_double().value_gradient(objective.centre)
+            found = OptimizeResult(x=objective.centre, fun=fun, nit=0)
+        else:
+            with single_threaded_blas:
+                found = _search(objective, map_.coordinates(objective), self.tol, self.max_iter)
+        coef, intercept = map_.coefficients(found.x, K)
+        return {
+            "coef_": coef * (1.0 if self.normalize else scale),
+            "intercept_": intercept,
+            "temperature_": 1 / scale if self.normalize else 1.0,
+            "loss_": found.fun - objective.penalty(found.x),
+            "n_iter_": int(found.nit),
+        }
 
-
-def _whitened(objective: Objective) -> Coordinates:
-    """Parameters of a vector map in which the Hessian at the centre has unit blocks per class.
-
-    The block of class k is the Hessian by ``(a_k, c_k)``, the mean of
-    ``p (1 - p) [[f^2, f], [f, 1]]`` with the probability p and the feature f of that class.
-    """
-    theta, rows = objective.centre, objective.rows
-    n_kinds = 1 + (len(theta) > rows.n_classes)
-
-    def block(F: Floats, _: Indices, w: Floats | None) -> Floats:
-        # In double precision, so that rounding does not make a block indefinite.
-        F = F.astype(np.float64)
-        P = softmax(objective.map_.scores(theta, F), axis=1)
-        P -= P**2
-        if w is not None:
-            P *= w[:, None]
-        PF = P * F
-        return np.stack([np.einsum("ij,ij->j", PF, F), PF.sum(axis=0), P.sum(axis=0)])
-
-    aa, ac, cc = rows.mean(block, scratch=0)
-    hessian = np.array([[aa, ac], [ac, cc]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
-    # Classes that hardly occur have hardly any curvature; steps along it need not be large.
-    floor = 2 * np.max(objective.ridge) + 1e-6 * np.max(hessian) + 1e-12
-    root = np.linalg.inv(np.linalg.cholesky(hessian + floor * np.eye(n_kinds)))
-
-    def forward(u: Floats) -> Floats:
-        return np.einsum("kij,ik->jk", root, u.reshape(n_kinds, -1)).ravel()
-
-    def transposed(g: Floats) -> Floats:
-        return np.einsum("kij,jk->ik", root, g.reshape(n_kinds, -1)).ravel()
-
-    return Coordinates(forward, transposed)
+    def _calibrate(self, Z: Floats) -> Floats:
+        theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
+        F = both_columns(Z / np.asarray(self.temperature_, Z.dtype))
+        S = self._map().scores(theta, log_softmax(F, axis=1) if self.normalize else F)
+        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
 
-class VectorScaling(BaseCalibrator):
+class VectorScaling(_LinearScaling):
     r"""Vector scaling: a slope and an offset for the logit of each class.
 
     Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
@@ -261,12 +257,6 @@ class VectorScaling(BaseCalibrator):
     True
     """
 
-    coef_: Floats
-    intercept_: Floats
-    temperature_: float
-    loss_: float
-    n_iter_: int
-
     def __init__(
         self,
         *,
@@ -284,34 +274,119 @@ class VectorScaling(BaseCalibrator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        strength = _check_search(self.alpha, self.max_iter, self.tol)
-        temperature = _fit_scale(Z, y, w)
-        scale = temperature.value
-        rows = Rows(Z, y, w, scale)
-        if self.normalize:
-            rows = Rows.of_log_probabilities(Z, y, w, scale)
-        K = max(Z.shape[1], 2)
-        identity = np.repeat([1.0, 0.0] if self.fit_intercept else [1.0], K)
-        objective = Objective(
-            VectorMap(self.fit_intercept), rows, identity, strength * K / total_weight(y, w)
-        )
-        theta, n_iter = identity, 0
-        if temperature.outcome != "separable":  # else all is right as it is, or never will be
-            theta, n_iter = _fit_map(objective, _whitened(objective), self.tol, self.max_iter)
-        return {
-            "coef_": theta[:K] * (1.0 if self.normalize else scale),
-            "intercept_": theta[K:] if self.fit_intercept else np.zeros(K),
-            "temperature_": 1 / scale if self.normalize else 1.0,
-            "loss_": loss_gradient(theta, objective.map_, rows)[0],
-            "n_iter_": n_iter,
-        }
+    def _map(self) -> VectorMap:
+        return VectorMap(self.fit_intercept)
 
-    def _calibrate(self, Z: Floats) -> Floats:
-        coef, intercept = self.coef_.astype(Z.dtype), self.intercept_.astype(Z.dtype)
-        F = both_columns(Z / np.asarray(self.temperature_, Z.dtype))
-        S = (log_softmax(F, axis=1) if self.normalize else F) * coef + intercept
-        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+
+class MatrixScaling(_LinearScaling):
+    r"""Matrix scaling: any linear map of the logits, and an offset for each class.
+
+    Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
+    \mathrm{softmax}(z / T)` that it gives, the matrix :math:`A` and the offsets :math:`c` of
+
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(A\, l + c)_k
+
+    are those that minimise the log loss plus a ridge towards :math:`A = I, c = 0` that is
+    stronger off the diagonal,
+
+    .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN \Big( \sum_k (a_{kk} - 1)^2
+        + \|c\|^2 + (K - 1) \sum_{k \ne j} a_{kj}^2 \Big),
+
+    with N the sum of the weights and K the number of classes. It repairs what vector scaling
+    cannot, classes that are taken for each other. There are K (K + 1) parameters: without the
+    ridge they need many times more rows than that.
+
+    Parameters
+    ----------
+    alpha : "auto" or float, default="auto"
+        Strength of the ridge, 1 by default. 0 is the plain form of [1]_, which has no optimum if
+        a linear map can classify all rows correctly, and overfits if it nearly can.
+    normalize : bool, default=True
+        Whether to work on log-probabilities, so that a constant added to a row of logits changes
+        nothing. False is the literal form :math:`\mathrm{softmax}(A z + c)` of [1]_ on raw
+        logits, with a ridge towards :math:`A = I / T`.
+    max_iter : int, default=100
+        Largest number of iterations.
+    tol : float, default=1e-5
+        Norm of the gradient at which the fit is done.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_classes)
+        The matrix :math:`A`; row k holds what each log-probability adds to the score of class k.
+    intercept_ : ndarray of shape (n_classes,)
+        The offsets :math:`c`.
+    temperature_ : float
+        The temperature T of the log-probabilities that the matrix multiplies; 1 with
+        ``normalize=False``, where it multiplies the logits.
+    loss_ : float
+        Mean log loss on the calibration rows, without the ridge.
+    n_iter_ : int
+        Number of iterations, each about one pass over the rows.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``alpha=0`` and there is no optimum, because a map was found that classifies all rows
+        correctly; or if the gradient does not come below ``tol``. The parameters are then the
+        best that were found, never worse than temperature scaling. Also as
+        :class:`TemperatureScaling`; where all rows are classified correctly as they are, the
+        map is left alone.
+
+    Notes
+    -----
+    The objective is convex, and the fit ends where the norm of its gradient, in double
+    precision, is below ``tol``. A fit takes time :math:`O(n K^2)` and holds some fifty arrays of
+    the size of ``coef_``.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.2.
+    .. [2] Berta, Holzmüller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
+       Calibration", `arXiv:2511.03685 <https://arxiv.org/abs/2511.03685>`_.
+
+    Examples
+    --------
+    Logits in which a part of the third class has leaked into the second:
+
+    >>> from sklearn.metrics import log_loss
+    >>> from skcalib import MatrixScaling, VectorScaling
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(4000, 3, random_state=0)
+    >>> logits[:, 1] += 0.5 * logits[:, 2]
+    >>> vector = VectorScaling().fit(logits[:2000], y[:2000])
+    >>> matrix = MatrixScaling().fit(logits[:2000], y[:2000])
+    >>> losses = [log_loss(y[2000:], c.predict_proba(logits[2000:])) for c in (vector, matrix)]
+    >>> losses[1] < losses[0]
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: Literal["auto"] | float = "auto",
+        normalize: bool = True,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.alpha = alpha
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _map(self) -> MatrixMap:
+        return MatrixMap()
 
 
 def _check_search(alpha: Any, max_iter: Any, tol: Any) -> float:
@@ -329,18 +404,25 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _fit_map(
+def _search(
     objective: Objective, coordinates: Coordinates, tol: float, max_iter: int
-) -> tuple[Floats, int]:
-    """Best parameters and number of iterations, starting from the centre of the ridge."""
-    centre = objective.centre
-    found = minimise(objective, centre, coordinates=coordinates, tol=tol, max_iter=max_iter)
-    if not found.success:
-        warnings.warn(
-            f"The fit stopped after {found.nit} iterations at a gradient of norm "
-            f"{np.linalg.norm(found.jac):.1e}, above tol={tol:g}. Increase max_iter or alpha: "
-            "without a ridge (alpha=0) separable rows have no optimum.",
-            ConvergenceWarning,
-            stacklevel=4,
+) -> OptimizeResult:
+    """Best parameters, starting from the centre of the ridge, with a warning if not optimal."""
+    found = minimise(
+        objective, objective.centre, coordinates=coordinates, tol=tol, max_iter=max_iter
+    )
+    message = None
+    if not np.any(objective.ridge) and not share_wrong(found.x, objective.map_, objective.rows):
+        message = (
+            "The log loss has no minimum: a map was found that classifies every row correctly "
+            f"(separable rows), and the loss, {found.fun:.1e} so far, falls for ever as it grows. "
+            "Use alpha='auto' or another alpha above 0, or calibrate on more rows."
         )
-    return found.x, found.nit
+    elif not found.success:
+        message = (
+            f"The fit stopped after {found.nit} iterations at a gradient of norm "
+            f"{np.linalg.norm(found.jac):.1e}, above tol={tol:g}. Increase max_iter, tol or alpha."
+        )
+    if message:
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+    return found

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from families import MAPS, MatrixMap, TemperatureMap, VectorMap, identity
+from families import MAPS, TemperatureMap, identity
 from scipy.optimize import OptimizeResult, approx_fprime
 from scipy.special import log_softmax
 
+from skcalib._maps import MatrixMap, VectorMap
 from skcalib._minimise import (
     Coordinates,
     Objective,
@@ -179,7 +180,7 @@ def test_newton_steps_end_where_there_is_no_curvature():
     objective = Objective(VectorMap(), rows, identity(VectorMap, 3))
     fun, jac = objective.value_gradient(objective.centre)
     start = OptimizeResult(x=objective.centre, fun=fun, jac=jac, nit=0)
-    found = _newton(objective, start, tol=1e-5, max_iter=10)
+    found = _newton(objective, start, Coordinates(), tol=1e-5, max_iter=10)
     assert not found.success
     assert found.nit == 0
     assert np.array_equal(found.x, objective.centre)

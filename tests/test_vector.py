@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling, VectorScaling
+from skcalib._maps import VectorMap
 from skcalib._minimise import Objective, Rows
 from skcalib.datasets import make_logits
-from skcalib.scaling import VectorMap, _whitened
 
 K = 4
 
@@ -152,7 +152,7 @@ def test_hessian_has_unit_blocks_in_the_coordinates_of_the_search(problem):
         rows = Rows.of_log_probabilities(Z, y, w, 0.5)
         centre = np.repeat([1.0, 0.0] if fit_intercept else [1.0], K)
         objective = Objective(VectorMap(fit_intercept), rows, centre, 0.01)
-        change = _whitened(objective)
+        change = objective.map_.coordinates(objective)
         columns = [
             change.transposed(objective.hessian_product(centre, change.forward(u)))
             for u in np.eye(len(centre))
