@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from .display import ReliabilityDisplay
+from .platt import PlattScaling
 from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 
-__all__ = ["MatrixScaling", "ReliabilityDisplay", "TemperatureScaling", "VectorScaling"]
+__all__ = [
+    "MatrixScaling",
+    "PlattScaling",
+    "ReliabilityDisplay",
+    "TemperatureScaling",
+    "VectorScaling",
+]
 __version__ = "0.1.0"

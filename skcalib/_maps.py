@@ -2,7 +2,7 @@ r"""Linear maps of logits: their scores, adjoints, ridges, and coordinates to se
 
 Notation as in ``_minimise``: features ``F`` of shape (m, K), parameters ``theta``, scores ``S``.
 
-The coordinates make the Hessian of the log loss at the identity near the identity matrix. With
+The coordinates make the Hessian of the log loss at some parameters near the identity matrix. With
 :math:`q_k = p_k (1 - p_k)`, averaged over the rows, the block of it that belongs to class k is
 
 .. math:: \mathrm E[q_k (f, 1) (f, 1)^\top] = b_k \begin{pmatrix}
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ._minimise import Coordinates, Objective
+from ._minimise import Coordinates, LinearMap, Objective
 
 Floats = NDArray[np.floating[Any]]
 
@@ -64,17 +64,25 @@ class VectorMap:
         slopes = np.einsum("ij,ij->j", R, Z)
         return np.concatenate([slopes, R.sum(axis=0)]) if self.fit_intercept else slopes
 
-    def coordinates(self, objective: Objective) -> Coordinates:
-        """Coordinates in which the Hessian at the identity has unit blocks per class."""
+    def coordinates(self, objective: Objective, theta: Floats) -> Coordinates:
+        """Coordinates in which the Hessian at ``theta`` has unit blocks per class."""
         K, n_kinds = objective.rows.n_classes, 1 + self.fit_intercept
-        moments = objective.rows.mean(_class_moments, scratch=0)
+
+        def block(F: Floats, _: Any, w: Floats | None) -> Floats:
+            F, Q = _curvatures(theta, self, F, w)
+            QF = Q * F
+            return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
+
+        moments = objective.rows.mean(block, scratch=0)
         hessian = np.array([moments[:2], moments[1:]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
         floor = 2 * np.max(objective.ridge) + _floor(hessian)
         root = np.linalg.inv(np.linalg.cholesky(hessian + floor * np.eye(n_kinds)))
 
         def forward(u: Floats) -> Floats:
             theta = np.einsum("kij,ik->jk", root, u.reshape(n_kinds, K))
-            theta[1:] -= theta[1:].mean(axis=1, keepdims=True)  # the same offset for all classes changes nothing
+            theta[1:] -= theta[1:].mean(
+                axis=1, keepdims=True
+            )  # the same offset for all classes changes nothing
             return theta.ravel()
 
         def transposed(g: Floats) -> Floats:
@@ -85,18 +93,13 @@ class VectorMap:
         return Coordinates(forward, transposed)
 
 
-def _class_moments(F: Floats, _: Any, w: Floats | None) -> Floats:
-    """Sums of ``q f^2``, ``q f`` and ``q`` over the rows, for each class: shape (3, K)."""
-    F, Q = _curvatures(F, w)
-    QF = Q * F
-    return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
-
-
-def _curvatures(F: Floats, w: Floats | None) -> tuple[Floats, Floats]:
-    """Features, and ``q = w p (1 - p)`` at the identity, in double precision."""
+def _curvatures(
+    theta: Floats, map_: LinearMap, F: Floats, w: Floats | None
+) -> tuple[Floats, Floats]:
+    """Features, and ``q = w p (1 - p)`` at ``theta``, in double precision."""
     # So that rounding does not make a block of the Hessian indefinite.
     F = F.astype(np.float64)
-    Q = softmax(F, axis=1)
+    Q = softmax(map_.scores(theta, F), axis=1)
     Q -= Q**2
     return F, Q if w is None else Q * w[:, None]
 
@@ -138,8 +141,8 @@ class MatrixMap:
         """Sum over the rows of what ``R`` (m, K) says on each parameter."""
         return np.concatenate([(R.T @ Z).ravel(), R.sum(axis=0)])
 
-    def coordinates(self, objective: Objective) -> Coordinates:
-        """Coordinates in which the Hessian at the identity is near the identity matrix.
+    def coordinates(self, objective: Objective, theta: Floats) -> Coordinates:
+        """Coordinates in which the Hessian at ``theta`` is near the identity matrix.
 
         Row k of the matrix has the block ``b_k Sigma + ridge``; a weaker ridge on its diagonal
         entry and a ridge on the offset each add a matrix of rank one to it. What leaves all
@@ -148,7 +151,7 @@ class MatrixMap:
         """
         K = objective.rows.n_classes
         ridge = np.broadcast_to(objective.ridge, K * K + K)
-        blocks = _ClassBlocks.of(objective, ridge)
+        blocks = _ClassBlocks.of(objective, theta, ridge)
         share = ridge + np.finfo(float).tiny
         share = share[: K * K].reshape(K, K) / share[: K * K].reshape(K, K).sum(axis=0)
 
@@ -182,10 +185,10 @@ class _ClassBlocks:
     root_offset: Floats  # (K,)
 
     @classmethod
-    def of(cls, objective: Objective, ridge: Floats) -> _ClassBlocks:
-        """The blocks at the identity, with the ridge (K K + K,) on the parameters."""
+    def of(cls, objective: Objective, theta: Floats, ridge: Floats) -> _ClassBlocks:
+        """The blocks at ``theta``, with the ridge (K K + K,) on the parameters."""
         on, off, offset = 2 * ridge[0], 2 * ridge[1], 2 * ridge[-1]
-        b, m, covariance = _pooled_moments(objective)
+        b, m, covariance = _pooled_moments(objective, theta)
         spread, basis = np.linalg.eigh(covariance)
         D = b[:, None] * np.maximum(spread, 0)
         root = (D + off + _floor(D)) ** -0.5
@@ -213,7 +216,7 @@ class _ClassBlocks:
         return _stretched(_stretched(G, *self.lighter), *self.tied), h * self.root_offset
 
 
-def _pooled_moments(objective: Objective) -> tuple[Floats, Floats, Floats]:
+def _pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats, Floats]:
     """Masses (K,), means (K, K) and common covariance (K, K), each class weighing by ``q_k``."""
     rows = objective.rows
     K = rows.n_classes
@@ -221,7 +224,7 @@ def _pooled_moments(objective: Objective) -> tuple[Floats, Floats, Floats]:
         rows = rows.every(max(1, len(rows.y) // max(ROWS_PER_CLASS * K, FEWEST_ROWS)))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
-        F, Q = _curvatures(F, w)
+        F, Q = _curvatures(theta, objective.map_, F, w)
         second = (F * Q.sum(axis=1, keepdims=True)).T @ F
         return np.concatenate([Q.sum(axis=0)[None], Q.T @ F, second])
 

@@ -36,6 +36,8 @@ SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
 SAMPLE_EVERY, SAMPLE_ROWS = 64, 512
 # Products with the Hessian, each the cost of a gradient or two, for one Newton step.
 NEWTON_PRODUCTS = 50
+# Iterations of L-BFGS after which the coordinates are made anew where the search has come to.
+ROUND = 30
 
 
 class LinearMap(Protocol):
@@ -345,7 +347,7 @@ def minimise(
     objective: Objective,
     start: Floats,
     *,
-    coordinates: Coordinates | None = None,
+    coordinates: Callable[[Floats], Coordinates] = lambda _: Coordinates(),
     tol: float = 1e-8,
     max_iter: int = 100,
 ) -> OptimizeResult:
@@ -353,7 +355,8 @@ def minimise(
 
     L-BFGS comes near the minimum, to where rounding hides from it whether the objective falls;
     Newton steps that are judged by the gradient in double precision do the rest. Both are quick
-    where the Hessian is near the identity, which ``coordinates`` are to see to.
+    where the Hessian is near the identity, which ``coordinates``, a function of the parameters
+    where the search is, are to see to.
 
     Returns
     -------
@@ -362,8 +365,25 @@ def minimise(
         iterations ``nit``, and ``success``, which is whether the norm of the gradient is at most
         ``tol``.
     """
-    change = coordinates or Coordinates()
-    best = OptimizeResult(fun=np.inf)
+    found = OptimizeResult(x=start, nit=0, success=False)
+    exact = objective.in_double()
+    for precision in (
+        [objective] if objective.rows.dtype == exact.rows.dtype else [objective, exact]
+    ):
+        going_on = True
+        while going_on and not found.success and found.nit < max_iter:
+            change = coordinates(found.x)
+            limit = min(ROUND, max_iter - found.nit)
+            found, going_on = _lbfgs(precision, found, change, tol, limit)
+        found = _newton(precision, found, change, tol, max_iter)
+    return found
+
+
+def _lbfgs(
+    objective: Objective, found: OptimizeResult, change: Coordinates, tol: float, max_iter: int
+) -> tuple[OptimizeResult, bool]:
+    """The best that L-BFGS finds from ``found`` on, and whether it would go on from there."""
+    start, best = found.x, OptimizeResult(found, fun=np.inf)
 
     def in_coordinates(u: Floats) -> tuple[float, Floats]:
         theta = start + change.forward(u)
@@ -386,7 +406,8 @@ def minimise(
         # A line search that fails a few times has come to where rounding decides.
         options={"maxiter": max_iter, "maxcor": 20, "maxls": 5, "ftol": noise, "gtol": 0.0},
     )
-    return _newton(objective, OptimizeResult(best, nit=near.nit), change, tol, max_iter)
+    best.update(nit=found.nit + near.nit)
+    return best, near.nit == max_iter
 
 
 def _newton(
@@ -421,5 +442,7 @@ def _newton_step(
 
     hessian = LinearOperator((p, p), matvec=product, dtype=np.float64)
     downhill = -change.transposed(found.jac)
-    u, _ = minres(hessian, downhill, rtol=min(max(rtol, 1e-3), 0.1), maxiter=min(2 * p, NEWTON_PRODUCTS))
+    u, _ = minres(
+        hessian, downhill, rtol=min(max(rtol, 1e-3), 0.1), maxiter=min(2 * p, NEWTON_PRODUCTS)
+    )
     return change.forward(u)

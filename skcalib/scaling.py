@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -16,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ._base import BaseCalibrator, Floats, Indices
 from ._maps import MatrixMap, VectorMap
 from ._minimise import (
-    Coordinates,
     Objective,
     Rows,
     Scale,
@@ -158,7 +158,7 @@ class _LinearScaling(BaseCalibrator):
             found = OptimizeResult(x=objective.centre, fun=fun, nit=0)
         else:
             with single_threaded_blas:
-                found = _search(objective, map_.coordinates(objective), self.tol, self.max_iter)
+                found = _search(map_, objective, self.tol, self.max_iter)
         coef, intercept = map_.coefficients(found.x, K)
         return {
             "coef_": coef * (1.0 if self.normalize else scale),
@@ -405,14 +405,15 @@ def _is_real(value: Any) -> bool:
 
 
 def _search(
-    objective: Objective, coordinates: Coordinates, tol: float, max_iter: int
+    map_: VectorMap | MatrixMap, objective: Objective, tol: float, max_iter: int
 ) -> OptimizeResult:
     """Best parameters, starting from the centre of the ridge, with a warning if not optimal."""
+    coordinates = partial(map_.coordinates, objective)
     found = minimise(
         objective, objective.centre, coordinates=coordinates, tol=tol, max_iter=max_iter
     )
-    message = None
-    if not np.any(objective.ridge) and not share_wrong(found.x, objective.map_, objective.rows):
+    plain, message = not np.any(objective.ridge), None
+    if plain and not share_wrong(found.x, map_, objective.rows):
         message = (
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {found.fun:.1e} so far, falls for ever as it grows. "
@@ -421,7 +422,8 @@ def _search(
     elif not found.success:
         message = (
             f"The fit stopped after {found.nit} iterations at a gradient of norm "
-            f"{np.linalg.norm(found.jac):.1e}, above tol={tol:g}. Increase max_iter, tol or alpha."
+            f"{np.linalg.norm(found.jac):.1e}, above tol={tol:g}. Increase max_iter or alpha"
+            + (": without a ridge there is no optimum if some rows are separable." * plain or ".")
         )
     if message:
         warnings.warn(message, ConvergenceWarning, stacklevel=5)
