@@ -366,16 +366,15 @@ def minimise(
         ``tol``.
     """
     found = OptimizeResult(x=start, nit=0, success=False)
-    exact = objective.in_double()
-    for precision in (
-        [objective] if objective.rows.dtype == exact.rows.dtype else [objective, exact]
-    ):
+    for precision in (objective, objective.in_double()):
         going_on = True
-        while going_on and not found.success and found.nit < max_iter:
+        while going_on and found.nit < max_iter:
             change = coordinates(found.x)
             limit = min(ROUND, max_iter - found.nit)
             found, going_on = _lbfgs(precision, found, change, tol, limit)
         found = _newton(precision, found, change, tol, max_iter)
+        if found.success or precision.rows.dtype == np.float64:
+            break
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,7 +19,7 @@ __all__ = ["PlattScaling"]
 
 # The last step may take so much off the mean loss of a class, relative to its variance.
 TOLERANCE = 1e-8
-SMALLEST_DETERMINANT = 1e-12
+SMALLEST_CURVATURE = 1e-12
 MAX_PASSES = 100
 
 
@@ -148,22 +148,24 @@ class _Events:
 
         return cls(Z, y, w, sum_rows(total, Z, w) / weight, high, low, rate, weight)
 
-    def varies(self, variance: Floats) -> NDArray[np.bool_]:
-        """Whether the margins of each class differ by more than rounding: (n_maps,)."""
+    def beyond_rounding(self, variance: Floats) -> Floats:
+        """Variances of the margins, with zero for what is no more than rounding: (n_maps,)."""
         rounding = 8 * np.finfo(self.Z.dtype).eps * (1 + np.abs(self.centre))
-        return variance > rounding**2
+        return np.where(variance > rounding**2, variance, 0)
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradient (2, n_maps) and Hessian (2, 2, n_maps) of the mean log loss."""
         dtype = self.Z.dtype
         slope, offset, centre, low = (v.astype(dtype) for v in (*theta, self.centre, self.low))
         rise = (self.high - self.low).astype(dtype)
+        largest = -np.log(np.finfo(dtype).tiny) / 2
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             M = margins(Z) - centre
-            with np.errstate(over="ignore"):  # expit takes four times as long
-                P = 1 / (1 + np.exp(-(slope * M + offset)))
-            Q = P - P**2
+            # expit would take four times as long. The bound keeps p^2 from underflow.
+            E = np.exp(np.minimum(-(slope * M + offset), largest))
+            P = 1 / (1 + E)
+            Q = E * P**2  # p (1 - p) without the difference, which is lost where p is near 1
             R = P - low
             add_at_events(R, y, -rise[y if len(rise) > 1 else 0])
             if w is not None:
@@ -199,8 +201,8 @@ def _fit_sigmoids(events: _Events) -> tuple[Floats, int, bool]:
     theta = np.stack([np.zeros_like(rate), logit(rate)])
     tiny, least = np.finfo(float).tiny, TOLERANCE * rate * (1 - rate)
     gradient, hessian = events.derivatives(theta)
-    varies = events.varies(hessian[0, 0] / hessian[1, 1])
-    step, length = _newton_step(gradient, hessian, varies), np.ones_like(rate)
+    variance = events.beyond_rounding(hessian[0, 0] / hessian[1, 1])
+    step, length = _newton_step(gradient, hessian, variance), np.ones_like(rate)
     n_passes = 2  # one of them for the centre
     while True:
         before = np.einsum("ik,ik->k", gradient, step)
@@ -213,19 +215,24 @@ def _fit_sigmoids(events: _Events) -> tuple[Floats, int, bool]:
         after = np.einsum("ik,ik->k", ahead, step)
         good = (after <= 0.5 * np.abs(before)) & ~done
         theta, gradient = np.where(good, trial, theta), np.where(good, ahead, gradient)
-        step = np.where(good, _newton_step(ahead, curved, varies), step)
+        step = np.where(good, _newton_step(ahead, curved, variance), step)
         shorter = length * np.clip(before / np.minimum(before - after, -tiny), 0.1, 0.9)
         length = np.where(good | done, 1.0, shorter)
     # A last step that needs no look at where it leads.
     return theta + np.where(done, step, 0), n_passes, bool(done.all())
 
 
-def _newton_step(gradient: Floats, hessian: Floats, varies: NDArray[np.bool_]) -> Floats:
-    """Minus the gradient (2, n) times the inverse of the Hessian (2, 2, n); offset alone."""
-    (aa, ac), (_, cc) = hessian
+def _newton_step(gradient: Floats, hessian: Floats, variance: Floats) -> Floats:
+    """Minus the inverse of the Hessian (2, 2, n) times the gradient (2, n).
+
+    Curvatures are kept from zero, relative to the variance of the margins; where that is zero,
+    the slope stays as it is.
+    """
+    aa = np.maximum(hessian[0, 0], SMALLEST_CURVATURE * variance) + np.finfo(float).tiny
+    cc, ac = np.maximum(hessian[1, 1], SMALLEST_CURVATURE), hessian[0, 1]
     ga, gc = gradient
-    det = np.maximum(aa * cc - ac**2, SMALLEST_DETERMINANT * aa * cc) + np.finfo(float).tiny
-    slope = np.where(varies, (ac * gc - cc * ga) / det, 0)
+    det = np.maximum(aa * cc - ac**2, SMALLEST_CURVATURE * aa * cc)
+    slope = np.where(variance > 0, (ac * gc - cc * ga) / det, 0)
     return np.stack([slope, -(gc + ac * slope) / cc])
 
 

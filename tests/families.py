@@ -19,6 +19,16 @@ PLAIN = [
     skcalib.VectorScaling(alpha=0, normalize=False, tol=1e-8),
     skcalib.MatrixScaling(alpha=0, normalize=False, tol=1e-8),
 ]
+# Every calibrator, and forms without what holds it back where there is little to learn from.
+FORMS = [
+    *(kind() for kind in CALIBRATORS),
+    skcalib.VectorScaling(alpha=0),
+    skcalib.VectorScaling(alpha=0, fit_intercept=False),
+    skcalib.VectorScaling(alpha=0, normalize=False),
+    skcalib.MatrixScaling(alpha=0),
+    skcalib.MatrixScaling(alpha=0, normalize=False),
+    skcalib.PlattScaling(smooth_targets=False),
+]
 # Calibrators without a ridge or a prior, which weighs rows against itself: scaling all weights
 # changes nothing.
 INDIFFERENT_TO_TOTAL_WEIGHT = [skcalib.TemperatureScaling]

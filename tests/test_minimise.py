@@ -160,7 +160,7 @@ def test_ridge_per_parameter_holds_down_a_diagonal(rows):
     free = np.concatenate([np.eye(K).ravel(), np.ones(K)]).astype(bool)
     ridge = np.where(free, 0.01, 1e9)
     scaled = Coordinates(lambda u: u / np.sqrt(1 + ridge), lambda g: g / np.sqrt(1 + ridge))
-    matrix = solve(MatrixMap, rows, ridge, coordinates=scaled, tol=1e-9)[0].x
+    matrix = solve(MatrixMap, rows, ridge, coordinates=lambda _: scaled, tol=1e-9)[0].x
     vector = solve(VectorMap, rows, 0.01, tol=1e-9)[0].x
     np.testing.assert_allclose(matrix[free], vector, atol=1e-6)
 
@@ -169,7 +169,7 @@ def test_coordinates_change_the_way_and_not_the_answer(rows, rng):
     mixed = np.eye(2 * K) + 0.3 * rng.normal(size=(2 * K, 2 * K))
     change = Coordinates(lambda u: mixed @ u, lambda g: mixed.T @ g)
     plain = solve(VectorMap, rows, 0.05, tol=1e-10)[0]
-    other = solve(VectorMap, rows, 0.05, tol=1e-10, coordinates=change)[0]
+    other = solve(VectorMap, rows, 0.05, tol=1e-10, coordinates=lambda _: change)[0]
     np.testing.assert_allclose(other.x, plain.x, atol=1e-8)
 
 
@@ -197,6 +197,9 @@ def test_a_search_that_only_gets_worse_keeps_its_start():
 
         def hessian_product(self, _, v):
             return v
+
+        def in_double(self):
+            return self
 
     found = minimise(Worse(), np.zeros(2), tol=1e-8)
     assert (found.fun, found.success) == (1.0, False)

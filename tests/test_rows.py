@@ -1,10 +1,13 @@
 """Sums and maps over blocks: the same whatever the blocks and threads."""
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from skcalib import _rows
-from skcalib._rows import both_columns, map_rows, sum_rows
+from skcalib._rows import both_columns, map_rows, single_threaded_blas, sum_rows
 
 
 @pytest.fixture(params=["one block", "many blocks", "threads"])
@@ -138,3 +141,19 @@ def test_one_column_is_the_log_odds_of_the_second_class():
     assert both.dtype == np.float32
     assert both.tolist() == [[0.0, 1.5], [0.0, -2.0]]
     assert both_columns(both) is both
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_blas_has_one_thread_until_the_last_one_leaves():
+    """Fits in two threads overlap: neither may take the other's one thread for the rule."""
+    before = blas_threads()
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(single_threaded_blas)
+        second.enter_context(single_threaded_blas)
+        assert set(blas_threads()) <= {1}
+        first.close()
+        assert set(blas_threads()) <= {1}
+    assert blas_threads() == before

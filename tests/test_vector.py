@@ -10,8 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling, VectorScaling
-from skcalib._maps import VectorMap
-from skcalib._minimise import Objective, Rows
 from skcalib.datasets import make_logits
 
 K = 4
@@ -144,22 +142,6 @@ def test_one_column_is_two_columns_for_the_ridge_too(normalize):
         for A in (Z, Z[:, 1:])
     ]
     np.testing.assert_allclose(P[0], P[1], atol=1e-9)
-
-
-def test_hessian_has_unit_blocks_in_the_coordinates_of_the_search(problem):
-    Z, y, w = problem
-    for fit_intercept in (True, False):
-        rows = Rows.of_log_probabilities(Z, y, w, 0.5)
-        centre = np.repeat([1.0, 0.0] if fit_intercept else [1.0], K)
-        objective = Objective(VectorMap(fit_intercept), rows, centre, 0.01)
-        change = objective.map_.coordinates(objective)
-        columns = [
-            change.transposed(objective.hessian_product(centre, change.forward(u)))
-            for u in np.eye(len(centre))
-        ]
-        H = np.array(columns).reshape(-1, K, len(centre) // K, K)
-        for k in range(K):
-            np.testing.assert_allclose(H[:, k, :, k], np.eye(len(centre) // K), atol=1e-3)
 
 
 def test_single_precision():

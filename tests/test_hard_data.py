@@ -1,0 +1,88 @@
+"""Data without an optimum, or next to none: finite parameters, sensible probabilities."""
+
+import warnings
+
+import numpy as np
+import pytest
+from families import FORMS, JOINT
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from skcalib import TemperatureScaling
+from skcalib.datasets import make_logits
+
+Z, Y = make_logits(300, 4, offset=[0, 1, 0, -1], random_state=0)
+WEIGHTS = 10.0 ** np.random.default_rng(0).uniform(-5, 5, size=300)
+
+
+def one_class_apart():
+    apart = Z.copy()
+    apart[:, 3] = np.where(Y == 3, 60.0, -60.0)
+    return apart, Y, None
+
+
+def one_row_of_a_class():
+    y = np.where(Y == 3, 0, Y)
+    y[7] = 3
+    return Z, y, None
+
+
+HARD = {
+    "all rows right": lambda: (Z, Z.argmax(axis=1), None),
+    "all rows right for certain": lambda: (1e3 * np.eye(4)[Y], Y, None),
+    "all rows wrong": lambda: (Z, Z.argmin(axis=1), None),
+    "all rows wrong for certain": lambda: (1e3 * np.eye(4)[(Y + 1) % 4], Y, None),
+    "one class apart": one_class_apart,
+    "one row of a class": one_row_of_a_class,
+    "no row of a class": lambda: (Z, np.where(Y == 3, 0, Y), None),
+    "as many rows as classes": lambda: (Z[:4], np.arange(4), None),
+    "two rows": lambda: (Z[:2], np.array([0, 1]), None),
+    "constant rows": lambda: (np.zeros_like(Z), Y, None),
+    "same row": lambda: (np.repeat(Z[:1], 300, axis=0), Y, None),
+    "constant column": lambda: (Z * [1, 1, 1, 0], Y, None),
+    "same column twice": lambda: (Z[:, [0, 1, 2, 2]], Y, None),
+    "columns that add up": lambda: (Z @ np.diag([1, 1, 1, 0]) + Z[:, :1] * [0, 0, 0, 1], Y, None),
+    "weights over ten orders": lambda: (Z, Y, WEIGHTS),
+    "one row with all the weight": lambda: (Z, Y, np.where(np.arange(300) == 5, 1e12, 1)),
+    "logits of 1e4": lambda: (1e4 * Z, Y, None),
+    "logits of 1e-8": lambda: (1e-8 * Z, Y, None),
+    "columns of 1e4 and 1e-8": lambda: (Z * [1e4, 1, 1, 1e-8], Y, None),
+    "a class with no probability": lambda: (Z - [0, 0, 0, 1e6], np.where(Y == 3, 0, Y), None),
+    "a class that has no probability": lambda: (Z - [0, 0, 0, 1e6], Y, None),
+}
+
+
+def fitted(form, X, y, w):
+    """The fitted form; it may warn of what has no optimum, and of nothing else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", HARD)
+def test_probabilities_are_sensible(form, dtype, name):
+    X, y, w = HARD[name]()
+    c = fitted(form, X.astype(dtype), y, w)
+    for key, value in vars(c).items():
+        if key.endswith("_") and np.asarray(value).dtype.kind == "f":
+            assert np.isfinite(value).all(), key
+    P = c.predict_proba(X.astype(dtype))
+    assert np.isfinite(P).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if type(f) in JOINT], ids=repr)
+@pytest.mark.parametrize("name", HARD)
+def test_never_worse_than_temperature_scaling(form, name):
+    """On the rows of the fit, where temperature scaling is a special case."""
+    X, y, w = HARD[name]()
+    losses = []
+    for c in (form, TemperatureScaling()):
+        P = np.exp(fitted(c, X, y, w).predict_log_proba(X))
+        tiny = np.finfo(float).tiny
+        P = np.maximum(P, tiny) / np.maximum(P, tiny).sum(axis=1, keepdims=True)
+        losses.append(log_loss(y, P, sample_weight=w, labels=range(4)))
+    assert losses[0] <= losses[1] * (1 + 1e-6) + 1e-9

@@ -1,0 +1,216 @@
+"""MatrixScaling: its optimum, its limits, and rows that have none."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib.datasets import make_logits
+
+K = 3
+
+
+@pytest.fixture(params=[None, "weights"])
+def problem(request, rng):
+    Z, y = make_logits(250, K, offset=[0, 1, -1], random_state=1)
+    Z[:, 1] += 0.5 * Z[:, 2]
+    return Z, y, None if request.param is None else rng.uniform(0, 2, size=250)
+
+
+def literal(theta, F, y, w, alpha):
+    """The objective as the docstring has it, on features F."""
+    A, c = theta[: K * K].reshape(K, K), theta[K * K :]
+    logs = log_softmax(F @ A.T + c, axis=1)[np.arange(len(y)), y]
+    N = len(y) if w is None else w.sum()
+    on, off = np.diag(A), A[~np.eye(K, dtype=bool)]
+    ridge = np.sum((on - 1) ** 2) + np.sum(c**2) + (K - 1) * np.sum(off**2)
+    return -np.average(logs, weights=w) + alpha * K / N * ridge
+
+
+def features(calibrator, Z):
+    return log_softmax(Z / calibrator.temperature_, axis=1)
+
+
+def parameters(calibrator):
+    return np.concatenate([calibrator.coef_.ravel(), calibrator.intercept_])
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.1, 10.0])
+def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha):
+    Z, y, w = problem
+    calibrator = MatrixScaling(alpha=alpha, tol=1e-9).fit(Z, y, w)
+    args = features(calibrator, Z), y, w, 1.0 if alpha == "auto" else alpha
+    found = parameters(calibrator)
+    start = np.append(np.eye(K).ravel(), np.zeros(K))
+    oracle = minimize(literal, start, args, method="BFGS", tol=1e-9)
+    np.testing.assert_allclose(found, oracle.x, atol=1e-4)
+    best = literal(found, *args)
+    assert best <= oracle.fun + 1e-12
+    for j in range(len(found)):
+        for step in (1e-4, -1e-4):
+            nudged = found.copy()
+            nudged[j] += step
+            assert literal(nudged, *args) > best
+
+
+def test_probabilities_are_the_literal_formula(problem):
+    Z, y, w = problem
+    c = MatrixScaling().fit(Z, y, w)
+    expected = softmax(features(c, Z) @ c.coef_.T + c.intercept_, axis=1)
+    np.testing.assert_allclose(c.predict_proba(Z), expected)
+    assert c.loss_ == pytest.approx(log_loss(y, expected, sample_weight=w), rel=1e-10)
+    assert c.n_iter_ >= 1
+    assert c.temperature_ == TemperatureScaling().fit(Z, y, w).temperature_
+
+
+def test_plain_form_is_multinomial_logistic_regression(problem):
+    """With alpha=0 and normalize=False: softmax(W z + b) on raw logits, as in the paper."""
+    Z, y, w = problem
+    c = MatrixScaling(alpha=0, normalize=False, tol=1e-9).fit(Z, y, w)
+    oracle = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(Z, y, w)
+    assert c.temperature_ == 1
+    np.testing.assert_allclose(c.predict_proba(Z), oracle.predict_proba(Z), atol=1e-6)
+    np.testing.assert_allclose(c.predict_proba(Z), softmax(Z @ c.coef_.T + c.intercept_, axis=1))
+    # A row added to all rows of the matrix changes nothing.
+    np.testing.assert_allclose(
+        c.coef_ - c.coef_.mean(axis=0), oracle.coef_ - oracle.coef_.mean(axis=0), atol=1e-4
+    )
+
+
+def test_known_distortion_is_undone():
+    Z, y, P = make_logits(60_000, K, temperature=1.0, return_proba=True, random_state=0)
+    mixed = Z @ np.array([[2.0, 0, 0.5], [0, 1.5, 0], [-0.5, 0.4, 1]]) + [0, 2, -1]
+    errors = [
+        np.abs(kind(alpha=0, normalize=False).fit(mixed, y).predict_proba(mixed) - P).max()
+        for kind in (MatrixScaling, VectorScaling)
+    ]
+    assert errors[0] < 0.03
+    assert errors[1] > 0.1
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_strong_ridge_is_temperature_scaling(problem, normalize):
+    Z, y, w = problem
+    strong = MatrixScaling(alpha=1e9, normalize=normalize).fit(Z, y, w)
+    plain = TemperatureScaling().fit(Z, y, w)
+    np.testing.assert_allclose(strong.predict_proba(Z), plain.predict_proba(Z), rtol=1e-6)
+
+
+def test_loss_falls_with_the_ridge(problem):
+    """And from temperature over vector to matrix scaling, each a special case of the next."""
+    Z, y, w = problem
+    losses = [MatrixScaling(alpha=a).fit(Z, y, w).loss_ for a in (1e3, 10, 1, 0.1, 0)]
+    assert losses == sorted(losses, reverse=True)
+    temperature = log_loss(y, TemperatureScaling().fit(Z, y, w).predict_proba(Z), sample_weight=w)
+    plain = [kind(alpha=0).fit(Z, y, w).loss_ for kind in (VectorScaling, MatrixScaling)]
+    assert plain[1] < plain[0] < temperature
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_permuted_columns_permute_the_answer(problem, normalize):
+    Z, y, w = problem
+    order = np.array([2, 0, 1])
+    plain = MatrixScaling(tol=1e-9, normalize=normalize).fit(Z, y, w)
+    moved = MatrixScaling(tol=1e-9, normalize=normalize).fit(Z[:, order], np.argsort(order)[y], w)
+    np.testing.assert_allclose(moved.coef_, plain.coef_[order][:, order], atol=1e-7)
+    np.testing.assert_allclose(moved.intercept_, plain.intercept_[order], atol=1e-7)
+
+
+def test_constants_in_rows_matter_only_to_the_literal_form(problem, rng):
+    Z, y, w = problem
+    shift = rng.normal(scale=5, size=(len(y), 1))
+    for normalize in (True, False):
+        one, other = (
+            MatrixScaling(normalize=normalize, tol=1e-8).fit(A, y, w).predict_proba(A)
+            for A in (Z, Z + shift)
+        )
+        assert np.allclose(one, other, atol=1e-5) == normalize
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0])
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
+    """The gradient, worked out plainly in double precision, is below tol."""
+    Z, y = make_logits(3000, n_classes, dtype=np.float32, random_state=0)
+    c = MatrixScaling(alpha=alpha, tol=1e-6).fit(Z, y)
+    F = log_softmax(Z.astype(float) / c.temperature_, axis=1)
+    R = softmax(F @ c.coef_.T + c.intercept_, axis=1)
+    R[np.arange(len(y)), y] -= 1
+    strength = 2 * n_classes / len(y) * (alpha == "auto")
+    ridge = np.where(np.eye(n_classes, dtype=bool), strength, strength * (n_classes - 1))
+    by_matrix = R.T @ F / len(y) + ridge * (c.coef_ - np.eye(n_classes))
+    by_offset = R.mean(axis=0) + strength * c.intercept_
+    # The features are rounded to single precision, which the gradient shows a little.
+    assert np.sqrt(np.sum(by_matrix**2) + np.sum(by_offset**2)) < 3e-6
+    double = MatrixScaling(alpha=alpha, tol=1e-8).fit(Z.astype(float), y)
+    assert c.loss_ == pytest.approx(double.loss_, abs=2e-7)
+    assert c.coef_.dtype == np.float64
+
+
+def test_ridge_helps_where_rows_are_few():
+    """And both forms help where one class leaks into another, which no vector can undo."""
+    Z, y = make_logits(20_000, 10, random_state=0)
+    Z[:, 1] += 0.7 * Z[:, 2]
+    fit, judge = slice(600), slice(600, None)
+    losses = [
+        log_loss(y[judge], c.fit(Z[fit], y[fit]).predict_proba(Z[judge]))
+        for c in (MatrixScaling(), VectorScaling(), TemperatureScaling())
+    ]
+    assert losses == sorted(losses)
+    plain = MatrixScaling(alpha=0).fit(Z[fit], y[fit])
+    assert log_loss(y[judge], plain.predict_proba(Z[judge])) > losses[0]
+
+
+# --------------------------------------------------------------------------------------
+# No optimum, or none found.
+
+
+def test_separable_rows_are_said_to_have_no_optimum():
+    """Fewer rows than parameters: some matrix gets any labels right, though no vector does."""
+    Z, _ = make_logits(60, 20, random_state=0)
+    y = np.arange(60) % 20
+    Z[np.arange(60), y] += 2
+    with pytest.warns(ConvergenceWarning, match="classifies every row correctly .* alpha='auto'"):
+        c = MatrixScaling(alpha=0).fit(Z, y)
+    assert np.isfinite(c.coef_).all()
+    assert np.array_equal(c.predict(Z), y)
+    assert c.loss_ < 1e-3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert MatrixScaling().fit(Z, y).loss_ > 0.5
+
+
+def test_rows_that_a_part_of_is_separable_may_have_no_optimum():
+    Z, y = make_logits(600, 10, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="no optimum if some rows are separable"):
+        c = MatrixScaling(alpha=0, max_iter=5, tol=1e-12).fit(Z, y)
+    assert np.isfinite(c.coef_).all()
+
+
+@pytest.mark.parametrize("alpha", [0, "auto"])
+def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
+    Z, y = make_logits(300, 5, offset=[0, 1, 2, 3, 4], random_state=0)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations .* Increase max_iter"):
+        c = MatrixScaling(alpha=alpha, max_iter=1).fit(Z, y)
+    temperature = TemperatureScaling().fit(Z, y)
+    assert c.loss_ <= log_loss(y, temperature.predict_proba(Z)) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": -0.5}, "alpha must be 'auto' or a number of at least 0, got -0.5"),
+        ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
+        ({"tol": -1e-3}, "tol must be a positive number, got -0.001"),
+    ],
+)
+def test_bad_parameters(params, message):
+    Z, y = make_logits(50, 3, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        MatrixScaling(**params).fit(Z, y)

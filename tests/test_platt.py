@@ -1,0 +1,206 @@
+"""PlattScaling: its optimum, scikit-learn as the oracle, and rows that have none."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logsumexp, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+
+from skcalib import PlattScaling, TemperatureScaling
+from skcalib._one_vs_rest import margins
+from skcalib.datasets import make_logits
+
+
+@pytest.fixture(params=[None, "weights"])
+def weights(request, rng):
+    return None if request.param is None else rng.uniform(0, 3, size=500)
+
+
+def literal_margins(Z):
+    """Log-odds of each class of softmax(Z), by the definition; of the second of two."""
+    columns = range(Z.shape[1]) if Z.shape[1] > 2 else [1]
+    return np.stack([Z[:, k] - logsumexp(np.delete(Z, k, axis=1), axis=1) for k in columns], axis=1)
+
+
+def literal_loss(theta, m, event, w, smooth):
+    """Log loss of sigmoid(a m + c), with Platt's targets."""
+    w = np.ones(len(m)) if w is None else w
+    n1, n0 = w[event].sum(), w[~event].sum()
+    target = np.where(event, (n1 + 1) / (n1 + 2), 1 / (n0 + 2)) if smooth else event
+    s = theta[0] * m + theta[1]
+    return -np.average(target * log_expit(s) + (1 - target) * log_expit(-s), weights=w)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("smooth", [True, False])
+def test_parameters_are_the_minimum_of_the_literal_loss(n_classes, smooth, weights):
+    Z, y = make_logits(500, n_classes, random_state=0)
+    c = PlattScaling(smooth_targets=smooth).fit(Z, y, weights)
+    M = literal_margins(Z)
+    assert c.coef_.shape == c.intercept_.shape == (M.shape[1],)
+    for k, theta in enumerate(np.stack([c.coef_, c.intercept_], axis=1)):
+        args = M[:, k], (y == k if n_classes > 2 else y == 1), weights, smooth
+        best = literal_loss(theta, *args)
+        oracle = minimize(literal_loss, [1.0, 0.0], args, method="BFGS", tol=1e-10)
+        assert best <= oracle.fun + 1e-13
+        np.testing.assert_allclose(theta, oracle.x, atol=1e-5)
+        for step in ([1e-4, 0], [-1e-4, 0], [0, 1e-4], [0, -1e-4]):
+            assert literal_loss(theta + step, *args) > best
+
+
+def test_probabilities_are_the_literal_formula():
+    Z, y = make_logits(500, 4, random_state=0)
+    c = PlattScaling().fit(Z, y)
+    P = expit(c.coef_ * literal_margins(Z) + c.intercept_)
+    np.testing.assert_allclose(c.predict_proba(Z), P / P.sum(axis=1, keepdims=True))
+    two = PlattScaling().fit(Z[:, :2], y % 2)
+    p = expit(two.coef_ * (Z[:, 1] - Z[:, 0]) + two.intercept_)
+    np.testing.assert_allclose(two.predict_proba(Z[:, :2]), np.stack([1 - p, p], axis=1))
+
+
+class Margins(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose features are logits: its decision function is their margins."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        M = literal_margins(X)
+        return M if M.shape[1] > 1 else M[:, 0]
+
+    def predict(self, X):
+        return self.classes_[X.argmax(axis=1)]
+
+
+# It says that the base model does not take weights, which it need not.
+@pytest.mark.filterwarnings("ignore:Since FrozenEstimator:UserWarning")
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_same_as_scikit_learn(n_classes, weights):
+    Z, y = make_logits(500, n_classes, random_state=0)
+    peer = CalibratedClassifierCV(FrozenEstimator(Margins().fit(Z, y)), method="sigmoid")
+    peer.fit(Z, y, sample_weight=weights)
+    ours = PlattScaling().fit(Z, y, weights)
+    np.testing.assert_allclose(ours.predict_proba(Z), peer.predict_proba(Z), atol=1e-4)
+
+
+def test_margins_that_are_off_by_a_factor_and_a_constant_come_out_right():
+    """Trap 4: a sigmoid of probabilities, as in scikit-learn, cannot."""
+    Z, y, P = make_logits(
+        100_000, 2, temperature=3.0, offset=[0, 2], return_proba=True, random_state=0
+    )
+    c = PlattScaling().fit(Z, y)
+    assert c.coef_[0] == pytest.approx(1 / 3, rel=0.02)
+    assert c.intercept_[0] == pytest.approx(-2 / 3, abs=0.03)
+    assert np.abs(c.predict_proba(Z) - P).max() < 0.01
+
+
+def test_without_offset_two_classes_are_near_temperature_scaling():
+    Z, y = make_logits(50_000, 2, temperature=2.0, random_state=0)
+    platt, temperature = PlattScaling().fit(Z, y), TemperatureScaling().fit(Z, y)
+    assert platt.coef_[0] == pytest.approx(1 / temperature.temperature_, rel=1e-3)
+
+
+def test_single_precision():
+    Z, y = make_logits(20_000, 12, dtype=np.float32, random_state=0)
+    single, double = PlattScaling().fit(Z, y), PlattScaling().fit(Z.astype(float), y)
+    np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-6)
+    np.testing.assert_allclose(single.intercept_, double.intercept_, atol=1e-5)
+
+
+# --------------------------------------------------------------------------------------
+# Margins.
+
+
+@given(arrays(np.float64, (3, 4), elements=st.floats(-1e4, 1e4)))
+def test_margins_are_log_odds(Z):
+    np.testing.assert_allclose(margins(Z), literal_margins(Z), rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_margins_of_sure_and_of_tied_rows(dtype):
+    """1 - p of a row that is sure is lost if it is computed from p."""
+    Z = np.array([[0, -1e4, -2e4], [0, -50, -50], [7, 7, -40], [7, 7, 7], [1e-8, 0, 0]], dtype)
+    expected = literal_margins(Z.astype(np.float64))
+    assert margins(Z).dtype == dtype
+    np.testing.assert_allclose(margins(Z), expected, rtol=4 * np.finfo(dtype).eps, atol=1e-15)
+
+
+def test_a_row_that_all_classes_say_no_to_gets_probabilities():
+    """Trap 7: others divide zero by zero. The limit of the ratios is what is wanted."""
+    Z, y = make_logits(300, 3, random_state=0)
+    c = PlattScaling().fit(Z, y)
+    c.intercept_ = np.array([-3000.0, -3000.0, -3001.0])
+    P = c.predict_proba(np.zeros((1, 3)))
+    m = -np.log(2) * c.coef_ + c.intercept_
+    np.testing.assert_allclose(P, softmax(m)[None], rtol=1e-9)
+
+
+# --------------------------------------------------------------------------------------
+# Hard data.
+
+
+def test_separable_classes_with_and_without_smoothed_targets():
+    Z = np.array([[0.0, 3], [0, 2], [2, 0], [3, 0]])
+    y = [1, 1, 0, 0]
+    with pytest.warns(ConvergenceWarning, match="separates .* in column 0 of X.*smooth_targets"):
+        plain = PlattScaling(smooth_targets=False).fit(Z, y)
+    assert 1 < plain.coef_[0] < 1e3
+    smooth = PlattScaling().fit(Z, y)
+    assert smooth.predict_proba(Z)[:, 1] == pytest.approx([0.75, 0.75, 0.25, 0.25], abs=0.1)
+
+
+def test_classes_that_are_separable_are_named():
+    Z, y = make_logits(400, 3, random_state=0)
+    Z[:, 2] = np.where(y == 2, 50.0, -50.0)
+    with pytest.warns(ConvergenceWarning, match="in column 2 of X"):
+        c = PlattScaling(smooth_targets=False).fit(Z, y)
+    assert np.isfinite(c.coef_).all()
+    assert np.array_equal(c.predict(Z) == 2, y == 2)
+
+
+def test_margins_that_do_not_vary_get_the_rate_of_the_class():
+    Z, y = np.zeros((60, 3)), np.repeat([0, 1, 2], [10, 20, 30])
+    c = PlattScaling(smooth_targets=False).fit(Z, y)
+    assert c.coef_.tolist() == [0, 0, 0]
+    np.testing.assert_allclose(c.predict_proba(Z[:1]), [[1 / 6, 1 / 3, 1 / 2]])
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e4])
+def test_scale_of_a_margin_is_irrelevant(scale):
+    Z, y = make_logits(500, 2, random_state=0)
+    plain, scaled = PlattScaling().fit(Z, y), PlattScaling().fit(scale * Z, y)
+    np.testing.assert_allclose(scaled.predict_proba(scale * Z), plain.predict_proba(Z), rtol=1e-7)
+
+
+def test_scores_that_point_the_wrong_way_get_a_negative_slope():
+    Z, y = make_logits(500, 2, random_state=0)
+    c = PlattScaling().fit(-Z, y)
+    assert c.coef_[0] < 0
+    np.testing.assert_allclose(
+        c.predict_proba(-Z), PlattScaling().fit(Z, y).predict_proba(Z), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("tail", [3.0, 30.0])
+def test_newton_steps_that_go_too_far_are_shortened(tail, rng):
+    """A few rows far out make the first step, from a slope of zero, a hundred times too long."""
+    m = np.concatenate([rng.normal(size=300), [tail, tail**2, tail**3]])
+    y = (rng.uniform(size=303) < expit(m)).astype(int)
+    c = PlattScaling().fit(m[:, None], y)
+    oracle = minimize(literal_loss, [1.0, 0], (m, y == 1, None, True), method="BFGS", tol=1e-10)
+    np.testing.assert_allclose([c.coef_[0], c.intercept_[0]], oracle.x, atol=1e-4)
+
+
+def test_passes_are_counted_and_limited(monkeypatch):
+    Z, y = make_logits(200, 3, random_state=0)
+    assert 4 < PlattScaling().fit(Z, y).n_iter_ < 15
+    monkeypatch.setattr("skcalib.platt.MAX_PASSES", 3)
+    with pytest.warns(ConvergenceWarning, match="did not settle in 3 passes"):
+        PlattScaling().fit(Z, y)
