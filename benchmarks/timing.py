@@ -8,14 +8,25 @@ from statistics import median
 from typing import Any
 
 
-def medians(tasks: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
-    """Median seconds of each task, run in turn so that drift of the machine hits all alike."""
-    times: dict[str, list[float]] = {name: [] for name in tasks}
-    for name in tasks:  # caches, lazy imports, the allocator
-        tasks[name]()
+def seconds(task: Callable[[], Any]) -> float:
+    """How long it takes once."""
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def medians(
+    tasks: Mapping[str, Callable[[], Any]], repeat: int, slow: float = float("inf")
+) -> dict[str, float]:
+    """Median seconds of each task, run in turn so that drift of the machine hits all alike.
+
+    The first run of each, with its lazy imports and cold caches, counts only for tasks that take
+    longer than ``slow`` seconds, which are not run again.
+    """
+    first = {name: seconds(task) for name, task in tasks.items()}
+    times: dict[str, list[float]] = {name: [t] if t > slow else [] for name, t in first.items()}
     for _ in range(repeat):
         for name, task in tasks.items():
-            start = time.perf_counter()
-            task()
-            times[name].append(time.perf_counter() - start)
+            if first[name] <= slow:
+                times[name].append(seconds(task))
     return {name: median(values) for name, values in times.items()}

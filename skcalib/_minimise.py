@@ -219,21 +219,18 @@ class Rows:
 
     def mean(self, f: Callable[..., Floats], *, scratch: int) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
-        cast = self.dtype != self.Z.dtype
 
         def block(
             Z: Floats, y: Indices, w: Floats | None, shift: Floats | None, *spare: Floats | None
         ) -> Floats:
-            if cast:
-                Z, spare = Z.astype(self.dtype), (None,) * (1 + scratch)
             Z, F, *rest = _with_both_columns(Z, *spare)
-            F = np.multiply(Z, self.scale, out=F, dtype=Z.dtype)
+            F = np.multiply(Z, self.scale, out=F, dtype=self.dtype)
             if shift is not None:
                 F -= shift[:, None]
             return f(F, y, w, *rest)
 
         arrays = self.Z, self.y, self.w, self.shift
-        total = sum_rows(block, *arrays, scratch=0 if cast else 1 + scratch)
+        total = sum_rows(block, *arrays, scratch=1 + scratch, dtype=self.dtype)
         return total / total_weight(self.y, self.w)
 
 

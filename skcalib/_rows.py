@@ -19,7 +19,7 @@ from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from threadpoolctl import ThreadpoolController
 
 # 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
@@ -27,14 +27,16 @@ from threadpoolctl import ThreadpoolController
 BLOCK_ELEMENTS = 1 << 18
 # Reductions along short rows run several times faster when the columns are contiguous.
 NARROW_COLUMNS = 128
-# Below this many blocks, starting threads costs more than they save.
-BLOCKS_WORTH_THREADS = 4
+# Fewer elements than this for a thread cost more to hand over than they save.
+THREAD_ELEMENTS = 1 << 17
 
 Array = NDArray[Any]
 Rows = Array | None
 
 
-def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0) -> Array:
+def sum_rows(
+    f: Callable[..., Array], *arrays: Rows, scratch: int = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Sum of ``f`` over blocks of consecutive rows of ``arrays``, added in row order.
 
     Parameters
@@ -48,6 +50,8 @@ def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0) -> Array:
         How many arrays like the block of the first array, of undefined content, to hand over
         behind the blocks. Fresh memory for large temporaries costs more than the arithmetic
         that fills them.
+    dtype : dtype
+        Of the scratch arrays, if not that of the first array.
 
     Returns
     -------
@@ -56,7 +60,8 @@ def sum_rows(f: Callable[..., Array], *arrays: Rows, scratch: int = 0) -> Array:
     """
 
     def total(start: int, stop: int) -> Array:
-        return reduce(add, (f(*block) for _, block in _blocks(arrays, start, stop, scratch)))
+        blocks = _blocks(arrays, start, stop, scratch, dtype)
+        return reduce(add, (f(*block) for _, block in blocks))
 
     return reduce(add, _in_threads(total, arrays))
 
@@ -100,18 +105,21 @@ def _n_rows(arrays: tuple[Rows, ...]) -> int:
     return next(len(a) for a in arrays if a is not None)
 
 
-def _rows_per_block(arrays: tuple[Rows, ...]) -> int:
-    width = max(int(np.prod(a.shape[1:])) for a in arrays if a is not None)
-    return max(1, BLOCK_ELEMENTS // max(width, 1))
+def _width(arrays: tuple[Rows, ...]) -> int:
+    return max(1, *(int(np.prod(a.shape[1:])) for a in arrays if a is not None))
 
 
 def _blocks(
-    arrays: tuple[Rows, ...], start: int, stop: int, scratch: int = 0
+    arrays: tuple[Rows, ...],
+    start: int,
+    stop: int,
+    scratch: int = 0,
+    dtype: DTypeLike | None = None,
 ) -> Iterator[tuple[slice, list[Rows]]]:
     """Slices of rows with the block of each array, and scratch arrays that stay the same."""
-    step = min(_rows_per_block(arrays), stop - start)
+    step = min(max(1, BLOCK_ELEMENTS // _width(arrays)), stop - start)
     columns = [_columns(a, step) if a is not None and _is_narrow(a) else None for a in arrays]
-    spare = [_columns(arrays[0], step) for _ in range(scratch)]
+    spare = [_columns(arrays[0], step, dtype) for _ in range(scratch)]
     for low in range(start, stop, step):
         rows = slice(low, min(low + step, stop))
         size = rows.stop - low
@@ -126,10 +134,10 @@ def _is_narrow(a: Array) -> bool:
     return a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS
 
 
-def _columns(a: Rows, n_rows: int) -> Array:
+def _columns(a: Rows, n_rows: int, dtype: DTypeLike | None = None) -> Array:
     assert a is not None
     shape = (n_rows, *a.shape[1:])
-    return np.empty(shape, a.dtype, order="F" if _is_narrow(a) else "C")
+    return np.empty(shape, dtype or a.dtype, order="F" if _is_narrow(a) else "C")
 
 
 def _copied(source: Array, target: Array) -> Array:
@@ -140,13 +148,23 @@ def _copied(source: Array, target: Array) -> Array:
 def _in_threads(work: Callable[[int, int], Any], arrays: tuple[Rows, ...]) -> list[Any]:
     """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
     n_rows = _n_rows(arrays)
-    n_blocks = -(-n_rows // _rows_per_block(arrays))
-    n_threads = min(_max_threads(), n_blocks // BLOCKS_WORTH_THREADS)
+    n_threads = min(_max_threads(), n_rows, n_rows * _width(arrays) // THREAD_ELEMENTS)
     if n_threads < 2:
         return [work(0, n_rows)]
     ends = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
-    with single_threaded_blas, ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda span: work(*span), pairwise(ends)))
+    with single_threaded_blas:
+        return list(_threads(n_threads).map(lambda span: work(*span), pairwise(ends)))
+
+
+@cache
+def _threads(n: int) -> ThreadPoolExecutor:
+    """Threads that are kept: new ones often start on the core of the one that made them."""
+    return ThreadPoolExecutor(n, thread_name_prefix="skcalib")
+
+
+# A forked process has none of the threads of its parent, and would wait for them for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 class _SingleThreadedBlas:

@@ -16,6 +16,7 @@ def blocking(request, monkeypatch):
         monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 20)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     if request.param == "threads":
+        monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 20)
         monkeypatch.setattr(_rows, "_max_threads", lambda: 3)
     return request.param
 
@@ -104,7 +105,7 @@ def test_map_result_does_not_share_memory_with_the_input(rng):
 
 
 def test_errors_in_a_thread_reach_the_caller(monkeypatch):
-    monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 5)
+    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
     monkeypatch.setattr(_rows, "_max_threads", lambda: 2)
 
     def fail(a):

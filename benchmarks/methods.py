@@ -1,0 +1,140 @@
+"""Methods of skcalib and of other libraries behind one interface, for the benchmarks.
+
+Libraries that are not installed are left out (``pip install 'skcalib[bench]'`` brings them).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+from scipy.special import softmax
+
+import skcalib
+
+Fitted = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to calibrate: what it is, whose it is, and how it is fitted.
+
+    ``fit`` takes logits (n, K), or (n, 1) for two classes, or what ``prepare``, which is not
+    timed, makes of them, and labels, and returns a function from the same to probabilities.
+    Sizes above ``largest`` elements would take it too long.
+    """
+
+    kind: str
+    library: str
+    fit: Callable[[np.ndarray, np.ndarray], Fitted]
+    prepare: Callable[[np.ndarray], np.ndarray] = np.asarray
+    largest: float = np.inf
+    binary: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}, {self.library}"
+
+
+def all_methods() -> list[Method]:
+    """Ours first, then those of each library that is installed."""
+    methods = ours() + scikit_learn()
+    if find_spec("probmetrics"):
+        methods += probmetrics()
+    if find_spec("netcal"):
+        methods += netcal()
+    return methods
+
+
+def ours() -> list[Method]:
+    def method(kind: str, make: Callable) -> Method:
+        return Method(kind, "skcalib", lambda Z, y: make().fit(Z, y).predict_proba)
+
+    return [
+        method("temperature", skcalib.TemperatureScaling),
+        method("vector", skcalib.VectorScaling),
+        method("matrix", skcalib.MatrixScaling),
+        method("Platt", skcalib.PlattScaling),
+    ]
+
+
+def both_columns(Z: np.ndarray) -> np.ndarray:
+    return Z if Z.shape[1] > 1 else np.hstack([np.zeros_like(Z), Z])
+
+
+def probabilities(Z: np.ndarray) -> np.ndarray:
+    P = softmax(both_columns(Z), axis=1)
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def scikit_learn() -> list[Method]:
+    """Called directly, without the meta-estimator around them."""
+    from sklearn import calibration
+
+    def temperature(Z: np.ndarray, y: np.ndarray) -> Fitted:
+        fitted = calibration._TemperatureScaling().fit(Z, y)
+        return lambda Z: softmax(fitted.beta_ * both_columns(Z), axis=1)
+
+    def platt(M: np.ndarray, y: np.ndarray) -> Fitted:
+        events = range(M.shape[1]) if M.shape[1] > 1 else [1]
+        fitted = [
+            calibration._SigmoidCalibration().fit(m, y == k)
+            for k, m in zip(events, M.T, strict=True)
+        ]
+
+        def predict(M: np.ndarray) -> np.ndarray:
+            P = np.stack([f.predict(m) for f, m in zip(fitted, M.T, strict=True)], axis=1)
+            P = P if P.shape[1] > 1 else np.hstack([1 - P, P])
+            return P / P.sum(axis=1, keepdims=True)
+
+        return predict
+
+    def margins(Z: np.ndarray) -> np.ndarray:
+        if Z.shape[1] == 1:
+            return Z
+        P = softmax(Z.astype(np.float64), axis=1)
+        return np.log(P) - np.log1p(-np.minimum(P, 1 - 1e-16))
+
+    methods = [Method("Platt", "scikit-learn", platt, margins, largest=1.1e7)]
+    if hasattr(calibration, "_TemperatureScaling"):
+        methods.insert(0, Method("temperature", "scikit-learn", temperature))
+    return methods
+
+
+def probmetrics() -> list[Method]:
+    from probmetrics.calibrators import get_calibrator
+
+    def method(kind: str, name: str, *, binary: bool, **config: bool) -> Method:
+        def fit(P: np.ndarray, y: np.ndarray) -> Fitted:
+            return get_calibrator(name, **config).fit(P, y).predict_proba
+
+        return Method(kind, "probmetrics", fit, probabilities, binary=binary)
+
+    return [
+        method("temperature", "temp-scaling", binary=True),
+        method("vector", "svs", binary=False, svs_print_init_info=False),
+        method("matrix", "sms", binary=False, sms_print_init_info=False),
+    ]
+
+
+def netcal() -> list[Method]:
+    """In double precision: from single precision its optimiser does not move."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from netcal.scaling import LogisticCalibration, TemperatureScaling
+
+    def method(kind: str, make: Callable, largest: float) -> Method:
+        def fit(P: np.ndarray, y: np.ndarray) -> Fitted:
+            return make().fit(P, y).transform
+
+        return Method(
+            kind, "netcal", fit, lambda Z: probabilities(Z.astype(float)), largest, binary=False
+        )
+
+    return [
+        method("temperature", TemperatureScaling, largest=1.1e7),
+        method("vector", LogisticCalibration, largest=6e5),
+    ]
