@@ -36,7 +36,7 @@ class Method:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}, {self.library}"
+        return f"{self.kind}, {self.library}".rstrip(", ")
 
 
 def all_methods() -> list[Method]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -314,6 +315,18 @@ class Objective:
     centre: Floats
     ridge: Floats | float = 0.0
 
+    @cached_property
+    def separated(self) -> float:
+        """Value below which every row must be right, so that there is no minimum.
+
+        A row that is wrong has a loss of at least log 2. With a ridge there always is a minimum.
+        """
+        if np.any(self.ridge):
+            return -np.inf
+        w = self.rows.w
+        least = 1.0 if w is None else np.min(w, where=w > 0, initial=np.inf)
+        return float(np.log(2) * least / total_weight(self.rows.y, w))
+
     def penalty(self, theta: Floats) -> float:
         """The ridge at ``theta``."""
         return float(np.sum(self.ridge * (theta - self.centre) ** 2))
@@ -370,7 +383,8 @@ def minimise(
             limit = min(ROUND, max_iter - found.nit)
             found, going_on = _lbfgs(precision, found, change, tol, limit)
         found = _newton(precision, found, change, tol, max_iter)
-        if found.success or precision.rows.dtype == np.float64:
+        settled = found.success or found.fun < objective.separated
+        if settled or precision.rows.dtype == np.float64:
             break
     return found
 
@@ -388,8 +402,8 @@ def _lbfgs(
             best.update(x=theta, fun=fun, jac=jac)
         return fun, change.transposed(jac)
 
-    def stop_at_minimum(_: Floats) -> None:
-        if np.linalg.norm(best.jac) <= tol:
+    def stop_if_settled(_: Floats) -> None:
+        if np.linalg.norm(best.jac) <= tol or best.fun < objective.separated:
             raise StopIteration
 
     noise = float(np.finfo(objective.rows.dtype).eps) / 8
@@ -398,7 +412,7 @@ def _lbfgs(
         np.zeros_like(start),
         jac=True,
         method="L-BFGS-B",
-        callback=stop_at_minimum,
+        callback=stop_if_settled,
         # A line search that fails a few times has come to where rounding decides.
         options={"maxiter": max_iter, "maxcor": 20, "maxls": 5, "ftol": noise, "gtol": 0.0},
     )
@@ -419,6 +433,8 @@ def _newton(
         fun, jac = exact.value_gradient(found.x)
         found = OptimizeResult(found, fun=fun, jac=jac)
     while not (length := float(np.linalg.norm(found.jac))) <= tol and found.nit < max_iter:
+        if found.fun < objective.separated:
+            break
         x = found.x + _newton_step(objective, found, change, 0.1 * tol / length)
         fun, jac = exact.value_gradient(x)
         if not np.linalg.norm(jac) < 0.9 * length:

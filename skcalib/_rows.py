@@ -210,6 +210,12 @@ def _max_threads() -> int:
     The variable is what users of numerical libraries set, and what joblib sets in its worker
     processes, so that a parallel grid search does not start more threads than there are cores.
     """
-    cores = joblib.cpu_count()
+    cores = _cores()
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
+
+
+@cache
+def _cores() -> int:
+    """Cores that this process may use; finding out reads files."""
+    return int(joblib.cpu_count())

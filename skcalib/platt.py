@@ -216,7 +216,7 @@ def _fit_sigmoids(events: _Events) -> tuple[Floats, int, bool]:
         good = (after <= 0.5 * np.abs(before)) & ~done
         theta, gradient = np.where(good, trial, theta), np.where(good, ahead, gradient)
         step = np.where(good, _newton_step(ahead, curved, variance), step)
-        shorter = length * np.clip(before / np.minimum(before - after, -tiny), 0.1, 0.9)
+        shorter = length * np.clip(before / (before - np.maximum(after, tiny)), 0.1, 0.9)
         length = np.where(good | done, 1.0, shorter)
     # A last step that needs no look at where it leads.
     return theta + np.where(done, step, 0), n_passes, bool(done.all())
@@ -238,8 +238,9 @@ def _newton_step(gradient: Floats, hessian: Floats, variance: Floats) -> Floats:
 
 def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> None:
     """Warn of classes that a threshold separates, or of Newton steps that did not settle."""
-    separable = np.flatnonzero(events.share_wrong(theta) == 0).tolist()
-    if separable and not (events.low.any()):
+    separable = np.flatnonzero(events.share_wrong(theta) == 0)
+    separable += events.Z.shape[1] - len(events.rate)  # two classes have a map for the second
+    if separable.size and not events.low.any():
         warnings.warn(
             "The log loss has no minimum: a threshold on the margin separates the class from the "
             f"others in column {', '.join(map(str, separable))} of X, where the slope is large "

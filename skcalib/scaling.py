@@ -305,7 +305,7 @@ class MatrixScaling(_LinearScaling):
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(A z + c)` of [1]_ on raw
         logits, with a ridge towards :math:`A = I / T`.
-    max_iter : int, default=100
+    max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-5
         Norm of the gradient at which the fit is done.
@@ -375,7 +375,7 @@ class MatrixScaling(_LinearScaling):
         *,
         alpha: Literal["auto"] | float = "auto",
         normalize: bool = True,
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-5,
         classes: ArrayLike | None = None,
     ) -> None:

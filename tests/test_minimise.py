@@ -191,6 +191,7 @@ def test_a_search_that_only_gets_worse_keeps_its_start():
         """Falls nowhere, whatever its gradient says."""
 
         rows = Rows(np.zeros((1, 2)), np.zeros(1, int))
+        separated = -np.inf
 
         def value_gradient(self, theta):
             return (1.0 if not theta.any() else 2.0), np.ones(2)
@@ -210,6 +211,21 @@ def test_best_parameters_are_never_worse_than_the_start(rows):
     found, objective = solve(MatrixMap, rows, max_iter=1)
     assert found.fun <= objective.value_gradient(objective.centre)[0]
     assert objective.value_gradient(found.x)[0] == found.fun
+
+
+def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
+    """Without a ridge it could only go on for ever."""
+    Z = rng.normal(size=(30, 3))
+    y, w = Z.argmax(axis=1), rng.integers(0, 3, size=30).astype(float)
+    for weights, lightest in ((None, 1), (w, 1), (0.1 * w, 0.1)):
+        objective = Objective(MatrixMap(), Rows(Z, y, weights), identity(MatrixMap, 3))
+        total = 30 if weights is None else weights.sum()
+        assert objective.separated == pytest.approx(lightest * np.log(2) / total)
+        found = minimise(objective, objective.centre, tol=1e-12, max_iter=1000)
+        assert 0 < found.fun < objective.separated
+        assert not found.success
+        assert found.nit < 50
+    assert Objective(MatrixMap(), Rows(Z, y), identity(MatrixMap, 3), 0.1).separated == -np.inf
 
 
 def test_few_iterations_are_no_success(rows):

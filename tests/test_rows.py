@@ -1,5 +1,8 @@
 """Sums and maps over blocks: the same whatever the blocks and threads."""
 
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 
 import numpy as np
@@ -120,8 +123,24 @@ def test_errors_in_a_thread_reach_the_caller(monkeypatch):
 )
 def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", value)
-    monkeypatch.setattr(_rows.joblib, "cpu_count", lambda: 8)
+    monkeypatch.setattr(_rows, "_cores", lambda: 8)
     assert _rows._max_threads() == expected
+
+
+def test_cores_are_at_least_one():
+    assert _rows._cores() >= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_makes_threads_of_its_own(monkeypatch):
+    """It has none of those of its parent, and would wait for them for ever."""
+    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
+    monkeypatch.setattr(_rows, "_max_threads", lambda: 2)
+    assert sum_rows(np.sum, np.arange(100)) == 4950
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        assert pool.submit(sum_rows, np.sum, np.arange(100)).result(timeout=60) == 4950
 
 
 def test_memmap_is_read_in_blocks(tmp_path, rng, monkeypatch):

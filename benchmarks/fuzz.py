@@ -1,0 +1,130 @@
+"""Fits of every calibrator to random data that nobody would think of.
+
+Odd scales, ties, constant and repeated columns, classes without rows, weights over 16 orders of
+magnitude, separable and hopeless rows, in both precisions. A fit may warn; it may not raise, and
+parameters and probabilities must be finite. What fails is printed with the seed that repeats it.
+Run::
+
+    python benchmarks/fuzz.py [--seconds 60] [--seed 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+import skcalib
+from skcalib.datasets import make_logits
+
+
+def random_logits(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    K = int(random.choice([1, 2, 2, 3, 3, 4, 7, 15, 40]))
+    n = int(random.choice([2, 3, 5, 10, 30, 100, 300, 1000]))
+    Z, y = make_logits(
+        n,
+        max(K, 2),
+        temperature=random.choice([0.01, 0.5, 1, 3, 100]),
+        spread=random.choice([0.01, 1, 3, 30]),
+        offset=random.normal(scale=random.choice([0, 1, 10]), size=max(K, 2)),
+        random_state=int(random.integers(1 << 30)),
+    )
+    return (Z if K > 1 else Z[:, 1:] - Z[:, :1]), y
+
+
+def set_column(Z: np.ndarray, k: int, values: np.ndarray | float) -> np.ndarray:
+    Z = Z.copy()
+    Z[:, k] = values
+    return Z
+
+
+# What happens to logits, or to labels.
+OF_LOGITS = [
+    lambda Z, _: Z,
+    lambda Z, random: Z * 10.0 ** random.uniform(-8, 4),
+    lambda Z, _: np.round(Z),
+    lambda Z, random: set_column(Z, random.integers(Z.shape[1]), random.normal()),
+    lambda Z, random: set_column(Z, 0, Z[:, random.integers(Z.shape[1])]),
+    lambda Z, _: np.repeat(Z[:1], len(Z), axis=0),
+    lambda Z, random: Z + random.normal(scale=10.0 ** random.uniform(0, 4), size=(len(Z), 1)),
+    lambda Z, random: Z * 10.0 ** random.uniform(-6, 6, size=Z.shape[1]),
+    lambda Z, random: set_column(Z, -1, Z[:, -1] - 10.0 ** random.uniform(0, 6)),
+]
+OF_LABELS = [
+    lambda y, _, __: y,
+    lambda y, _, __: y,
+    lambda _, Z, __: Z.argmax(axis=1) if Z.shape[1] > 1 else (Z[:, 0] > 0).astype(int),
+    lambda _, Z, __: Z.argmin(axis=1) if Z.shape[1] > 1 else (Z[:, 0] < 0).astype(int),
+    lambda y, Z, random: random.integers(max(Z.shape[1], 2), size=len(y)),
+]
+
+
+def distorted(
+    Z: np.ndarray, y: np.ndarray, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    y = OF_LABELS[random.integers(len(OF_LABELS))](y, Z, random)
+    y[:2] = [0, 1]  # two classes at least
+    return OF_LOGITS[random.integers(len(OF_LOGITS))](Z, random), y
+
+
+def random_calibrator(random: np.random.Generator, n_classes: int) -> skcalib.TemperatureScaling:
+    forms = [
+        skcalib.TemperatureScaling(),
+        skcalib.VectorScaling(
+            alpha=random.choice([0, 1e-3, 1, 1e6]),
+            normalize=bool(random.integers(2)),
+            fit_intercept=bool(random.integers(2)),
+        ),
+        skcalib.MatrixScaling(
+            alpha=random.choice([0, 1e-3, 1, 1e6]), normalize=bool(random.integers(2))
+        ),
+        skcalib.PlattScaling(smooth_targets=bool(random.integers(2))),
+    ]
+    return forms[random.integers(len(forms))].set_params(classes=range(n_classes))
+
+
+def check(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    Z, y = distorted(*random_logits(random), random)
+    Z = Z.astype(random.choice([np.float32, np.float64]))
+    w = 10.0 ** random.uniform(-8, 8, size=len(y)) if seed % 3 == 0 else None
+    calibrator = random_calibrator(random, max(Z.shape[1], 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "Every row of X is non-negative and sums to one")
+        calibrator.fit(Z, y, sample_weight=w)
+        P = calibrator.predict_proba(Z)
+        logs = calibrator.predict_log_proba(Z)
+    for name, value in vars(calibrator).items():
+        if name.endswith("_") and np.asarray(value).dtype.kind == "f":
+            assert np.isfinite(value).all(), f"{name} is not finite"
+    assert np.isfinite(P).all(), "probabilities are not finite"
+    assert np.isfinite(logs).all(), "their logarithms are not finite"
+    assert np.allclose(P.sum(axis=1), 1, atol=1e-4), "probabilities do not sum to one"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    end, seed, failures = time.monotonic() + args.seconds, args.seed, 0
+    while time.monotonic() < end:
+        try:
+            check(seed)
+        except Exception:
+            failures += 1
+            print(f"seed {seed}:", traceback.format_exc(limit=-2), flush=True)
+        seed += 1
+    print(f"{seed - args.seed} fits, {failures} failures")
+    return min(failures, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
