@@ -76,7 +76,7 @@ def scikit_learn() -> list[Method]:
 
     def temperature(Z: np.ndarray, y: np.ndarray) -> Fitted:
         fitted = calibration._TemperatureScaling().fit(Z, y)
-        return lambda Z: softmax(fitted.beta_ * both_columns(Z), axis=1)
+        return fitted.predict
 
     def platt(M: np.ndarray, y: np.ndarray) -> Fitted:
         events = range(M.shape[1]) if M.shape[1] > 1 else [1]

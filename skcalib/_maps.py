@@ -80,9 +80,8 @@ class VectorMap:
 
         def forward(u: Floats) -> Floats:
             theta = np.einsum("kij,ik->jk", root, u.reshape(n_kinds, K))
-            theta[1:] -= theta[1:].mean(
-                axis=1, keepdims=True
-            )  # the same offset for all classes changes nothing
+            # The same offset for all classes changes nothing.
+            theta[1:] -= theta[1:].mean(axis=1, keepdims=True)
             return theta.ravel()
 
         def transposed(g: Floats) -> Floats:

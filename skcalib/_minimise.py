@@ -375,8 +375,8 @@ def minimise(
         iterations ``nit``, and ``success``, which is whether the norm of the gradient is at most
         ``tol``.
     """
-    found = OptimizeResult(x=start, nit=0, success=False)
-    for precision in (objective, objective.in_double()):
+    found, precision = OptimizeResult(x=start, nit=0, success=False), objective
+    while True:
         going_on = True
         while going_on and found.nit < max_iter:
             change = coordinates(found.x)
@@ -385,8 +385,8 @@ def minimise(
         found = _newton(precision, found, change, tol, max_iter)
         settled = found.success or found.fun < objective.separated
         if settled or precision.rows.dtype == np.float64:
-            break
-    return found
+            return found
+        precision = objective.in_double()
 
 
 def _lbfgs(

@@ -163,7 +163,7 @@ def _threads(n: int) -> ThreadPoolExecutor:
 
 
 # A forked process has none of the threads of its parent, and would wait for them for ever.
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from families import MAPS, TemperatureMap
+from sklearn.exceptions import ConvergenceWarning
 
+from skcalib import MatrixScaling
 from skcalib._maps import MatrixMap, VectorMap, _ClassBlocks, _pooled_moments
 from skcalib._minimise import Objective, Rows, minimise
 from skcalib.datasets import make_logits
@@ -153,3 +155,29 @@ def test_few_rows_are_enough_for_the_coordinates_of_many():
     )
     assert found.success
     assert found.nit < 20
+
+
+def test_weights_are_never_left_to_a_sample():
+    """All of it may lie on rows that a sample leaves out."""
+    Z, y = make_logits(40_000, K, random_state=1)
+    w = (np.arange(len(y)) % 19 > 0).astype(float)
+    heavy = Rows(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
+    for a, b in zip(
+        _pooled_moments(objective_of(MatrixMap(), Rows(Z, y, w), 0), MatrixMap().identity(K)),
+        _pooled_moments(objective_of(MatrixMap(), heavy, 0), MatrixMap().identity(K)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b)
+
+
+def test_new_coordinates_on_the_way_save_iterations(monkeypatch):
+    """Far from the identity, where nearly no ridge lets the search go, those of the start fail."""
+    Z, y = make_logits(1000, 40, random_state=1)
+    counts = []
+    for steps in (30, 10_000):
+        monkeypatch.setattr("skcalib._minimise.ROUND", steps)
+        counts.append(MatrixScaling(alpha=1e-4, max_iter=1000).fit(Z, y).n_iter_)
+    assert counts[0] < 0.9 * counts[1]
+    monkeypatch.setattr("skcalib._minimise.ROUND", 30)
+    with pytest.warns(ConvergenceWarning, match="stopped after 40 iterations"):
+        assert MatrixScaling(alpha=1e-4, max_iter=40).fit(Z, y).n_iter_ == 40

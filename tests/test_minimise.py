@@ -1,10 +1,12 @@
 """Laws of the joint family: linear maps of logits, softmax, log loss."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from families import MAPS, TemperatureMap, identity
 from scipy.optimize import OptimizeResult, approx_fprime
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from skcalib._maps import MatrixMap, VectorMap
 from skcalib._minimise import (
@@ -19,6 +21,7 @@ from skcalib._minimise import (
     minimise,
     scale_slope,
 )
+from skcalib._rows import both_columns
 from skcalib.datasets import make_logits
 
 K = 4
@@ -116,6 +119,23 @@ def test_single_precision_rows_are_summed_in_double(model, rows):
     product = hessian_product(theta, gradient, map_, Rows(Z.astype(np.float32), y, w))
     assert gradient.dtype == product.dtype == np.float64
     np.testing.assert_allclose(loss, literal_loss(theta, map_, Z, y, w), rtol=1e-5)
+
+
+@pytest.mark.parametrize("width", [1, 3, 200])
+def test_double_rows_are_worked_with_in_double_precision(width, rng):
+    Z = rng.normal(size=(50, width)).astype(np.float32)
+    rows = Rows.of_log_probabilities(Z, np.zeros(50, int), None, 0.3)
+    for double in (False, True):
+        dtype = np.float64 if double else np.float32
+
+        def block(F, y, w, S, dtype=dtype):
+            assert F.dtype == dtype
+            assert S is None or S.dtype == dtype
+            return F.sum(axis=0, dtype=np.float64)
+
+        mean = replace(rows, double=double).mean(block, scratch=1)
+        exact = np.log(softmax(0.3 * both_columns(Z).astype(float), axis=1)).mean(axis=0)
+        np.testing.assert_allclose(mean, exact, rtol=1e-5)
 
 
 def solve(map_, rows, ridge=0.0, **kwargs):
@@ -226,6 +246,17 @@ def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
         assert not found.success
         assert found.nit < 50
     assert Objective(MatrixMap(), Rows(Z, y), identity(MatrixMap, 3), 0.1).separated == -np.inf
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-7])
+def test_certificate_is_in_double_precision(tol):
+    """Where L-BFGS in single precision is enough, and after Newton steps."""
+    Z, y = make_logits(500, K, dtype=np.float32, random_state=0)
+    found, objective = solve(MatrixMap, (Z, y), 0.05, tol=tol)
+    fun, jac = objective.in_double().value_gradient(found.x)
+    assert found.success
+    assert found.fun == pytest.approx(fun, rel=1e-14)
+    np.testing.assert_allclose(found.jac, jac, rtol=1e-9, atol=1e-15)
 
 
 def test_few_iterations_are_no_success(rows):

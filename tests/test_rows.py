@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skcalib import _rows
 from skcalib._rows import both_columns, map_rows, single_threaded_blas, sum_rows
@@ -169,11 +169,12 @@ def blas_threads():
 
 def test_blas_has_one_thread_until_the_last_one_leaves():
     """Fits in two threads overlap: neither may take the other's one thread for the rule."""
-    before = blas_threads()
-    with ExitStack() as first, ExitStack() as second:
+    with threadpool_limits(2, "blas"), ExitStack() as first, ExitStack() as second:
+        before = blas_threads()
         first.enter_context(single_threaded_blas)
         second.enter_context(single_threaded_blas)
         assert set(blas_threads()) <= {1}
         first.close()
         assert set(blas_threads()) <= {1}
-    assert blas_threads() == before
+        second.close()
+        assert blas_threads() == before
