@@ -51,6 +51,38 @@ def test_identity_changes_nothing(map_, rng):
     assert intercept.tolist() == [0] * K
 
 
+def test_each_map_holds_the_simpler_one(rng):
+    """Vector scaling with tied slopes is temperature scaling, matrix with a diagonal is vector."""
+    Z, R = rng.normal(size=(2, 9, K))
+    slopes, offsets = rng.normal(size=(2, K))
+    b, temperature, vector, matrix = 0.7, TemperatureMap(), VectorMap(), MatrixMap()
+    tied, diagonal = np.append(np.full(K, b), np.zeros(K)), np.append(np.diag(slopes), offsets)
+    np.testing.assert_allclose(vector.scores(tied, Z), temperature.scores([b], Z))
+    np.testing.assert_allclose(vector.adjoint(R, Z)[:K].sum(), temperature.adjoint(R, Z)[0])
+    both = np.append(slopes, offsets)
+    np.testing.assert_allclose(matrix.scores(diagonal, Z), vector.scores(both, Z))
+    A, c = matrix.coefficients(matrix.adjoint(R, Z), K)
+    np.testing.assert_allclose(np.append(np.diag(A), c), vector.adjoint(R, Z))
+
+
+@pytest.mark.parametrize("map_", SEARCHED, ids=repr)
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_objective_falls_with_every_iteration(map_, rows, alpha):
+    objective = objective_of(map_, rows, alpha)
+    values = [objective.value_gradient(objective.centre)[0]]
+    for max_iter in range(1, 8):
+        found = minimise(
+            objective,
+            objective.centre,
+            coordinates=lambda x: map_.coordinates(objective, x),
+            tol=1e-12,
+            max_iter=max_iter,
+        )
+        values.append(found.fun)
+    assert np.all(np.diff(values) <= 0)
+    assert values[3] < values[0]
+
+
 @pytest.mark.parametrize("map_", SEARCHED, ids=repr)
 @pytest.mark.parametrize("alpha", [0, 1])
 def test_transposed_is_the_transpose_of_forward(map_, rows, alpha, rng):
