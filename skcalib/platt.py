@@ -242,9 +242,9 @@ def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> 
     separable += events.Z.shape[1] - len(events.rate)  # two classes have a map for the second
     if separable.size and not events.low.any():
         warnings.warn(
-            "The log loss has no minimum: a threshold on the margin separates the class from the "
-            f"others in column {', '.join(map(str, separable))} of X, where the slope is large "
-            "for no other reason. Use smooth_targets=True.",
+            f"The log loss has no minimum: in column {', '.join(map(str, separable))} of X a "
+            "threshold on the margin separates the class from the others, so that its slope would "
+            "grow for ever. Use smooth_targets=True.",
             ConvergenceWarning,
             stacklevel=4,
         )

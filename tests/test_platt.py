@@ -149,7 +149,7 @@ def test_a_row_that_all_classes_say_no_to_gets_probabilities():
 def test_separable_classes_with_and_without_smoothed_targets():
     Z = np.array([[0.0, 3], [0, 2], [2, 0], [3, 0]])
     y = [1, 1, 0, 0]
-    with pytest.warns(ConvergenceWarning, match="separates .* in column 1 of X.*smooth_targets"):
+    with pytest.warns(ConvergenceWarning, match="in column 1 of X .* separates .* smooth_targets"):
         plain = PlattScaling(smooth_targets=False).fit(Z, y)
     assert 1 < plain.coef_[0] < 1e3
     smooth = PlattScaling().fit(Z, y)
