@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from .binning import BBQ, HistogramBinning, IsotonicCalibration
 from .display import ReliabilityDisplay
 from .platt import PlattScaling
 from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 
 __all__ = [
+    "BBQ",
+    "HistogramBinning",
+    "IsotonicCalibration",
     "MatrixScaling",
     "PlattScaling",
     "ReliabilityDisplay",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, logsumexp
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 Floats = NDArray[np.floating[Any]]
 
@@ -53,6 +53,11 @@ def _margins_of_sure_rows(Z: Floats, M: Floats) -> Floats:
     return M
 
 
+def probabilities(Z: Floats) -> Floats:
+    """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
+    return softmax(Z, axis=1) if Z.shape[1] > 2 else expit(margins(Z))
+
+
 def add_at_events(R: Floats, y: NDArray[np.intp], values: Floats) -> None:
     """Add ``values[i]`` to ``R`` (m, n_maps) in place, where row i holds the event of its label."""
     if R.shape[1] > 1:
@@ -70,3 +75,16 @@ def joined(S: Floats, n_columns: int) -> Floats:
     if n_columns > 2:
         return log_expit(S)
     return S if n_columns == 1 else np.hstack([np.zeros_like(S), S])
+
+
+def joined_probabilities(P: Floats, n_columns: int) -> Floats:
+    """Logits (m, n_columns) of probabilities ``P`` that each class was given on its own.
+
+    Softmax divides rows by their sum, and makes a row of zeros uniform. The logarithm of zero
+    is that of the smallest positive number.
+    """
+    tiny = np.finfo(P.dtype).tiny
+    if n_columns > 2:
+        return np.log(np.maximum(P, tiny))
+    other, event = (np.log(np.maximum(p, tiny)) for p in (1 - P, P))
+    return event - other if n_columns == 1 else np.hstack([other, event])

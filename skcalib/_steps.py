@@ -32,26 +32,88 @@ def uniform_edges(n_bins: int) -> Floats:
     return np.linspace(0.0, 1.0, n_bins + 1)
 
 
-def quantile_edges(scores: Floats, weights: Floats | None, n_bins: int) -> Floats:
-    """Edges of at most ``n_bins`` bins on [0, 1] that hold equal weight.
+class Ranked(NamedTuple):
+    """Scores in order, each once, with what lies at it or below: float64 arrays of shape (m,)."""
 
-    Bin m ends behind the first score at which the cumulative weight reaches ``m / n_bins`` of
-    the total, halfway to the next score. Equal scores are never torn apart, so bins that would
-    end at the same score are one bin. Splitting by cumulative weight (and not interpolating
-    between order statistics) is what makes a weight of 2 the same as the row twice.
-    """
-    order = np.argsort(scores) if weights is not None else None
-    ranked = np.sort(scores) if order is None else scores[order]
-    ranked = ranked.astype(np.float64, copy=False)
-    last = np.flatnonzero(np.append(ranked[1:] > ranked[:-1], True))  # of each distinct score
+    scores: Floats  #: distinct scores, increasing
+    weight: Floats  #: cumulative weight
+    hits: Floats  #: cumulative weight where the event happened
+
+
+def ranked(
+    scores: Floats, hits: NDArray[np.bool_] | None = None, weights: Floats | None = None
+) -> Ranked:
+    """Order scores (n,) whose events happened or not; rows without weight are left out."""
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        scores, weights = scores[kept], weights[kept]
+        hits = None if hits is None else hits[kept]
+    order = np.argsort(scores, kind="stable")
+    in_order = scores[order].astype(np.float64, copy=False)
+    last = np.flatnonzero(np.append(in_order[1:] > in_order[:-1], True))  # of each score
     mass = last + 1.0 if weights is None else np.cumsum(weights[order])[last]
-    # The tolerance keeps a bin that is exactly full from being overfilled through rounding.
-    targets = np.arange(1, n_bins) * mass[-1] / n_bins - 1e-12 * mass[-1]
-    ends = np.unique(np.searchsorted(mass, targets))
-    ends = ends[ends < len(last) - 1]
-    low, high = ranked[last[ends]], ranked[last[ends] + 1]
+    happened = np.zeros(len(scores)) if hits is None else hits[order]
+    happened = happened if weights is None else happened * weights[order]
+    return Ranked(in_order[last], mass, np.cumsum(happened, dtype=np.float64)[last])
+
+
+class Bins(NamedTuple):
+    """Bins of one or more binnings, one binning after the other: arrays of shape (n_bins,)."""
+
+    binning: NDArray[np.intp]  #: number of the binning
+    end: NDArray[np.intp]  #: position of the last score in the bin among the ranked ones
+    low: Floats  #: edge below
+    high: Floats  #: edge above
+    weight: Floats  #: sum of weights
+    hits: Floats  #: sum of weights where the event happened
+
+
+def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp]) -> Bins:
+    """Bins that end behind the scores at positions ``end``, halfway to the next score.
+
+    The last bin of each binning ends at position m - 1, and its edge is 1.
+    """
+    first = np.append(True, binning[1:] != binning[:-1])
+    after = np.minimum(end + 1, len(rows.scores) - 1)
+    low, high = rows.scores[end], rows.scores[after]
     middle = low + (high - low) / 2
-    return np.concatenate([[0.0], np.where(middle < high, middle, low), [1.0]])
+    high = np.where(after == end, 1.0, np.where(middle < high, middle, low))
+
+    def since_last(values: Floats) -> Floats:
+        return values - np.where(first, 0.0, np.roll(values, 1))
+
+    return Bins(
+        binning,
+        end,
+        np.where(first, 0.0, np.roll(high, 1)),
+        high,
+        since_last(rows.weight[end]),
+        since_last(rows.hits[end]),
+    )
+
+
+def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
+    """For each entry B of ``n_bins`` at most B bins on [0, 1] that hold equal weight.
+
+    Bin m ends behind the first score at which the cumulative weight reaches ``m / B`` of the
+    total. Equal scores are never torn apart, so bins that would end at the same score are one
+    bin. Splitting by cumulative weight (and not interpolating between order statistics) is what
+    makes a weight of 2 the same as the row twice.
+    """
+    binning = np.repeat(np.arange(len(n_bins)), n_bins)
+    number = np.arange(1, len(binning) + 1) - np.repeat(np.cumsum(n_bins) - n_bins, n_bins)
+    # The tolerance keeps a bin that is exactly full from being overfilled through rounding.
+    targets = (number / n_bins[binning] - 1e-12) * rows.weight[-1]
+    end = np.minimum(np.searchsorted(rows.weight, targets), len(rows.weight) - 1)
+    end[number == n_bins[binning]] = len(rows.weight) - 1
+    kept = np.append((end[1:] != end[:-1]) | (binning[1:] != binning[:-1]), True)
+    return bins_ending_at(rows, end[kept], binning[kept])
+
+
+def quantile_edges(scores: Floats, weights: Floats | None, n_bins: int) -> Floats:
+    """Edges of at most ``n_bins`` bins on [0, 1] that hold equal weight."""
+    bins = equal_mass_bins(ranked(scores, None, weights), np.array([n_bins]))
+    return np.append(0.0, bins.high)
 
 
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:

@@ -33,6 +33,7 @@ FLOORS = {
     "metrics": 3,
     "scaling": 3,
     "platt": 3,
+    "binning": 3,
     "datasets": 3,
     "display": 4,
     "__init__": 5,

@@ -29,10 +29,12 @@ def assert_same_fit(a, b, rtol=1e-9):
     a, b = fitted_state(a), fitted_state(b)
     assert a.keys() == b.keys()
     for name in a:
-        if np.asarray(a[name]).dtype.kind == "f":
-            np.testing.assert_allclose(a[name], b[name], rtol=rtol, err_msg=name)
-        else:
-            assert np.array_equal(a[name], b[name])
+        of_classes = (v if isinstance(v, list) else [v] for v in (a[name], b[name]))
+        for one, other in zip(*of_classes, strict=True):
+            if np.asarray(one).dtype.kind == "f":
+                np.testing.assert_allclose(one, other, rtol=rtol, err_msg=name)
+            else:
+                assert np.array_equal(one, other)
 
 
 def test_there_are_calibrators():

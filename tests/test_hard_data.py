@@ -67,8 +67,9 @@ def test_probabilities_are_sensible(form, dtype, name):
     X, y, w = HARD[name]()
     c = fitted(form, X.astype(dtype), y, w)
     for key, value in vars(c).items():
-        if key.endswith("_") and np.asarray(value).dtype.kind == "f":
-            assert np.isfinite(value).all(), key
+        for part in value if isinstance(value, list) else [value]:
+            if key.endswith("_") and np.asarray(part).dtype.kind == "f":
+                assert np.isfinite(part).all(), key
     P = c.predict_proba(X.astype(dtype))
     assert np.isfinite(P).all()
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-5)

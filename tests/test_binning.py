@@ -1,0 +1,332 @@
+"""Histogram binning, isotonic calibration and BBQ: literal transcriptions, peers, limits."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import betaln, expit, logit, softmax
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from skcalib import BBQ, HistogramBinning, IsotonicCalibration, TemperatureScaling
+from skcalib._steps import bin_index
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error
+
+EVERY = [
+    HistogramBinning(),
+    HistogramBinning(strategy="quantile", n_bins=7, smoothing=2.0),
+    IsotonicCalibration(),
+    IsotonicCalibration(interpolation="linear"),
+    BBQ(),
+]
+
+
+def margins_of(p):
+    """A column of log-odds for probabilities that are not 0 or 1."""
+    return logit(np.asarray(p, dtype=float))[:, None]
+
+
+@pytest.fixture(params=["plain", "ties", "weights"])
+def problem(request, rng):
+    """Probabilities of two classes, whether the second happened, weights."""
+    p = rng.beta(0.7, 0.7, size=200).clip(0.001, 0.999)
+    if request.param == "ties":
+        p = np.round(p * 20).clip(1, 19) / 20
+    y = (rng.uniform(size=200) < p**2).astype(int)
+    w = rng.integers(1, 5, size=200) / 2 if request.param == "weights" else None
+    return expit(margins_of(p))[:, 0], y, w
+
+
+def fit(calibrator, p, y, w=None):
+    return calibrator.fit(margins_of(p), y, sample_weight=w)
+
+
+def of_second(calibrator, p):
+    return calibrator.predict_proba(margins_of(p))[:, 1]
+
+
+# --------------------------------------------------------------------------------------
+# Histogram binning.
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("smoothing", [0.0, 1.5])
+def test_value_of_a_bin_is_the_share_of_hits(problem, strategy, smoothing):
+    p, y, w = problem
+    c = fit(HistogramBinning(n_bins=6, strategy=strategy, smoothing=smoothing), p, y, w)
+    w = np.ones(len(p)) if w is None else w
+    edges, values = c.bin_edges_[0], c.bin_values_[0]
+    assert edges[0] == 0
+    assert edges[-1] == 1
+    for m, (low, high) in enumerate(pairwise(edges)):
+        inside = (p > low) & (p <= high)
+        weight, middle = w[inside].sum(), (low + high) / 2
+        if weight + smoothing == 0:
+            assert values[m] == middle
+        else:
+            hits = w[inside] @ y[inside]
+            expected = (hits + smoothing * middle) / (weight + smoothing)
+            np.testing.assert_allclose(values[m], expected)
+    np.testing.assert_allclose(of_second(c, p), values[bin_index(p, edges)], rtol=1e-12, atol=1e-15)
+
+
+def test_rows_on_their_own_bins_are_calibrated(problem):
+    """The measures use the same bins, so that their error on the rows of the fit is zero."""
+    p, y, w = problem
+    c = fit(HistogramBinning(n_bins=1), p, y, w)
+    rate = np.average(y, weights=w)
+    np.testing.assert_allclose(of_second(c, p), rate)
+    error = expected_calibration_error(y, of_second(c, p), kind="binary", sample_weight=w)
+    assert error == pytest.approx(0, abs=1e-12)
+
+
+def test_quantile_bins_hold_equal_weight():
+    p = np.linspace(0.01, 0.99, 100)
+    c = fit(HistogramBinning(n_bins=4, strategy="quantile"), p, np.arange(100) % 2)
+    assert np.histogram(p, c.bin_edges_[0])[0].tolist() == [25] * 4
+    np.testing.assert_allclose(c.bin_values_[0], 0.5, atol=0.03)
+
+
+def test_fit_and_predict_use_the_same_rule():
+    """Trap 6: rows on an edge, all of them positive, are given 0 by others."""
+    p = np.r_[np.full(50, 0.5), 0.1]
+    c = HistogramBinning(n_bins=2).fit(np.log(np.c_[1 - p, p]), np.r_[np.ones(50, int), 0])
+    assert c.bin_values_[0][0] == pytest.approx(50 / 51)
+    assert c.predict_proba(np.log([[0.5, 0.5]]))[0, 1] == pytest.approx(50 / 51)
+
+
+def test_probability_of_zero_is_in_the_first_bin():
+    """Trap 14: others look it up in the last."""
+    Z, y = make_logits(300, 2, random_state=0)
+    for calibrator in EVERY:
+        P = calibrator.fit(Z, y).predict_proba([[0.0, -800.0], [0.0, -20.0], [0, 800]])[:, 1]
+        np.testing.assert_allclose(P[0], P[1], atol=1e-6)
+        assert P[2] > P[0]
+
+
+def test_more_bins_than_rows():
+    p, y = np.array([0.2, 0.4, 0.6, 0.8]), [0, 0, 1, 1]
+    uniform = fit(HistogramBinning(n_bins=100), p, y)
+    assert len(uniform.bin_values_[0]) == 100
+    assert of_second(uniform, [0.999])[0] == pytest.approx(0.995)  # an empty bin: its midpoint
+    quantile = fit(HistogramBinning(n_bins=100, strategy="quantile"), p, y)
+    assert quantile.bin_values_[0].tolist() == [0, 0, 1, 1]
+
+
+def test_equal_probabilities_are_one_bin():
+    """Trap 22: the code of the authors of BBQ fails, and so do netcal's quantiles."""
+    for calibrator in EVERY:
+        c = calibrator.fit(np.zeros((40, 2)), np.arange(40) % 4 == 0)
+        expected = 0.25 if calibrator.get_params().get("smoothing", 0) == 0 else 11 / 42
+        expected = 11 / 42 if isinstance(calibrator, BBQ) else expected
+        np.testing.assert_allclose(c.predict_proba([[0.0, 0.0]])[0, 1], expected)
+
+
+# --------------------------------------------------------------------------------------
+# Isotonic.
+
+
+def test_linear_is_scikit_learns(problem):
+    p, y, w = problem
+    c = fit(IsotonicCalibration(interpolation="linear"), p, y, w)
+    peer = IsotonicRegression(out_of_bounds="clip").fit(p, y, sample_weight=w)
+    new = np.linspace(0.0005, 0.9995, 500)
+    expected = peer.predict(expit(margins_of(new)[:, 0]))
+    np.testing.assert_allclose(of_second(c, new), expected, atol=1e-12)
+
+
+def test_constant_and_linear_agree_on_the_rows_of_the_fit(problem):
+    p, y, w = problem
+    one, other = (
+        of_second(fit(IsotonicCalibration(interpolation=i), p, y, w), p)
+        for i in ("constant", "linear")
+    )
+    np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_isotonic_is_monotone_and_no_nudge_helps(n_classes, rng):
+    Z, y = make_logits(300, n_classes, random_state=0)
+    w = rng.uniform(0.1, 2, size=300)
+    c = IsotonicCalibration().fit(Z, y, w)
+    P = softmax(Z, axis=1)
+    columns = [1] if n_classes == 2 else range(n_classes)
+    for k, edges, values in zip(columns, c.bin_edges_, c.bin_values_, strict=True):
+        assert np.all(np.diff(values) > 0)
+        bins, event = bin_index(P[:, k], edges), y == k
+
+        def loss(values, bins=bins, event=event):
+            return w @ (values[bins] - event) ** 2
+
+        for m in range(len(values)):
+            for step in (1e-4, -1e-4):
+                nudged = values.copy()
+                nudged[m] += step
+                assert loss(nudged) > loss(values)
+        # Splitting a step in two, with the upper part higher, does not help either.
+        for m in range(len(values)):
+            inside = np.flatnonzero(bins == m)
+            order = inside[np.argsort(P[inside, k], kind="stable")]
+            upper = np.cumsum((w * (event - values[m]))[order][::-1])
+            distinct = np.append(np.diff(P[order, k]) > 0, True)[::-1]
+            assert np.all(upper[:-1][distinct[1:]] <= 1e-9)
+
+
+# --------------------------------------------------------------------------------------
+# BBQ.
+
+
+def literal_bbq(p, y, w, low, high, new):
+    """Naeini, Cooper, Hauskrecht 2015 with plain loops; ties stay together."""
+    w = np.ones(len(p)) if w is None else w
+    order = np.argsort(p, kind="stable")
+    p, y, w = p[order], y[order], w[order]
+    logs, answers = [], []
+    for B in range(low, high + 1):
+        edges, mass, target = [0.0], 0.0, 1
+        for i in range(len(p) - 1):
+            mass += w[i]
+            if p[i] < p[i + 1] and mass >= target * w.sum() / B - 1e-9:
+                edges.append((p[i] + p[i + 1]) / 2)
+                while target * w.sum() / B - 1e-9 <= mass:
+                    target += 1
+        edges.append(1.0)
+        log, answer = 0.0, np.zeros(len(new))
+        for m in range(len(edges) - 1):
+            inside = (p > edges[m]) & (p <= edges[m + 1])
+            n, k = w[inside].sum(), w[inside] @ y[inside]
+            middle = np.clip((edges[m] + edges[m + 1]) / 2, 0.005, 0.995)
+            a, b = 2 * middle, 2 * (1 - middle)
+            log += betaln(k + a, n - k + b) - betaln(a, b)
+            answer[(new > edges[m]) & (new <= edges[m + 1])] = (k + a) / (n + 2)
+        logs.append(log)
+        answers.append(answer)
+    weights = np.exp(np.array(logs) - max(logs))
+    return weights / weights.sum(), weights @ np.array(answers) / weights.sum()
+
+
+@pytest.mark.parametrize("bin_range", [None, (1, 1), (3, 3), (2, 30)])
+def test_bbq_is_the_literal_transcription(problem, bin_range):
+    p, y, w = problem
+    c = fit(BBQ(bin_range=bin_range), p, y, w)
+    N = len(p) if w is None else w.sum()
+    published = max(1, int(N ** (1 / 3) / 10)), min(int(np.ceil(N / 5)), len(np.unique(p)))
+    low, high = bin_range or published
+    assert c.n_bins_[0].tolist() == list(range(low, high + 1))
+    new = expit(margins_of(np.linspace(0.0004, 0.9996, 400)))[:, 0]
+    weights, expected = literal_bbq(p, y, w, low, high, new)
+    np.testing.assert_allclose(np.exp(c.log_weights_[0]), weights, atol=1e-12)
+    np.testing.assert_allclose(of_second(c, new), expected, atol=1e-12)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 40), digits=st.integers(1, 4))
+def test_bbq_on_random_data_with_ties(seed, n, digits):
+    random = np.random.default_rng(seed)
+    p = expit(margins_of(np.round(random.uniform(size=n), digits).clip(0.05, 0.95)))[:, 0]
+    y = (random.uniform(size=n) < p).astype(int)
+    y[0], y[1] = 0, 1
+    c = fit(BBQ(bin_range=(1, 12)), p, y)
+    _, expected = literal_bbq(p, y, None, 1, 12, p)
+    np.testing.assert_allclose(of_second(c, p), expected, atol=1e-12)
+
+
+def test_one_candidate_is_that_histogram_with_its_prior(problem):
+    p, y, w = problem
+    one = fit(BBQ(bin_range=(5, 5)), p, y, w)
+    histogram = fit(HistogramBinning(n_bins=5, strategy="quantile", smoothing=2.0), p, y, w)
+    np.testing.assert_allclose(one.bin_edges_[0], histogram.bin_edges_[0])
+    np.testing.assert_allclose(one.bin_values_[0], histogram.bin_values_[0], atol=1e-3)
+
+
+def test_average_is_stored_as_one_step_function():
+    Z, y = make_logits(3000, 2, random_state=0)
+    c = BBQ().fit(Z, y)
+    assert np.exp(c.log_weights_[0]).sum() == pytest.approx(1)
+    assert np.all(np.diff(c.bin_edges_[0]) > 0)
+    assert len(c.bin_edges_[0]) == len(c.bin_values_[0]) + 1
+    assert c.bin_values_[0].min() > 0
+    assert c.bin_values_[0].max() < 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_bbq_of_a_few_rows(n):
+    c = fit(BBQ(), np.linspace(0.2, 0.8, n), np.arange(n) % 2)
+    assert 0 < of_second(c, [0.5])[0] < 1
+
+
+# --------------------------------------------------------------------------------------
+# All of them.
+
+
+@pytest.mark.parametrize("calibrator", EVERY, ids=repr)
+def test_several_classes_are_one_versus_rest_and_rows_are_normalised(calibrator):
+    Z, y = make_logits(400, 4, random_state=0)
+    P = softmax(Z, axis=1)
+    together = calibrator.fit(Z, y).predict_proba(Z)
+    apart = np.stack(
+        [of_second(fit(calibrator, P[:, k], (y == k).astype(int)), P[:, k]) for k in range(4)],
+        axis=1,
+    )
+    np.testing.assert_allclose(together, apart / apart.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+def test_a_row_without_any_probability_is_uniform():
+    """Traps 7 and 21: others divide zero by zero."""
+    y = np.repeat([0, 1, 2], 10)
+    Z = 3.0 * np.eye(3)[y]
+    row = np.zeros((1, 3))  # each class says no: 1/3 is where none was ever right
+    for calibrator in (HistogramBinning(n_bins=2), IsotonicCalibration()):
+        P = calibrator.fit(Z, y).predict_proba(row)
+        np.testing.assert_allclose(P, 1 / 3)
+
+
+@pytest.mark.parametrize("calibrator", EVERY, ids=repr)
+def test_scaling_then_binning(calibrator):
+    """Kumar, Liang, Ma 2019: a calibrator of calibrated logits."""
+    Z, y = make_logits(2000, 5, temperature=3.0, random_state=0)
+    fit_rows, judge = slice(1000), slice(1000, None)
+    chain = make_pipeline(TemperatureScaling(), calibrator).fit(Z[fit_rows], y[fit_rows])
+    P = chain.predict_proba(Z[judge])
+    assert expected_calibration_error(y[judge], P) < expected_calibration_error(
+        y[judge], softmax(Z[judge], axis=1)
+    )
+    assert np.isfinite(log_loss(y[judge], P))
+
+
+def test_scaling_binning_in_a_grid_search():
+    Z, y = make_logits(600, 3, random_state=0)
+    chain = make_pipeline(TemperatureScaling(), HistogramBinning())
+    search = GridSearchCV(
+        chain, {"histogrambinning__n_bins": [1, 10]}, scoring="neg_log_loss", cv=3
+    )
+    assert search.fit(Z, y).best_params_ == {"histogrambinning__n_bins": 10}
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "message"),
+    [
+        (HistogramBinning(n_bins=0), "n_bins must be an integer of at least 1, got 0"),
+        (HistogramBinning(n_bins=2.5), "n_bins must be an integer of at least 1, got 2.5"),
+        (HistogramBinning(n_bins=True), "n_bins must be an integer of at least 1, got True"),
+        (HistogramBinning(strategy="mass"), "strategy must be 'uniform' or 'quantile', got 'mass'"),
+        (HistogramBinning(smoothing=-1), "smoothing must be a number of at least 0, got -1"),
+        (HistogramBinning(smoothing=np.inf), "smoothing must be a number of at least 0, got inf"),
+        (IsotonicCalibration(interpolation="cubic"), "must be 'constant' or 'linear', got 'cubic'"),
+        (BBQ(bin_range=()), r"bin_range must be a pair of integers.*got \(\)"),
+        (BBQ(bin_range=5), "bin_range must be a pair of integers.*got 5"),
+        (BBQ(bin_range=(0, 5)), r"at least 1.*got \(0, 5\)"),
+        (BBQ(bin_range=(5, 2)), r"got \(5, 2\)"),
+        (BBQ(bin_range=(1.0, 2)), r"got \(1.0, 2\)"),
+    ],
+)
+def test_bad_parameters(calibrator, message):
+    Z, y = make_logits(50, 3, random_state=0)
+    before = dict(vars(calibrator))
+    with pytest.raises(ValueError, match=message):
+        calibrator.fit(Z, y)
+    assert vars(calibrator) == before
