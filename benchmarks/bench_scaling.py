@@ -13,7 +13,7 @@ import warnings
 from functools import partial
 
 import numpy as np
-from methods import Method, all_methods
+from methods import PARAMETRIC, Method, all_methods
 from scipy.special import softmax
 from timing import medians
 
@@ -63,7 +63,7 @@ def main() -> None:
         print(f"{n} x {n_columns}, float32")
         for method in sorted(all_methods(), key=lambda m: m.kind):
             wanted = args.only in (None, method.library) and Z.size <= method.largest
-            if wanted and (method.binary or n_columns > 1):
+            if method.kind in PARAMETRIC and wanted and (method.binary or n_columns > 1):
                 run(method, Z, y, args.repeat)
 
 

@@ -5,6 +5,7 @@ Libraries that are not installed are left out (``pip install 'skcalib[bench]'`` 
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from scipy.special import softmax
 
 import skcalib
 
+PARAMETRIC = {"temperature", "vector", "matrix", "Platt"}
+BINNING = {"histogram", "isotonic", "BBQ"}
 Fitted = Callable[[np.ndarray], np.ndarray]
 
 
@@ -58,6 +61,9 @@ def ours() -> list[Method]:
         method("vector", skcalib.VectorScaling),
         method("matrix", skcalib.MatrixScaling),
         method("Platt", skcalib.PlattScaling),
+        method("histogram", skcalib.HistogramBinning),
+        method("isotonic", skcalib.IsotonicCalibration),
+        method("BBQ", skcalib.BBQ),
     ]
 
 
@@ -73,6 +79,7 @@ def probabilities(Z: np.ndarray) -> np.ndarray:
 def scikit_learn() -> list[Method]:
     """Called directly, without the meta-estimator around them."""
     from sklearn import calibration
+    from sklearn.isotonic import IsotonicRegression
 
     def temperature(Z: np.ndarray, y: np.ndarray) -> Fitted:
         fitted = calibration._TemperatureScaling().fit(Z, y)
@@ -98,7 +105,22 @@ def scikit_learn() -> list[Method]:
         P = softmax(Z.astype(np.float64), axis=1)
         return np.log(P) - np.log1p(-np.minimum(P, 1 - 1e-16))
 
-    methods = [Method("Platt", "scikit-learn", platt, margins, largest=1.1e7)]
+    def isotonic(P: np.ndarray, y: np.ndarray) -> Fitted:
+        columns = range(P.shape[1]) if P.shape[1] > 2 else [1]
+        fitted = [IsotonicRegression(out_of_bounds="clip").fit(P[:, k], y == k) for k in columns]
+
+        def predict(P: np.ndarray) -> np.ndarray:
+            each = zip(fitted, columns, strict=True)
+            S = np.stack([f.predict(P[:, k]) for f, k in each], axis=1)
+            S = S if S.shape[1] > 1 else np.hstack([1 - S, S])
+            return S / np.maximum(S.sum(axis=1, keepdims=True), 1e-30)
+
+        return predict
+
+    methods = [
+        Method("Platt", "scikit-learn", platt, margins, largest=1.1e7),
+        Method("isotonic", "scikit-learn", isotonic, probabilities),
+    ]
     if hasattr(calibration, "_TemperatureScaling"):
         methods.insert(0, Method("temperature", "scikit-learn", temperature))
     return methods
@@ -122,8 +144,10 @@ def probmetrics() -> list[Method]:
 
 def netcal() -> list[Method]:
     """In double precision: from single precision its optimiser does not move."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # a bar for every class
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        from netcal.binning import BBQ, HistogramBinning, IsotonicRegression
         from netcal.scaling import LogisticCalibration, TemperatureScaling
 
     def method(kind: str, make: Callable, largest: float) -> Method:
@@ -137,4 +161,7 @@ def netcal() -> list[Method]:
     return [
         method("temperature", TemperatureScaling, largest=1.1e7),
         method("vector", LogisticCalibration, largest=6e5),
+        method("histogram", HistogramBinning, largest=1.1e7),
+        method("isotonic", IsotonicRegression, largest=1.1e7),
+        method("BBQ", BBQ, largest=6e5),
     ]

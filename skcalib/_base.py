@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +35,9 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
     A calibrator implements :meth:`_fit`, which turns checked arrays into fitted attributes, and
     :meth:`_calibrate`, which turns a block of logits into calibrated logits of the same shape.
     """
+
+    # How many rows _calibrate is to get at once, where there are as many.
+    _rows_at_least: ClassVar[int] = 1
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
@@ -106,7 +110,7 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
             Logits of the calibrated probabilities, known up to a constant per row. float32 for
             float32 logits, else float64. Always finite.
         """
-        return map_rows(self._finite_logits, self._check_logits(X))
+        return self._map_rows(self._finite_logits, self._check_logits(X))
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probabilities, the softmax of the calibrated logits.
@@ -123,7 +127,7 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
             log-odds.
         """
         Z = self._check_logits(X)
-        return map_rows(lambda Z: softmax(both_columns(self._finite_logits(Z)), axis=1), Z)
+        return self._map_rows(lambda Z: softmax(both_columns(self._finite_logits(Z)), axis=1), Z)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the calibrated probabilities, exact where those round to 0 or 1.
@@ -139,7 +143,9 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
             As :meth:`predict_proba`.
         """
         Z = self._check_logits(X)
-        return map_rows(lambda Z: log_softmax(both_columns(self._finite_logits(Z)), axis=1), Z)
+        return self._map_rows(
+            lambda Z: log_softmax(both_columns(self._finite_logits(Z)), axis=1), Z
+        )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row.
@@ -155,7 +161,7 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
             Members of ``classes_``.
         """
         Z = self._check_logits(X)
-        best = map_rows(lambda Z: both_columns(self._finite_logits(Z)).argmax(axis=1), Z)
+        best = self._map_rows(lambda Z: both_columns(self._finite_logits(Z)).argmax(axis=1), Z)
         return self.classes_[best]
 
     def _check_logits(self, X: ArrayLike) -> Floats:
@@ -166,6 +172,9 @@ class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         )
         check_finite(Z)
         return Z
+
+    def _map_rows(self, f: Callable[[Floats], Floats], Z: Floats) -> Floats:
+        return map_rows(f, Z, at_least=self._rows_at_least)
 
     def _finite_logits(self, Z: Floats) -> Floats:
         # A quarter of the range, so that differences of two logits are finite as well.

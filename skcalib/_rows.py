@@ -66,7 +66,7 @@ def sum_rows(
     return reduce(add, _in_threads(total, arrays))
 
 
-def map_rows(f: Callable[..., Array], *arrays: Rows) -> Array:
+def map_rows(f: Callable[..., Array], *arrays: Rows, at_least: int = 1) -> Array:
     """``f`` of every block of consecutive rows, put together into one array.
 
     Parameters
@@ -75,6 +75,8 @@ def map_rows(f: Callable[..., Array], *arrays: Rows) -> Array:
         Pure function of one block of each array; returns an array with as many rows.
     *arrays : ndarray of shape (n_samples, ...) or None
         As for :func:`sum_rows`.
+    at_least : int
+        Rows per block where there are as many, for functions that loop over columns.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def map_rows(f: Callable[..., Array], *arrays: Rows) -> Array:
     out = np.empty((_n_rows(arrays), *first.shape[1:]), dtype=first.dtype)
 
     def fill(start: int, stop: int) -> None:
-        for rows, block in _blocks(arrays, start, stop):
+        for rows, block in _blocks(arrays, start, stop, at_least=at_least):
             out[rows] = f(*block)
 
     _in_threads(fill, arrays)
@@ -115,9 +117,10 @@ def _blocks(
     stop: int,
     scratch: int = 0,
     dtype: DTypeLike | None = None,
+    at_least: int = 1,
 ) -> Iterator[tuple[slice, list[Rows]]]:
     """Slices of rows with the block of each array, and scratch arrays that stay the same."""
-    step = min(max(1, BLOCK_ELEMENTS // _width(arrays)), stop - start)
+    step = min(max(at_least, BLOCK_ELEMENTS // _width(arrays)), stop - start)
     columns = [_columns(a, step) if a is not None and _is_narrow(a) else None for a in arrays]
     spare = [_columns(arrays[0], step, dtype) for _ in range(scratch)]
     for low in range(start, stop, step):
@@ -154,6 +157,15 @@ def _in_threads(work: Callable[[int, int], Any], arrays: tuple[Rows, ...]) -> li
     ends = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
     with single_threaded_blas:
         return list(_threads(n_threads).map(lambda span: work(*span), pairwise(ends)))
+
+
+def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[Any]:
+    """``f(k)`` for every column k, in threads where columns of so many rows are worth it."""
+    n_threads = min(_max_threads(), n_columns, n_columns * n_rows // THREAD_ELEMENTS)
+    if n_threads < 2:
+        return [f(k) for k in range(n_columns)]
+    with single_threaded_blas:
+        return list(_threads(n_threads).map(f, range(n_columns)))
 
 
 @cache

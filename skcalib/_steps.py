@@ -48,7 +48,7 @@ def ranked(
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
         hits = None if hits is None else hits[kept]
-    order = np.argsort(scores, kind="stable")
+    order = np.argsort(scores)
     in_order = scores[order].astype(np.float64, copy=False)
     last = np.flatnonzero(np.append(in_order[1:] > in_order[:-1], True))  # of each score
     mass = last + 1.0 if weights is None else np.cumsum(weights[order])[last]
@@ -117,13 +117,13 @@ def quantile_edges(scores: Floats, weights: Floats | None, n_bins: int) -> Float
 
 
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
-    """Number of the bin that each score is in, from 0."""
+    """Number of the bin that each score is in, from 0, for scores of any shape."""
     inner = edges[1:-1]
     if len(inner) > FEW_EDGES:
         return np.searchsorted(inner, scores, side="left")
     # Counting the edges below a score needs no branches: ten times faster than a search.
     scores = scores.astype(np.float64, copy=False)
-    index = np.zeros(len(scores), dtype=np.int8)
+    index = np.zeros_like(scores, dtype=np.int8)
     for edge in inner:
         index += scores > edge
     return index

@@ -7,16 +7,27 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import betaln, logsumexp
 
 from ._base import BaseCalibrator, Floats, Indices
 from ._one_vs_rest import joined_probabilities, probabilities
-from ._rows import map_rows
-from ._steps import Bins, Ranked, bin_index, bins_ending_at, equal_mass_bins, ranked, uniform_edges
+from ._rows import map_columns, map_rows
+from ._steps import (
+    Bins,
+    BinSums,
+    bin_index,
+    bin_sums,
+    bins_ending_at,
+    equal_mass_bins,
+    ranked,
+    uniform_edges,
+)
 
 __all__ = ["BBQ", "HistogramBinning", "IsotonicCalibration"]
+
+Bools = NDArray[np.bool_]
 
 # Priors of a bin are not surer than this (Naeini, Cooper, Hauskrecht 2015, their code).
 SUREST_PRIOR = 0.005
@@ -27,12 +38,15 @@ LEAST_WEIGHT = 1e-17
 class _PerClass(BaseCalibrator):
     """A step function of its own for the probability of each class, then rows are normalised."""
 
+    # A loop over the classes is worth it only for so many rows.
+    _rows_at_least = 4096
+
     bin_edges_: list[Floats]
     bin_values_: list[Floats]
 
     @abstractmethod
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
-        """Fitted attributes of one class, from its ranked probabilities."""
+    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
+        """Fitted attributes of one class, from probabilities (n,) and whether it was that class."""
 
     def _check(self) -> None:
         """Raise a ValueError for parameters that cannot be."""
@@ -40,15 +54,25 @@ class _PerClass(BaseCalibrator):
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
         self._check()
         P = np.ascontiguousarray(map_rows(probabilities, Z).T)
-        events = range(len(P)) if len(P) > 1 else [1]
-        fits = [self._fit_class(ranked(p, y == k, w)) for k, p in zip(events, P, strict=True)]
+
+        def of_class(k: int) -> dict[str, Any]:
+            event = y == (k if len(P) > 1 else 1)
+            return self._fit_class(P[k], event, w)
+
+        fits = map_columns(of_class, *P.shape)
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        P = probabilities(Z)
+        calibrated = self._values(probabilities(Z))
+        return joined_probabilities(calibrated.astype(Z.dtype, copy=False), Z.shape[1])
+
+    def _values(self, P: Floats) -> Floats:
+        """Calibrated probabilities of classes on their own for a block of them (m, n_maps)."""
+        out = np.empty_like(P)
         each = zip(P.T, self.bin_edges_, self.bin_values_, strict=True)
-        calibrated = np.stack([self._value(*of_class) for of_class in each], axis=1)
-        return joined_probabilities(calibrated.astype(Z.dtype), Z.shape[1])
+        for k, of_class in enumerate(each):
+            out[:, k] = self._value(*of_class)
+        return out
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
@@ -137,13 +161,21 @@ class HistogramBinning(_PerClass):
         if not (real and 0 <= self.smoothing < np.inf):
             raise ValueError(f"smoothing must be a number of at least 0, got {self.smoothing!r}.")
 
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
-        if self.strategy == "uniform":
-            edges = uniform_edges(self.n_bins)
-            weight, hits = _between(rows, edges)
-        else:
-            bins = equal_mass_bins(rows, np.array([self.n_bins]))
-            edges, weight, hits = np.append(0.0, bins.high), bins.weight, bins.hits
+    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+        fitted = super()._fit(Z, y, w)
+        if self.strategy == "uniform":  # one array for all, which predictions are quicker with
+            fitted["bin_edges_"] = fitted["bin_edges_"][:1] * len(fitted["bin_edges_"])
+        return fitted
+
+    def _values(self, P: Floats) -> Floats:
+        edges = self.bin_edges_[0]
+        if any(other is not edges for other in self.bin_edges_):
+            return super()._values(P)
+        values = np.stack(self.bin_values_).astype(P.dtype)
+        return values[np.arange(P.shape[1]), bin_index(P, edges)]
+
+    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
+        edges, weight, hits = self._bins(p, event, w)
         middle = (edges[:-1] + edges[1:]) / 2
         # An empty bin has the value that any amount of smoothing would give it.
         smoothing = np.where(weight > 0, self.smoothing, 1.0)
@@ -152,12 +184,14 @@ class HistogramBinning(_PerClass):
             "bin_values_": (hits + smoothing * middle) / (weight + smoothing),
         }
 
-
-def _between(rows: Ranked, edges: Floats) -> tuple[Floats, Floats]:
-    """Weight and hits in the bins between fixed edges."""
-    end = np.searchsorted(rows.scores, edges[1:], side="right")
-    weight, hits = (np.append(0.0, a)[end] for a in (rows.weight, rows.hits))
-    return np.diff(weight, prepend=0.0), np.diff(hits, prepend=0.0)
+    def _bins(self, p: Floats, event: Bools, w: Floats | None) -> tuple[Floats, Floats, Floats]:
+        """Edges (n_bins + 1,), weight and hits (n_bins,) of the bins of one class."""
+        if self.strategy == "uniform":  # needs no order
+            edges = uniform_edges(self.n_bins)
+            sums = BinSums(*bin_sums(p, event, w, edges))
+            return edges, sums.weight, sums.hits
+        bins = equal_mass_bins(ranked(p, event, w), np.array([self.n_bins]))
+        return np.append(0.0, bins.high), bins.weight, bins.hits
 
 
 class IsotonicCalibration(_PerClass):
@@ -235,7 +269,8 @@ class IsotonicCalibration(_PerClass):
                 f"interpolation must be 'constant' or 'linear', got {self.interpolation!r}."
             )
 
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
+        rows = ranked(p, event, w)
         weight, hits = (np.diff(a, prepend=0.0) for a in (rows.weight, rows.hits))
         best = isotonic_regression(hits / weight, weights=weight)
         values, end = best.x[best.blocks[:-1]], best.blocks[1:] - 1
@@ -344,7 +379,8 @@ class BBQ(_PerClass):
                 f"and the largest, got {self.bin_range!r}."
             )
 
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
+        rows = ranked(p, event, w)
         low, high = self.bin_range or published_range(rows.weight[-1], len(rows.scores))
         n_bins = np.arange(low, high + 1)
         bins = equal_mass_bins(rows, n_bins)

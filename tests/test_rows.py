@@ -102,6 +102,17 @@ def test_map_to_another_shape_and_dtype(blocking, rng):
     assert np.array_equal(out, X.argmax(axis=1) + y)
 
 
+def test_blocks_have_as_many_rows_as_asked_for(monkeypatch):
+    monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 20)
+    sizes = []
+    map_rows(lambda X: (sizes.append(len(X)), X)[1], np.zeros((100, 10)), at_least=40)
+    assert sizes[1:] == [40, 40, 20]  # the first tells the shape of the result
+
+
+def test_columns_in_threads_and_in_order(blocking):
+    assert _rows.map_columns(lambda k: k**2, 50, 1000) == [k**2 for k in range(50)]
+
+
 def test_map_result_does_not_share_memory_with_the_input(rng):
     X = rng.normal(size=(10, 200))
     assert not np.shares_memory(map_rows(lambda X: X, X), X)
