@@ -381,12 +381,12 @@ class BBQ(_PerClass):
 
     def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
         rows = ranked(p, event, w)
-        low, high = self.bin_range or published_range(rows.weight[-1], len(rows.scores))
+        low, high = self.bin_range or _published_range(rows.weight[-1], len(rows.scores))
         n_bins = np.arange(low, high + 1)
         bins = equal_mass_bins(rows, n_bins)
-        log_evidence, values = binning_evidence(bins, len(n_bins))
+        log_evidence, values = _binning_evidence(bins, len(n_bins))
         log_weights = log_evidence - logsumexp(log_evidence)
-        edges, average = average_steps(bins, values, np.exp(log_weights))
+        edges, average = _average_steps(bins, values, np.exp(log_weights))
         return {
             "bin_edges_": edges,
             "bin_values_": average,
@@ -395,7 +395,7 @@ class BBQ(_PerClass):
         }
 
 
-def published_range(weight: float, n_scores: int) -> tuple[int, int]:
+def _published_range(weight: float, n_scores: int) -> tuple[int, int]:
     """Smallest and largest number of bins for rows of this weight in all.
 
     There are never more bins than distinct scores, however much the rows weigh.
@@ -405,7 +405,7 @@ def published_range(weight: float, n_scores: int) -> tuple[int, int]:
     return low, max(low, min(int(np.ceil(weight / 5)), int(np.ceil(10 * root)), n_scores))
 
 
-def binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
+def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
     """Log evidence (n_binnings,) of the labels under each binning, and value of every bin."""
     middle = np.clip((bins.low + bins.high) / 2, SUREST_PRIOR, 1 - SUREST_PRIOR)
     a, b = 2 * middle, 2 * (1 - middle)
@@ -415,7 +415,7 @@ def binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
     return log_evidence, (bins.hits + a) / (bins.weight + 2)
 
 
-def average_steps(bins: Bins, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _average_steps(bins: Bins, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """The weighted mean of step functions as one: edges (n + 1,) and values (n,)."""
     kept = weights[bins.binning] > LEAST_WEIGHT
     binning, high, values = bins.binning[kept], bins.high[kept], values[kept]
