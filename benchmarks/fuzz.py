@@ -72,7 +72,7 @@ def distorted(
     return OF_LOGITS[random.integers(len(OF_LOGITS))](Z, random), y
 
 
-def random_calibrator(random: np.random.Generator, n_classes: int) -> skcalib.TemperatureScaling:
+def random_calibrator(random: np.random.Generator, n_classes: int) -> skcalib.BBQ:
     forms = [
         skcalib.TemperatureScaling(),
         skcalib.VectorScaling(
@@ -84,6 +84,13 @@ def random_calibrator(random: np.random.Generator, n_classes: int) -> skcalib.Te
             alpha=random.choice([0, 1e-3, 1, 1e6]), normalize=bool(random.integers(2))
         ),
         skcalib.PlattScaling(smooth_targets=bool(random.integers(2))),
+        skcalib.HistogramBinning(
+            n_bins=int(random.integers(1, 200)),
+            strategy=str(random.choice(["uniform", "quantile"])),
+            smoothing=float(random.choice([0, 1])),
+        ),
+        skcalib.IsotonicCalibration(interpolation=str(random.choice(["constant", "linear"]))),
+        skcalib.BBQ(bin_range=(1, 50) if random.integers(2) else None),
     ]
     return forms[random.integers(len(forms))].set_params(classes=range(n_classes))
 
@@ -102,8 +109,9 @@ def check(seed: int) -> None:
         P = calibrator.predict_proba(Z)
         logs = calibrator.predict_log_proba(Z)
     for name, value in vars(calibrator).items():
-        if name.endswith("_") and np.asarray(value).dtype.kind == "f":
-            assert np.isfinite(value).all(), f"{name} is not finite"
+        for part in value if isinstance(value, list) else [value]:
+            if name.endswith("_") and np.asarray(part).dtype.kind == "f":
+                assert np.isfinite(part).all(), f"{name} is not finite"
     assert np.isfinite(P).all(), "probabilities are not finite"
     assert np.isfinite(logs).all(), "their logarithms are not finite"
     assert np.allclose(P.sum(axis=1), 1, atol=1e-4), "probabilities do not sum to one"

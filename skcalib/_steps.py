@@ -33,11 +33,11 @@ def uniform_edges(n_bins: int) -> Floats:
 
 
 class Ranked(NamedTuple):
-    """Scores in order, each once, with what lies at it or below: float64 arrays of shape (m,)."""
+    """Scores in order, each once, with what lies at it: float64 arrays of shape (m,)."""
 
     scores: Floats  #: distinct scores, increasing
-    weight: Floats  #: cumulative weight
-    hits: Floats  #: cumulative weight where the event happened
+    weight: Floats  #: sum of weights
+    hits: Floats  #: sum of weights where the event happened
 
 
 def ranked(
@@ -50,11 +50,17 @@ def ranked(
         hits = None if hits is None else hits[kept]
     order = np.argsort(scores)
     in_order = scores[order].astype(np.float64, copy=False)
-    last = np.flatnonzero(np.append(in_order[1:] > in_order[:-1], True))  # of each score
-    mass = last + 1.0 if weights is None else np.cumsum(weights[order])[last]
+    first = np.flatnonzero(np.append(True, in_order[1:] > in_order[:-1]))  # of each score
+
+    def per_score(values: NDArray[Any]) -> Floats:
+        return np.add.reduceat(values, first, dtype=np.float64)
+
     happened = np.zeros(len(scores)) if hits is None else hits[order]
-    happened = happened if weights is None else happened * weights[order]
-    return Ranked(in_order[last], mass, np.cumsum(happened, dtype=np.float64)[last])
+    if weights is None:
+        counts = np.diff(first, append=len(scores)).astype(np.float64)
+        return Ranked(in_order[first], counts, per_score(happened))
+    weights = weights[order]
+    return Ranked(in_order[first], per_score(weights), per_score(happened * weights))
 
 
 class Bins(NamedTuple):
@@ -80,15 +86,16 @@ def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp
     high = np.where(after == end, 1.0, np.where(middle < high, middle, low))
 
     def since_last(values: Floats) -> Floats:
-        return values - np.where(first, 0.0, np.roll(values, 1))
+        total = np.cumsum(values)[end]
+        return total - np.where(first, 0.0, np.roll(total, 1))
 
     return Bins(
         binning,
         end,
         np.where(first, 0.0, np.roll(high, 1)),
         high,
-        since_last(rows.weight[end]),
-        since_last(rows.hits[end]),
+        since_last(rows.weight),
+        since_last(rows.hits),
     )
 
 
@@ -103,9 +110,10 @@ def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
     binning = np.repeat(np.arange(len(n_bins)), n_bins)
     number = np.arange(1, len(binning) + 1) - np.repeat(np.cumsum(n_bins) - n_bins, n_bins)
     # The tolerance keeps a bin that is exactly full from being overfilled through rounding.
-    targets = (number / n_bins[binning] - 1e-12) * rows.weight[-1]
-    end = np.minimum(np.searchsorted(rows.weight, targets), len(rows.weight) - 1)
-    end[number == n_bins[binning]] = len(rows.weight) - 1
+    mass, last = np.cumsum(rows.weight), len(rows.weight) - 1
+    targets = (number / n_bins[binning] - 1e-12) * mass[-1]
+    end = np.minimum(np.searchsorted(mass, targets), last)
+    end[number == n_bins[binning]] = last
     kept = np.append((end[1:] != end[:-1]) | (binning[1:] != binning[:-1]), True)
     return bins_ending_at(rows, end[kept], binning[kept])
 

@@ -271,8 +271,7 @@ class IsotonicCalibration(_PerClass):
 
     def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
         rows = ranked(p, event, w)
-        weight, hits = (np.diff(a, prepend=0.0) for a in (rows.weight, rows.hits))
-        best = isotonic_regression(hits / weight, weights=weight)
+        best = isotonic_regression(rows.hits / rows.weight, weights=rows.weight)
         values, end = best.x[best.blocks[:-1]], best.blocks[1:] - 1
         if self.interpolation == "constant":
             bins = bins_ending_at(rows, end, np.zeros_like(end))
@@ -381,7 +380,7 @@ class BBQ(_PerClass):
 
     def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
         rows = ranked(p, event, w)
-        low, high = self.bin_range or _published_range(rows.weight[-1], len(rows.scores))
+        low, high = self.bin_range or _published_range(rows.weight.sum(), len(rows.scores))
         n_bins = np.arange(low, high + 1)
         bins = equal_mass_bins(rows, n_bins)
         log_evidence, values = _binning_evidence(bins, len(n_bins))

@@ -240,7 +240,7 @@ def test_one_candidate_is_that_histogram_with_its_prior(problem):
     one = fit(BBQ(bin_range=(5, 5)), p, y, w)
     histogram = fit(HistogramBinning(n_bins=5, strategy="quantile", smoothing=2.0), p, y, w)
     np.testing.assert_allclose(one.bin_edges_[0], histogram.bin_edges_[0])
-    np.testing.assert_allclose(one.bin_values_[0], histogram.bin_values_[0], atol=1e-3)
+    np.testing.assert_allclose(one.bin_values_[0], histogram.bin_values_[0], atol=1e-12)
 
 
 def test_average_is_stored_as_one_step_function():

@@ -44,6 +44,7 @@ HARD = {
     "same column twice": lambda: (Z[:, [0, 1, 2, 2]], Y, None),
     "columns that add up": lambda: (Z @ np.diag([1, 1, 1, 0]) + Z[:, :1] * [0, 0, 0, 1], Y, None),
     "weights over ten orders": lambda: (Z, Y, WEIGHTS),
+    "weights over thirty orders": lambda: (Z, Y, WEIGHTS**3),
     "one row with all the weight": lambda: (Z, Y, np.where(np.arange(300) == 5, 1e12, 1)),
     "logits of 1e4": lambda: (1e4 * Z, Y, None),
     "logits of 1e-8": lambda: (1e-8 * Z, Y, None),
