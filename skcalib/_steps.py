@@ -89,14 +89,9 @@ def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp
         total = np.cumsum(values)[end]
         return total - np.where(first, 0.0, np.roll(total, 1))
 
-    return Bins(
-        binning,
-        end,
-        np.where(first, 0.0, np.roll(high, 1)),
-        high,
-        since_last(rows.weight),
-        since_last(rows.hits),
-    )
+    weight = since_last(rows.weight)
+    hits = np.clip(since_last(rows.hits), 0.0, weight)  # rounding may leave more hits than weight
+    return Bins(binning, end, np.where(first, 0.0, np.roll(high, 1)), high, weight, hits)
 
 
 def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:

@@ -408,8 +408,7 @@ def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
     """Log evidence (n_binnings,) of the labels under each binning, and value of every bin."""
     middle = np.clip((bins.low + bins.high) / 2, SUREST_PRIOR, 1 - SUREST_PRIOR)
     a, b = 2 * middle, 2 * (1 - middle)
-    misses = np.maximum(bins.weight - bins.hits, 0)  # not below zero by rounding
-    terms = betaln(bins.hits + a, misses + b) - betaln(a, b)
+    terms = betaln(bins.hits + a, bins.weight - bins.hits + b) - betaln(a, b)
     log_evidence = np.bincount(bins.binning, terms, n_binnings).astype(np.float64)
     return log_evidence, (bins.hits + a) / (bins.weight + 2)
 
