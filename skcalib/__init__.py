@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from ._version import __version__ as __version__
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
+from .compose import CalibratedClassifier, LogitTransformer
 from .display import ReliabilityDisplay
 from .platt import PlattScaling
 from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 
 __all__ = [
     "BBQ",
+    "CalibratedClassifier",
     "HistogramBinning",
     "IsotonicCalibration",
+    "LogitTransformer",
     "MatrixScaling",
     "PlattScaling",
     "ReliabilityDisplay",
     "TemperatureScaling",
     "VectorScaling",
 ]
-__version__ = "0.1.0"

@@ -19,6 +19,7 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._rows import both_columns, map_rows, sum_rows
+from ._version import Versioned
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
@@ -29,7 +30,9 @@ SUM_TOLERANCE = 1e-3
 MANY_LABELS = 1 << 16
 
 
-class BaseCalibrator(ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BaseCalibrator(
+    Versioned, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
+):
     """Base of all calibrators: logits in, calibrated logits and probabilities out.
 
     A calibrator implements :meth:`_fit`, which turns checked arrays into fitted attributes, and

@@ -1,0 +1,669 @@
+"""LogitTransformer and CalibratedClassifier: held-out logits, peers, real classifiers, routing."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from families import CALIBRATORS
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from scipy.special import logsumexp, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_blobs, make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneGroupOut,
+    PredefinedSplit,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import skcalib
+from skcalib import (
+    BBQ,
+    CalibratedClassifier,
+    HistogramBinning,
+    IsotonicCalibration,
+    LogitTransformer,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
+
+SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
+TINY, EPS = np.finfo(float).tiny, np.finfo(float).eps
+
+# Every kind of classifier that scikit-learn has for users of this library.
+BASES = {
+    "LogisticRegression": LogisticRegression(),
+    "LinearSVC": LinearSVC(),
+    "SVC": SVC(),
+    "RandomForest": RandomForestClassifier(20, random_state=0),
+    "HistGradientBoosting": HistGradientBoostingClassifier(max_iter=10),
+    "GaussianNB": GaussianNB(),
+    "KNeighbors": KNeighborsClassifier(),
+    "MLP": MLPClassifier((10,), solver="lbfgs", max_iter=30, random_state=0),
+    "SGD": SGDClassifier(random_state=0),
+    "Pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
+    "GridSearchCV": GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, cv=2),
+}
+
+
+def problem(n_classes=3, n_samples=240, random_state=0):
+    return make_classification(
+        n_samples, n_informative=8, n_redundant=2, n_classes=n_classes, random_state=random_state
+    )
+
+
+def refuse(*_, **__):
+    raise AssertionError("fitted")
+
+
+class Unfittable(ClassifierMixin, BaseEstimator):
+    """Fails if it is fitted: errors are to come before that."""
+
+    fit = refuse
+
+    def predict_proba(self, X):
+        raise AssertionError
+
+
+# --------------------------------------------------------------------------------------
+# Real classifiers.
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.parametrize("name", BASES)
+def test_every_kind_of_classifier(name, ensemble):
+    X, y = problem()
+    labels = np.array(["b", "c", "a"])[y]
+    c = CalibratedClassifier(BASES[name], cv=3, ensemble=ensemble, min_proba=0.01)
+    c.fit(X[:160], labels[:160])
+    P = c.predict_proba(X[160:])
+    assert c.classes_.tolist() == ["a", "b", "c"]
+    assert_allclose(P.sum(axis=1), 1)
+    assert log_loss(labels[160:], P) < 0.95 * np.log(3)
+    assert_array_equal(c.predict(X), c.classes_[c.predict_proba(X).argmax(axis=1)])
+    assert_allclose(c.predict_log_proba(X), np.log(c.predict_proba(X)))
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+@pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.parametrize(
+    "labels",
+    [["x", "y", "zz"], [1, 2, 3], [10, 11, 12], [-5, -3, 7], [0.0, 1.0, 2.0], [2, 0, 1]],
+    ids=str,
+)
+def test_labels_of_any_type(kind, ensemble, labels):
+    """Trap 1: scikit-learn's temperature scaling takes labels 1, 2, 3 for column numbers."""
+    X, y = problem()
+    c = CalibratedClassifier(GaussianNB(), kind(), cv=3, ensemble=ensemble)
+    plain = clone(c).fit(X, y).predict_proba(X)
+    named = c.fit(X, np.array(labels)[y])
+    assert_array_equal(named.classes_, np.unique(labels))
+    assert_allclose(named.predict_proba(X)[:, np.argsort(np.argsort(labels))], plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [[False, True], ["no", "yes"], [-1, 1], [1, 2]], ids=str)
+@pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
+def test_two_classes(labels, base):
+    X, y = problem(2)
+    c = CalibratedClassifier(base, PlattScaling()).fit(X, np.array(labels)[y])
+    assert_array_equal(c.classes_, labels)
+    plain = clone(c).fit(X, y)
+    assert_array_equal(c.predict_proba(X), plain.predict_proba(X))
+    assert log_loss(y, c.predict_proba(X)) < 0.6
+
+
+@pytest.mark.skipif(SKLEARN < (1, 8), reason="scikit-learn has temperature scaling since 1.8")
+def test_integer_labels_next_to_scikit_learn():
+    """Trap 1, on the same data: theirs is as good as nothing, ours does not notice."""
+    X, y = problem(n_samples=1000)
+    ours, theirs = [], []
+    for labels in (y, y + 1):
+        rows = slice(0, 500), slice(500, None)
+        for losses, c in (
+            (ours, CalibratedClassifier(GaussianNB())),
+            (theirs, CalibratedClassifierCV(GaussianNB(), method="temperature", ensemble=False)),
+        ):
+            P = c.fit(X[rows[0]], labels[rows[0]]).predict_proba(X[rows[1]])
+            losses.append(log_loss(labels[rows[1]], P))
+    assert ours[0] == ours[1]
+    assert ours[0] == pytest.approx(theirs[0], abs=1e-6)
+    # If this fails, scikit-learn has repaired it, and the guide should say so.
+    assert theirs[1] > 1.09
+
+
+def test_pandas_labels_with_a_shuffled_index():
+    """Trap 2: a KeyError in scikit-learn, where the index lacks 0."""
+    X, y = problem()
+    order = np.random.default_rng(0).permutation(len(y))
+    frame, labels = pd.DataFrame(X).add_prefix("x").iloc[order], pd.Series(y).iloc[order]
+    frame, labels = frame[frame.index != 0], labels[labels.index != 0]
+    c = CalibratedClassifier(GaussianNB()).fit(frame, labels)
+    plain = clone(c).fit(frame.to_numpy(), labels.to_numpy())
+    assert_allclose(c.predict_proba(frame), plain.predict_proba(frame.to_numpy()))
+    assert c.feature_names_in_.tolist() == list(frame.columns)
+
+
+@pytest.mark.parametrize("n_classes", range(2, 21, 6))
+def test_many_classes(n_classes):
+    X, y = make_blobs(20 * n_classes, centers=n_classes, cluster_std=3, random_state=0)
+    for kind in CALIBRATORS:
+        c = CalibratedClassifier(GaussianNB(), kind()).fit(X, y)
+        assert c.predict_proba(X).shape == (len(X), n_classes)
+        assert c.n_features_in_ == 2
+
+
+def test_sparse_features():
+    X, y = problem()
+    dense = CalibratedClassifier(LinearSVC()).fit(X, y)
+    sparse = CalibratedClassifier(LinearSVC()).fit(csr_array(X), y)
+    assert_allclose(sparse.predict_proba(csr_array(X)), dense.predict_proba(X), rtol=1e-3)
+
+
+def test_precomputed_kernel():
+    X, y = problem()
+    K = X @ X.T
+    linear = CalibratedClassifier(SVC(kernel="linear")).fit(X, y)
+    given = CalibratedClassifier(SVC(kernel="precomputed")).fit(K, y)
+    assert_allclose(given.predict_proba(K), linear.predict_proba(X), rtol=1e-2)
+
+
+def test_single_precision_is_kept():
+    X, y = problem()
+    c = CalibratedClassifier(LogisticRegression(), VectorScaling()).fit(X.astype(np.float32), y)
+    assert c.predict_proba(X.astype(np.float32)).dtype == np.float32
+
+
+# --------------------------------------------------------------------------------------
+# Peers.
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("method", "calibrator", "base", "n_classes"),
+    [
+        ("temperature", TemperatureScaling(), LogisticRegression(C=100), 2),
+        ("temperature", TemperatureScaling(), LogisticRegression(C=100), 3),
+        ("sigmoid", PlattScaling(), LinearSVC(), 2),
+        ("isotonic", IsotonicCalibration(interpolation="linear"), GaussianNB(), 2),
+        ("isotonic", IsotonicCalibration(interpolation="linear"), GaussianNB(), 3),
+    ],
+)
+def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, base, n_classes):
+    if method == "temperature" and SKLEARN < (1, 8):
+        pytest.skip("scikit-learn has temperature scaling since 1.8")
+    X, y = problem(n_classes)
+    w = np.random.default_rng(0).integers(1, 4, len(y)).astype(float) if weighted else None
+    ours = CalibratedClassifier(base, calibrator, ensemble=ensemble).fit(X, y, sample_weight=w)
+    theirs = CalibratedClassifierCV(base, method=method, ensemble=ensemble)
+    theirs = theirs.fit(X, y, sample_weight=w)
+    assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+
+
+# --------------------------------------------------------------------------------------
+# Held-out logits.
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
+def test_held_out_logits_are_those_of_a_loop(base, n_classes):
+    X, y = problem(n_classes)
+    t = LogitTransformer(base, cv=4)
+    Z = t.fit_transform(X, y)
+    method = "decision_function" if hasattr(base, "decision_function") else "predict_proba"
+    expected = cross_val_predict(base, X, y, cv=4, method=method)
+    expected = np.log(np.maximum(expected, EPS)) if method == "predict_proba" else expected
+    assert_allclose(Z, expected.reshape(len(y), -1))
+    everything = clone(base).fit(X, y)
+    assert_allclose(t.transform(X).ravel(), np.asarray(_logits(everything, X, method)).ravel())
+
+
+def _logits(fitted, X, method):
+    out = getattr(fitted, method)(X)
+    return np.log(np.maximum(out, EPS)) if method == "predict_proba" else out
+
+
+def test_a_memorising_classifier_is_found_out():
+    """Trap 17: calibrated on its training rows it would stay sure of itself."""
+    X, y = make_classification(600, flip_y=0.3, random_state=0)
+    half = slice(0, 300), slice(300, None)
+    tree = DecisionTreeClassifier(random_state=0)
+    leak = LogitTransformer(tree)
+    with pytest.warns(UserWarning, match="too good to fit a calibrator to. Pass cv=5"):
+        Z = leak.fit_transform(X[half[0]], y[half[0]])
+    assert softmax(Z, axis=1).max(axis=1).mean() > 0.999
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        P = TemperatureScaling().fit(Z, y[half[0]]).predict_proba(leak.transform(X[half[1]]))
+    for c in (
+        CalibratedClassifier(tree),
+        make_pipeline(LogitTransformer(tree, cv=5), TemperatureScaling()),
+    ):
+        honest = c.fit(X[half[0]], y[half[0]]).predict_proba(X[half[1]])
+        assert log_loss(y[half[1]], honest) < 0.7 < 5 < log_loss(y[half[1]], P)
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_pipeline_and_calibrated_classifier_are_the_same(kind):
+    X, y = problem()
+    for base in (GaussianNB(), LinearSVC()):
+        one = CalibratedClassifier(base, kind()).fit(X, y)
+        two = make_pipeline(LogitTransformer(base, cv=5), kind()).fit(X, y)
+        assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+@pytest.mark.parametrize(("min_proba", "least"), [(None, EPS), (0.01, 0.01), (1e-320, TINY)])
+def test_logarithm_of_zero(min_proba, least):
+    X, y = problem()
+    t = LogitTransformer(KNeighborsClassifier(3), cv=3, min_proba=min_proba)
+    Z = t.fit_transform(X, y)
+    assert Z.min() == np.log(least)
+    P = t.estimator_.predict_proba(X)
+    assert_array_equal(np.exp(t.transform(X)) > 1.5 * least, P > 0)
+
+
+def test_classifier_that_is_wrong_about_a_zero_is_of_use():
+    """With the smallest normal number for zero one such row costs 700, and all is lost."""
+    X, y = make_classification(1000, n_informative=5, flip_y=0.2, random_state=1)
+    forest = RandomForestClassifier(20, random_state=0)
+    half = slice(0, 500), slice(500, None)
+    loss = {}
+    for least in (TINY, None, 0.5 / 20):
+        c = CalibratedClassifier(forest, min_proba=least).fit(X[half[0]], y[half[0]])
+        loss[least] = log_loss(y[half[1]], c.predict_proba(X[half[1]]))
+    assert loss[0.5 / 20] <= loss[None] + 0.01 < loss[TINY] - 0.05
+
+
+def test_rows_in_several_test_sets():
+    """scikit-learn #19150: repeated splits and ensemble=False."""
+    X, y = problem()
+    cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    Z = LogitTransformer(GaussianNB(), cv=cv).fit_transform(X, y)
+    splits = list(cv.split(X, y))
+    halves = [LogitTransformer(GaussianNB(), cv=s).fit_transform(X, y) for s in _in_threes(splits)]
+    assert_allclose(Z, np.mean(halves, axis=0))
+    # The calibrator sees each row twice with half its weight, not the mean of its logits.
+    c = CalibratedClassifier(GaussianNB(), PlattScaling(), cv=cv).fit(X, y)
+    weights = np.full(2 * len(y), 0.5)
+    direct = PlattScaling().fit(np.vstack(halves), np.tile(y, 2), sample_weight=weights)
+    assert_allclose(c.calibrator_.coef_, direct.coef_, rtol=1e-6)
+
+
+def _in_threes(splits):
+    return [splits[:3], splits[3:]]
+
+
+@pytest.mark.parametrize("cv", [TimeSeriesSplit(4), ShuffleSplit(2, random_state=0)], ids=repr)
+def test_splits_that_leave_rows_out(cv):
+    X, y = problem()
+    splits = list(cv.split(X, y))
+    c = CalibratedClassifier(GaussianNB(), cv=cv).fit(X, y)
+    Z = [GaussianNB().fit(X[a], y[a]).predict_log_proba(X[b]) for a, b in splits]
+    rows = np.concatenate([b for _, b in splits])
+    w = 1 / np.bincount(rows)[rows]
+    direct = TemperatureScaling().fit(np.vstack(Z), y[rows], sample_weight=w)
+    assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-6)
+    with pytest.raises(ValueError, match=r"every row into a test set, got \d+ of 240 rows"):
+        LogitTransformer(Unfittable(), cv=cv).fit_transform(X, y)
+
+
+def test_groups_stay_together():
+    X, y = problem()
+    groups = np.arange(len(y)) // 10
+    c = CalibratedClassifier(GaussianNB(), cv=GroupKFold(4)).fit(X, y, groups=groups)
+    splits = list(GroupKFold(4).split(X, y, groups))
+    plain = CalibratedClassifier(GaussianNB(), cv=splits).fit(X, y)
+    assert_array_equal(c.predict_proba(X), plain.predict_proba(X))
+    t = LogitTransformer(GaussianNB(), cv=GroupKFold(4))
+    pipe = make_pipeline(t, TemperatureScaling()).fit(X, y, logittransformer__groups=groups)
+    assert_array_equal(pipe.predict_proba(X), c.predict_proba(X))
+
+
+@pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
+def test_a_class_that_a_split_lacks(base):
+    """Its rows there say nothing about the classifier that knows the class."""
+    X, y = problem()
+    groups = np.where(y == 2, 0, 1 + np.arange(len(y)) % 3)
+    cv = PredefinedSplit(groups)
+    with pytest.warns(UserWarning, match="1 of 4 splits lack class 2, which the classifier"):
+        Z = LogitTransformer(base, cv=cv).fit_transform(X, y)
+    probability = Z[:, 2] - logsumexp(Z, axis=1)
+    assert_allclose(probability[y == 2], np.log(EPS))
+    with pytest.warns(UserWarning, match="lack class 2"):
+        c = CalibratedClassifier(base, cv=cv).fit(X, y)
+    known = y != 2
+    direct = TemperatureScaling(classes=range(3)).fit(Z[known], y[known])
+    assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-6)
+    assert c.calibrator_.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_a_class_that_a_split_lacks_in_an_ensemble(kind):
+    X, y = problem()
+    labels = np.array(["a", "b", "c"])[y]
+    fold = np.arange(len(y)) % 3
+    splits = [(np.flatnonzero((fold != k) & ((k > 0) | (y < 2))), fold == k) for k in range(3)]
+    splits = [(train, np.flatnonzero(test)) for train, test in splits]
+    with pytest.warns(UserWarning, match="1 of 3 splits lack class 'c'"):
+        c = CalibratedClassifier(GaussianNB(), kind(), cv=splits, ensemble=True).fit(X, labels)
+    assert [len(pair.classes_) for pair in c.calibrators_] == [2, 3, 3]
+    P = c.predict_proba(X)
+    assert P.shape == (len(y), 3)
+    assert_allclose(P.sum(axis=1), 1)
+    parts = [
+        pair.predict_proba(np.log(np.maximum(e.predict_proba(X), EPS)))
+        for e, pair in zip(c.estimators_, c.calibrators_, strict=True)
+    ]
+    parts[0] = np.column_stack([parts[0], np.zeros(len(y))])
+    assert_allclose(P, np.mean(parts, axis=0))
+
+
+def test_parallel_fits_are_the_same():
+    X, y = problem()
+    for ensemble in (False, True):
+        c = CalibratedClassifier(GaussianNB(), BBQ(), ensemble=ensemble)
+        two = clone(c).set_params(n_jobs=2).fit(X, y)
+        assert_array_equal(c.fit(X, y).predict_proba(X), two.predict_proba(X))
+
+
+def test_only_one_has_single_attributes():
+    X, y = problem()
+    c = CalibratedClassifier(GaussianNB())
+    with pytest.raises(AttributeError, match="has no estimator_: it is not fitted"):
+        c.estimator_  # noqa: B018
+    assert c.fit(X, y).estimator_ is c.estimators_[0]
+    assert c.calibrator_ is c.calibrators_[0]
+    c = CalibratedClassifier(GaussianNB(), cv=3, ensemble=True).fit(X, y)
+    assert len(c.calibrators_) == 3
+    with pytest.raises(AttributeError, match="has no calibrator_: there are 3, in calibrators_"):
+        c.calibrator_  # noqa: B018
+
+
+# --------------------------------------------------------------------------------------
+# Frozen classifiers.
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_frozen_classifier_is_left_alone(ensemble):
+    X, y = problem()
+    fitted = LogisticRegression().fit(X[:120], y[:120])
+    before = fitted.coef_.copy()
+    frozen = FrozenEstimator(fitted)
+    c = CalibratedClassifier(frozen, ensemble=ensemble).fit(X[120:], y[120:], np.ones(120))
+    pipe = make_pipeline(LogitTransformer(frozen), TemperatureScaling()).fit(X[120:], y[120:])
+    direct = TemperatureScaling().fit(fitted.decision_function(X[120:]), y[120:])
+    assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-9)
+    assert_allclose(c.predict_proba(X), pipe.predict_proba(X))
+    assert_array_equal(fitted.coef_, before)
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+@pytest.mark.parametrize("missing", [0, 2])
+def test_frozen_classifier_that_knows_more_classes(kind, missing):
+    """Trap 25: an IndexError in scikit-learn, K - 1 columns or NaN in others."""
+    X, y = problem()
+    labels = np.array(["a", "b", "c"])[y]
+    frozen = FrozenEstimator(GaussianNB().fit(X, labels))
+    rows = y != missing
+    c = CalibratedClassifier(frozen, kind()).fit(X[rows], labels[rows])
+    assert c.classes_.tolist() == ["a", "b", "c"]
+    assert c.predict_proba(X).shape == (len(y), 3)
+
+
+# --------------------------------------------------------------------------------------
+# Calibrators of the user.
+
+
+def test_any_classifier_can_be_the_calibrator():
+    """scikit-learn #21280: bring your own."""
+    X, y = problem()
+    own = LogisticRegression(C=10)
+    c = CalibratedClassifier(GaussianNB(), own).fit(X, y, sample_weight=np.ones(len(y)))
+    Z = LogitTransformer(GaussianNB(), cv=5).fit_transform(X, y)
+    assert_allclose(c.calibrator_.coef_, clone(own).fit(Z, y, np.ones(len(y))).coef_)
+    assert not hasattr(own, "coef_")
+
+
+def test_pipeline_of_calibrators_gets_weights_and_classes():
+    X, y = problem()
+    labels = np.array(["a", "b", "c"])[y]
+    w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    frozen = FrozenEstimator(GaussianNB().fit(X, labels))
+    rows = y != 1
+    chain = make_pipeline(TemperatureScaling(), HistogramBinning())
+    c = CalibratedClassifier(frozen, chain).fit(X[rows], labels[rows], sample_weight=w[rows])
+    twice = np.repeat(np.flatnonzero(rows), w[rows].astype(int))
+    again = CalibratedClassifier(frozen, chain).fit(X[twice], labels[twice])
+    assert_allclose(c.predict_proba(X), again.predict_proba(X), rtol=1e-6)
+
+
+def test_weights_of_a_classifier_that_takes_none():
+    X, y = problem()
+    w = np.arange(len(y)) % 3 + 1.0
+    c = CalibratedClassifier(KNeighborsClassifier(), PlattScaling())
+    with pytest.warns(UserWarning, match="KNeighborsClassifier does not say that it takes"):
+        c.fit(X, y, sample_weight=w)
+    Z = LogitTransformer(KNeighborsClassifier(), cv=5).fit_transform(X, y)
+    assert_allclose(c.calibrator_.coef_, PlattScaling().fit(Z, y, w).coef_)
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_weights_reach_classifier_and_calibrator(ensemble):
+    """Rows of weight zero, put into folds of their own, change nothing."""
+    X, y = problem()
+    w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    fold = np.arange(len(y)) % 4
+    kept = w > 0
+    c = CalibratedClassifier(GaussianNB(), PlattScaling(), ensemble=ensemble)
+    weighted = clone(c).set_params(cv=PredefinedSplit(fold)).fit(X, y, sample_weight=w)
+    rest = clone(c).set_params(cv=PredefinedSplit(fold[kept])).fit(X[kept], y[kept], w[kept])
+    assert_allclose(weighted.predict_proba(X), rest.predict_proba(X), rtol=1e-6)
+
+
+# --------------------------------------------------------------------------------------
+# Metadata routing.
+
+
+def test_metadata_routing():
+    X, y = problem()
+    w, groups = np.arange(len(y)) % 3 + 1.0, np.arange(len(y)) // 10
+    cv = GroupKFold(4)
+    expected = CalibratedClassifier(GaussianNB(), cv=cv).fit(X, y, sample_weight=w, groups=groups)
+    with sklearn.config_context(enable_metadata_routing=True):
+        base = GaussianNB().set_fit_request(sample_weight=True)
+        c = CalibratedClassifier(base, cv=cv).set_fit_request(sample_weight=True)
+        c.fit(X, y, sample_weight=w, groups=groups)
+        assert_allclose(c.predict_proba(X), expected.predict_proba(X))
+        scaled = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), c)
+        scaled.fit(X, y, sample_weight=w, groups=groups)
+        assert_allclose(scaled.predict_proba(X), expected.predict_proba(X), rtol=1e-4)
+        temperature = TemperatureScaling().set_fit_request(sample_weight=True)
+        pipe = make_pipeline(LogitTransformer(base, cv=cv), temperature)
+        pipe.fit(X, y, sample_weight=w, groups=groups)
+        assert_allclose(pipe.predict_proba(X), expected.predict_proba(X))
+        LogitTransformer(base, cv=cv).fit(X, y, sample_weight=w, groups=groups)
+        plain = CalibratedClassifier(GaussianNB(), cv=cv)
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
+            plain.fit(X, y, sample_weight=w, groups=groups)
+
+
+# --------------------------------------------------------------------------------------
+# Names of columns.
+
+
+def test_names_of_logits():
+    X, y = problem()
+    t = LogitTransformer(GaussianNB(), cv=3).set_output(transform="pandas")
+    frame = t.fit_transform(pd.DataFrame(X).add_prefix("x"), np.array(["a", "b", "c"])[y])
+    assert list(frame.columns) == ["logit_a", "logit_b", "logit_c"]
+    c = TemperatureScaling().fit(frame, y)
+    assert c.feature_names_in_.tolist() == list(frame.columns)
+    t = LogitTransformer(LinearSVC(), cv=3).fit(X, y == 1)
+    assert t.get_feature_names_out().tolist() == ["logit_True"]
+    assert t.transform(X).shape == (len(y), 1)
+    pipe = make_pipeline(LogitTransformer(GaussianNB(), cv=3), TemperatureScaling()).fit(X, y)
+    assert pipe.get_feature_names_out().tolist() == ["logit_0", "logit_1", "logit_2"]
+
+
+def test_polars_in_and_out():
+    polars = pytest.importorskip("polars")
+    X, y = problem()
+    frame = polars.DataFrame(X, schema=[f"x{j}" for j in range(X.shape[1])])
+    t = LogitTransformer(GaussianNB(), cv=3).set_output(transform="polars")
+    out = t.fit_transform(frame, polars.Series(y))
+    assert out.columns == ["logit_0", "logit_1", "logit_2"]
+    assert_allclose(out.to_numpy(), LogitTransformer(GaussianNB(), cv=3).fit_transform(X, y))
+    c = CalibratedClassifier(GaussianNB()).fit(frame, polars.Series(y))
+    assert_allclose(c.predict_proba(frame), clone(c).fit(X, y).predict_proba(X))
+
+
+# --------------------------------------------------------------------------------------
+# Bad input.
+
+
+@pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (Ridge(), r"must be a classifier, such as LogisticRegression\(\), got Ridge\(\)"),
+        (GaussianNB, "must be a classifier"),
+        (StandardScaler(), "must be a classifier"),
+        ("svm", "must be a classifier, .*got 'svm'"),
+        (FrozenEstimator(GaussianNB()), "frozen classifier must be fitted, .* with cv=5"),
+        (SVC(decision_function_shape="ovo"), "set decision_function_shape='ovr'"),
+        (
+            make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")),
+            "set decision_function_shape='ovr'",
+        ),
+        (
+            sklearn.ensemble.VotingClassifier([("a", GaussianNB())]),
+            "must have decision_function or predict_proba, .* predictions of labels",
+        ),
+    ],
+    ids=repr,
+)
+def test_bad_estimators(kind, estimator, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        kind(estimator, cv=3).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"response_method": "predict"}, "response_method must be 'auto', 'decision_function' or"),
+        ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
+        ({"min_proba": 0}, "min_proba must be None or lie between 0 and 1, got 0"),
+        ({"min_proba": "eps"}, "min_proba must be None or lie between 0 and 1, got 'eps'"),
+        ({"cv": 60}, "got 40 of class 2 for 60 folds. Pass a smaller cv"),
+        ({"cv": StratifiedKFold(60)}, "got 40 of class 2 for 60 folds"),
+        ({"cv": LeaveOneGroupOut()}, "LeaveOneGroupOut needs groups, got none. Pass groups="),
+        ({"cv": GroupKFold(3)}, "GroupKFold needs groups"),
+        ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
+        ({"cv": [([0], [len("ab")]), ([], [3])]}, "every row into a test set|lack class"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
+def test_bad_parameters(kind, params, message):
+    """All before anything is fitted."""
+    X, y = problem()
+    rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:40]])
+    method = "fit_transform" if kind is LogitTransformer else "fit"
+    with pytest.raises((ValueError, UserWarning), match=message):
+        getattr(kind(Unfittable(), **{"cv": 3, **params}), method)(X[rows], y[rows])
+
+
+@pytest.mark.parametrize(
+    "calibrator", ["isotonic", TemperatureScaling, StandardScaler(), GaussianNB.fit], ids=repr
+)
+def test_what_is_no_calibrator(calibrator):
+    X, y = problem()
+    with pytest.raises(ValueError, match="calibrator must be an estimator with fit and predict"):
+        CalibratedClassifier(Unfittable(), calibrator).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": None}, "requires y to be passed, but the target y is None"),
+        ({"y": np.zeros(240)}, "got one class only: 0.0"),
+        ({"y": np.linspace(0, 1, 240)}, "Unknown label type: continuous"),
+        ({"y": np.zeros(7)}, "inconsistent numbers of samples"),
+        ({"X": np.empty((0, 3)), "y": []}, "got 0 samples"),
+        ({"sample_weight": np.full(240, -1)}, "must not be negative"),
+        ({"sample_weight": np.ones(3)}, r"shape \(240,\), got shape \(3,\)"),
+    ],
+)
+def test_bad_rows(change, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        CalibratedClassifier(Unfittable()).fit(**{"X": X, "y": y, **change})
+
+
+def test_labels_that_a_frozen_classifier_does_not_know():
+    X, y = problem()
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    for kind in (LogitTransformer, CalibratedClassifier):
+        with pytest.raises(ValueError, match=r"frozen classifier knows, got 3, .* \[0, 1, 2\]"):
+            kind(frozen).fit(X, y + 1)
+
+
+def test_calibrator_that_takes_no_weights():
+    X, y = problem()
+    for calibrator in (KNeighborsClassifier(), make_pipeline(KNeighborsClassifier())):
+        c = CalibratedClassifier(Unfittable(), calibrator)
+        with pytest.raises(ValueError, match="calibrator takes no sample_weight, got weights and"):
+            c.fit(X, y, sample_weight=np.ones(len(y)))
+
+
+def test_margins_of_pairs_of_classes():
+    """Five classes have ten pairs, and three have three, which nobody should take for classes."""
+    X, y = problem(5)
+    pairs = SVC(decision_function_shape="ovo")
+    with pytest.raises(ValueError, match="for each of the 5 classes, got 10 columns from SVC"):
+        LogitTransformer(pairs, response_method="decision_function").fit(X, y).transform(X)
+
+
+def test_failed_fit_leaves_the_estimator_unchanged():
+    X, y = problem()
+    c = CalibratedClassifier(GaussianNB()).fit(X, y)
+    before = c.predict_proba(X)
+    with pytest.raises(ValueError, match="one class only"):
+        c.fit(X, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="NaN"):
+        c.fit(np.full_like(X, np.nan), y)
+    assert_array_equal(c.predict_proba(X), before)
+
+
+def test_html_shows_both():
+    html = CalibratedClassifier(GaussianNB(), BBQ())._repr_html_()
+    assert "GaussianNB" in html
+    assert "BBQ" in html
+
+
+def test_exported():
+    assert {"CalibratedClassifier", "LogitTransformer"} <= set(skcalib.__all__)
