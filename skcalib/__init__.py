@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._version import __version__ as __version__
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
+from .compare import CalibratorComparison, compare_calibrators
 from .compose import CalibratedClassifier, LogitTransformer
 from .display import ReliabilityDisplay
 from .platt import PlattScaling
@@ -12,6 +13,7 @@ from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 __all__ = [
     "BBQ",
     "CalibratedClassifier",
+    "CalibratorComparison",
     "HistogramBinning",
     "IsotonicCalibration",
     "LogitTransformer",
@@ -20,4 +22,5 @@ __all__ = [
     "ReliabilityDisplay",
     "TemperatureScaling",
     "VectorScaling",
+    "compare_calibrators",
 ]

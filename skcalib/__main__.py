@@ -7,26 +7,26 @@ import csv
 import os
 import sys
 import textwrap
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from sklearn.model_selection import train_test_split
 
 import skcalib
 
-from ._base import BaseCalibrator
-from ._rows import both_columns
+from .compare import compare_calibrators
 from .datasets import load_digits_logits
 from .display import ReliabilityDisplay
-from .metrics import expected_calibration_error, maximum_calibration_error
 
 Array = NDArray[Any]
+
+# A bar is shown after so many seconds.
+PATIENCE = 3.0
 
 DESCRIPTION = """\
 Calibrate a classifier: fit every calibrator of skcalib on one set of rows, compare the
@@ -68,13 +68,15 @@ class InputError(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     args = _parser().parse_args(argv)
+    progress = Progress(sys.stderr)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = _warning_printer()
+        warnings.showwarning = _warning_printer(progress)
         try:
             picture = _picture_path(args.output)
-            _run(args, picture)
+            _run(args, picture, progress)
         except (InputError, ValueError, OSError) as error:
+            progress.clear()
             print(f"skcalib: {error}", file=sys.stderr)
             return 2
     return 0
@@ -110,34 +112,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(args: argparse.Namespace, picture: Path) -> None:
+def _run(args: argparse.Namespace, picture: Path, progress: Progress) -> None:
     source, calibration, test = _load(args)
     classes = None
     if args.classes is not None:
         classes = np.asarray(args.classes).astype(calibration.labels.dtype)
-    fitted = _fit_all(calibration, classes)
-    before = softmax(both_columns(test.logits), axis=1)
-    after = {type(c).__name__: c.predict_proba(test.logits) for c in fitted}
-    labels = fitted[0].classes_
-    rows = {
-        name: _measure(test.labels, P, labels)
-        for name, P in {"uncalibrated": before, **after}.items()
+    found = compare_calibrators(*calibration, test=test, classes=classes, on_progress=progress)
+    progress.clear()
+    outputs = {
+        name: calibrator.predict_proba(test.logits)
+        for name, calibrator in found.calibrators.items()
     }
+    scaling = found.calibrators["TemperatureScaling"]
     print(
         f"{source}: {len(calibration.labels):,} rows to calibrate on, {len(test.labels):,} held "
-        f"out, {len(labels)} classes\n"
+        f"out, {len(scaling.classes_)} classes\n\n{found}\n"
     )
-    print(_table(rows, {type(c).__name__: getattr(c, "temperature_", None) for c in fitted}))
-    print(f"\n{textwrap.fill(_finding(rows, before), 88)}")
-    _draw({"uncalibrated": before, **after}, test.labels, labels, picture)
+    print(textwrap.fill(_finding(found, outputs["uncalibrated"]), 88))
+    print(f"The temperature is {scaling.temperature_:.4g}.")
+    _draw(outputs, test.labels, scaling.classes_, picture)
     print(f"Reliability diagrams: {picture}")
-
-
-def _fit_all(calibration: Split, classes: Array | None) -> list[BaseCalibrator]:
-    """Every calibrator that skcalib exports, fitted with its default parameters."""
-    exported = [getattr(skcalib, name) for name in skcalib.__all__]
-    kinds = [k for k in exported if isinstance(k, type) and issubclass(k, BaseCalibrator)]
-    return [kind(classes=classes).fit(*calibration) for kind in kinds]
 
 
 # --------------------------------------------------------------------------------------
@@ -267,53 +261,22 @@ def _is_number(field: str) -> bool:
 # Reporting.
 
 
-def _measure(y: Array, P: Array, labels: Array) -> dict[str, float]:
-    columns = {label: P[:, k] for k, label in enumerate(labels.tolist())}
-    in_order = np.argsort(labels)  # as scikit-learn's log_loss takes the columns to be
-    return {
-        "ECE": expected_calibration_error(y, P, labels=labels),
-        "MCE": maximum_calibration_error(y, P, labels=labels),
-        "log loss": log_loss(y, P[:, in_order], labels=labels[in_order]),
-        "Brier": _brier(y, columns),
-        "accuracy": accuracy_score(y, labels[P.argmax(axis=1)]),
-    }
-
-
-def _brier(y: Array, columns: dict[Any, Array]) -> float:
-    """Brier score as scikit-learn 1.7 defines it; 1.6 only has that of two classes."""
-    # The sum over all classes is the score of several classes, and twice that of two.
-    total = sum(brier_score_loss(y == k, p, pos_label=True) for k, p in columns.items())
-    return float(total / 2 if len(columns) == 2 else total)
-
-
-def _table(rows: dict[str, dict[str, float]], temperatures: dict[str, float | None]) -> str:
-    names = list(next(iter(rows.values())))
-    lines = [f"{'':24}{'T':>10}" + "".join(f"{name:>10}" for name in names)]
-    for method, values in rows.items():
-        T = temperatures.get(method)
-        cells = "".join(f"{values[name]:>10.4f}" for name in names)
-        lines.append(f"{method:24}{'' if T is None else f'{T:.4g}':>10}{cells}")
-    return "\n".join(lines)
-
-
-def _finding(rows: dict[str, dict[str, float]], before: Array) -> str:
+def _finding(found: skcalib.CalibratorComparison, before: Array) -> str:
     """What was found, in one sentence."""
-    old = rows["uncalibrated"]
-    calibrated = [name for name in rows if name != "uncalibrated"]
-    best = min(calibrated, key=lambda name: rows[name]["log loss"])
-    new = rows[best]
-    confidence = before.max(axis=1).mean()
-    sure = "over-confident" if confidence > old["accuracy"] else "under-confident"
+    best = next(k for k, name in enumerate(found.names) if name != "uncalibrated")
+    old = found.names.index("uncalibrated")
+
+    def change(measure: str) -> str:
+        values = found.mean(measure)
+        verb = "lowers" if values[best] < values[old] else "does not lower"
+        return f"{verb} the {measure} from {values[old]:.4f} to {values[best]:.4f}"
+
+    accuracy, confidence = found.mean("accuracy")[old], before.max(axis=1).mean()
+    sure = "over-confident" if confidence > accuracy else "under-confident"
     return (
         f"The classifier is {sure} on the rows held out: {confidence:.1%} sure on average, right "
-        f"in {old['accuracy']:.1%}; {best} {_change(old, new, 'ECE')} and "
-        f"{_change(old, new, 'log loss')}."
+        f"in {accuracy:.1%}; {found.names[best]} {change('ECE')} and {change('log loss')}."
     )
-
-
-def _change(old: dict[str, float], new: dict[str, float], name: str) -> str:
-    verb = "lowers" if new[name] < old[name] else "does not lower"
-    return f"{verb} the {name} from {old[name]:.4f} to {new[name]:.4f}"
 
 
 def _draw(outputs: dict[str, Array], y: Array, labels: Array, picture: Path) -> None:
@@ -345,13 +308,38 @@ def _picture_path(output: str) -> Path:
     return picture
 
 
-def _warning_printer() -> Callable[..., None]:
+class Progress:
+    """A bar on a terminal, once the work has taken a few seconds."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.start = time.monotonic()
+        self.shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how much is done."""
+        if not self.stream.isatty() or time.monotonic() - self.start < PATIENCE:
+            return
+        bar = "=" * (30 * done // total)
+        self.stream.write(f"\r[{bar:30}] {done} of {total} fits")
+        self.stream.flush()
+        self.shown = True
+
+    def clear(self) -> None:
+        """Leave an empty line."""
+        if self.shown:
+            self.stream.write(f"\r{'':60}\r")
+            self.shown = False
+
+
+def _warning_printer(progress: Progress) -> Callable[..., None]:
     """What shows a warning as a sentence, once: several calibrators may have the same to say."""
     said = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in said:
             said.add(str(message))
+            progress.clear()
             print(f"skcalib: warning: {message}", file=sys.stderr)
 
     return show

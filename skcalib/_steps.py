@@ -15,6 +15,10 @@ Floats = NDArray[np.floating[Any]]
 
 # Up to so many inner edges, counting beats searching. Twice the number must fit into an int8.
 FEW_EDGES = 62
+# The smallest probability of note in double precision.
+TINY = np.finfo(np.float64).tiny
+# Neighbours that rounding may tell apart are one score up to a width of so many rounding errors.
+LONGEST_CHAIN = 4
 
 
 class BinSums(NamedTuple):
@@ -43,14 +47,18 @@ class Ranked(NamedTuple):
 def ranked(
     scores: Floats, hits: NDArray[np.bool_] | None = None, weights: Floats | None = None
 ) -> Ranked:
-    """Order scores (n,) whose events happened or not; rows without weight are left out."""
+    """Order scores (n,) whose events happened or not; rows without weight are left out.
+
+    Scores in double precision that differ by no more than rounding are one. Otherwise equal votes
+    of a forest would be torn apart by what is left of them after a logarithm and an exponential.
+    """
     if weights is not None and not weights.all():
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
         hits = None if hits is None else hits[kept]
     order = np.argsort(scores)
     in_order = scores[order].astype(np.float64, copy=False)
-    first = np.flatnonzero(np.append(True, in_order[1:] > in_order[:-1]))  # of each score
+    first = _starts(in_order, scores.dtype == np.float64)
 
     def per_score(values: NDArray[Any]) -> Floats:
         return np.add.reduceat(values, first, dtype=np.float64)
@@ -61,6 +69,30 @@ def ranked(
         return Ranked(in_order[first], counts, per_score(happened))
     weights = weights[order]
     return Ranked(in_order[first], per_score(weights), per_score(happened * weights))
+
+
+def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001
+    """Where another score begins in scores (n,) in order; pools what rounding may tell apart."""
+    step, p = np.diff(scores), scores[1:]
+    apart = step > 0
+    near = np.flatnonzero(apart & (step < _rounding(TINY) / TINY * p))
+    if not pool or len(near) == 0:
+        return np.flatnonzero(np.append(True, apart))
+    near = near[step[near] <= _rounding(p[near])]
+    apart[near] = False
+    first = np.flatnonzero(np.append(True, apart))
+    # A long chain of neighbours is no tie: there are so many rows.
+    start = np.searchsorted(first, near, side="right") - 1
+    last = np.append(first[1:], len(scores))[start] - 1
+    width = scores[last] - scores[first[start]]
+    apart[near] = width > LONGEST_CHAIN * _rounding(scores[last])
+    return np.flatnonzero(np.append(True, apart))
+
+
+def _rounding(p: Any) -> Any:
+    """How far apart equal probabilities may be after a logarithm and an exponential."""
+    # The exponential of z has a relative error of |z| times that of z.
+    return 4 * np.finfo(np.float64).eps * p * (1 - np.log(p))
 
 
 class Bins(NamedTuple):

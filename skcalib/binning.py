@@ -423,8 +423,8 @@ def _average_steps(bins: Bins, values: Floats, weights: Floats) -> tuple[Floats,
     inner, where = np.unique(high[~last], return_inverse=True)
     rise = np.diff(values, append=0.0)[~last] * weights[~last]
     first = np.append(True, last[:-1])
-    start = np.sum(weights[first] * values[first]) / np.sum(weights[first])
-    rises = np.bincount(where, rise, len(inner)) / np.sum(weights[first])
+    start = np.sum(weights[first] * values[first])
+    rises = np.bincount(where, rise, len(inner))
     return np.concatenate([[0.0], inner, [1.0]]), start + np.append(0.0, np.cumsum(rises))
 
 

@@ -18,7 +18,7 @@ from sklearn.base import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags, column_or_1d, get_tags, indexable
+from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -63,8 +63,10 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             )
         check_classifier(self.estimator, type(self).__name__)
         response = self._response(self.estimator)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        X, y = indexable(X, column_or_1d(y, warn=True))
+        X, y = indexable(X, y)
         if not len(y):
             raise ValueError("y must hold labels of at least two classes, got 0 samples.")
         classes = distinct_labels(y, w)
@@ -451,7 +453,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """
         w = None if sample_weight is None else check_weights(sample_weight, len(column_or_1d(y)))
         calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
-        _check_calibrator(calibrator, w)
+        check_calibrator(calibrator, w)
         problem = self._problem("fit", X, y, {**params, **self._weights(w)}, w)
         lessons = self._lessons(problem, w)
         calibrators = [
@@ -528,7 +530,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True):
             P = calibrator.predict_proba(logits_of(estimator, X, self._response(estimator)))
             known = getattr(calibrator, "classes_", estimator.classes_)
-            total = total + _with_unknown_classes(P, np.asarray(known), self.classes_)
+            total = total + with_unknown_classes(P, np.asarray(known), self.classes_)
         return total / len(self.estimators_)
 
     def predict_log_proba(self, X: Any) -> Floats:
@@ -583,7 +585,8 @@ def _check_known(labels: NDArray[Any], classes: NDArray[Any]) -> None:
         )
 
 
-def _check_calibrator(calibrator: Any, w: Floats | None) -> None:
+def check_calibrator(calibrator: Any, w: Floats | None) -> None:
+    """Raise a ValueError for what is no calibrator, or takes no weights if there are any."""
     needs = ("fit", "predict_proba", "get_params")
     if isinstance(calibrator, type) or not all(hasattr(calibrator, name) for name in needs):
         raise ValueError(
@@ -617,7 +620,7 @@ def fit_calibrator(
     return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
 
 
-def _with_unknown_classes(P: Floats, known: NDArray[Any], classes: NDArray[Any]) -> Floats:
+def with_unknown_classes(P: Floats, known: NDArray[Any], classes: NDArray[Any]) -> Floats:
     """Probabilities of some classes in the columns of all."""
     if np.array_equal(known, classes):
         return P

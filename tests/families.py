@@ -39,6 +39,9 @@ ORDER_KEEPING = [skcalib.TemperatureScaling]
 class TemperatureMap:
     """Scores ``theta Z``."""
 
+    def __repr__(self):
+        return "TemperatureMap()"
+
     @staticmethod
     def scores(theta, Z, out=None):
         return np.multiply(Z, theta[0], out=out)

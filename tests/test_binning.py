@@ -125,6 +125,26 @@ def test_values_are_probabilities_where_one_row_outweighs_the_rest():
         assert ((c.bin_values_[0] >= 0) & (c.bin_values_[0] <= 1)).all(), calibrator
 
 
+def test_steps_cover_all_probabilities(problem):
+    for calibrator in EVERY:
+        c = fit(calibrator, *problem)
+        edges, values = c.bin_edges_[0], c.bin_values_[0]
+        assert (np.diff(edges) > 0).all()
+        if calibrator.get_params().get("interpolation") != "linear":
+            assert edges[0] == 0
+            assert edges[-1] == 1
+            assert len(values) == len(edges) - 1
+    assert len(fit(HistogramBinning(), *problem).bin_values_[0]) == 15
+
+
+@pytest.mark.parametrize(("n", "low", "high"), [(100, 1, 20), (1000, 1, 100), (27000, 3, 300)])
+def test_published_range_of_bins(n, low, high, rng):
+    p = rng.uniform(size=n)
+    c = fit(BBQ(), p, rng.uniform(size=n) < p)
+    assert (c.n_bins_[0][0], c.n_bins_[0][-1]) == (low, high)
+    assert np.exp(c.log_weights_[0]).sum() == pytest.approx(1)
+
+
 def test_equal_probabilities_are_one_bin():
     """Trap 22: the code of the authors of BBQ fails, and so do netcal's quantiles."""
     for calibrator in EVERY:
@@ -323,6 +343,7 @@ def test_scaling_binning_in_a_grid_search():
         (HistogramBinning(strategy="mass"), "strategy must be 'uniform' or 'quantile', got 'mass'"),
         (HistogramBinning(smoothing=-1), "smoothing must be a number of at least 0, got -1"),
         (HistogramBinning(smoothing=np.inf), "smoothing must be a number of at least 0, got inf"),
+        (HistogramBinning(smoothing=True), "smoothing must be a number of at least 0, got True"),
         (IsotonicCalibration(interpolation="cubic"), "must be 'constant' or 'linear', got 'cubic'"),
         (BBQ(bin_range=()), r"bin_range must be a pair of integers.*got \(\)"),
         (BBQ(bin_range=5), "bin_range must be a pair of integers.*got 5"),

@@ -36,6 +36,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 
 import skcalib
 from skcalib import (
@@ -598,7 +599,7 @@ def test_bad_parameters(kind, params, message):
 
 
 @pytest.mark.parametrize(
-    "calibrator", ["isotonic", TemperatureScaling, StandardScaler(), GaussianNB.fit], ids=repr
+    "calibrator", ["isotonic", TemperatureScaling, StandardScaler(), len], ids=repr
 )
 def test_what_is_no_calibrator(calibrator):
     X, y = problem()
@@ -630,6 +631,22 @@ def test_labels_that_a_frozen_classifier_does_not_know():
     for kind in (LogitTransformer, CalibratedClassifier):
         with pytest.raises(ValueError, match=r"frozen classifier knows, got 3, .* \[0, 1, 2\]"):
             kind(frozen).fit(X, y + 1)
+
+
+def test_errors_of_splitters_pass():
+    X, y = problem()
+    c = CalibratedClassifier(Unfittable(), cv=GroupKFold(4))
+    with pytest.raises(ValueError, match="greater than the number of groups"):
+        c.fit(X, y, groups=np.arange(len(y)) % 2)
+
+
+def test_tags_are_those_of_the_classifier():
+    tags = get_tags(CalibratedClassifier(SVC(kernel="precomputed"))).input_tags
+    assert tags.pairwise
+    assert get_tags(CalibratedClassifier(LinearSVC())).input_tags.sparse
+    assert not tags.allow_nan
+    assert get_tags(LogitTransformer(HistGradientBoostingClassifier())).input_tags.allow_nan
+    assert not get_tags(LogitTransformer("svm")).input_tags.sparse
 
 
 def test_calibrator_that_takes_no_weights():

@@ -1,15 +1,16 @@
-"""scikit-learn's own battery, on each calibrator bare and behind a small classifier."""
+"""scikit-learn's own battery, on each calibrator bare, in a pipeline, and as CalibratedClassifier.
 
-import numpy as np
+The classifier is one in closed form, so that the noise of a solver cannot move a row across the
+edge of a bin.
+"""
+
 import pytest
 from families import CALIBRATORS
-from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib import TemperatureScaling
-from skcalib._base import check_weights
+from skcalib import CalibratedClassifier, LogitTransformer
 
 WIDTH = "the check feeds X whose width is not the number of classes, which is refused"
 NO_LOGITS = "the check feeds X that are no logits of y, and wants to see accurate predictions"
@@ -22,45 +23,21 @@ EXPECTED_FAILURES = {
     "check_classifiers_classes": WIDTH,
     "check_classifiers_train": NO_LOGITS,
 }
+# What scikit-learn expects of its own pipelines.
+OF_PIPELINES = {
+    "check_estimators_overwrite_params": "Pipeline fits the steps that it was given",
+    "check_dont_overwrite_parameters": "Pipeline fits the steps that it was given",
+}
+HELD_OUT = "fit_transform gives held-out logits, as it should; so does that of TargetEncoder"
+OF_HELD_OUT = {
+    "check_transformer_general": HELD_OUT,
+    "check_transformer_data_not_an_array": HELD_OUT,
+}
+# Smooth enough that held-out logits and others differ by more than the checks let pass.
+SMOOTH = GaussianNB(var_smoothing=0.1)
 
 
-class NearestMean(ClassifierMixin, BaseEstimator):
-    """Distances to the mean of each class are logits, which the calibrator then calibrates.
-
-    The smallest classifier with closed-form logits: no solver noise, and one for any X.
-    """
-
-    def __init__(self, calibrator=None):
-        self.calibrator = calibrator
-
-    def fit(self, X, y, sample_weight=None):
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        weights = check_weights(sample_weight, len(X))
-        w = np.ones(len(X)) if weights is None else weights
-        calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
-        labels = np.unique(y[w > 0])
-        self.means_ = np.array([np.average(X[y == k], axis=0, weights=w[y == k]) for k in labels])
-        self.calibrator_ = clone(calibrator).fit(self._logits(X), y, weights)
-        self.classes_ = self.calibrator_.classes_
-        return self
-
-    def _logits(self, X):
-        squared = ((X[:, None, :] - self.means_) ** 2).sum(axis=2)
-        logits = -squared.astype(X.dtype)
-        return logits - logsumexp(logits, axis=1, keepdims=True)
-
-    def _checked(self, X):
-        check_is_fitted(self)
-        return self._logits(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
-
-    def predict(self, X):
-        logits = self._checked(X)
-        return self.calibrator_.predict(logits)
-
-    def predict_proba(self, X):
-        logits = self._checked(X)
-        return self.calibrator_.predict_proba(logits)
-
+BASE = GaussianNB()
 
 # The data of many checks are separable, which the calibrators rightly warn about.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -68,6 +45,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 skips = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 # Features of random integers between 0 and 1 may look like probabilities.
 likeness = pytest.mark.filterwarnings("ignore:Every row of X is non-negative:UserWarning")
+leaking = pytest.mark.filterwarnings("ignore:Without cv, fit_transform:UserWarning")
 missing = pytest.mark.filterwarnings("ignore:No row has label:UserWarning")
 
 
@@ -96,6 +74,33 @@ def test_bare(estimator, check):
 
 
 @skips
-@checks([NearestMean(kind()) for kind in CALIBRATORS])
-def test_behind_a_classifier(estimator, check):
+@leaking
+@checks([LogitTransformer(BASE)])
+def test_logit_transformer(estimator, check):
+    check(estimator)
+
+
+@skips
+@checks([LogitTransformer(SMOOTH, cv=3)], OF_HELD_OUT)
+def test_logit_transformer_across_folds(estimator, check):
+    check(estimator)
+
+
+@skips
+@leaking
+@checks([make_pipeline(LogitTransformer(BASE), kind()) for kind in CALIBRATORS], OF_PIPELINES)
+def test_behind_logit_transformer(estimator, check):
+    check(estimator)
+
+
+@skips
+@checks(
+    [
+        CalibratedClassifier(BASE, kind(), cv=3, ensemble=ensemble)
+        for kind in CALIBRATORS
+        for ensemble in (False, True)
+    ]
+)
+def test_calibrated_classifier(estimator, check):
+    """All of them, with no failure expected."""
     check(estimator)

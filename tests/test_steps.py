@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.special import softmax
 
 from skcalib import _steps
-from skcalib._steps import BinSums, bin_index, bin_sums, quantile_edges, uniform_edges
+from skcalib._steps import BinSums, bin_index, bin_sums, quantile_edges, ranked, uniform_edges
 
 # Scores with many ties, and on the edges of common numbers of bins.
 scores_ = hnp.arrays(
@@ -18,7 +19,7 @@ scores_ = hnp.arrays(
 
 
 def literal_bin(score, edges):
-    """The rule as DESIGN has it: (a_m, a_{m+1}], the first bin also holds 0."""
+    """The rule as the documentation has it: (a_m, a_{m+1}], the first bin also holds 0."""
     for m in range(len(edges) - 1):
         if edges[m] < score <= edges[m + 1] or (m == 0 and score == edges[0]):
             return m
@@ -111,9 +112,30 @@ def test_equal_scores_make_one_bin():
 
 
 def test_edge_between_neighbouring_floats_leaves_them_apart():
-    low = 0.3
-    scores = np.array([low, np.nextafter(low, 1)])
+    low = np.float32(0.3)
+    scores = np.array([low, np.nextafter(low, np.float32(1))])
     assert bin_index(scores, quantile_edges(scores, None, 2)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("floor", [np.finfo(float).tiny, np.finfo(float).eps, 1e-3])
+def test_votes_stay_equal_through_logarithm_and_exponential(floor, rng):
+    """Ties that a softmax leaves a few roundings apart are still ties."""
+    votes = rng.multinomial(20, [0.6, 0.3, 0.1], size=2000) / 20
+    P = softmax(np.log(np.maximum(votes, floor)), axis=1)
+    for k in range(3):
+        assert len(np.unique(P[:, k])) > len(np.unique(votes[:, k]))
+        rows = ranked(P[:, k], votes[:, 0] > 0.5)
+        assert len(rows.scores) <= len(np.unique(np.round(P[:, k], 10)))
+        assert rows.weight.sum() == 2000
+        assert rows.hits.sum() == (votes[:, 0] > 0.5).sum()
+
+
+def test_scores_that_are_close_because_there_are_many_stay_apart():
+    close = 1 - np.arange(1000) * np.finfo(float).eps
+    assert len(ranked(close).scores) == 1000
+    far = np.array([1e-300, 1e-16, 0.5, 1 - 1e-14, 1.0])
+    assert ranked(far).scores.tolist() == far.tolist()
+    assert len(ranked(np.append(far, far * (1 - 1e-16))).scores) == 5
 
 
 @given(scores=scores_, n_bins=st.integers(1, 30), data=st.data())

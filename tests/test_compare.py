@@ -1,0 +1,312 @@
+"""compare_calibrators: the same numbers as by hand, the table, the plot, bad input."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from families import CALIBRATORS
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, get_scorer, log_loss
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from skcalib import (
+    BBQ,
+    HistogramBinning,
+    IsotonicCalibration,
+    PlattScaling,
+    TemperatureScaling,
+    compare_calibrators,
+)
+from skcalib.compare import EVERY_MEASURE, every_calibrator
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error
+from skcalib.metrics import get_scorer as our_scorer
+
+SOME = [TemperatureScaling(), HistogramBinning(), PlattScaling()]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_logits(600, 3, temperature=3.0, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def found(rows):
+    return compare_calibrators(*rows, calibrators=SOME)
+
+
+def of(found, name, measure):
+    return found.scores[measure][found.names.index(name)]
+
+
+def test_every_calibrator_takes_part(rows):
+    assert {type(c) for c in every_calibrator()} == set(CALIBRATORS)
+    found = compare_calibrators(*rows, cv=2)
+    assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in CALIBRATORS)}
+    assert set(found.scores) == set(EVERY_MEASURE)
+    assert found.calibrators == {}
+
+
+@pytest.mark.parametrize("calibrator", SOME, ids=repr)
+@pytest.mark.parametrize("measure", EVERY_MEASURE)
+def test_scores_are_those_of_cross_val_score(rows, found, calibrator, measure):
+    name = EVERY_MEASURE[measure]
+    if measure == "Brier":  # of several classes, scikit-learn has it since 1.7
+        pytest.skip("see test_brier_score")
+    expected = cross_val_score(clone(calibrator), *rows, cv=5, scoring=our_scorer(name))
+    expected = -expected if name.startswith("neg_") else expected
+    assert_allclose(of(found, type(calibrator).__name__, measure), expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_brier_score(n_classes):
+    logits, y = make_logits(300, n_classes, random_state=0)
+    found = compare_calibrators(logits, y, calibrators=[BBQ()], test=(logits, y))
+    P = softmax(logits, axis=1)
+    squares = ((P - np.eye(n_classes)[y]) ** 2).sum(axis=1).mean()
+    expected = brier_score_loss(y, P[:, 1]) if n_classes == 2 else squares
+    assert of(found, "uncalibrated", "Brier")[0] == pytest.approx(expected)
+
+
+def test_sorted_by_log_loss_never_by_calibration_error(rows):
+    found = compare_calibrators(*rows)
+    losses, errors = found.mean("log loss"), found.mean("ECE")
+    assert (np.diff(losses) >= 0).all()
+    assert (np.diff(errors) < 0).any()
+    assert "Sorted by log loss, which only true probabilities minimise" in str(found)
+
+
+def test_on_a_test_set(rows):
+    logits, y = rows
+    rest, y_rest = make_logits(500, 3, temperature=3.0, random_state=1)
+    found = compare_calibrators(logits, y, calibrators=SOME, test=(rest, y_rest))
+    direct = TemperatureScaling().fit(logits, y)
+    assert of(found, "TemperatureScaling", "log loss") == [
+        pytest.approx(log_loss(y_rest, direct.predict_proba(rest)))
+    ]
+    assert found.calibrators["TemperatureScaling"].temperature_ == direct.temperature_
+    P = found.calibrators["uncalibrated"].predict_proba(rest)
+    assert of(found, "uncalibrated", "ECE")[0] == expected_calibration_error(y_rest, P)
+    assert np.isnan(found.standard_error("ECE")).all()
+    assert not found.clear("log loss").any()
+    assert "±" not in str(found)
+
+
+def test_standard_errors_and_differences(found):
+    values = of(found, "TemperatureScaling", "log loss")
+    base = of(found, "uncalibrated", "log loss")
+    k = found.names.index("TemperatureScaling")
+    assert found.mean("log loss")[k] == pytest.approx(values.mean())
+    spread = np.sqrt(((values - values.mean()) ** 2).sum() / 4 / 5)
+    assert found.standard_error("log loss")[k] == pytest.approx(spread)
+    gain = values - base
+    difference, error = found.difference("log loss")
+    assert difference[k] == pytest.approx(gain.mean())
+    assert error[k] == pytest.approx(np.sqrt(((gain - gain.mean()) ** 2).sum() / 4 / 5))
+    assert found.clear("log loss")[k]
+    assert found.clear("log loss")[k] == (abs(difference[k]) > 2 * error[k])
+    # Temperature scaling changes no prediction, so there is no difference to be clear about.
+    assert not found.clear("accuracy")[k]
+
+
+def test_table(found):
+    lines = str(found).splitlines()
+    assert lines[0].split("  ")[-1] == "fit [s]"
+    assert " ".join(lines[0].split()) == " ".join([*EVERY_MEASURE, "fit [s]"])
+    assert lines[1].startswith(found.names[0])
+    assert f"{found.mean('log loss')[0]:.4f}*" in lines[1]
+    assert f"±{found.standard_error('log loss')[0]:.4f}" in lines[2]
+    assert "Means over 5 splits" in str(found)
+    assert "* differs from uncalibrated by more than two standard errors" in str(found)
+    assert max(map(len, lines)) <= 100
+    assert repr(found) == str(found)
+    assert not [line for line in lines if line.endswith(" ")]
+
+
+def test_data_frame(found):
+    frame = found.to_frame()
+    assert list(frame.index) == found.names
+    assert_allclose(frame["ECE", "mean"], found.mean("ECE"))
+    assert_allclose(frame["ECE", "standard error"], found.standard_error("ECE"))
+    assert_allclose(frame["ECE", "difference"], found.difference("ECE")[0])
+    assert_allclose(frame["ECE", "difference error"], found.difference("ECE")[1])
+    assert (frame["fit time", "mean"] > 0).all()
+
+
+def test_data_frame_without_pandas(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas"):
+        found.to_frame()
+
+
+def test_plot(found):
+    import matplotlib.pyplot as plt
+
+    ax = found.plot()
+    assert [t.get_text() for t in ax.get_yticklabels()] == found.names
+    dots = ax.containers[0].lines[0]
+    assert_allclose(dots.get_xdata(), found.mean("log loss"))
+    assert "2 standard errors of the difference" in ax.get_xlabel()
+    (bars,) = ax.containers[0].lines[2]
+    ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+    assert_allclose(np.diff(ends, axis=1).ravel(), 4 * found.difference("log loss")[1])
+    _, other = plt.subplots()
+    assert found.plot(other, measure="accuracy") is other
+    with pytest.raises(ValueError, match=r"measure must be one of .*, got 'loss'"):
+        found.plot(measure="loss")
+
+
+def test_plot_of_a_test_set_has_no_bars(rows):
+    ax = compare_calibrators(*rows, calibrators=SOME, test=rows).plot()
+    assert ax.containers[0].lines[2] == ()
+    assert ax.get_xlabel() == "log loss"
+
+
+def test_scoring(rows):
+    logits, y = rows
+
+    def surest(estimator, X, y):
+        return estimator.predict_proba(X).max()
+
+    args = {"calibrators": SOME, "cv": 3}
+    one = compare_calibrators(logits, y, scoring="balanced_accuracy", **args)
+    assert list(one.scores) == ["log loss", "balanced_accuracy"]
+    several = compare_calibrators(logits, y, scoring=["neg_log_loss", "neg_brier_score"], **args)
+    assert list(several.scores) == ["log loss", "brier_score"]
+    assert (several.scores["brier_score"] > 0).all()
+    own = {"top": surest, "auc": "roc_auc_ovr", "acc": get_scorer("accuracy")}
+    found = compare_calibrators(logits, y, scoring=own, **args)
+    assert list(found.scores) == ["log loss", "top", "auc", "acc"]
+    assert (of(found, "uncalibrated", "top") > of(found, "TemperatureScaling", "top")).all()
+    auc = cross_val_score(TemperatureScaling(), logits, y, cv=3, scoring="roc_auc_ovr")
+    assert_allclose(of(found, "TemperatureScaling", "auc"), auc)
+
+
+def test_weights(rows, rng):
+    logits, y = rows
+    w = rng.integers(1, 3, len(y)).astype(float)
+    repeated = np.repeat(np.arange(len(y)), w.astype(int))
+    by_weight = compare_calibrators(
+        logits, y, calibrators=SOME, sample_weight=w, test=(logits, y, w)
+    )
+    again = compare_calibrators(
+        logits[repeated], y[repeated], calibrators=SOME, test=(logits[repeated], y[repeated])
+    )
+    assert by_weight.names == again.names
+    for measure in EVERY_MEASURE:
+        assert_allclose(by_weight.scores[measure], again.scores[measure], rtol=1e-6)
+    folds = compare_calibrators(logits, y, calibrators=SOME, sample_weight=w, cv=2)
+    (first, second), _ = StratifiedKFold(2).split(logits, y)
+    direct = TemperatureScaling().fit(logits[first], y[first], w[first])
+    expected = log_loss(y[second], direct.predict_proba(logits[second]), sample_weight=w[second])
+    assert of(folds, "TemperatureScaling", "log loss")[0] == pytest.approx(expected)
+
+
+def test_names(rows):
+    two = [BBQ(), BBQ(bin_range=(1, 5)), TemperatureScaling()]
+    found = compare_calibrators(*rows, calibrators=two, cv=2)
+    assert set(found.names) == {
+        "uncalibrated",
+        "BBQ()",
+        "BBQ(bin_range=(1, 5))",
+        "TemperatureScaling",
+    }
+    chain = make_pipeline(TemperatureScaling(), IsotonicCalibration())
+    found = compare_calibrators(*rows, calibrators={"chain": chain, "own": LogisticRegression()})
+    assert set(found.names) == {"uncalibrated", "chain", "own"}
+
+
+def test_splits(rows):
+    logits, y = rows
+    order = np.argsort(y, kind="stable")
+    args = {"calibrators": SOME, "scoring": "accuracy"}
+    one = compare_calibrators(logits[order], y[order], random_state=0, **args)
+    two = compare_calibrators(logits[order], y[order], random_state=0, **args)
+    other = compare_calibrators(logits[order], y[order], random_state=1, **args)
+    assert_array_equal(one.scores["log loss"], two.scores["log loss"])
+    assert (one.scores["log loss"] != other.scores["log loss"]).any()
+    cv = StratifiedKFold(5, shuffle=True, random_state=0)
+    same = compare_calibrators(logits[order], y[order], cv=cv, **args)
+    assert_array_equal(one.scores["log loss"], same.scores["log loss"])
+    cv = ShuffleSplit(4, random_state=0)
+    assert compare_calibrators(logits, y, cv=cv, **args).fit_times.shape == (4, 4)
+
+
+def test_rows_that_lack_classes(rows):
+    logits, y = rows
+    names = np.array(["a", "b", "c"])
+    keep = (y != 1) | (np.arange(len(y)) < 4)
+    with pytest.warns(UserWarning, match="least populated class"):
+        found = compare_calibrators(logits[keep], names[y[keep]], cv=4)
+    assert np.isfinite(found.scores["log loss"]).all()
+    keep = y != 1
+    found = compare_calibrators(logits[keep], names[y[keep]], classes=names, cv=3)
+    assert np.isfinite(found.scores["log loss"]).all()
+    backwards = compare_calibrators(
+        logits[keep][:, ::-1], names[y[keep]], classes=names[::-1], cv=3, calibrators=SOME
+    )
+    for name in backwards.names:
+        assert_allclose(of(backwards, name, "log loss"), of(found, name, "log loss"), rtol=1e-5)
+
+
+def test_two_classes_in_one_column():
+    logits, y = make_logits(300, 2, random_state=0)
+    margin = logits[:, 1:] - logits[:, :1]
+    one, two = (compare_calibrators(Z, y, calibrators=SOME, cv=3) for Z in (margin, logits))
+    assert one.names == two.names
+    assert_allclose(one.scores["log loss"], two.scores["log loss"])
+    compare_calibrators(margin, y, calibrators=SOME, test=(margin, y))
+
+
+def test_frames_and_parallel_fits(rows, found):
+    logits, y = rows
+    frame, labels = pd.DataFrame(logits).add_prefix("z"), pd.Series(y).sample(frac=1).sort_index()
+    again = compare_calibrators(frame.to_numpy(), labels, calibrators=SOME, n_jobs=2)
+    assert_array_equal(again.scores["log loss"], found.scores["log loss"])
+    again = compare_calibrators(frame, labels, calibrators=SOME)
+    assert_array_equal(again.scores["log loss"], found.scores["log loss"])
+
+
+def test_progress(rows):
+    calls = []
+    compare_calibrators(
+        *rows, calibrators=SOME, cv=2, on_progress=lambda done, total: calls.append((done, total))
+    )
+    assert calls == [(k, 8) for k in range(1, 9)]
+
+
+def test_arguments_are_left_alone(rows):
+    own = TemperatureScaling()
+    compare_calibrators(*rows, calibrators=[own], cv=2)
+    assert not hasattr(own, "temperature_")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"calibrators": []}, "must name at least one"),
+        ({"calibrators": {"uncalibrated": BBQ()}}, "which is always there"),
+        ({"calibrators": [BBQ(), BBQ()]}, "must differ, or be a dict with names"),
+        ({"calibrators": ["temperature"]}, "calibrator must be an estimator with fit and"),
+        ({"scoring": "ece"}, "no scorer named 'ece'"),
+        ({"test": 0.2}, r"test must be a pair \(logits, y\) or .*, got float"),
+        ({"test": (np.zeros((4, 2)), [0, 1, 2, 0])}, "for each of the 3 classes, got 2 columns"),
+        ({"test": (np.zeros((2, 3)), [0, 9])}, "among those of y, got 9"),
+        ({"test": (np.full((2, 3), np.nan), [0, 1])}, "finite logits, got 6 NaN"),
+        ({"sample_weight": [1.0]}, "one entry per row"),
+        ({"classes": [0, 1]}, "got 2 labels and 3 columns"),
+        ({"y": np.zeros(600)}, "at least two classes"),
+        ({"cv": 1}, "at least one train/test split"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(rows, change, message):
+    logits, y = rows
+    given = {"logits": logits, "y": y, "calibrators": SOME, **change}
+    with pytest.raises(ValueError, match=message):
+        compare_calibrators(**given)

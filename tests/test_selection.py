@@ -1,0 +1,154 @@
+"""Model selection and persistence: what users do with calibrators inside scikit-learn."""
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import skops.io
+from families import CALIBRATORS
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    cross_val_predict,
+    cross_validate,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib import (
+    BBQ,
+    CalibratedClassifier,
+    HistogramBinning,
+    LogitTransformer,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib._version import __version__
+from skcalib.metrics import get_scorer
+
+X, Y = make_classification(300, n_informative=8, n_classes=3, random_state=0)
+ECE = get_scorer("neg_expected_calibration_error")
+COMPOSED = [
+    CalibratedClassifier(GaussianNB(), cv=3),
+    CalibratedClassifier(GaussianNB(), BBQ(), cv=3, ensemble=True),
+    make_pipeline(LogitTransformer(GaussianNB(), cv=3), VectorScaling()),
+]
+
+
+# --------------------------------------------------------------------------------------
+# Selection.
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, HalvingGridSearchCV])
+def test_the_calibrator_itself_is_searched_for(search):
+    kinds = [kind() for kind in CALIBRATORS]
+    classifier = CalibratedClassifier(GaussianNB(), cv=3)
+    found = search(classifier, {"calibrator": kinds}, scoring="neg_log_loss", cv=3).fit(X, Y)
+    assert type(found.best_params_["calibrator"]) in CALIBRATORS
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
+    pipe = make_pipeline(LogitTransformer(GaussianNB(), cv=3), TemperatureScaling())
+    found = search(pipe, {"temperaturescaling": kinds}, scoring="neg_log_loss", cv=3).fit(X, Y)
+    assert type(found.best_estimator_[-1]) in CALIBRATORS
+
+
+def test_parameters_of_calibrator_and_classifier_are_searched_for():
+    classifier = CalibratedClassifier(LogisticRegression(), MatrixScaling(), cv=3)
+    grid = {"calibrator__alpha": [1e-3, 1.0, 1e3], "estimator__C": [1e-3, 1.0]}
+    found = GridSearchCV(classifier, grid, scoring=ECE, cv=3, n_jobs=2).fit(X, Y)
+    assert found.cv_results_["mean_test_score"].shape == (6,)
+    assert np.ptp(found.cv_results_["mean_test_score"]) > 1e-3
+    assert found.best_estimator_.estimator_.C == found.best_params_["estimator__C"]
+    assert found.best_estimator_.calibrator_.alpha == found.best_params_["calibrator__alpha"]
+
+
+def test_nested_cross_validation_with_several_scorers():
+    grid = {"calibrator": [TemperatureScaling(), HistogramBinning()], "cv": [2, 3]}
+    inner = GridSearchCV(CalibratedClassifier(GaussianNB()), grid, scoring="neg_log_loss", cv=2)
+    scoring = {
+        "ece": ECE,
+        "loss": "neg_log_loss",
+        "mce": get_scorer("neg_maximum_calibration_error"),
+    }
+    scores = cross_validate(inner, X, Y, scoring=scoring, cv=3, n_jobs=2, error_score="raise")
+    for name in scoring:
+        assert np.isfinite(scores[f"test_{name}"]).all()
+    assert (scores["test_ece"] >= scores["test_mce"]).all()
+
+
+@pytest.mark.parametrize("estimator", COMPOSED, ids=repr)
+def test_search_in_parallel_finds_the_same(estimator):
+    one = cross_val_predict(estimator, X, Y, method="predict_proba", cv=2)
+    two = cross_val_predict(estimator, X, Y, method="predict_proba", cv=2, n_jobs=2)
+    assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("estimator", COMPOSED, ids=repr)
+def test_clone_and_set_params(estimator):
+    fitted = clone(estimator).fit(X, Y)
+    check_is_fitted(fitted)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(clone(fitted))
+    names = fitted.get_params()
+    key = next(n for n in names if n.endswith("estimator__var_smoothing"))
+    assert clone(fitted).set_params(**{key: 0.5}).get_params()[key] == 0.5
+    assert fitted.get_params()[key] == 1e-9
+
+
+# --------------------------------------------------------------------------------------
+# Persistence.
+
+FITTED = [kind() for kind in CALIBRATORS] + COMPOSED
+
+
+def fitted(estimator):
+    Z = LogitTransformer(GaussianNB(), cv=3).fit_transform(X, Y)
+    features = X if any(estimator is composed for composed in COMPOSED) else Z
+    return clone(estimator).fit(features, Y), features
+
+
+def by_pickle(estimator):
+    return pickle.loads(pickle.dumps(estimator))
+
+
+def by_joblib(estimator):
+    file = io.BytesIO()
+    joblib.dump(estimator, file)
+    return joblib.load(file)
+
+
+def by_skops(estimator):
+    """Trusts nothing but the classes of skcalib: the fitted state is built-in and numpy types."""
+    file = skops.io.dumps(estimator)
+    unknown = skops.io.get_untrusted_types(data=file)
+    assert all(name.startswith("skcalib.") for name in unknown), unknown
+    return skops.io.loads(file, trusted=unknown)
+
+
+@pytest.mark.parametrize("way", [by_pickle, by_joblib, by_skops])
+@pytest.mark.parametrize("estimator", FITTED, ids=repr)
+def test_saved_and_loaded(estimator, way):
+    saved, features = fitted(estimator)
+    assert_array_equal(way(saved).predict_proba(features), saved.predict_proba(features))
+
+
+@pytest.mark.parametrize("estimator", FITTED, ids=repr)
+def test_another_version_warns(estimator):
+    saved, features = fitted(estimator)
+    state = pickle.dumps(saved)
+    assert __version__.encode() in state
+    other = state.replace(__version__.encode(), b"9.9.9")
+    with pytest.warns(InconsistentVersionWarning, match=f"version 9.9.9 when.*{__version__}"):
+        loaded = pickle.loads(other)
+    assert_array_equal(loaded.predict_proba(features), saved.predict_proba(features))
+    final = loaded[-1] if hasattr(loaded, "steps") else loaded
+    assert "_skcalib_version" not in vars(final)
