@@ -37,17 +37,11 @@ class Response(NamedTuple):
     """Where the logits of a classifier come from."""
 
     method: str
-    min_proba: float | None  #: smaller probabilities count as this; None is the dtype's rounding
-
-    def log(self, P: Floats) -> Floats:
-        """Logarithm of probabilities."""
-        return np.log(np.maximum(P, self.least(P.dtype)))
+    min_proba: float  #: smaller probabilities count as this
 
     def least(self, dtype: np.dtype[Any]) -> float:
         """The smallest probability."""
-        number = np.finfo(dtype)
-        least = number.eps if self.min_proba is None else max(self.min_proba, number.tiny)
-        return float(least)
+        return max(self.min_proba, float(np.finfo(dtype).tiny))
 
 
 class Problem(NamedTuple):
@@ -81,12 +75,10 @@ class Lesson(NamedTuple):
 # Logits of classifiers.
 
 
-def response_of(
-    estimator: Any, response_method: ResponseMethod, min_proba: float | None
-) -> Response:
+def response_of(estimator: Any, response_method: ResponseMethod, min_proba: float) -> Response:
     """Where the logits of a classifier come from, which may be fitted or not."""
-    if min_proba is not None and not (isinstance(min_proba, Real) and 0 < min_proba < 1):
-        raise ValueError(f"min_proba must be None or lie between 0 and 1, got {min_proba!r}.")
+    if not (isinstance(min_proba, Real) and 0 < min_proba < 1):
+        raise ValueError(f"min_proba must be a number between 0 and 1, got {min_proba!r}.")
     known = ["decision_function", "predict_proba"]
     if response_method not in {"auto", *known}:
         raise ValueError(
@@ -130,7 +122,7 @@ def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
             f"{Z.shape[1]} columns from {type(estimator).__name__}. Choose another "
             "response_method."
         )
-    return Z if method == "decision_function" else response.log(Z)
+    return Z if method == "decision_function" else np.log(np.maximum(Z, response.least(Z.dtype)))
 
 
 def check_classifier(estimator: Any, name: str) -> None:

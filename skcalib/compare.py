@@ -18,8 +18,8 @@ from sklearn.utils import check_array, check_X_y, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from ._base import BaseCalibrator, check_finite, check_weights
+from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
-from .compose import check_calibrator, fit_calibrator, with_unknown_classes
 from .metrics import get_scorer
 from .platt import PlattScaling
 from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
@@ -51,31 +51,31 @@ EVERY_MEASURE = {
 }
 
 
-class Rows(NamedTuple):
+class _Rows(NamedTuple):
     """Logits, labels and weights of some rows."""
 
     Z: Floats
     y: NDArray[Any]
     w: Floats | None
 
-    def part(self, rows: Any) -> Rows:
+    def part(self, rows: Any) -> _Rows:
         """Some of the rows."""
-        return Rows(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
+        return _Rows(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
 
 
-class Measure(NamedTuple):
+class _Measure(NamedTuple):
     """A scorer, and what is shown of it: errors are positive, whatever sign scorers give them."""
 
     name: str
     scorer: Scorer
     sign: int
 
-    def __call__(self, predictions: Predictions, rows: Rows) -> float:
+    def __call__(self, predictions: _Predictions, rows: _Rows) -> float:
         weights = {} if rows.w is None else {"sample_weight": rows.w}
         return float(self.sign * self.scorer(predictions, rows.Z, rows.y, **weights))
 
 
-class Predictions(ClassifierMixin, BaseEstimator):
+class _Predictions(ClassifierMixin, BaseEstimator):
     """What scorers see of a calibrator: probabilities that were computed once."""
 
     def __init__(self, classes_: NDArray[Any], P: Floats) -> None:
@@ -91,7 +91,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return self.classes_[self.P.argmax(axis=1)]
 
 
-class Uncalibrated(BaseCalibrator):
+class _Uncalibrated(BaseCalibrator):
     """Logits as they are: what calibrators are compared with."""
 
     def _fit(self, Z: Floats, y: NDArray[np.intp], w: Floats | None) -> dict[str, Any]:  # noqa: ARG002
@@ -373,7 +373,7 @@ def compare_calibrators(
     'MatrixScaling'
     """
     rows, labels = _checked_rows(logits, y, sample_weight, classes)
-    members = {UNCALIBRATED: Uncalibrated(), **_by_name(calibrators)}
+    members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
     measures = _measures(scoring)
@@ -394,7 +394,7 @@ def compare_calibrators(
     return _collected(list(members), outcomes, keep=test is not None)
 
 
-class Outcome(NamedTuple):
+class _Outcome(NamedTuple):
     """What one calibrator did on one split."""
 
     seconds: float
@@ -403,19 +403,19 @@ class Outcome(NamedTuple):
 
 
 def _fit_and_judge(
-    calibrator: Any, fit: Rows, test: Rows, classes: NDArray[Any], measures: list[Measure]
-) -> Outcome:
+    calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[_Measure]
+) -> _Outcome:
     start = time.perf_counter()
     fitted = fit_calibrator(calibrator, fit.Z, fit.y, fit.w, classes)
     seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
     P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
-    predictions = Predictions(classes, P)
+    predictions = _Predictions(classes, P)
     values = {measure.name: measure(predictions, test) for measure in measures}
-    return Outcome(seconds, values, fitted)
+    return _Outcome(seconds, values, fitted)
 
 
-def _collected(names: list[str], outcomes: list[Outcome], *, keep: bool) -> CalibratorComparison:
+def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:
     """Outcomes, of which each calibrator has the same number, by log loss."""
     shape = len(names), -1
     by_name = {
@@ -435,7 +435,7 @@ def _collected(names: list[str], outcomes: list[Outcome], *, keep: bool) -> Cali
 # Arguments.
 
 
-def every_calibrator() -> list[BaseCalibrator]:
+def _every_calibrator() -> list[BaseCalibrator]:
     """Every calibrator of skcalib as it comes."""
     return [
         TemperatureScaling(),
@@ -453,7 +453,7 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any] | None) -> dict[str,
     if isinstance(calibrators, Mapping):
         named = dict(calibrators)
     else:
-        members = every_calibrator() if calibrators is None else list(calibrators)
+        members = _every_calibrator() if calibrators is None else list(calibrators)
         kinds = Counter(type(member).__name__ for member in members)
         names = [
             repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__
@@ -472,14 +472,14 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any] | None) -> dict[str,
 
 def _checked_rows(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-) -> tuple[Rows, NDArray[Any]]:
+) -> tuple[_Rows, NDArray[Any]]:
     """The rows, checked as calibrators do, and the classes."""
-    labels = Uncalibrated(classes=classes).fit(logits, y, sample_weight).classes_
+    labels = _Uncalibrated(classes=classes).fit(logits, y, sample_weight).classes_
     Z = check_array(logits, dtype=[np.float64, np.float32])
-    return Rows(Z, column_or_1d(y), check_weights(sample_weight, len(Z))), labels
+    return _Rows(Z, column_or_1d(y), check_weights(sample_weight, len(Z))), labels
 
 
-def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> Rows:
+def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> _Rows:
     if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
         raise ValueError(
             "test must be a pair (logits, y) or (logits, y, sample_weight), got "
@@ -500,16 +500,16 @@ def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> Rows:
             f"Labels of test must be among those of y, got {unknown[0]!r}. If y lacks classes, "
             "name all labels in column order with classes=."
         )
-    return Rows(Z, labels, check_weights(sample_weight, len(Z)))
+    return _Rows(Z, labels, check_weights(sample_weight, len(Z)))
 
 
-def _splits(rows: Rows, cv: Any, random_state: Any) -> Iterable[tuple[Any, Any]]:
+def _splits(rows: _Rows, cv: Any, random_state: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
     return check_cv(cv, rows.y, classifier=True).split(rows.Z, rows.y)
 
 
-def _measures(scoring: Any) -> list[Measure]:
+def _measures(scoring: Any) -> list[_Measure]:
     """Measures, the log loss first."""
     if scoring is None:
         scoring = EVERY_MEASURE
@@ -517,15 +517,15 @@ def _measures(scoring: Any) -> list[Measure]:
         scoring = [scoring]
     if not isinstance(scoring, Mapping):
         scoring = {name.removeprefix("neg_"): name for name in scoring}
-    measures = [Measure("log loss", _neg_log_loss, -1)]
+    measures = [_Measure("log loss", _neg_log_loss, -1)]
     for name, scorer in scoring.items():
         if scorer == "neg_log_loss":
             continue
         if not isinstance(scorer, str):
-            measures.append(Measure(name, scorer, 1))
+            measures.append(_Measure(name, scorer, 1))
             continue
         found = _neg_brier_score if scorer == "neg_brier_score" else get_scorer(scorer)
-        measures.append(Measure(name, found, -1 if scorer.startswith("neg_") else 1))
+        measures.append(_Measure(name, found, -1 if scorer.startswith("neg_") else 1))
     return measures
 
 
@@ -533,7 +533,7 @@ def _measures(scoring: Any) -> list[Measure]:
 
 
 def _neg_log_loss(
-    predictions: Predictions, _: Floats, y: NDArray[Any], sample_weight: Floats | None = None
+    predictions: _Predictions, _: Floats, y: NDArray[Any], sample_weight: Floats | None = None
 ) -> float:
     order = np.argsort(predictions.classes_)  # as log_loss takes the columns to be
     P, labels = predictions.P[:, order], predictions.classes_[order]
@@ -541,7 +541,7 @@ def _neg_log_loss(
 
 
 def _neg_brier_score(
-    predictions: Predictions, _: Floats, y: NDArray[Any], sample_weight: Floats | None = None
+    predictions: _Predictions, _: Floats, y: NDArray[Any], sample_weight: Floats | None = None
 ) -> float:
     """As scikit-learn 1.7 defines it; 1.6 only has that of two classes."""
     # The sum over all classes is the score of several classes, and twice that of two.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +16,13 @@ from sklearn.base import (
     clone,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ._base import check_weights, distinct_labels, encode
+from ._base import check_weights, distinct_labels
+from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
 from ._folds import (
     Floats,
     Lesson,
@@ -50,7 +49,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     cv: Any
     response_method: ResponseMethod
-    min_proba: float | None
+    min_proba: float
     n_jobs: int | None
 
     def _problem(
@@ -145,11 +144,10 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Where logits come from: "auto" is ``decision_function`` if the classifier has it (and its
         parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. Nothing is
         guessed from values.
-    min_proba : float, default=None
-        Probabilities below it count as this much when their logarithm is taken. None is the
-        rounding error of 1 in their dtype, 2.2e-16 in float64. Classifiers that count votes, such
-        as forests and nearest neighbours, give zeros that mean "less than one vote": for them try
-        half a vote, as 0.5 / n_estimators.
+    min_proba : float, default=1e-15
+        Probabilities below it count as this much when their logarithm is taken. Classifiers that
+        count votes, such as forests and nearest neighbours, give zeros that mean "less than one
+        vote": for them try half a vote, as 0.5 / n_estimators.
     n_jobs : int, default=None
         Number of splits that are fitted at once.
 
@@ -161,7 +159,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Labels in the order of the logits.
     n_features_in_ : int
         Number of features, if the classifier says it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if the classifier says them.
 
     Warns
@@ -201,7 +199,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         *,
         cv: Any = None,
         response_method: ResponseMethod = "auto",
-        min_proba: float | None = None,
+        min_proba: float = 1e-15,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -352,7 +350,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         makes them better by itself, and less sure.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where logits come from, as in :class:`LogitTransformer`.
-    min_proba : float, default=None
+    min_proba : float, default=1e-15
         The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
     n_jobs : int, default=None
         Number of splits that are fitted at once.
@@ -367,7 +365,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         The fitted calibrator of each of them.
     n_features_in_ : int
         Number of features, if the classifier says it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if the classifier says them.
 
     Warns
@@ -411,7 +409,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         cv: Any = 5,
         ensemble: bool = False,
         response_method: ResponseMethod = "auto",
-        min_proba: float | None = None,
+        min_proba: float = 1e-15,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -583,47 +581,3 @@ def _check_known(labels: NDArray[Any], classes: NDArray[Any]) -> None:
             "y must hold only labels that the frozen classifier knows, got "
             f"{unknown[0]!r}, which is not one of {classes.tolist()!r}."
         )
-
-
-def check_calibrator(calibrator: Any, w: Floats | None) -> None:
-    """Raise a ValueError for what is no calibrator, or takes no weights if there are any."""
-    needs = ("fit", "predict_proba", "get_params")
-    if isinstance(calibrator, type) or not all(hasattr(calibrator, name) for name in needs):
-        raise ValueError(
-            "calibrator must be an estimator with fit and predict_proba that takes logits, such "
-            f"as TemperatureScaling(), got {calibrator!r}."
-        )
-    if w is not None:
-        _weight_params(calibrator, w)
-
-
-def _weight_params(calibrator: Any, w: Floats) -> dict[str, Floats]:
-    """Arguments that hand the weights to a calibrator, or to all steps of a pipeline of some."""
-    if has_fit_parameter(calibrator, "sample_weight"):
-        return {"sample_weight": w}
-    steps: Sequence[tuple[str, Any]] = calibrator.steps if isinstance(calibrator, Pipeline) else []
-    taking = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
-    if not taking:
-        raise ValueError(f"calibrator takes no sample_weight, got weights and {calibrator!r}.")
-    return {f"{name}__sample_weight": w for name in taking}
-
-
-def fit_calibrator(
-    calibrator: Any, Z: Floats, y: NDArray[Any], w: Floats | None, classes: NDArray[Any]
-) -> Any:
-    """A copy of the calibrator, fitted to logits with a column for each of the classes."""
-    fitted = clone(calibrator)
-    if not np.array_equal(distinct_labels(y, w), classes):  # they cannot be told from y
-        params = fitted.get_params()
-        names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
-        fitted.set_params(**dict.fromkeys(names, classes))
-    return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
-
-
-def with_unknown_classes(P: Floats, known: NDArray[Any], classes: NDArray[Any]) -> Floats:
-    """Probabilities of some classes in the columns of all."""
-    if np.array_equal(known, classes):
-        return P
-    out = np.zeros((len(P), len(classes)), P.dtype)
-    out[:, encode(known, classes)] = P
-    return out

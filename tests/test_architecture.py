@@ -30,6 +30,7 @@ FLOORS = {
     "_base": 1,
     "_minimise": 1,
     "_one_vs_rest": 1,
+    "_fitting": 2,
     "_folds": 2,
     "_maps": 2,
     "metrics": 3,

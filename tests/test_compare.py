@@ -22,7 +22,7 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
-from skcalib.compare import EVERY_MEASURE, every_calibrator
+from skcalib.compare import EVERY_MEASURE, _every_calibrator
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.metrics import get_scorer as our_scorer
@@ -45,7 +45,7 @@ def of(found, name, measure):
 
 
 def test_every_calibrator_takes_part(rows):
-    assert {type(c) for c in every_calibrator()} == set(CALIBRATORS)
+    assert {type(c) for c in _every_calibrator()} == set(CALIBRATORS)
     found = compare_calibrators(*rows, cv=2)
     assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in CALIBRATORS)}
     assert set(found.scores) == set(EVERY_MEASURE)

@@ -51,7 +51,7 @@ from skcalib import (
 )
 
 SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
-TINY, EPS = np.finfo(float).tiny, np.finfo(float).eps
+TINY, LEAST = np.finfo(float).tiny, 1e-15
 
 # Every kind of classifier that scikit-learn has for users of this library.
 BASES = {
@@ -236,7 +236,7 @@ def test_held_out_logits_are_those_of_a_loop(base, n_classes):
     Z = t.fit_transform(X, y)
     method = "decision_function" if hasattr(base, "decision_function") else "predict_proba"
     expected = cross_val_predict(base, X, y, cv=4, method=method)
-    expected = np.log(np.maximum(expected, EPS)) if method == "predict_proba" else expected
+    expected = np.log(np.maximum(expected, LEAST)) if method == "predict_proba" else expected
     assert_allclose(Z, expected.reshape(len(y), -1))
     everything = clone(base).fit(X, y)
     assert_allclose(t.transform(X).ravel(), np.asarray(_logits(everything, X, method)).ravel())
@@ -244,7 +244,7 @@ def test_held_out_logits_are_those_of_a_loop(base, n_classes):
 
 def _logits(fitted, X, method):
     out = getattr(fitted, method)(X)
-    return np.log(np.maximum(out, EPS)) if method == "predict_proba" else out
+    return np.log(np.maximum(out, LEAST)) if method == "predict_proba" else out
 
 
 def test_a_memorising_classifier_is_found_out():
@@ -276,7 +276,7 @@ def test_pipeline_and_calibrated_classifier_are_the_same(kind):
         assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
-@pytest.mark.parametrize(("min_proba", "least"), [(None, EPS), (0.01, 0.01), (1e-320, TINY)])
+@pytest.mark.parametrize(("min_proba", "least"), [(LEAST, LEAST), (0.01, 0.01), (1e-320, TINY)])
 def test_logarithm_of_zero(min_proba, least):
     X, y = problem()
     t = LogitTransformer(KNeighborsClassifier(3), cv=3, min_proba=min_proba)
@@ -292,10 +292,10 @@ def test_classifier_that_is_wrong_about_a_zero_is_of_use():
     forest = RandomForestClassifier(20, random_state=0)
     half = slice(0, 500), slice(500, None)
     loss = {}
-    for least in (TINY, None, 0.5 / 20):
+    for least in (TINY, LEAST, 0.5 / 20):
         c = CalibratedClassifier(forest, min_proba=least).fit(X[half[0]], y[half[0]])
         loss[least] = log_loss(y[half[1]], c.predict_proba(X[half[1]]))
-    assert loss[0.5 / 20] <= loss[None] + 0.01 < loss[TINY] - 0.05
+    assert loss[0.5 / 20] <= loss[LEAST] + 0.01 < loss[TINY] - 0.05
 
 
 def test_rows_in_several_test_sets():
@@ -352,7 +352,7 @@ def test_a_class_that_a_split_lacks(base):
     with pytest.warns(UserWarning, match="1 of 4 splits lack class 2, which the classifier"):
         Z = LogitTransformer(base, cv=cv).fit_transform(X, y)
     probability = Z[:, 2] - logsumexp(Z, axis=1)
-    assert_allclose(probability[y == 2], np.log(EPS))
+    assert_allclose(probability[y == 2], np.log(LEAST))
     with pytest.warns(UserWarning, match="lack class 2"):
         c = CalibratedClassifier(base, cv=cv).fit(X, y)
     known = y != 2
@@ -375,7 +375,7 @@ def test_a_class_that_a_split_lacks_in_an_ensemble(kind):
     assert P.shape == (len(y), 3)
     assert_allclose(P.sum(axis=1), 1)
     parts = [
-        pair.predict_proba(np.log(np.maximum(e.predict_proba(X), EPS)))
+        pair.predict_proba(np.log(np.maximum(e.predict_proba(X), LEAST)))
         for e, pair in zip(c.estimators_, c.calibrators_, strict=True)
     ]
     parts[0] = np.column_stack([parts[0], np.zeros(len(y))])
@@ -577,8 +577,8 @@ def test_bad_estimators(kind, estimator, message):
     [
         ({"response_method": "predict"}, "response_method must be 'auto', 'decision_function' or"),
         ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
-        ({"min_proba": 0}, "min_proba must be None or lie between 0 and 1, got 0"),
-        ({"min_proba": "eps"}, "min_proba must be None or lie between 0 and 1, got 'eps'"),
+        ({"min_proba": 0}, "min_proba must be a number between 0 and 1, got 0"),
+        ({"min_proba": "eps"}, "min_proba must be a number between 0 and 1, got 'eps'"),
         ({"cv": 60}, "got 40 of class 2 for 60 folds. Pass a smaller cv"),
         ({"cv": StratifiedKFold(60)}, "got 40 of class 2 for 60 folds"),
         ({"cv": LeaveOneGroupOut()}, "LeaveOneGroupOut needs groups, got none. Pass groups="),

@@ -1,0 +1,60 @@
+"""Calibrators inside other things: any estimator on logits, fitted with weights and all classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from ._base import distinct_labels, encode
+
+Floats = NDArray[np.floating[Any]]
+
+
+def check_calibrator(calibrator: Any, w: Floats | None) -> None:
+    """Raise a ValueError for what is no calibrator, or takes no weights if there are any."""
+    needs = ("fit", "predict_proba", "get_params")
+    if isinstance(calibrator, type) or not all(hasattr(calibrator, name) for name in needs):
+        raise ValueError(
+            "calibrator must be an estimator with fit and predict_proba that takes logits, such "
+            f"as TemperatureScaling(), got {calibrator!r}."
+        )
+    if w is not None:
+        _weight_params(calibrator, w)
+
+
+def _weight_params(calibrator: Any, w: Floats) -> dict[str, Floats]:
+    """Arguments that hand the weights to a calibrator, or to all steps of a pipeline of some."""
+    if has_fit_parameter(calibrator, "sample_weight"):
+        return {"sample_weight": w}
+    steps: Sequence[tuple[str, Any]] = calibrator.steps if isinstance(calibrator, Pipeline) else []
+    taking = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
+    if not taking:
+        raise ValueError(f"calibrator takes no sample_weight, got weights and {calibrator!r}.")
+    return {f"{name}__sample_weight": w for name in taking}
+
+
+def fit_calibrator(
+    calibrator: Any, Z: Floats, y: NDArray[Any], w: Floats | None, classes: NDArray[Any]
+) -> Any:
+    """A copy of the calibrator, fitted to logits with a column for each of the classes."""
+    fitted = clone(calibrator)
+    if not np.array_equal(distinct_labels(y, w), classes):  # they cannot be told from y
+        params = fitted.get_params()
+        names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
+        fitted.set_params(**dict.fromkeys(names, classes))
+    return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
+
+
+def with_unknown_classes(P: Floats, known: NDArray[Any], classes: NDArray[Any]) -> Floats:
+    """Probabilities of some classes in the columns of all."""
+    if np.array_equal(known, classes):
+        return P
+    out = np.zeros((len(P), len(classes)), P.dtype)
+    out[:, encode(known, classes)] = P
+    return out
