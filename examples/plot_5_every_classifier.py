@@ -55,6 +55,8 @@ classifiers = {
 # rows it is fitted on, which the calibrators learn from, and its own for the other half, on which
 # they are judged. This way a classifier is fitted only once per fold for all calibrators.
 
+import re
+
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
@@ -81,7 +83,8 @@ def table(measure):
     frame = pd.DataFrame(
         {key: dict(zip(c.names, c.mean(measure), strict=True)) for key, c in found.items()}
     ).T
-    return frame[["uncalibrated", *sorted(frame.columns.drop("uncalibrated"))]].round(3)
+    frame = frame[["uncalibrated", *sorted(frame.columns.drop("uncalibrated"))]].round(3)
+    return frame.rename(columns=lambda name: re.sub("Scaling|Binning|Calibration", "", name))
 
 
 # %%

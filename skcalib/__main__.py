@@ -280,11 +280,13 @@ def _finding(found: skcalib.CalibratorComparison, before: Array) -> str:
 
 
 def _draw(outputs: dict[str, Array], y: Array, labels: Array, picture: Path) -> None:
-    """Reliability diagrams side by side; the file appears when it is whole."""
+    """Reliability diagrams in rows of four; the file appears when it is whole."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.5 * len(outputs), 5), layout="constrained")
-    for ax, (name, P) in zip(figure.subplots(1, len(outputs)), outputs.items(), strict=True):
+    n_rows = -(-len(outputs) // 4)
+    figure = Figure(figsize=(18, 5 * n_rows), layout="constrained")
+    for k, (name, P) in enumerate(outputs.items(), start=1):
+        ax = figure.add_subplot(n_rows, 4, k)
         ReliabilityDisplay.from_predictions(y, P, labels=labels, name=name, ax=ax)
     partial = picture.with_name(f".{picture.stem}-{os.getpid()}{picture.suffix}")
     try:

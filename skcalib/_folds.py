@@ -8,7 +8,6 @@ the classifier that was fitted to its training rows.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -147,13 +146,13 @@ def check_classifier(estimator: Any, name: str) -> None:
 def splits_of(cv: Any, problem: Problem) -> list[tuple[Indices, Indices]]:
     """Numbers of the training and of the test rows of each split."""
     splitter = check_cv(cv, problem.y, classifier=True)
-    if isinstance(splitter, StratifiedKFold):
-        label, rows = Counter(problem.y.tolist()).most_common()[-1]
-        if rows < splitter.n_splits:
-            raise ValueError(
-                f"Each class must have at least as many rows as there are folds, got {rows} of "
-                f"class {label!r} for {splitter.n_splits} folds. Pass a smaller cv."
-            )
+    labels, numbers, rows = np.unique(problem.y, return_inverse=True, return_counts=True)
+    if isinstance(splitter, StratifiedKFold) and rows.min() < splitter.n_splits:
+        raise ValueError(
+            f"Each class must have at least as many rows as there are folds, got {rows.min()} of "
+            f"class {labels[rows.argmin() :].tolist()[0]!r} for {splitter.n_splits} folds. Pass a "
+            "smaller cv."
+        )
     try:
         splits = list(splitter.split(problem.X, problem.y, **problem.split_params))
     except ValueError as error:
@@ -162,22 +161,23 @@ def splits_of(cv: Any, problem: Problem) -> list[tuple[Indices, Indices]]:
                 f"{type(splitter).__name__} needs groups, got none. Pass groups= to fit."
             ) from error
         raise
-    _warn_of_unknown_classes(problem.y, [train for train, _ in splits])
+    seen = [np.bincount(numbers[train], minlength=len(labels)) > 0 for train, _ in splits]
+    _warn_of_unknown_classes(labels, np.array(seen))
     return splits
 
 
-def _warn_of_unknown_classes(y: NDArray[Any], training_rows: list[Indices]) -> None:
-    lacking = [np.setdiff1d(y, y[rows]) for rows in training_rows]
-    missing = np.unique(np.concatenate(lacking)).tolist()
-    if missing:
-        warnings.warn(
-            f"The training rows of {sum(len(labels) > 0 for labels in lacking)} of "
-            f"{len(lacking)} splits lack class {', '.join(map(repr, missing))}, which the "
-            "classifier fitted to them gives a probability of zero. Use stratified splits, or "
-            "fewer of them.",
-            UserWarning,
-            stacklevel=5,
-        )
+def _warn_of_unknown_classes(labels: NDArray[Any], seen: NDArray[np.bool_]) -> None:
+    """Warn if the training rows of some split (n_splits, n_classes) lack a class."""
+    if seen.all():
+        return
+    missing = labels[~seen.all(axis=0)].tolist()
+    warnings.warn(
+        f"The training rows of {np.count_nonzero(~seen.all(axis=1))} of {len(seen)} splits lack "
+        f"class {', '.join(map(repr, missing))}, which the classifier fitted to them gives a "
+        "probability of zero. Use stratified splits, or fewer of them.",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def held_out(

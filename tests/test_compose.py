@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_blobs, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import log_loss
@@ -37,6 +37,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 import skcalib
 from skcalib import (
@@ -382,6 +383,29 @@ def test_a_class_that_a_split_lacks_in_an_ensemble(kind):
     assert_allclose(P, np.mean(parts, axis=0))
 
 
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_rows_do_not_depend_on_their_batch(ensemble):
+    """Traps 3 and 9: what others say of a row depends on the rows beside it."""
+    X, y = problem()
+    for base in (GaussianNB(), LinearSVC()):
+        c = CalibratedClassifier(base, VectorScaling(), ensemble=ensemble).fit(X, y)
+        P = c.predict_proba(X)
+        assert_allclose(np.vstack([c.predict_proba(row[None]) for row in X[:20]]), P[:20])
+        for k in range(3):
+            assert_allclose(c.predict_proba(X[y == k]), P[y == k])
+
+
+def test_what_was_passed_is_not_fitted():
+    """Traps 10 and 19: others fit, or fit again, the estimator of the user."""
+    X, y = problem()
+    base, calibrator = make_pipeline(StandardScaler(), GaussianNB()), PlattScaling()
+    for kind in (CalibratedClassifier(base, calibrator), LogitTransformer(base, cv=3)):
+        kind.fit(X, y)
+        for part in (base[0], base[1], calibrator):
+            with pytest.raises(NotFittedError):
+                check_is_fitted(part)
+
+
 def test_parallel_fits_are_the_same():
     X, y = problem()
     for ensemble in (False, True):
@@ -579,8 +603,8 @@ def test_bad_estimators(kind, estimator, message):
         ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
         ({"min_proba": 0}, "min_proba must be a number between 0 and 1, got 0"),
         ({"min_proba": "eps"}, "min_proba must be a number between 0 and 1, got 'eps'"),
-        ({"cv": 60}, "got 40 of class 2 for 60 folds. Pass a smaller cv"),
-        ({"cv": StratifiedKFold(60)}, "got 40 of class 2 for 60 folds"),
+        ({"cv": 60}, "got 40 of class 'c' for 60 folds. Pass a smaller cv"),
+        ({"cv": StratifiedKFold(60)}, "got 40 of class 'c' for 60 folds"),
         ({"cv": LeaveOneGroupOut()}, "LeaveOneGroupOut needs groups, got none. Pass groups="),
         ({"cv": GroupKFold(3)}, "GroupKFold needs groups"),
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
@@ -594,8 +618,9 @@ def test_bad_parameters(kind, params, message):
     X, y = problem()
     rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:40]])
     method = "fit_transform" if kind is LogitTransformer else "fit"
+    names = np.array(["a", "b", "c"], dtype=object)[y[rows]]
     with pytest.raises((ValueError, UserWarning), match=message):
-        getattr(kind(Unfittable(), **{"cv": 3, **params}), method)(X[rows], y[rows])
+        getattr(kind(Unfittable(), **{"cv": 3, **params}), method)(X[rows], names)
 
 
 @pytest.mark.parametrize(
