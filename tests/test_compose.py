@@ -192,10 +192,15 @@ def test_precomputed_kernel():
     assert_allclose(given.predict_proba(K), linear.predict_proba(X), rtol=1e-2)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_single_precision_is_kept():
     X, y = problem()
-    c = CalibratedClassifier(LogisticRegression(), VectorScaling()).fit(X.astype(np.float32), y)
-    assert c.predict_proba(X.astype(np.float32)).dtype == np.float32
+    X = X.astype(np.float32)
+    network = MLPClassifier((5,), solver="lbfgs", random_state=0).fit(X, y)
+    assert network.predict_proba(X).dtype == np.float32
+    c = CalibratedClassifier(FrozenEstimator(network), VectorScaling()).fit(X, y)
+    assert c.predict_proba(X).dtype == np.float32
+    assert LogitTransformer(network, cv=2).fit_transform(X, y).dtype == np.float32
 
 
 # --------------------------------------------------------------------------------------
@@ -665,12 +670,16 @@ def test_errors_of_splitters_pass():
         c.fit(X, y, groups=np.arange(len(y)) % 2)
 
 
-def test_tags_are_those_of_the_classifier():
-    tags = get_tags(CalibratedClassifier(SVC(kernel="precomputed"))).input_tags
-    assert tags.pairwise
-    assert get_tags(CalibratedClassifier(LinearSVC())).input_tags.sparse
-    assert not tags.allow_nan
-    assert get_tags(LogitTransformer(HistGradientBoostingClassifier())).input_tags.allow_nan
+@pytest.mark.parametrize("base", [*BASES.values(), SVC(kernel="precomputed")], ids=repr)
+def test_tags_are_those_of_the_classifier(base):
+    expected = get_tags(base).input_tags
+    for kind in (CalibratedClassifier, LogitTransformer):
+        tags = get_tags(kind(base)).input_tags
+        for name in ("sparse", "allow_nan", "pairwise"):
+            assert getattr(tags, name) == getattr(expected, name)
+
+
+def test_tags_of_what_is_no_classifier():
     assert not get_tags(LogitTransformer("svm")).input_tags.sparse
 
 
