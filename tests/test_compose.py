@@ -196,7 +196,7 @@ def test_precomputed_kernel():
 def test_single_precision_is_kept():
     X, y = problem()
     X = X.astype(np.float32)
-    network = MLPClassifier((5,), solver="lbfgs", random_state=0).fit(X, y)
+    network = MLPClassifier((5,), max_iter=20, random_state=0).fit(X, y)
     assert network.predict_proba(X).dtype == np.float32
     c = CalibratedClassifier(FrozenEstimator(network), VectorScaling()).fit(X, y)
     assert c.predict_proba(X).dtype == np.float32
