@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 Floats = NDArray[np.floating[Any]]
 
@@ -93,6 +94,21 @@ def _rounding(p: Any) -> Any:
     """How far apart equal probabilities may be after a logarithm and an exponential."""
     # The exponential of z has a relative error of |z| times that of z.
     return 4 * np.finfo(np.float64).eps * p * (1 - np.log(p))
+
+
+class Blocks(NamedTuple):
+    """The non-decreasing function of least squares: blocks of neighbours with one value each."""
+
+    start: NDArray[np.intp]  #: position of the first score of each block among the ranked ones
+    end: NDArray[np.intp]  #: and of the last
+    value: Floats
+
+
+def isotonic_blocks(rows: Ranked) -> Blocks:
+    """Isotonic regression of the hits on the scores."""
+    best = isotonic_regression(rows.hits / rows.weight, weights=rows.weight)
+    start, end = best.blocks[:-1], best.blocks[1:] - 1
+    return Blocks(start, end, best.x[start])
 
 
 class Bins(NamedTuple):

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import betaln, logsumexp
 
 from ._base import BaseCalibrator, Floats, Indices
@@ -21,6 +20,7 @@ from ._steps import (
     bin_sums,
     bins_ending_at,
     equal_mass_bins,
+    isotonic_blocks,
     ranked,
     uniform_edges,
 )
@@ -271,14 +271,14 @@ class IsotonicCalibration(_PerClass):
 
     def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
         rows = ranked(p, event, w)
-        best = isotonic_regression(rows.hits / rows.weight, weights=rows.weight)
-        values, end = best.x[best.blocks[:-1]], best.blocks[1:] - 1
+        blocks = isotonic_blocks(rows)
         if self.interpolation == "constant":
-            bins = bins_ending_at(rows, end, np.zeros_like(end))
-            return {"bin_edges_": np.append(0.0, bins.high), "bin_values_": values}
+            bins = bins_ending_at(rows, blocks.end, np.zeros_like(blocks.end))
+            return {"bin_edges_": np.append(0.0, bins.high), "bin_values_": blocks.value}
         # A line is level from the first score of a block to its last.
-        both = np.unique(np.concatenate([best.blocks[:-1], end]))
-        return {"bin_edges_": rows.scores[both], "bin_values_": best.x[both]}
+        both, first = np.unique(np.concatenate([blocks.start, blocks.end]), return_index=True)
+        values = np.tile(blocks.value, 2)[first]
+        return {"bin_edges_": rows.scores[both], "bin_values_": values}
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         if self.interpolation == "linear":

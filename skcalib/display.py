@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .metrics import Kind, ReliabilityCurve, Strategy, reliability_curve
+from ._binned import ReliabilityCurve, Strategy, reliability_curve
+from ._events import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
