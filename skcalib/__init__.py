@@ -7,12 +7,14 @@ from .binning import BBQ, HistogramBinning, IsotonicCalibration
 from .compare import CalibratorComparison, compare_calibrators
 from .compose import CalibratedClassifier, LogitTransformer
 from .display import ReliabilityDisplay
+from .monitor import CalibrationMonitor
 from .platt import PlattScaling
 from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 
 __all__ = [
     "BBQ",
     "CalibratedClassifier",
+    "CalibrationMonitor",
     "CalibratorComparison",
     "HistogramBinning",
     "IsotonicCalibration",

@@ -6,91 +6,12 @@ same arguments, described once in :func:`reliability_curve`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
+from numpy.typing import ArrayLike
 
-from ._base import Floats, Indices
-from ._events import Events, Kind, check_input, check_option, scored
-from ._rows import sum_rows
-from ._steps import BinSums, bin_sums, quantile_edges, uniform_edges
-
-Strategy = Literal["uniform", "quantile"]
-
-
-@dataclass(frozen=True)
-class ReliabilityCurve:
-    """The bins of a reliability diagram, one entry per bin that holds any weight.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n,)
-        Edges: the bin holds the scores ``s`` with ``lower < s <= upper``, the first one also 0.
-    n_samples : ndarray of shape (n,)
-        Number of rows.
-    weight : ndarray of shape (n,)
-        Sum of their weights; ``n_samples`` without weights.
-    confidence : ndarray of shape (n,)
-        Mean score.
-    accuracy : ndarray of shape (n,)
-        Share of the rows whose event happened.
-    n_effective : ndarray of shape (n,)
-        ``sum(w)**2 / sum(w**2)``, the number of equally weighted rows that would fix the
-        accuracy as well as these do; ``n_samples`` without weights.
-    label : ndarray of shape (n,) or None
-        With ``kind="classwise"`` the class each bin belongs to, else None.
-    """
-
-    lower: Floats
-    upper: Floats
-    n_samples: Floats
-    weight: Floats
-    confidence: Floats
-    accuracy: Floats
-    n_effective: Floats
-    label: NDArray[Any] | None = None
-
-    @property
-    def gap(self) -> Floats:
-        """Confidence less accuracy, positive where the model is over-confident."""
-        return self.confidence - self.accuracy
-
-    def interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
-        """Clopper-Pearson interval of the accuracy of each bin.
-
-        Parameters
-        ----------
-        confidence_level : float, default=0.95
-            Between 0 and 1.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n,)
-            Ends of the interval. With weights the effective number of rows takes the place of
-            the number of rows.
-
-        References
-        ----------
-        .. [1] Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the
-           case of the binomial", Biometrika 26, 1934.
-        """
-        if not 0 < confidence_level < 1:
-            raise ValueError(
-                f"confidence_level must lie between 0 and 1, got {confidence_level!r}."
-            )
-        tail = (1 - confidence_level) / 2
-        n, hits = self.n_effective, self.accuracy * self.n_effective
-        misses = n - hits
-        # The quantile of a beta distribution with a parameter of zero is an end of [0, 1].
-        none, all_ = self.accuracy <= 0, self.accuracy >= 1
-        low = betaincinv(np.where(none, 1, hits), misses + 1, tail)
-        high = betaincinv(hits + 1, np.where(all_, 1, misses), 1 - tail)
-        return np.where(none, 0.0, low), np.where(all_, 1.0, high)
+from ._curves import OF_BINS, ReliabilityCurve, Strategy, curves_of, joined, mean_over_classes
+from ._events import Kind
 
 
 def reliability_curve(
@@ -167,11 +88,8 @@ def reliability_curve(
     >>> curve.accuracy.round(2).tolist(), curve.confidence.round(2).tolist()
     ([0.33, 1.0], [0.25, 0.9])
     """
-    curves = _curves(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    if kind != "classwise":
-        return next(curves)
-    columns = zip(*(vars(curve).values() for curve in curves), strict=True)
-    return ReliabilityCurve(*map(np.concatenate, columns))
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return next(curves) if kind != "classwise" else joined(curves)
 
 
 def expected_calibration_error(
@@ -223,8 +141,8 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.375
     """
-    curves = _curves(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return _mean(curves, lambda gap, share: np.sum(share * gap))
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return mean_over_classes(curves, OF_BINS["expected_calibration_error"])
 
 
 def maximum_calibration_error(
@@ -273,8 +191,8 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.4
     """
-    curves = _curves(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return _mean(curves, lambda gap, _: np.max(gap))
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return mean_over_classes(curves, OF_BINS["maximum_calibration_error"])
 
 
 def root_mean_squared_calibration_error(
@@ -323,70 +241,200 @@ def root_mean_squared_calibration_error(
     >>> round(root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.377
     """
-    curves = _curves(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return _mean(curves, lambda gap, share: np.sqrt(np.sum(share * gap**2)))
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return mean_over_classes(curves, OF_BINS["root_mean_squared_calibration_error"])
 
 
-# --------------------------------------------------------------------------------------
-# From labels and probabilities to sums per bin.
-
-
-def _mean(curves: Iterator[ReliabilityCurve], measure: Callable[[Floats, Floats], Any]) -> float:
-    """Mean over the curves of a measure of the sizes of the gaps and the shares of the bins."""
-    values = [measure(np.abs(c.gap), c.weight / c.weight.sum()) for c in curves]
-    return float(np.mean(values))
-
-
-def _curves(
+def overconfidence_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
-    n_bins: int,
-    strategy: Strategy,
-    kind: Kind,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
-) -> Iterator[ReliabilityCurve]:
-    """One curve, or with ``kind="classwise"`` one for every column."""
-    if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or n_bins < 1:
-        raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}.")
-    check_option("strategy", strategy, Strategy)
-    check_option("kind", kind, Kind)
-    y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    return (
-        _curve(label, *_bin_rows(events, (y, scores, w), int(n_bins), strategy))
-        for label, events, scores in scored(P, classes, kind, pos_label)
-    )
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Part of the ECE where the model is surer than right.
+
+    .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{conf}(B_m) - \mathrm{acc}(B_m), 0 \big)
+
+    Together with :func:`underconfidence_error` it is the ECE.
+
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
+        the classes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import overconfidence_error
+    >>> y_proba = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]]
+    >>> round(overconfidence_error([0, 1, 1, 2], y_proba), 3)
+    0.2
+    """
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return mean_over_classes(curves, OF_BINS["overconfidence_error"])
 
 
-def _curve(label: Any, edges: Floats, sums: BinSums) -> ReliabilityCurve:
-    filled = sums.weight > 0
-    count, weight, weight_squared, hits, scores = (column[filled] for column in sums)
-    return ReliabilityCurve(
-        lower=edges[:-1][filled],
-        upper=edges[1:][filled],
-        n_samples=count,
-        weight=weight,
-        confidence=scores / weight,
-        accuracy=hits / weight,
-        n_effective=weight**2 / weight_squared,
-        label=None if label is None else np.full(len(weight), label),
-    )
+def underconfidence_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Part of the ECE where the model is right more often than it is sure.
+
+    .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{acc}(B_m) - \mathrm{conf}(B_m), 0 \big)
+
+    Together with :func:`overconfidence_error` it is the ECE.
+
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
+        the classes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import underconfidence_error
+    >>> y_proba = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]]
+    >>> round(underconfidence_error([0, 1, 1, 2], y_proba), 3)
+    0.175
+    """
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return mean_over_classes(curves, OF_BINS["underconfidence_error"])
 
 
-def _bin_rows(
-    events: Events,
-    rows: tuple[Indices, Floats, Floats | None],
-    n_bins: int,
-    strategy: Strategy,
-) -> tuple[Floats, BinSums]:
-    y, P, w = rows
-    if strategy == "uniform":
-        edges = uniform_edges(n_bins)
-    else:
-        edges = quantile_edges(events(y, P)[0], w, n_bins)
+def debiased_expected_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""ECE less an estimate of its bias.
 
-    def block(y: Indices, P: Floats, w: Floats | None) -> Floats:
-        return bin_sums(*events(y, P), w, edges)
+    The accuracy of a bin has a standard deviation of
+    :math:`s_m = \sqrt{\mathrm{acc}_m (1 - \mathrm{acc}_m) / n_m}`, which makes gaps larger on
+    average than they are. What it adds is estimated by what it would add once more [1]_,
 
-    return edges, BinSums(*sum_rows(block, y, P, w))
+    .. math:: \sum_m \frac{W_m}{N} \big( 2 |g_m| - \mathrm E |g_m + s_m Z| \big), \qquad
+        g_m = \mathrm{conf}_m - \mathrm{acc}_m, \quad Z \sim \mathcal N(0, 1) ,
+
+    where the mean, which [1]_ takes over resamples, has a closed form. No less than 0. With weights
+    the effective number of rows takes the place of :math:`n_m`.
+
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
+        the classes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    References
+    ----------
+    .. [1] Kumar, Liang, Ma, "Verified Uncertainty Calibration", NeurIPS 2019,
+       `arXiv:1909.10155 <https://arxiv.org/abs/1909.10155>`_, appendix G.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import debiased_expected_calibration_error
+    >>> y_proba = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]]
+    >>> round(debiased_expected_calibration_error([0, 1, 1, 2], y_proba), 3)
+    0.352
+    """
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return mean_over_classes(curves, OF_BINS["debiased_expected_calibration_error"])
+
+
+def debiased_root_mean_squared_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""RMSCE from an estimate of its square without bias.
+
+    .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
+        - \frac{\mathrm{acc}_m (1 - \mathrm{acc}_m)}{n_m - 1} \Big), 0 \Big) }
+
+    What is subtracted is the variance of the accuracy of a bin, estimated without bias. With
+    weights the effective number of rows takes the place of :math:`n_m`; of a bin with one row
+    nothing is subtracted.
+
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
+        the classes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    References
+    ----------
+    .. [1] Kumar, Liang, Ma, "Verified Uncertainty Calibration", NeurIPS 2019,
+       `arXiv:1909.10155 <https://arxiv.org/abs/1909.10155>`_, section 5.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import debiased_root_mean_squared_calibration_error
+    >>> y_proba = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]]
+    >>> round(debiased_root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
+    0.132
+    """
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return mean_over_classes(curves, OF_BINS["debiased_root_mean_squared_calibration_error"])

@@ -13,9 +13,26 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ._binned import (
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+    overconfidence_error,
+    root_mean_squared_calibration_error,
+    underconfidence_error,
+)
+from ._decomposition import score_decomposition
+from ._smooth import smooth_calibration_error
+
+MEASURES = (
     expected_calibration_error,
     maximum_calibration_error,
     root_mean_squared_calibration_error,
+    overconfidence_error,
+    underconfidence_error,
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+    smooth_calibration_error,
 )
 
 
@@ -69,10 +86,15 @@ class _CalibrationScorer(BaseEstimator):
         )
 
 
+def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
+    """That part of a :func:`score_decomposition`; its mean over classes if there are several."""
+    return float(np.mean(score_decomposition(y_true, y_proba, **params).miscalibration))
+
+
 _SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
-    "neg_expected_calibration_error": (expected_calibration_error, {}),
-    "neg_maximum_calibration_error": (maximum_calibration_error, {}),
-    "neg_root_mean_squared_calibration_error": (root_mean_squared_calibration_error, {}),
+    **{f"neg_{measure.__name__}": (measure, {}) for measure in MEASURES},
+    "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
+    "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
 }
 

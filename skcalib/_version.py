@@ -32,4 +32,7 @@ class Versioned:
                 ),
                 stacklevel=2,
             )
-        super().__setstate__(state)  # type: ignore[misc]
+        if hasattr(super(), "__setstate__"):
+            super().__setstate__(state)  # type: ignore[misc]
+        else:
+            vars(self).update(state)

@@ -3,6 +3,7 @@
 import numpy as np
 
 import skcalib
+import skcalib.metrics
 from skcalib._base import BaseCalibrator
 from skcalib._maps import MatrixMap, VectorMap
 
@@ -57,3 +58,13 @@ MAPS = [TemperatureMap, VectorMap, MatrixMap]
 def identity(map_, K):
     """Parameters of the map that leave logits of K classes as they are."""
     return np.ones(1) if map_ is TemperatureMap else map_().identity(K)
+
+
+# Measures in proportion to the gaps of bins.
+GAPS = [
+    skcalib.metrics.expected_calibration_error,
+    skcalib.metrics.maximum_calibration_error,
+    skcalib.metrics.root_mean_squared_calibration_error,
+    skcalib.metrics.overconfidence_error,
+    skcalib.metrics.underconfidence_error,
+]

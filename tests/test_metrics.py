@@ -14,14 +14,18 @@ from skcalib.datasets import make_logits
 from skcalib.metrics import (
     expected_calibration_error,
     maximum_calibration_error,
+    overconfidence_error,
     reliability_curve,
     root_mean_squared_calibration_error,
+    underconfidence_error,
 )
 
 MEASURES = [
     expected_calibration_error,
     maximum_calibration_error,
     root_mean_squared_calibration_error,
+    overconfidence_error,
+    underconfidence_error,
 ]
 every = pytest.mark.parametrize("measure", MEASURES)
 KINDS = ["top-label", "classwise", "binary"]
@@ -43,13 +47,17 @@ def literal_bins(scores, hits, weights, n_bins):
 
 
 def literal(measure, scores, hits, weights, n_bins):
-    """Equations (3) and (5), and the quadratic mean between them."""
+    """Equations (3) and (5), the quadratic mean between them, and the two parts of (3)."""
     bins = literal_bins(scores, hits, weights, n_bins)
     N = sum(size for size, _, _ in bins)
     if measure is expected_calibration_error:
         return sum(size / N * abs(acc - conf) for size, acc, conf in bins)
     if measure is maximum_calibration_error:
         return max(abs(acc - conf) for _, acc, conf in bins)
+    if measure is overconfidence_error:
+        return sum(size / N * (conf - acc) for size, acc, conf in bins if conf > acc)
+    if measure is underconfidence_error:
+        return sum(size / N * (acc - conf) for size, acc, conf in bins if conf < acc)
     return np.sqrt(sum(size / N * (acc - conf) ** 2 for size, acc, conf in bins))
 
 
@@ -112,6 +120,10 @@ def test_order_of_the_three_measures(data, n_bins, kind, strategy):
     )
     assert 0 <= ece <= rmsce + 1e-12
     assert rmsce <= mce + 1e-12 <= 1 + 1e-9
+    parts = [
+        f(y, P, n_bins=n_bins, **kwargs) for f in (overconfidence_error, underconfidence_error)
+    ]
+    assert sum(parts) == pytest.approx(ece, abs=1e-12)
 
 
 @every
@@ -276,7 +288,8 @@ def test_ten_bins_are_ten():
 @every
 def test_probability_one_is_in_the_last_bin(measure):
     """Trap 12: not in a bin of its own."""
-    assert measure([1, 0], [0.95, 1.0], n_bins=10, kind="binary") == pytest.approx(0.475)
+    expected = 0.0 if measure is underconfidence_error else 0.475
+    assert measure([1, 0], [0.95, 1.0], n_bins=10, kind="binary") == pytest.approx(expected)
 
 
 def test_probability_zero_is_in_the_first_bin():

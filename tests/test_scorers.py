@@ -22,15 +22,33 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import TemperatureScaling
+from skcalib._scorers import _miscalibration
 from skcalib.metrics import (
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
     get_scorer,
     get_scorer_names,
     maximum_calibration_error,
+    overconfidence_error,
     root_mean_squared_calibration_error,
+    smooth_calibration_error,
+    underconfidence_error,
 )
 
 OWN = {
+    **{
+        f"neg_{measure.__name__}": (measure, {})
+        for measure in (
+            overconfidence_error,
+            underconfidence_error,
+            debiased_expected_calibration_error,
+            debiased_root_mean_squared_calibration_error,
+            smooth_calibration_error,
+        )
+    },
+    "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
+    "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_expected_calibration_error": (expected_calibration_error, {}),
     "neg_maximum_calibration_error": (maximum_calibration_error, {}),
     "neg_root_mean_squared_calibration_error": (root_mean_squared_calibration_error, {}),

@@ -1,0 +1,247 @@
+"""Reliability curves: the bins of scores, and what measures make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtr
+
+from ._base import Floats, Indices
+from ._events import Events, Kind, check_input, check_option, scored
+from ._rows import sum_rows
+from ._steps import BinSums, bin_sums, quantile_edges, uniform_edges
+
+Strategy = Literal["uniform", "quantile"]
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve:
+    """The bins of a reliability diagram, one entry per bin that holds any weight.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n,)
+        Edges: the bin holds the scores ``s`` with ``lower < s <= upper``, the first one also 0.
+    n_samples : ndarray of shape (n,)
+        Number of rows.
+    weight : ndarray of shape (n,)
+        Sum of their weights; ``n_samples`` without weights.
+    confidence : ndarray of shape (n,)
+        Mean score.
+    accuracy : ndarray of shape (n,)
+        Share of the rows whose event happened.
+    n_effective : ndarray of shape (n,)
+        ``sum(w)**2 / sum(w**2)``, the number of equally weighted rows that would fix the
+        accuracy as well as these do; ``n_samples`` without weights.
+    label : ndarray of shape (n,) or None
+        With ``kind="classwise"`` the class each bin belongs to, else None.
+    """
+
+    lower: Floats
+    upper: Floats
+    n_samples: Floats
+    weight: Floats
+    confidence: Floats
+    accuracy: Floats
+    n_effective: Floats
+    label: NDArray[Any] | None = None
+
+    @property
+    def gap(self) -> Floats:
+        """Confidence less accuracy, positive where the model is over-confident."""
+        return self.confidence - self.accuracy
+
+    def interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+        """Clopper-Pearson interval of the accuracy of each bin.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Between 0 and 1.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n,)
+            Ends of the interval. With weights the effective number of rows takes the place of
+            the number of rows.
+
+        References
+        ----------
+        .. [1] Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the
+           case of the binomial", Biometrika 26, 1934.
+        """
+        if not 0 < confidence_level < 1:
+            raise ValueError(
+                f"confidence_level must lie between 0 and 1, got {confidence_level!r}."
+            )
+        tail = (1 - confidence_level) / 2
+        n, hits = self.n_effective, self.accuracy * self.n_effective
+        misses = n - hits
+        # The quantile of a beta distribution with a parameter of zero is an end of [0, 1].
+        none, all_ = self.accuracy <= 0, self.accuracy >= 1
+        low = betaincinv(np.where(none, 1, hits), misses + 1, tail)
+        high = betaincinv(hits + 1, np.where(all_, 1, misses), 1 - tail)
+        return np.where(none, 0.0, low), np.where(all_, 1.0, high)
+
+
+# --------------------------------------------------------------------------------------
+# From labels and probabilities to sums per bin.
+
+
+def mean_over_classes(
+    curves: Iterator[ReliabilityCurve], measure: Callable[[ReliabilityCurve], Any]
+) -> float:
+    """Mean of a measure over the curves, one per class with ``kind="classwise"``, else one."""
+    return float(np.mean([measure(curve) for curve in curves]))
+
+
+def _share(curve: ReliabilityCurve) -> Floats:
+    return curve.weight / curve.weight.sum()
+
+
+# Measures of gaps and shares of bins along the last axis, in proportion to the gaps.
+
+
+def _mean_gap(gap: Floats, share: Floats) -> Any:
+    return np.sum(share * np.abs(gap), axis=-1)
+
+
+def _largest_gap(gap: Floats, share: Floats) -> Any:  # noqa: ARG001
+    return np.max(np.abs(gap), axis=-1)
+
+
+def _root_mean_square_gap(gap: Floats, share: Floats) -> Any:
+    return np.sqrt(np.sum(share * gap**2, axis=-1))
+
+
+def _mean_gap_above(gap: Floats, share: Floats) -> Any:
+    return np.sum(share * np.maximum(gap, 0), axis=-1)
+
+
+def _mean_gap_below(gap: Floats, share: Floats) -> Any:
+    return np.sum(share * np.maximum(-gap, 0), axis=-1)
+
+
+OF_GAPS: dict[str, Callable[[Floats, Floats], Any]] = {
+    "expected_calibration_error": _mean_gap,
+    "maximum_calibration_error": _largest_gap,
+    "root_mean_squared_calibration_error": _root_mean_square_gap,
+    "overconfidence_error": _mean_gap_above,
+    "underconfidence_error": _mean_gap_below,
+}
+
+
+def _of_curve(of_gaps: Callable[[Floats, Floats], Any]) -> Callable[[ReliabilityCurve], Any]:
+    return lambda curve: of_gaps(curve.gap, _share(curve))
+
+
+# Measures with their bias taken off need the number of rows as well.
+
+
+def debiased_square(curve: ReliabilityCurve) -> Any:
+    """Estimate of the mean squared gap without bias, which may be negative."""
+    return np.sum(_share(curve) * (curve.gap**2 - _variance(curve, curve.n_effective - 1)))
+
+
+def _debiased_root_mean_square(curve: ReliabilityCurve) -> Any:
+    return np.sqrt(np.maximum(debiased_square(curve), 0))
+
+
+def _debiased_mean_gap(curve: ReliabilityCurve) -> Any:
+    deviation = np.sqrt(_variance(curve, curve.n_effective))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(deviation > 0, np.abs(curve.gap) / deviation, np.inf)
+    # The mean size of a normal variable about the gap, which resampling would estimate.
+    size = np.abs(curve.gap) * (1 - 2 * ndtr(-z)) + deviation * np.sqrt(2 / np.pi) * np.exp(
+        -(z**2) / 2
+    )
+    return max(np.sum(_share(curve) * (2 * np.abs(curve.gap) - size)), 0.0)
+
+
+def _variance(curve: ReliabilityCurve, n: Floats) -> Floats:
+    """Variance of the accuracy of bins, for so many rows; of a single row nothing is known."""
+    spread = curve.accuracy * (1 - curve.accuracy)
+    return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
+
+
+OF_BINS: dict[str, Callable[[ReliabilityCurve], Any]] = {
+    **{name: _of_curve(of_gaps) for name, of_gaps in OF_GAPS.items()},
+    "debiased_expected_calibration_error": _debiased_mean_gap,
+    "debiased_root_mean_squared_calibration_error": _debiased_root_mean_square,
+}
+
+
+def curves_of(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    n_bins: int,
+    strategy: Strategy,
+    kind: Kind,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+) -> Iterator[ReliabilityCurve]:
+    """One curve, or with ``kind="classwise"`` one for every column."""
+    check_bins(n_bins, strategy)
+    check_option("kind", kind, Kind)
+    y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    return (
+        curve_of(label, *bin_rows(events, (y, scores, w), int(n_bins), strategy))
+        for label, events, scores in scored(P, classes, kind, pos_label)
+    )
+
+
+def joined(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
+    """The bins of several classes as one."""
+    columns = zip(*(vars(curve).values() for curve in curves), strict=True)
+    return ReliabilityCurve(*map(np.concatenate, columns))
+
+
+def check_bins(n_bins: Any, strategy: Any) -> None:
+    """Raise a ValueError for a number of bins or a strategy that cannot be."""
+    if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or n_bins < 1:
+        raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}.")
+    check_option("strategy", strategy, Strategy)
+
+
+def curve_of(label: Any, edges: Floats, sums: BinSums) -> ReliabilityCurve:
+    """The bins that hold any weight."""
+    filled = sums.weight > 0
+    count, weight, weight_squared, hits, scores = (column[filled] for column in sums)
+    return ReliabilityCurve(
+        lower=edges[:-1][filled],
+        upper=edges[1:][filled],
+        n_samples=count,
+        weight=weight,
+        confidence=scores / weight,
+        accuracy=hits / weight,
+        n_effective=weight**2 / weight_squared,
+        label=None if label is None else np.full(len(weight), label),
+    )
+
+
+def edges_of(scores: Any, w: Floats | None, n_bins: int, strategy: Strategy) -> Floats:
+    """Edges of bins; those of equal width do not depend on the scores."""
+    return uniform_edges(n_bins) if strategy == "uniform" else quantile_edges(scores, w, n_bins)
+
+
+def bin_rows(
+    events: Events,
+    rows: tuple[Indices, Floats, Floats | None],
+    n_bins: int,
+    strategy: Strategy,
+) -> tuple[Floats, BinSums]:
+    """Edges of the bins, and what rows of labels, probabilities and weights leave in them."""
+    y, P, w = rows
+    scores = events(y, P)[0] if strategy == "quantile" else None
+    edges = edges_of(scores, w, n_bins, strategy)
+
+    def block(y: Indices, P: Floats, w: Floats | None) -> Floats:
+        return bin_sums(*events(y, P), w, edges)
+
+    return edges, BinSums(*sum_rows(block, y, P, w))

@@ -1,0 +1,128 @@
+"""What a proper score is made of: miscalibration, discrimination, uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
+
+from ._base import Floats
+from ._events import Kind, Scored, check_option, scored_rows
+from ._steps import isotonic_blocks, ranked
+
+Score = Literal["log_loss", "brier_score"]
+
+
+@dataclass(frozen=True)
+class ScoreDecomposition:
+    """Parts of a mean score, ``score = miscalibration - discrimination + uncertainty``.
+
+    Attributes
+    ----------
+    score : float or ndarray of shape (n_classes,)
+        Mean score of the probabilities.
+    miscalibration : float or ndarray of shape (n_classes,)
+        What recalibration would gain: 0 for probabilities that keep their word.
+    discrimination : float or ndarray of shape (n_classes,)
+        What recalibrated probabilities gain over always saying how frequent the event is.
+    uncertainty : float or ndarray of shape (n_classes,)
+        Mean score of always saying that: a property of the labels alone.
+    label : ndarray of shape (n_classes,) or None
+        With ``kind="classwise"`` the class of each entry, else None.
+    """
+
+    score: Any
+    miscalibration: Any
+    discrimination: Any
+    uncertainty: Any
+    label: NDArray[Any] | None = None
+
+
+def score_decomposition(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    score: Score = "log_loss",
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> ScoreDecomposition:
+    r"""Parts of the log loss or the Brier score, by isotonic recalibration (CORP).
+
+    The probabilities :math:`p` of an event are recalibrated by isotonic regression on themselves,
+    :math:`\hat p`, and compared with that and with its frequency :math:`\bar y`,
+
+    .. math:: \bar S(p) = \underbrace{\bar S(p) - \bar S(\hat p)}_{\text{miscalibration}}
+        - \underbrace{\big( \bar S(\bar y) - \bar S(\hat p) \big)}_{\text{discrimination}}
+        + \underbrace{\bar S(\bar y)}_{\text{uncertainty}} .
+
+    All parts are at least 0. No bins are chosen.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`.
+    score : {"log_loss", "brier_score"}, default="log_loss"
+        The proper score. The Brier score is the mean of :math:`(p - y)^2`. As in scikit-learn, a
+        probability is taken to be at least the rounding error of 1 for the log loss.
+    kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`. The score is that of the event: that the top label is
+        right, or that the label is ``pos_label``, or each class in turn.
+
+    Returns
+    -------
+    ScoreDecomposition
+        The parts as numbers, or with ``kind="classwise"`` as arrays.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting, Jordan, "Stable reliability diagrams for probabilistic
+       classifiers", PNAS 118, 2021, `arXiv:2008.03033 <https://arxiv.org/abs/2008.03033>`_.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import score_decomposition
+    >>> parts = score_decomposition(
+    ...     [0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.6, 0.9], score="brier_score", kind="binary")
+    >>> round(parts.score, 3), round(parts.miscalibration, 3)
+    (0.166, 0.066)
+    """
+    check_option("score", score, Score)
+    rows = list(scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label))
+    own, lost, gained, constant = np.array([_parts(scored, score) for scored in rows]).T
+    if kind == "classwise":
+        labels = np.array([scored.label for scored in rows])
+        return ScoreDecomposition(own, lost, gained, constant, labels)
+    return ScoreDecomposition(own.item(), lost.item(), gained.item(), constant.item())
+
+
+def _parts(rows: Scored, score: Score) -> list[float]:
+    order = ranked(rows.score, rows.event, rows.weight)
+    blocks = isotonic_blocks(order)
+    hits, weight = order.hits, order.weight
+    recalibrated = np.repeat(blocks.value, blocks.end - blocks.start + 1)
+    rate = np.full_like(hits, hits.sum() / weight.sum())
+
+    def mean(p: Floats) -> float:
+        return float(np.sum(_cost(p, hits, weight, score)) / weight.sum())
+
+    smallest = np.finfo(np.float64).eps if score == "log_loss" else 0.0
+    own = mean(np.clip(order.scores, smallest, 1 - smallest))
+    best, constant = mean(recalibrated), mean(rate)
+    return [own, own - best, constant - best, constant]
+
+
+def _cost(p: Floats, hits: Floats, weight: Floats, score: Score) -> Floats:
+    misses = weight - hits
+    if score == "log_loss":
+        return -(xlogy(hits, p) + xlogy(misses, 1 - p))
+    return hits * (1 - p) ** 2 + misses * p**2

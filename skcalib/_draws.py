@@ -1,0 +1,250 @@
+"""Measures of rows and labels that are drawn anew, for intervals and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from ._base import Floats, Indices
+from ._curves import (
+    OF_BINS,
+    OF_GAPS,
+    Strategy,
+    check_bins,
+    curve_of,
+    edges_of,
+    mean_over_classes,
+)
+from ._events import Kind, check_input, check_option, scored
+from ._smooth import smooth_calibration_error
+from ._steps import BinSums, bin_index
+
+Measure = str | Callable[..., float]
+Method = Literal["auto", "inversion", "basic", "percentile"]
+
+SMOOTH = "smooth_calibration_error"
+
+
+# --------------------------------------------------------------------------------------
+# Arguments.
+
+
+class Problem(NamedTuple):
+    """Checked rows, and which scores of them are meant."""
+
+    y: Indices
+    P: Floats
+    w: Floats | None
+    classes: NDArray[Any]
+    kind: Kind
+    pos_label: Any
+
+
+def problem_of(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    kind: Kind,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+) -> Problem:
+    check_option("kind", kind, Kind)
+    checked = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    return Problem(*checked, kind, pos_label)
+
+
+def check_numbers(n_resamples: Any, confidence_level: Any) -> None:
+    is_integer = isinstance(n_resamples, Integral) and not isinstance(n_resamples, bool)
+    if not (is_integer and n_resamples >= 1):
+        raise ValueError(f"n_resamples must be an integer of at least 1, got {n_resamples!r}.")
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}.")
+
+
+def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strategy) -> Measured:
+    check_bins(n_bins, strategy)
+    if not isinstance(measure, str):
+        return MeasuredByCall(problem, measure)
+    if measure in OF_GAPS:
+        return MeasuredByGaps(problem, measure, n_bins, strategy)
+    if measure in OF_BINS:
+        return MeasuredByBins(problem, measure, n_bins, strategy)
+    if measure == SMOOTH:
+        smooth = partial(
+            smooth_calibration_error,
+            kind=problem.kind,
+            labels=problem.classes,
+            pos_label=problem.pos_label,
+        )
+        return MeasuredByCall(problem, smooth)
+    raise ValueError(
+        f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got {measure!r}."
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Draws.
+
+
+class Measured(Protocol):
+    """A measure of rows that can be drawn again."""
+
+    problem: Problem
+
+    def of_rows(self, times: Indices) -> float:
+        """The measure if row i were there ``times[i]`` times."""
+
+    def of_labels(self, random: np.random.RandomState) -> float:
+        """The measure with labels that are drawn from the probabilities."""
+
+
+class Column(NamedTuple):
+    """Scores and the bins that they are in, which no draw changes."""
+
+    label: Any
+    edges: Floats
+    bins: Indices
+    score: Floats
+    event: NDArray[np.bool_]
+
+
+class MeasuredByBins:
+    """A measure of bins: rows are looked up once, and a draw takes a few counts."""
+
+    def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
+        self.problem = problem
+        self.measure = OF_BINS[name]
+        y, P, w, classes, kind, pos_label = problem
+        self.columns = []
+        for label, events, scores in scored(P, classes, kind, pos_label):
+            score, event = events(y, scores)
+            score = score.astype(np.float64, copy=False)
+            edges = edges_of(score, w, n_bins, strategy)
+            bins = bin_index(score, edges).astype(np.intp)
+            self.columns.append(Column(label, edges, bins, score, event))
+
+    def of_rows(self, times: Indices) -> float:
+        """The measure if row i were there ``times[i]`` times."""
+        return self._value(times, [column.event for column in self.columns])
+
+    def of_labels(self, random: np.random.RandomState) -> float:
+        """The measure with labels that are drawn from the probabilities."""
+        once = np.ones(len(self.problem.y), dtype=np.intp)
+        if self.problem.kind == "classwise":  # classes exclude one another
+            y = draw_labels(self.problem.P, random)
+            return self._value(once, [y == k for k in range(len(self.columns))])
+        (column,) = self.columns
+        return self._value(once, [random.uniform(size=len(once)) < column.score])
+
+    def _value(self, times: Indices, events: list[NDArray[np.bool_]]) -> float:
+        sums = self.sums(times, events)
+        curves = (
+            curve_of(column.label, column.edges, column_sums)
+            for column, column_sums in zip(self.columns, sums, strict=True)
+        )
+        return mean_over_classes(curves, self.measure)
+
+    def sums(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[BinSums]:
+        """Sums per bin of every column, with row i there ``times[i]`` times."""
+        w = self.problem.w
+        weight = times if w is None else times * w
+        squared = weight if w is None else weight * w
+        for column, event in zip(self.columns, events, strict=True):
+            rows = (times, weight, squared, weight * event, weight * column.score)
+            n_bins = len(column.edges) - 1
+            sums = [np.bincount(column.bins, values, n_bins) for values in rows]
+            yield BinSums(*(values.astype(np.float64) for values in sums))
+
+
+class MeasuredByGaps(MeasuredByBins):
+    """A measure in proportion to the gaps of bins."""
+
+    def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
+        super().__init__(problem, name, n_bins, strategy)
+        self.of_gaps = OF_GAPS[name]
+
+    def gaps(self, times: Indices) -> tuple[Floats, Floats]:
+        """Gaps and shares of bins, (n_columns, n_bins), 0 for those without rows."""
+        size = len(self.columns), max(len(column.edges) for column in self.columns) - 1
+        gap, share = np.zeros(size), np.zeros(size)
+        events = [column.event for column in self.columns]
+        for k, sums in enumerate(self.sums(times, events)):
+            filled, some = np.flatnonzero(sums.weight), sums.weight > 0
+            gap[k, filled] = (sums.scores[some] - sums.hits[some]) / sums.weight[some]
+            share[k, filled] = sums.weight[some] / sums.weight.sum()
+        return gap, share
+
+
+class MeasuredByCall:
+    """Any function of labels and probabilities."""
+
+    def __init__(self, problem: Problem, measure: Callable[..., float]) -> None:
+        self.problem = problem
+        self.measure = measure
+
+    def of_rows(self, times: Indices) -> float:
+        """The measure if row i were there ``times[i]`` times."""
+        rows = np.repeat(np.arange(len(times)), times)
+        return self._value(self.problem.y[rows], rows)
+
+    def of_labels(self, random: np.random.RandomState) -> float:
+        """The measure with labels that are drawn from the probabilities."""
+        return self._value(draw_labels(self.problem.P, random), slice(None))
+
+    def _value(self, y: Indices, rows: Any) -> float:
+        P, w, classes = self.problem.P, self.problem.w, self.problem.classes
+        weights = {} if w is None else {"sample_weight": w[rows]}
+        return float(self.measure(classes[y], P[rows], **weights))
+
+
+def draw_labels(P: Floats, random: np.random.RandomState) -> Indices:
+    """Class indices drawn from probabilities of shape (n, n_classes) or, of two, (n,)."""
+    u = random.uniform(size=len(P))
+    if P.ndim == 1:
+        return (u < P).astype(np.intp)
+    below = P.cumsum(axis=1)[:, :-1] <= (u * P.sum(axis=1))[:, None]
+    return below.sum(axis=1)
+
+
+def draw_rows(n: int, random: np.random.RandomState) -> Indices:
+    """How often each of n rows is in a draw of n with replacement."""
+    return np.bincount(random.randint(n, size=n), minlength=n)
+
+
+def simple_ends(
+    estimate: float, draws: Floats, level: float, method: Method
+) -> tuple[float, float]:
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    if method != "percentile":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    return float(low), float(high)
+
+
+def inverted_ends(
+    measured: MeasuredByGaps, estimate: float, draws: Iterable[Indices], level: float
+) -> tuple[float, float]:
+    """Errors in proportion to the gaps found at which the estimate would be no surprise."""
+    gap, _ = measured.gaps(np.ones(len(measured.problem.y), dtype=np.intp))
+    drawn, share = map(np.array, zip(*(measured.gaps(times) for times in draws), strict=True))
+    noise = np.where(share > 0, drawn - gap, 0.0)
+
+    def excess(scale: float, quantile: float) -> float:
+        errors = measured.of_gaps(scale * gap + noise, share).mean(axis=-1)
+        return float(np.quantile(errors, quantile)) - estimate
+
+    def end(quantile: float, otherwise: float) -> float:
+        if excess(0.0, quantile) >= 0:
+            return otherwise
+        upper = 1.0
+        while excess(upper, quantile) < 0:
+            upper *= 2
+        return float(brentq(excess, 0.0, upper, args=(quantile,), xtol=1e-6)) * estimate
+
+    # An error smaller than chance allows says nothing but that the true one is not larger.
+    return end((1 + level) / 2, 0.0), end((1 - level) / 2, estimate)

@@ -1,0 +1,478 @@
+"""Estimates without bias or bins, decompositions, intervals, tests: literally and by simulation."""
+
+import numpy as np
+import pytest
+from families import GAPS
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import softmax
+from scipy.stats import norm
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import brier_score_loss, log_loss
+from test_metrics import BAD, GOOD
+
+from skcalib._curves import debiased_square
+from skcalib.datasets import make_logits
+from skcalib.metrics import (
+    calibration_error_interval,
+    calibration_test,
+    compare_calibration,
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+    expected_calibration_error,
+    reliability_curve,
+    root_mean_squared_calibration_error,
+    score_decomposition,
+    smooth_calibration_error,
+)
+
+DEBIASED = [
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+]
+KINDS = ["top-label", "classwise", "binary"]
+ALL = [*GAPS, *DEBIASED, smooth_calibration_error]
+
+
+def sample(n, temperature=1.0, seed=0, n_classes=3):
+    logits, y = make_logits(n, n_classes, temperature=temperature, random_state=seed)
+    return y, softmax(logits, axis=1)
+
+
+# --------------------------------------------------------------------------------------
+# Without bias.
+
+
+def test_debiased_square_is_the_literal_formula():
+    y, P = sample(200, 2.0)
+    hit, score = P.argmax(axis=1) == y, P.max(axis=1)
+    total = 0
+    for low, high in zip(np.arange(10) / 10, np.arange(1, 11) / 10, strict=True):
+        inside = (score > low) & (score <= high)
+        n = inside.sum()
+        if n > 1:
+            acc = hit[inside].mean()
+            variance = acc * (1 - acc) / (n - 1)
+            total += n / 200 * ((score[inside].mean() - acc) ** 2 - variance)
+        elif n == 1:
+            total += 1 / 200 * (score[inside].mean() - hit[inside].mean()) ** 2
+    assert debiased_square(reliability_curve(y, P, n_bins=10)) == pytest.approx(total)
+    expected = np.sqrt(max(total, 0))
+    assert debiased_root_mean_squared_calibration_error(y, P, n_bins=10) == pytest.approx(expected)
+
+
+def test_debiased_error_is_that_of_many_resamples(rng):
+    """Kumar et al. draw the accuracy of each bin anew; here the mean over all draws is exact."""
+    y, P = sample(300, 1.5)
+    curve = reliability_curve(y, P)
+    share = curve.weight / curve.weight.sum()
+    deviation = np.sqrt(curve.accuracy * (1 - curve.accuracy) / curve.n_samples)
+    drawn = rng.normal(curve.accuracy, deviation, size=(200_000, len(share)))
+    resampled = (share * np.abs(drawn - curve.confidence)).sum(axis=1).mean()
+    expected = 2 * expected_calibration_error(y, P) - resampled
+    assert debiased_expected_calibration_error(y, P) == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_bias_is_taken_off(temperature):
+    """The square without bias; the mean size with the better part of it gone."""
+    truth = [f(*sample(400_000, temperature)) for f in ALL[:3]]
+    ece, rmsce = truth[0], truth[2]
+    draws = np.array(
+        [
+            [
+                expected_calibration_error(y, P),
+                debiased_expected_calibration_error(y, P),
+                root_mean_squared_calibration_error(y, P) ** 2,
+                debiased_square(reliability_curve(y, P)),
+            ]
+            for y, P in (sample(300, temperature, seed) for seed in range(200))
+        ]
+    )
+    plain, debiased, square, debiased_sq = draws.mean(axis=0) - [ece, ece, rmsce**2, rmsce**2]
+    error = draws.std(axis=0) / np.sqrt(200)
+    assert abs(debiased_sq) < 4 * error[3] < square
+    assert abs(debiased) < 0.65 * plain
+
+
+def test_one_row_a_bin_has_no_variance():
+    for measure in DEBIASED:
+        value = measure([0, 1], [[0.9, 0.1], [0.4, 0.6]])
+        assert np.isfinite(value)
+    assert debiased_square(reliability_curve([0, 1], [[0.9, 0.1], [0.4, 0.6]])) == pytest.approx(
+        (0.1**2 + 0.4**2) / 2
+    )
+
+
+@pytest.mark.parametrize("measure", DEBIASED)
+def test_effective_rows(measure):
+    """Equal weights of any size change nothing; unequal ones make fewer rows."""
+    y, P = sample(500, 1.3)
+    assert measure(y, P, sample_weight=np.full(500, 7.0)) == pytest.approx(measure(y, P))
+    assert measure(np.zeros(9), np.tile([0.5, 0.5], (9, 1)), labels=[0, 1], kind="binary") > 0
+
+
+# --------------------------------------------------------------------------------------
+# Without bins.
+
+
+def literal_smooth(y, p, w=None):
+    """The definition: a normal kernel, reflected at both ends, and an integral."""
+    w = np.ones(len(p)) if w is None else w
+
+    def kernel(t, width):
+        images = [t - p - 2 * k for k in range(-3, 4)] + [t + p - 2 * k for k in range(-3, 4)]
+        return sum(norm.pdf(image, scale=width) for image in images)
+
+    def error(width):
+        def size(t):
+            return abs(np.sum(w * (p - y) * kernel(t, width)) / w.sum())
+
+        return quad(size, 0, 1, limit=400, points=np.unique(p))[0]
+
+    return brentq(lambda width: error(width) - width, 1e-3, 1, xtol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_smooth_error_is_the_literal_definition(weighted, rng):
+    p = rng.uniform(size=12)
+    y = rng.uniform(size=12) < p**2
+    w = rng.uniform(size=12) if weighted else None
+    expected = literal_smooth(y, p, w)
+    got = smooth_calibration_error(y, p, kind="binary", sample_weight=w)
+    assert got == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_mass_at_the_ends_counts_in_full(end):
+    """Trap 23: others count half of what lies in the outermost cells, 0.132 for 0.1."""
+    y = np.arange(100) < 90
+    y = y if end else ~y
+    assert smooth_calibration_error(y, np.full(100, end), kind="binary") == pytest.approx(0.1)
+
+
+def test_smooth_error_of_perfect_predictions_is_zero():
+    assert smooth_calibration_error([0, 1, 1], [0.0, 1.0, 1.0], kind="binary") == 0
+    # Smaller than the grid is fine: half of the rows are off by 2e-6, to either side.
+    y = np.arange(1_000_000) % 2
+    assert smooth_calibration_error(y, np.full(10**6, 0.5 + 1e-6), kind="binary") < 2e-6
+
+
+def test_smooth_error_of_certain_and_wrong_predictions_is_one():
+    assert smooth_calibration_error([0, 0], [1.0, 1.0], kind="binary", labels=[0, 1]) == (
+        pytest.approx(1)
+    )
+
+
+def test_smooth_error_is_continuous(rng):
+    y, P = sample(1000, 1.5)
+    score, hit = P.max(axis=1), P.argmax(axis=1) == y
+    moved = np.clip(score + rng.choice([-1e-4, 1e-4], size=1000), 0, 1)
+    one, two = (smooth_calibration_error(hit, s, kind="binary") for s in (score, moved))
+    assert abs(one - two) < 2e-4
+    assert smooth_calibration_error(y, P) == pytest.approx(one)
+    columns = [smooth_calibration_error(y == k, P[:, k], kind="binary") for k in range(3)]
+    assert smooth_calibration_error(y, P, kind="classwise") == pytest.approx(np.mean(columns))
+
+
+def test_weights_of_the_smooth_error_are_repetitions(rng):
+    y, P = sample(200, 2.0)
+    w = rng.integers(0, 4, size=200)
+    repeated = smooth_calibration_error(np.repeat(y, w), np.repeat(P, w, axis=0))
+    assert smooth_calibration_error(y, P, sample_weight=w) == pytest.approx(repeated)
+
+
+# --------------------------------------------------------------------------------------
+# Decomposition.
+
+
+def own_score(name, event, p, w=None):
+    if name == "log_loss":
+        return log_loss(event, p, labels=[False, True], sample_weight=w)
+    return brier_score_loss(event, p, pos_label=True, sample_weight=w)
+
+
+@pytest.mark.parametrize("score", ["log_loss", "brier_score"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_are_those_by_scikit_learns_isotonic_regression(score, weighted, rng):
+    y, P = sample(300, 2.0)
+    w = rng.integers(1, 4, size=300).astype(float) if weighted else None
+    p, event = P.max(axis=1), P.argmax(axis=1) == y
+    recalibrated = IsotonicRegression().fit(p, event, sample_weight=w).predict(p)
+    rate = np.full(300, np.average(event, weights=w))
+    s, best, constant = (own_score(score, event, q, w) for q in (p, recalibrated, rate))
+    parts = score_decomposition(y, P, score=score, sample_weight=w)
+    assert parts.score == pytest.approx(s)
+    assert parts.miscalibration == pytest.approx(s - best, abs=1e-9)
+    assert parts.discrimination == pytest.approx(constant - best, abs=1e-9)
+    assert parts.uncertainty == pytest.approx(constant)
+    assert parts.label is None
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(3, 60), digits=st.integers(1, 12))
+def test_parts_add_up_and_are_not_negative(seed, n, digits):
+    rng = np.random.default_rng(seed)
+    P = softmax(rng.normal(scale=3, size=(n, 3)), axis=1).round(digits)
+    P /= P.sum(axis=1, keepdims=True)
+    y = rng.integers(3, size=n)
+    for score in ("log_loss", "brier_score"):
+        for kind in KINDS[:2]:
+            parts = score_decomposition(y, P, score=score, kind=kind, labels=range(3))
+            total = parts.miscalibration - parts.discrimination + parts.uncertainty
+            np.testing.assert_allclose(total, parts.score, rtol=1e-12, atol=1e-15)
+            for part in (parts.miscalibration, parts.discrimination, parts.uncertainty):
+                assert np.all(np.asarray(part) >= -1e-12)
+
+
+def test_classwise_parts_name_the_classes():
+    y, P = sample(300)
+    names = np.array(["a", "b", "c"])
+    parts = score_decomposition(names[y], P, score="brier_score", kind="classwise")
+    assert parts.label.tolist() == ["a", "b", "c"]
+    for k in range(3):
+        one = score_decomposition(y == k, P[:, k], score="brier_score", kind="binary")
+        assert parts.discrimination[k] == pytest.approx(one.discrimination)
+
+
+def test_zero_probabilities_cost_what_they_cost_in_scikit_learn():
+    y, p = [0, 1, 1, 0], [0.0, 0.0, 1.0, 1.0]
+    parts = score_decomposition(y, p, kind="binary")
+    assert parts.score == pytest.approx(log_loss(y, p))
+    assert parts.discrimination == pytest.approx(0)
+    with pytest.raises(ValueError, match="score must be one of 'log_loss', 'brier_score', got 'l'"):
+        score_decomposition(y, p, score="l")
+
+
+# --------------------------------------------------------------------------------------
+# Intervals and tests.
+
+
+@pytest.mark.parametrize("measure", ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
+    y, P = sample(150, 2.0, n_classes=2 if kind == "binary" else 3)
+    w = rng.uniform(size=150)
+    given = {"kind": kind, "sample_weight": w, "labels": range(P.shape[1])}
+    expected = measure(y, P, **given)
+    given |= {"measure": measure.__name__, "n_resamples": 9, "random_state": 0}
+    interval = calibration_error_interval(y, P, **given)
+    assert interval.estimate == pytest.approx(expected)
+    assert 0 <= interval.low <= interval.high
+    assert calibration_test(y, P, **given).statistic == pytest.approx(expected)
+    found = compare_calibration(y, P, P[::-1], **given)
+    other = measure(y, P[::-1], kind=kind, sample_weight=w, labels=range(P.shape[1]))
+    assert found.statistic == pytest.approx(expected - other)
+    assert found.low <= found.high
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
+    """The quick way, by counts, against the measure of the rows that were drawn."""
+    y, P = sample(200, 2.0)
+    given = {"n_bins": 5, "kind": kind, "labels": range(3)}
+    random = np.random.RandomState(3)
+    draws = []
+    edges = {"strategy": "uniform"} if strategy == "uniform" else {"strategy": "quantile"}
+    for _ in range(49):
+        rows = random.randint(200, size=200)
+        draws.append(expected_calibration_error(y[rows], P[rows], **given, **edges))
+    for method, expected in (
+        ("percentile", np.quantile(draws, [0.1, 0.9])),
+        ("basic", 2 * expected_calibration_error(y, P, **given, **edges)
+         - np.quantile(draws, [0.9, 0.1])),
+    ):  # fmt: skip
+        got = calibration_error_interval(
+            y, P, **given, **edges, method=method, n_resamples=49,
+            confidence_level=0.8, random_state=3,
+        )  # fmt: skip
+        # Quantile bins stay those of all rows, so they differ a little.
+        tolerance = 1e-12 if strategy == "uniform" else 0.02
+        np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance)
+
+
+def test_inversion_is_the_literal_search(rng):
+    """On a grid of factors, from draws of the rows."""
+    y, P = sample(400, 1.5)
+    score, miss = P.max(axis=1), P.max(axis=1) - (P.argmax(axis=1) == y)
+    bins = np.minimum((np.ceil(score * 5) - 1).astype(int), 4)
+    random, n = np.random.RandomState(0), 400
+
+    def gaps(rows):
+        weight = np.bincount(bins[rows], minlength=5)
+        gap = np.bincount(bins[rows], miss[rows], 5) / np.maximum(weight, 1)
+        return gap, weight / n
+
+    gap, share = gaps(np.arange(n))
+    estimate = (share * np.abs(gap)).sum()
+    drawn = [gaps(random.randint(n, size=n)) for _ in range(199)]
+    factors = np.linspace(0, 2, 1001)
+    found = np.array(
+        [[(s * np.abs(f * gap + g - gap * (s > 0))).sum() for g, s in drawn] for f in factors]
+    )
+    low = factors[np.argmax(np.quantile(found, 0.95, axis=1) >= estimate)]
+    high = factors[np.argmax(np.quantile(found, 0.05, axis=1) >= estimate)]
+    got = calibration_error_interval(
+        y, P, n_bins=5, n_resamples=199, confidence_level=0.9, random_state=0
+    )
+    np.testing.assert_allclose([got.low, got.high], [low * estimate, high * estimate], atol=5e-4)
+
+
+def test_intervals_cover_and_tests_keep_their_level():
+    """In 100 simulations of 95 %; benchmarks/simulate_uncertainty.py has more of them."""
+    truth = {1.0: 0.0, 2.0: expected_calibration_error(*sample(1_000_000, 2.0, seed=10**6))}
+    for temperature, error in truth.items():
+        covered, rejected = [], []
+        for seed in range(100):
+            y, P = sample(400, temperature, seed)
+            interval = calibration_error_interval(y, P, n_resamples=99, random_state=seed)
+            covered.append(interval.low <= error <= interval.high)
+            rejected.append(
+                calibration_test(y, P, n_resamples=99, random_state=seed).pvalue <= 0.05
+            )
+        assert np.mean(covered) > 0.88
+        assert np.mean(rejected) > 0.95 if temperature == 2 else np.mean(rejected) < 0.1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_p_values_are_uniform_if_calibrated(kind, dtype):
+    pvalues = []
+    for seed in range(120):
+        y, P = sample(100, seed=seed, n_classes=2 if kind == "binary" else 3)
+        test = calibration_test(
+            y,
+            P.astype(dtype),
+            kind=kind,
+            labels=range(P.shape[1]),
+            n_resamples=39,
+            random_state=seed,
+        )
+        pvalues.append(test.pvalue)
+    assert 0.4 < np.mean(pvalues) < 0.6
+    assert np.mean(np.array(pvalues) <= 0.1) < 0.2
+    assert min(pvalues) >= 1 / 40
+
+
+def test_models_that_differ_are_told_apart():
+    y, P = sample(1000, 2.0)
+    logits = np.log(P)
+    found = compare_calibration(y, P, softmax(logits / 2, axis=1), random_state=0)
+    assert found.statistic > 0
+    assert found.pvalue < 0.01
+    assert 0 < found.low < found.statistic < found.high
+    back = compare_calibration(y, softmax(logits / 2, axis=1), P, random_state=0)
+    assert back.statistic == -found.statistic
+    same = compare_calibration(y, P, P, random_state=0)
+    assert (same.statistic, same.pvalue) == (0, 1)
+
+
+def test_functions_of_the_user():
+    y, P = sample(300, 2.0)
+    names = np.array(["a", "b", "c"])[y]
+
+    def loss(y_true, y_proba, sample_weight=None):
+        return log_loss(y_true, y_proba, labels=["a", "b", "c"], sample_weight=sample_weight)
+
+    for w in (None, np.arange(300) % 3 + 1.0):
+        given = {"measure": loss, "sample_weight": w, "n_resamples": 19, "random_state": 0}
+        interval = calibration_error_interval(names, P, **given)
+        assert interval.estimate == pytest.approx(loss(names, P, sample_weight=w))
+        assert interval.low < interval.estimate < interval.high
+        assert calibration_test(names, P, **given).pvalue == 1 / 20
+        assert compare_calibration(names, P, P**0.5 / (P**0.5).sum(1, keepdims=True), **given)
+
+
+def test_one_dimension_and_positive_label():
+    y, P = sample(200, 2.0, n_classes=2)
+    names = np.array(["no", "yes"])[y]
+    for measure in ("expected_calibration_error", "smooth_calibration_error"):
+        given = {"kind": "binary", "pos_label": "no", "measure": measure, "n_resamples": 9}
+        one = calibration_error_interval(names, P[:, 0], **given, random_state=0)
+        two = calibration_error_interval(names, P, **given, random_state=0)
+        assert one.estimate == pytest.approx(two.estimate)
+        assert calibration_test(names, P[:, 0], **given, random_state=0).pvalue <= 1
+
+
+def test_same_seed_same_answer():
+    y, P = sample(100)
+    for function in (calibration_error_interval, calibration_test):
+        one, two = (function(y, P, n_resamples=19, random_state=5) for _ in range(2))
+        assert one == two
+    random = np.random.RandomState(5)
+    assert calibration_test(y, P, n_resamples=19, random_state=random) == two
+
+
+def test_no_error_at_all():
+    interval = calibration_error_interval([0, 1], [0.0, 1.0], kind="binary", n_resamples=9)
+    assert (interval.estimate, interval.low, interval.high) == (0, 0, 0)
+
+
+def test_an_error_smaller_than_chance_allows():
+    """As of a model that was recalibrated on the same rows: no end is below the estimate."""
+    score = np.repeat([0.25, 0.75], 400)
+    y = np.tile([1, 0, 0, 0], 100).tolist() + np.tile([1, 1, 1, 0], 100).tolist()
+    y[0] = 0
+    interval = calibration_error_interval(y, score, kind="binary", random_state=0)
+    assert interval.low == 0
+    assert interval.high == interval.estimate
+
+
+@pytest.mark.parametrize("function", [calibration_error_interval, calibration_test])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"measure": "ECE"},
+            r"measure must be a callable or one of expected_calibration_error, .*'E",
+        ),
+        ({"n_resamples": 0}, "n_resamples must be an integer of at least 1, got 0"),
+        ({"n_resamples": True}, "n_resamples must be an integer of at least 1, got True"),
+        ({"n_resamples": 9.0}, "n_resamples must be an integer of at least 1, got 9.0"),
+    ],
+)
+def test_bad_arguments(function, change, message):
+    with pytest.raises(ValueError, match=message):
+        function(*sample(20), **change)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5, np.nan])
+def test_bad_levels(level):
+    y, P = sample(20)
+    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got"):
+        calibration_error_interval(y, P, confidence_level=level)
+    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got"):
+        compare_calibration(y, P, P, confidence_level=level)
+
+
+def test_bad_methods_and_shapes():
+    y, P = sample(20)
+    with pytest.raises(ValueError, match=r"method must be one of 'auto', .*, got 'bca'"):
+        calibration_error_interval(y, P, method="bca")
+    with pytest.raises(ValueError, match=r"method='inversion' is for .*got measure='smooth"):
+        calibration_error_interval(y, P, measure="smooth_calibration_error", method="inversion")
+    with pytest.raises(ValueError, match=r"of the same shape, got \(20,\) and \(20, 2\)"):
+        compare_calibration(y == 1, P[:, 1], P[:, :2] / P[:, :2].sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *DEBIASED,
+        smooth_calibration_error,
+        score_decomposition,
+        calibration_error_interval,
+        calibration_test,
+        lambda **given: compare_calibration(other_proba=given["y_proba"], **given),
+    ],
+)
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused(function, case):
+    change, message = BAD[case]
+    has_bins = function not in (smooth_calibration_error, score_decomposition)
+    if not has_bins and change.keys() & {"n_bins", "strategy"}:
+        pytest.skip("has no bins")
+    with pytest.raises(ValueError, match=message):
+        function(**(GOOD | change))

@@ -1,0 +1,411 @@
+"""Batches add up: any split, order and merge gives what the measures give on all rows."""
+
+import copy
+import pickle
+from functools import reduce
+from itertools import pairwise
+from operator import add
+
+import numpy as np
+import pytest
+import skops.io
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from sklearn.exceptions import InconsistentVersionWarning
+
+from skcalib import metrics
+from skcalib.metrics import reliability_curve
+from skcalib.monitor import CalibrationMonitor
+
+MEASURES = [
+    "expected_calibration_error",
+    "maximum_calibration_error",
+    "root_mean_squared_calibration_error",
+]
+KINDS = ["top-label", "classwise", "binary"]
+NAMES = np.array(["sheep", "ant", "zebra", "bee"])  # not in sorted order
+
+
+@st.composite
+def batched(draw):
+    """Arguments of a monitor, rows with ties and extremes, and where batches begin."""
+    kind, n = draw(st.sampled_from(KINDS)), draw(st.integers(1, 60))
+    K = 2 if kind == "binary" else draw(st.integers(2, 4))
+    starts = draw(st.lists(st.integers(1, n - 1), unique=True)) if n > 1 else []
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    P = rng.dirichlet([draw(st.sampled_from([0.05, 1.0]))] * K, size=n)
+    if draw(st.booleans()):
+        P = rng.multinomial(20, [1 / K] * K, size=n) / 20  # on the edges of bins
+    P = P.astype(draw(st.sampled_from([np.float64, np.float32])))
+    w = None
+    if draw(st.booleans()):
+        w = rng.choice([0.0, 0.5, 1.0, 2.0], size=n)
+        w[[0, *starts]] += 1  # a batch without any weight is an error
+    pos_label = draw(st.sampled_from([None, *NAMES[:K]]))
+    if K == 2 and draw(st.booleans()):
+        P = P[:, 1]
+    arguments = {
+        "n_bins": draw(st.integers(1, 20)), "kind": kind, "labels": NAMES[:K],
+        "pos_label": pos_label,
+    }  # fmt: skip
+    # Batches lack classes: labels come in runs.
+    y = np.sort(rng.integers(K, size=n)) if draw(st.booleans()) else rng.integers(K, size=n)
+    return arguments, (NAMES[y], P, w), [0, *sorted(starts), n]
+
+
+def batches(rows, edges):
+    for start, stop in pairwise(edges):
+        yield [None if a is None else a[start:stop] for a in rows]
+
+
+def assert_same_curve(got, expected):
+    for name, values in vars(expected).items():
+        found = getattr(got, name)
+        if values is None or values.dtype.kind == "U":
+            assert np.array_equal(found, values)
+        else:
+            assert found.dtype == np.float64
+            np.testing.assert_allclose(found, values, rtol=1e-12, atol=1e-14)
+
+
+def in_order(curve, labels):
+    """The curve with its classes in the order of the labels."""
+    if curve.label is None:
+        return curve
+    order = np.concatenate([np.flatnonzero(curve.label == label) for label in labels])
+    return type(curve)(*(values[order] for values in vars(curve).values()))
+
+
+def assert_as_at_once(monitor, rows, arguments):
+    y, P, w = rows
+    kwargs = arguments | {"sample_weight": w}
+    expected = in_order(reliability_curve(y, P, **kwargs), arguments["labels"])
+    assert_same_curve(monitor.curve(), expected)
+    for name in MEASURES:
+        value = getattr(monitor, name)()
+        assert type(value) is float
+        assert value == pytest.approx(getattr(metrics, name)(y, P, **kwargs), abs=1e-12)
+    assert monitor.n_samples == len(y)
+
+
+@given(data=batched())
+def test_batches_are_all_rows_at_once(data):
+    arguments, rows, edges = data
+    monitor = CalibrationMonitor(**arguments)
+    for batch in batches(rows, edges):
+        assert monitor.update(*batch) is monitor
+    assert_as_at_once(monitor, rows, arguments)
+
+
+@given(data=batched(), choices=st.data())
+def test_any_tree_of_merges_is_all_rows_at_once(data, choices):
+    arguments, rows, edges = data
+    monitors = [CalibrationMonitor(**arguments).update(*b) for b in batches(rows, edges)]
+    monitors = choices.draw(st.permutations([*monitors, CalibrationMonitor(**arguments)]))
+    while len(monitors) > 1:
+        left = monitors.pop(choices.draw(st.integers(0, len(monitors) - 1)))
+        right = monitors.pop(choices.draw(st.integers(0, len(monitors) - 1)))
+        monitors.append(left + right)
+    assert_as_at_once(monitors[0], rows, arguments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_and_weights_that_are_exact_add_up_exactly(kind, rng):
+    """Integers and halves have no rounding, so not a bit may differ."""
+    y, P = rng.integers(2, size=500), rng.integers(0, 65, size=500) / 64
+    w = rng.integers(1, 5, size=500) / 2
+    monitor = CalibrationMonitor(kind=kind, labels=[0, 1], n_bins=16)
+    for rows in np.array_split(rng.permutation(500), 7):
+        monitor.update(y[rows], P[rows], w[rows])
+    expected = reliability_curve(y, P, kind=kind, sample_weight=w, n_bins=16)
+    for name, values in vars(expected).items():
+        assert np.array_equal(getattr(monitor.curve(), name), values), name
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+def test_classes_in_the_order_of_labels(kind):
+    """Also where one-dimensional probabilities belong to the first of them."""
+    both = np.array([[0.9, 0.1], [0.3, 0.7], [0.8, 0.2]])
+    y = ["yes", "no", "no"]
+    arguments = {"kind": kind, "labels": ["yes", "no"], "pos_label": "yes"}
+    mixed = CalibrationMonitor(**arguments).update(y[:2], both[:2, 0]).update(y[2:], both[2:])
+    plain = CalibrationMonitor(**arguments).update(y, both)
+    assert_same_curve(mixed.curve(), plain.curve())
+    if kind == "classwise":
+        assert plain.curve().label.tolist() == ["yes"] * 3 + ["no"] * 3
+
+
+def test_no_batch_needs_to_hold_every_class():
+    P = [[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]]
+    monitor = CalibrationMonitor(labels=["a", "b", "c"])
+    for label, row in zip("abc", P, strict=True):
+        monitor.update([label], [row])
+    assert monitor.expected_calibration_error() == pytest.approx(0.3)
+
+
+def test_rows_without_weight_are_counted_and_change_nothing_else(rng):
+    y, p, w = rng.integers(2, size=60), rng.uniform(size=60), np.repeat([1.0, 0.0], 30)
+    monitor = CalibrationMonitor(labels=[0, 1]).update(y, p, w)
+    assert monitor.n_samples == 60
+    some = CalibrationMonitor(labels=[0, 1]).update(y[:30], p[:30])
+    assert monitor.expected_calibration_error() == some.expected_calibration_error()
+    # Its label need not even be known.
+    monitor.update([0, 7], [0.5, 0.5], [1, 0])
+
+
+# --------------------------------------------------------------------------------------
+# Addition.
+
+
+@pytest.fixture
+def weeks(rng):
+    def week():
+        y, p = rng.integers(2, size=50), rng.uniform(size=50)
+        return CalibrationMonitor(kind="binary", labels=[0, 1]).update(y, p)
+
+    return [week() for _ in range(4)]
+
+
+def test_addition_leaves_both_unchanged(weeks):
+    first, second = weeks[:2]
+    before = pickle.dumps((first, second))
+    total = first + second
+    total.update([0, 1], [0.1, 0.9])
+    total.reset()
+    assert pickle.dumps((first, second)) == before
+
+
+def test_sums(weeks):
+    total = reduce(add, weeks)
+    empty = CalibrationMonitor(kind="binary", labels=[0, 1])
+    for other in (sum(weeks, start=empty), sum(weeks[::-1], start=empty)):
+        assert_same_curve(other.curve(), total.curve())
+    assert empty.n_samples == 0
+    assert total.n_samples == 200
+    kept = running = copy.copy(weeks[0])
+    running += weeks[1]
+    assert running is not kept
+    assert (running.n_samples, kept.n_samples) == (100, 50)
+
+
+def test_a_copy_goes_its_own_way(weeks):
+    for copied in (copy.copy(weeks[0]), copy.deepcopy(weeks[0])):
+        before = weeks[0].expected_calibration_error()
+        copied.update([0], [0.99])
+        assert weeks[0].n_samples == 50
+        assert weeks[0].expected_calibration_error() == before
+
+
+def test_the_default_of_pos_label_is_the_second_label(weeks):
+    named = CalibrationMonitor(kind="binary", labels=[0, 1], pos_label=1)
+    assert (weeks[0] + named).n_samples == (named + weeks[0]).n_samples == 50
+
+
+def test_a_subclass_stays_one(weeks):
+    class Mine(CalibrationMonitor):
+        pass
+
+    mine = Mine(kind="binary", labels=[0, 1])
+    assert type(mine + weeks[0]) is Mine
+    assert repr(mine).startswith("Mine(")
+
+
+DIFFERENT = {
+    "bins": ({"n_bins": 10}, "n_bins 15 and 10"),
+    "kind": ({"kind": "classwise"}, "kind 'binary' and 'classwise'"),
+    "labels": ({"labels": ["a", "c"], "pos_label": "a"}, r"labels \['a', 'b'\] and \['a', 'c'\]"),
+    "order": ({"labels": ["b", "a"]}, r"labels \['a', 'b'\] and \['b', 'a'\]"),
+    "pos_label": ({"pos_label": "b"}, "pos_label 'a' and 'b'"),
+    "default of pos_label": ({"pos_label": None}, "pos_label 'a' and 'b'"),
+    "two of them": ({"n_bins": 3, "kind": "top-label"}, "n_bins 15 and 3; kind 'binary' and 'top"),
+}
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_different_monitors_do_not_add_up(case):
+    change, message = DIFFERENT[case]
+    arguments = {"kind": "binary", "labels": ["a", "b"], "pos_label": "a"}
+    ours = CalibrationMonitor(**arguments)
+    with pytest.raises(ValueError, match=f"same arguments add up, got .*{message}.*Make both"):
+        ours + CalibrationMonitor(**(arguments | change))
+
+
+@pytest.mark.parametrize("other", [0, None, "monitor", np.float64(1)])
+def test_other_things_do_not_add_up(other, weeks):
+    with pytest.raises(TypeError, match="unsupported operand"):
+        weeks[0] + other
+
+
+# --------------------------------------------------------------------------------------
+# State.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_does_not_grow(kind, rng):
+    def size(monitor):
+        return sum(a.nbytes for a in vars(monitor).values() if isinstance(a, np.ndarray))
+
+    monitor = CalibrationMonitor(kind=kind, labels=[0, 1])
+    names, before = set(vars(monitor)), size(monitor)
+    for n in (1, 10, 10_000):
+        monitor.update(rng.integers(2, size=n), rng.uniform(size=n), rng.uniform(size=n))
+        monitor.curve()
+        assert set(vars(monitor)) == names
+        assert size(monitor) == before
+    assert size(monitor + monitor) == before
+
+
+def test_state_is_arrays_and_built_ins():
+    for value in vars(CalibrationMonitor(labels=[0, 1], n_bins=np.int64(7))).values():
+        assert type(value) in (np.ndarray, int, str, type(None))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_and_loaded(kind, rng):
+    y, p = NAMES[rng.integers(2, size=40)], rng.uniform(size=40)
+    monitor = CalibrationMonitor(kind=kind, labels=NAMES[:2]).update(y, p)
+    trusted = ["skcalib.monitor.CalibrationMonitor"]
+    file = skops.io.dumps(monitor)
+    assert skops.io.get_untrusted_types(data=file) == trusted
+    for loaded in (pickle.loads(pickle.dumps(monitor)), skops.io.loads(file, trusted=trusted)):
+        assert repr(loaded) == repr(monitor)
+        assert_same_curve(loaded.curve(), monitor.curve())
+        assert_same_curve(
+            (loaded.update(y[:9], p[:9]) + monitor).curve(),
+            reliability_curve([*y, *y, *y[:9]], [*p, *p, *p[:9]], kind=kind, labels=NAMES[:2]),
+        )
+
+
+def test_another_version_warns(weeks, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("skcalib._version.__version__", "0.0.1")
+        data = pickle.dumps(weeks[0])
+    with pytest.warns(InconsistentVersionWarning, match="CalibrationMonitor from version 0.0.1"):
+        loaded = pickle.loads(data)
+    assert loaded.n_samples == 50
+
+
+def test_labels_are_copied():
+    labels = np.array([0, 1])
+    monitor = CalibrationMonitor(labels=labels)
+    labels[:] = 7
+    assert monitor.update([0, 1], [0.1, 0.9]).n_samples == 2
+
+
+def test_reset(weeks):
+    week = weeks[0]
+    assert week.reset() is week
+    assert week.n_samples == 0
+    week.update([0, 1], [0.1, 0.7])
+    assert week.expected_calibration_error() == pytest.approx(0.2)
+
+
+def test_repr():
+    monitor = CalibrationMonitor(labels=[0, 1], n_bins=np.int64(7))
+    assert repr(monitor) == "CalibrationMonitor(n_bins=7, kind='top-label', n_samples=0)"
+    monitor.update([0], [0.2])
+    assert repr(monitor) == "CalibrationMonitor(n_bins=7, kind='top-label', n_samples=1)"
+
+
+# --------------------------------------------------------------------------------------
+# Errors.
+
+BAD_ARGUMENTS = {
+    "no labels": ({"labels": None}, "in column order, got None. A batch may lack some of them"),
+    "one label": ({"labels": ["a"]}, r"labels must name at least two labels, got \['a'\]"),
+    "a word": ({"labels": "ab"}, "labels must name at least two labels, got 'ab'"),
+    "a table": ({"labels": [[0, 1], [2, 3]]}, "labels must be a list of distinct labels, got"),
+    "twice": ({"labels": [0, 1, 1]}, "labels must be a list of distinct labels, got"),
+    "no bins": ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
+    "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
+    "kind": ({"kind": "top"}, "kind must be one of 'top-label', 'classwise', 'binary', got 'top'"),
+    "pos_label": ({"pos_label": 7}, r"pos_label must be one of \[0, 1\], got 7"),
+    "binary of three": (
+        {"kind": "binary", "labels": [0, 1, 2]}, "kind='binary' is for two classes, got 3",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_ARGUMENTS)
+def test_bad_arguments_are_refused(case):
+    change, message = BAD_ARGUMENTS[case]
+    with pytest.raises(ValueError, match=message):
+        CalibrationMonitor(**({"labels": [0, 1]} | change))
+
+
+def test_labels_are_required():
+    with pytest.raises(TypeError, match="labels"):
+        CalibrationMonitor()
+
+
+GOOD = {"y_true": [0, 1, 1], "y_proba": [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]}
+BAD_BATCHES = {
+    "no rows": ({"y_true": [], "y_proba": []}, r"Found array with 0 sample\(s\)"),
+    "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5"),
+    "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
+    "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
+    "three columns": ({"y_proba": np.full((3, 3), 1 / 3)}, "2 labels and 3 columns"),
+    "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
+    "unknown label": ({"y_true": [0, 1, 2]}, "only labels named in labels, got 2, which is not"),
+    "negative weight": ({"sample_weight": [1, 1, -1]}, "must not be negative, got a weight of -1"),
+    "no weight": ({"sample_weight": [0, 0, 0]}, "must not be all zero"),
+    "few weights": ({"sample_weight": [1, 1]}, r"one entry per row, shape \(3,\), got shape"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", BAD_BATCHES)
+def test_bad_batch_is_refused_and_leaves_the_monitor_unchanged(case, kind):
+    change, message = BAD_BATCHES[case]
+    monitor = CalibrationMonitor(kind=kind, labels=[0, 1]).update(**GOOD)
+    before = pickle.dumps(monitor)
+    with pytest.raises(ValueError, match=message) as ours:
+        monitor.update(**(GOOD | change))
+    assert pickle.dumps(monitor) == before
+    with pytest.raises(ValueError, match=message) as theirs:
+        reliability_curve(**(GOOD | change), kind=kind, labels=[0, 1])
+    assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["curve", *MEASURES])
+def test_nothing_to_say_before_any_row(method, kind):
+    monitor = CalibrationMonitor(kind=kind, labels=[0, 1])
+    for empty in (monitor, monitor + monitor):
+        with pytest.raises(ValueError, match="no samples yet; call update first"):
+            getattr(empty, method)()
+
+
+# --------------------------------------------------------------------------------------
+# Drawing.
+
+
+@pytest.mark.parametrize("kind", ["top-label", "binary"])
+def test_plot_draws_the_curve(kind, rng):
+    y, p = rng.integers(2, size=300), rng.uniform(size=300)
+    monitor = CalibrationMonitor(kind=kind, labels=[0, 1]).update(y, p)
+    curve, display = monitor.curve(), monitor.plot()
+    assert_same_curve(display.curve, curve)
+    np.testing.assert_allclose([bar.get_height() for bar in display.bars_], curve.accuracy)
+    np.testing.assert_allclose([bar.get_height() for bar in display.gaps_], curve.gap)
+    np.testing.assert_allclose([bar.get_height() for bar in display.counts_], curve.n_samples)
+    assert display.expected_calibration_error == pytest.approx(monitor.expected_calibration_error())
+    names = {"top-label": "Confidence", "binary": "Predicted probability"}
+    assert display.ax_.get_xlabel() == names[kind]
+
+
+def test_plot_takes_axes_and_parameters(weeks):
+    ax = Figure().subplots()
+    display = weeks[0].plot(ax, name="Week 1", counts=False)
+    assert display.ax_ is ax
+    assert ax.get_title() == "Week 1"
+    assert display.counts_ax_ is None
+
+
+def test_plot_of_no_rows_and_of_many_scores():
+    with pytest.raises(ValueError, match="no samples yet; call update first"):
+        CalibrationMonitor(labels=[0, 1]).plot()
+    monitor = CalibrationMonitor(kind="classwise", labels=[0, 1]).update([0, 1], [0.1, 0.7])
+    with pytest.raises(ValueError, match=r"one score, got kind='classwise'.*kind='binary'"):
+        monitor.plot()
