@@ -6,9 +6,15 @@ from ._version import __version__ as __version__
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
 from .compare import CalibratorComparison, compare_calibrators
 from .compose import CalibratedClassifier, LogitTransformer
-from .display import ReliabilityDisplay
+from .display import (
+    ConfidenceDisplay,
+    ReliabilityDisplay,
+    ReliabilityGridDisplay,
+    TemperatureSweepDisplay,
+)
 from .monitor import CalibrationMonitor
 from .platt import PlattScaling
+from .report import calibration_report
 from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 
 __all__ = [
@@ -16,13 +22,17 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "CalibratorComparison",
+    "ConfidenceDisplay",
     "HistogramBinning",
     "IsotonicCalibration",
     "LogitTransformer",
     "MatrixScaling",
     "PlattScaling",
     "ReliabilityDisplay",
+    "ReliabilityGridDisplay",
     "TemperatureScaling",
+    "TemperatureSweepDisplay",
     "VectorScaling",
+    "calibration_report",
     "compare_calibrators",
 ]

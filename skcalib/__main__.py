@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ import skcalib
 from .compare import compare_calibrators
 from .datasets import load_digits_logits
 from .display import ReliabilityDisplay
+from .report import calibration_report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[Any]
 
@@ -30,7 +34,8 @@ PATIENCE = 3.0
 
 DESCRIPTION = """\
 Calibrate a classifier: fit every calibrator of skcalib on one set of rows, compare the
-probabilities before and after on other rows, and draw the reliability diagrams.
+probabilities before and after on other rows, draw the reliability diagrams, and report on the
+best.
 
 Without files, the classifier is a small neural network that is trained on scikit-learn's
 digits, which takes a second.
@@ -107,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         default=".",
         help="where to write the diagrams: a file, which is replaced if it is there, or a "
         "directory that exists, to write skcalib-reliability.png to (default: the working "
-        "directory)",
+        "directory); a report on the best calibrator is written next to it",
     )
     return parser
 
@@ -130,8 +135,13 @@ def _run(args: argparse.Namespace, picture: Path, progress: Progress) -> None:
     )
     print(textwrap.fill(_finding(found, outputs["uncalibrated"]), 88))
     print(f"The temperature is {scaling.temperature_:.4g}.")
-    _draw(outputs, test.labels, scaling.classes_, picture)
-    print(f"Reliability diagrams: {picture}")
+    best = next(name for name in found.names if name != "uncalibrated")
+    report = picture.with_name(
+        f"{picture.stem.removesuffix('-reliability')}-report{picture.suffix}"
+    )
+    _save(_diagrams(outputs, test.labels, scaling.classes_), picture)
+    _save(calibration_report(found.calibrators[best], *test, name=best), report)
+    print(f"Reliability diagrams: {picture}\nReport on {best}: {report}")
 
 
 # --------------------------------------------------------------------------------------
@@ -279,8 +289,8 @@ def _finding(found: skcalib.CalibratorComparison, before: Array) -> str:
     )
 
 
-def _draw(outputs: dict[str, Array], y: Array, labels: Array, picture: Path) -> None:
-    """Reliability diagrams in rows of four; the file appears when it is whole."""
+def _diagrams(outputs: dict[str, Array], y: Array, labels: Array) -> Figure:
+    """Reliability diagrams in rows of four."""
     from matplotlib.figure import Figure
 
     n_rows = -(-len(outputs) // 4)
@@ -288,6 +298,11 @@ def _draw(outputs: dict[str, Array], y: Array, labels: Array, picture: Path) -> 
     for k, (name, P) in enumerate(outputs.items(), start=1):
         ax = figure.add_subplot(n_rows, 4, k)
         ReliabilityDisplay.from_predictions(y, P, labels=labels, name=name, ax=ax)
+    return figure
+
+
+def _save(figure: Any, picture: Path) -> None:
+    """Write a picture; the file appears when it is whole."""
     partial = picture.with_name(f".{picture.stem}-{os.getpid()}{picture.suffix}")
     try:
         figure.savefig(partial, dpi=150)

@@ -1,6 +1,7 @@
 """What holds for the package as a whole: floors, imports, names, documentation."""
 
 import ast
+import functools
 import inspect
 import itertools
 import re
@@ -66,6 +67,7 @@ def public_object(path):
     return getattr(sys.modules[module], name)
 
 
+@functools.cache
 def trees():
     return {path.stem: ast.parse(path.read_text()) for path in PACKAGE.glob("*.py")}
 

@@ -1,23 +1,232 @@
 """Displays hold what they draw, draw where they are told, and touch nothing else."""
 
+from functools import partial
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from scipy.special import expit, log_softmax, softmax
 from sklearn.datasets import load_iris
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skcalib import ReliabilityDisplay
+from skcalib import ReliabilityDisplay, TemperatureScaling, VectorScaling
+from skcalib._events import Scored
+from skcalib.datasets import make_logits
+from skcalib.display import (
+    COLOURS,
+    ConfidenceDisplay,
+    ReliabilityGridDisplay,
+    TemperatureSweepDisplay,
+)
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 
 @pytest.fixture
 def predictions(rng):
     P = rng.dirichlet([0.5, 0.5, 0.5], size=300)
-    return rng.integers(3, size=300), P
+    return np.where(rng.uniform(size=300) < 0.6, P.argmax(axis=1), rng.integers(3, size=300)), P
+
+
+# Every way to make a display from labels and probabilities, and from an estimator. --------------
+
+
+def sweep(y, P, **kwargs):
+    return TemperatureSweepDisplay.from_logits(np.log(P), y, **kwargs)
+
+
+FROM_PREDICTIONS = {
+    "bars": ReliabilityDisplay.from_predictions,
+    "dots": partial(ReliabilityDisplay.from_predictions, style="dots"),
+    "corp": partial(ReliabilityDisplay.from_predictions, style="corp", n_resamples=5),
+    "dots on logit axes": partial(
+        ReliabilityDisplay.from_predictions, style="dots", scale="logit", strategy="quantile"
+    ),
+    "corp on logit axes": partial(
+        ReliabilityDisplay.from_predictions, style="corp", scale="logit", n_resamples=5
+    ),
+    "confidence": ConfidenceDisplay.from_predictions,
+    "sweep": sweep,
+}
+every_display = pytest.mark.parametrize("make", FROM_PREDICTIONS.values(), ids=FROM_PREDICTIONS)
+
+
+def make_grid(y, P, **kwargs):
+    return ReliabilityDisplay.from_predictions(y, P, kind="classwise", **kwargs)
+
+
+every_display_and_grids = pytest.mark.parametrize(
+    "make", [*FROM_PREDICTIONS.values(), make_grid], ids=[*FROM_PREDICTIONS, "grid"]
+)
+
+
+def axes_of(display):
+    return display.axes_ if hasattr(display, "axes_") else [display.ax_]
+
+
+@every_display
+def test_given_axes_are_used(make, predictions):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    display = make(*predictions, ax=right)
+    assert display.ax_ is right
+    assert display.figure_ is figure
+    assert right.has_data()
+    assert not left.has_data()
+    assert not plt.get_fignums()  # pyplot has not been asked for anything
+
+
+@every_display
+def test_subfigures_are_figures(make, predictions):
+    part = Figure(figsize=(8, 4), layout="constrained").subfigures(1, 2)[1]
+    display = make(*predictions, ax=part.subplots())
+    assert display.figure_ is part
+    part.figure.draw_without_rendering()
+
+
+@every_display_and_grids
+def test_new_figure_by_default(make, predictions):
+    display = make(*predictions)
+    assert plt.get_fignums() == [display.figure_.number]
+
+
+@every_display_and_grids
+def test_no_global_style_is_touched(make, predictions):
+    before = dict(mpl.rcParams)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    make(*predictions)
+    assert dict(mpl.rcParams) == before
+    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+@every_display_and_grids
+def test_plot_again(make, predictions):
+    display = make(*predictions)
+    first = axes_of(display)
+    assert display.plot() is display
+    assert axes_of(display)[0] is not first[0]
+    assert len(axes_of(display)) == len(first)
+
+
+@every_display
+def test_axes_have_names(make, predictions):
+    display = make(*predictions)
+    for ax in axes_of(display):
+        assert ax.get_ylabel()
+    assert axes_of(display)[-1].get_xlabel()
+    assert display.ax_.get_legend() is not None
+
+
+def inside(figure):
+    """Whether nothing sticks out, once it is laid out."""
+    figure.draw_without_rendering()
+    whole, drawn = figure.bbox, figure.get_tightbbox().transformed(figure.dpi_scale_trans)
+    low = whole.x0 - 1 <= drawn.x0 and whole.y0 - 1 <= drawn.y0
+    return low and drawn.x1 <= whole.x1 + 1 and drawn.y1 <= whole.y1 + 1
+
+
+@every_display_and_grids
+def test_new_figures_hold_all(make, predictions):
+    assert inside(make(*predictions).figure_)
+
+
+@pytest.mark.parametrize("size", [3, 8])
+@pytest.mark.parametrize("n_axes", [1, 2])
+@every_display
+def test_nothing_sticks_out_of_the_figure(make, predictions, size, n_axes):
+    figure = Figure(figsize=(n_axes * size, size), layout="constrained")
+    for ax in np.ravel(figure.subplots(1, n_axes)):
+        make(*predictions, ax=ax)
+    assert inside(figure)
+
+
+@every_display
+def test_legends_lie_inside_of_the_axes(make, predictions):
+    """So that no neighbour is covered, whatever the layout."""
+    display = make(*predictions)
+    display.figure_.draw_without_rendering()
+    legend = display.ax_.get_legend().get_window_extent()
+    box = display.ax_.get_window_extent()
+    assert box.x0 - 1 <= legend.x0
+    assert legend.x1 <= box.x1 + 1
+    assert box.y0 - 1 <= legend.y0
+    assert legend.y1 <= box.y1 + 1
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["zebra", "ant", "bee"])[y]
+    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, names)
+    return model, X, names, np.random.default_rng(0).uniform(size=len(y))
+
+
+def same(one, other):
+    for name, expected in vars(other.curve).items():
+        assert np.array_equal(getattr(one.curve, name), expected)
+
+
+@pytest.mark.parametrize("style", ["bars", "dots", "corp"])
+def test_from_estimator_is_from_predictions(iris, style):
+    model, X, names, w = iris
+    kwargs = {"n_bins": 7, "strategy": "quantile", "sample_weight": w, "style": style}
+    one = ReliabilityDisplay.from_estimator(model, X, names, **kwargs)
+    other = ReliabilityDisplay.from_predictions(
+        names, model.predict_proba(X), labels=model.classes_, **kwargs
+    )
+    same(one, other)
+    assert one.name == "Pipeline"
+    assert other.name is None
+    assert ReliabilityDisplay.from_estimator(model, X, names, name="M").name == "M"
+
+
+def test_grid_from_estimator_is_from_predictions(iris):
+    model, X, names, w = iris
+    kwargs = {"kind": "classwise", "sample_weight": w, "max_classes": 2}
+    one = ReliabilityDisplay.from_estimator(model, X, names, **kwargs)
+    other = ReliabilityDisplay.from_predictions(
+        names, model.predict_proba(X), labels=model.classes_, **kwargs
+    )
+    for a, b in zip(one.displays_, other.displays_, strict=True):
+        same(a, b)
+        assert a.name == b.name
+    assert one.name == "Pipeline"
+
+
+def test_confidence_from_estimator_is_from_predictions(iris):
+    model, X, names, w = iris
+    one = ConfidenceDisplay.from_estimator(model, X, names, sample_weight=w, n_bins=5)
+    other = ConfidenceDisplay.from_predictions(
+        names, model.predict_proba(X), labels=model.classes_, sample_weight=w, n_bins=5
+    )
+    same(one, other)
+    assert one.ax_.get_title() == "Pipeline"
+    assert other.ax_.get_title() == ""
+    assert ConfidenceDisplay.from_estimator(model, X, names, name="M").name == "M"
+
+
+def test_sweep_from_estimator_is_from_logits(logits3):
+    Z, y = logits3
+    w = np.random.default_rng(0).uniform(size=len(y))
+    vector = VectorScaling().fit(Z, y)
+    one = TemperatureSweepDisplay.from_estimator(vector, Z, y, sample_weight=w, n_bins=7)
+    other = TemperatureSweepDisplay.from_logits(Z, y, sample_weight=w, n_bins=7)
+    for name in ("temperatures", "log_loss", "expected_calibration_error", "best_temperature"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    loss = log_loss(y, vector.predict_proba(Z), sample_weight=w)
+    assert one.reference == pytest.approx(loss)
+    assert one.reference_line_.get_ydata()[0] == one.reference
+    assert "VectorScaling" in one.reference_line_.get_label()
+    assert other.reference_line_ is None
+
+
+# Bars -------------------------------------------------------------------------------------------
 
 
 def test_artists_hold_the_bins(predictions):
@@ -76,60 +285,15 @@ def test_empty_bins_have_no_bars():
     assert len(display.bars_) == len(display.gaps_) == len(display.counts_) == 2
 
 
-def test_given_axes_are_used(predictions):
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    display = ReliabilityDisplay.from_predictions(*predictions, ax=right)
-    assert display.ax_ is right
-    assert display.figure_ is figure
-    assert not left.has_data()
-    assert not plt.get_fignums()  # pyplot has not been asked for anything
-
-
-def test_new_figure_by_default(predictions):
-    display = ReliabilityDisplay.from_predictions(*predictions)
-    assert plt.get_fignums() == [display.figure_.number]
-
-
-def test_plot_again(predictions):
-    display = ReliabilityDisplay.from_predictions(*predictions, name="first")
-    first = display.ax_
-    assert display.plot(name="second") is display
-    assert display.ax_ is not first
-    assert display.ax_.get_title() == "second"
-    assert display.name == "first"
-
-
 def test_whiskers_and_counts_can_be_left_out(predictions):
     display = ReliabilityDisplay.from_predictions(*predictions, confidence_level=None, counts=False)
     assert display.intervals_ is None
     assert display.counts_ is None
     assert display.counts_ax_ is None
     assert not display.ax_.child_axes
-    assert display.ax_.get_ylim() == (0, 1)
-
-
-def test_no_global_style_is_touched(predictions):
-    before = dict(mpl.rcParams)
-    ReliabilityDisplay.from_predictions(*predictions)
-    assert dict(mpl.rcParams) == before
-
-
-def test_from_estimator_is_from_predictions():
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["zebra", "ant", "bee"])[y]
-    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, names)
-    w = np.random.default_rng(0).uniform(size=len(y))
-    kwargs = {"n_bins": 7, "strategy": "quantile", "sample_weight": w}
-    one = ReliabilityDisplay.from_estimator(model, X, names, **kwargs)
-    other = ReliabilityDisplay.from_predictions(
-        names, model.predict_proba(X), labels=model.classes_, **kwargs
-    )
-    for name, expected in vars(other.curve).items():
-        assert np.array_equal(getattr(one.curve, name), expected)
-    assert one.ax_.get_title() == "Pipeline"
-    assert other.ax_.get_title() == ""
-    assert ReliabilityDisplay.from_estimator(model, X, names, name="M").name == "M"
+    assert display.ax_.get_ylim()[0] == 0
+    assert display.plot(counts=False, legend=False).ax_.get_ylim() == (0, 1)
+    assert display.ax_.get_legend() is None
 
 
 def test_positive_label(rng):
@@ -139,20 +303,453 @@ def test_positive_label(rng):
     np.testing.assert_allclose(display.curve.accuracy, expected.accuracy)
 
 
-@pytest.mark.parametrize("size", [2, 3, 8])
-@pytest.mark.parametrize("n_axes", [1, 2])
-def test_nothing_sticks_out_of_the_figure(predictions, size, n_axes):
-    figure = Figure(figsize=(n_axes * size, size), layout="constrained")
-    for ax in np.ravel(figure.subplots(1, n_axes)):
-        ReliabilityDisplay.from_predictions(*predictions, ax=ax, name="A title")
-    figure.draw_without_rendering()
-    whole, inside = figure.bbox, figure.get_tightbbox().transformed(figure.dpi_scale_trans)
-    assert whole.x0 - 1 <= inside.x0
-    assert whole.y0 - 1 <= inside.y0
-    assert inside.x1 <= whole.x1 + 1
-    assert inside.y1 <= whole.y1 + 1
+def test_names_are_titles_of_bars(predictions):
+    display = ReliabilityDisplay.from_predictions(*predictions, name="first")
+    assert display.ax_.get_title() == "first"
+    assert display.plot(name="second").ax_.get_title() == "second"
+    assert display.name == "first"
 
 
-def test_classwise_is_refused(predictions):
-    with pytest.raises(ValueError, match="A diagram shows one score, got kind='classwise'"):
-        ReliabilityDisplay.from_predictions(*predictions, kind="classwise")
+def test_legends_cover_no_bars():
+    """Bins at the upper left where everything is right are what a legend used to cover."""
+    p = np.linspace(0.01, 0.99, 50)
+    display = ReliabilityDisplay.from_predictions(np.arange(50) != 0, p, kind="binary")
+    display.figure_.draw_without_rendering()
+    legend = display.ax_.get_legend().get_window_extent()
+    assert not any(legend.overlaps(bar.get_window_extent()) for bar in display.bars_)
+    assert not legend.overlaps(display.counts_ax_.get_window_extent())
+
+
+# Dots -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_dots_are_the_bins(predictions, rng, strategy, weighted):
+    w = rng.integers(3, size=300) if weighted else None
+    kwargs = {"strategy": strategy, "sample_weight": w}
+    display = ReliabilityDisplay.from_predictions(*predictions, style="dots", **kwargs)
+    curve = reliability_curve(*predictions, **kwargs)
+    expected = np.column_stack([curve.confidence, curve.accuracy])
+    np.testing.assert_allclose(display.line_.get_xydata(), expected)
+    segments = np.array(display.intervals_.lines[2][0].get_segments())
+    np.testing.assert_allclose(segments[:, 0, 0], curve.confidence)
+    np.testing.assert_allclose(segments[:, :, 1], np.column_stack(curve.interval()))
+    values, edges, _ = display.counts_.get_data()
+    assert values.sum() == (300 if w is None else np.sum(w > 0))
+    assert display.bars_ is display.gaps_ is display.band_ is None
+    assert set(curve.lower) <= set(edges)
+
+
+def test_histogram_has_no_rows_in_empty_bins():
+    p = np.repeat([0.15, 0.95], [10, 30])
+    display = ReliabilityDisplay.from_predictions(
+        np.arange(40) % 2, p, kind="binary", n_bins=10, style="dots"
+    )
+    values, edges, _ = display.counts_.get_data()
+    np.testing.assert_allclose(edges, [0.1, 0.2, 0.9, 1])
+    assert values.tolist() == [10, 0, 30]
+
+
+@pytest.mark.parametrize("style", ["dots", "corp"])
+@pytest.mark.parametrize("scale", ["linear", "logit"])
+def test_several_models_share_axes(predictions, style, scale):
+    y, P = predictions
+    ax = Figure(figsize=(5, 6)).subplots()
+    kwargs = {"ax": ax, "style": style, "scale": scale, "n_resamples": 5}
+    one = ReliabilityDisplay.from_predictions(y, P, name="one", **kwargs)
+    few = ReliabilityDisplay.from_predictions(
+        y[:100], P[:100] ** 2 / np.sum(P[:100] ** 2, axis=1, keepdims=True), **kwargs
+    )
+    third = ReliabilityDisplay.from_predictions(y, P, name="third", **kwargs)
+    displays = [one, few, third]
+    assert [d.line_.get_color() for d in displays] == list(COLOURS[:3])
+    assert [d.counts_.get_edgecolor() for d in displays] == [to_rgba(c) for c in COLOURS[:3]]
+    assert len({(d.line_.get_marker(), str(d.line_.get_linestyle())) for d in displays}) > 1
+    assert one.diagonal_ is few.diagonal_ is third.diagonal_
+    assert one.counts_ax_ is few.counts_ax_ is third.counts_ax_
+    assert len(ax.child_axes) == 1
+    assert one.counts_ax_.get_ylim()[1] == max(d.curve.n_samples.max() for d in displays)
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert [text.split(" (")[0] for text in texts if text[:5] in ("one", "one (", "Model", "third")]
+    assert sum(text.startswith("Model 2") for text in texts) == 1
+    assert sum(text == "Perfect" for text in texts) == 1
+    assert sum("95 %" in text for text in texts) == 1
+    assert ax.get_xscale() == ax.get_yscale() == scale
+
+
+def test_cleared_axes_start_again(predictions):
+    ax = Figure().subplots()
+    ReliabilityDisplay.from_predictions(*predictions, style="dots", ax=ax)
+    ax.clear()
+    display = ReliabilityDisplay.from_predictions(*predictions, style="dots", ax=ax)
+    assert display.line_.get_color() == COLOURS[0]
+
+
+@pytest.mark.parametrize("styles", [("bars", "bars"), ("bars", "dots"), ("corp", "bars")])
+def test_bars_share_no_axes(predictions, styles):
+    ax = Figure().subplots()
+    ReliabilityDisplay.from_predictions(*predictions, style=styles[0], ax=ax)
+    with pytest.raises(ValueError, match=r"would hide each other.*Pass style='dots'"):
+        ReliabilityDisplay.from_predictions(*predictions, style=styles[1], ax=ax)
+
+
+def test_axes_hold_one_kind_and_one_scale(rng):
+    y, p = rng.integers(2, size=50), rng.uniform(size=50)
+    ax = Figure().subplots()
+    make = partial(ReliabilityDisplay.from_predictions, y, p, style="dots", ax=ax)
+    make()
+    with pytest.raises(ValueError, match=r"of one kind, got kind='binary' on .*kind='top-label'"):
+        make(kind="binary")
+    with pytest.raises(ValueError, match=r"one scale, got scale='logit' on axes with scale='lin"):
+        make(scale="logit")
+
+
+# The isotonic curve -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["top-label", "binary"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curve_is_isotonic_regression(rng, kind, weighted):
+    p = rng.uniform(size=200).round(2)
+    y = rng.uniform(size=200) < p**2
+    w = rng.integers(4, size=200).astype(float) if weighted else None
+    display = ReliabilityDisplay.from_predictions(y, p, kind=kind, style="corp", sample_weight=w)
+    score = np.maximum(p, 1 - p) if kind == "top-label" else p
+    event = (p > 0.5) == y if kind == "top-label" else y
+    expected = IsotonicRegression().fit(score, event, w)
+    kept = score if w is None else score[w > 0]
+    x, values = display.line_.get_data()
+    np.testing.assert_allclose(np.interp(kept, x, values), expected.predict(kept), atol=1e-9)
+    assert (x[0], x[-1]) == pytest.approx((kept.min(), kept.max()))
+    assert display.intervals_ is None
+
+
+def band_of(display):
+    """Scores, lower and upper end of the band."""
+    points = display.band_.get_paths()[0].vertices
+    x = np.unique(points[:, 0])
+    ends = [points[points[:, 0] == at, 1] for at in x]
+    return x, np.array([e.min() for e in ends]), np.array([e.max() for e in ends])
+
+
+def test_band_is_where_calibrated_models_lie(rng):
+    p = rng.uniform(size=2000)
+    make = partial(ReliabilityDisplay.from_predictions, kind="binary", style="corp")
+    x, low, high = band_of(make(rng.uniform(size=2000) < p, p))
+    assert np.mean((low <= x) & (x <= high)) > 0.95
+    assert np.mean(high - low) < 0.2
+    display = make(rng.uniform(size=2000) < p, p)
+    inside = [np.interp(x, *display.line_.get_data())]
+    assert np.mean((low <= inside) & (inside <= high)) > 0.8
+    x, low, high = band_of(display := make(rng.uniform(size=2000) < p**3, p))
+    curve = np.interp(x, *display.line_.get_data())
+    assert np.mean((low <= curve) & (curve <= high)) < 0.3
+
+
+def test_band_follows_level_weights_and_seed(rng):
+    p, w = rng.uniform(size=300), rng.integers(3, size=300)
+    y = rng.uniform(size=300) < p
+    make = partial(
+        ReliabilityDisplay.from_predictions, y, p, kind="binary", style="corp", sample_weight=w
+    )
+    x, low, high = band_of(make())
+    _, low_again, high_again = band_of(make())
+    assert np.array_equal(low, low_again)
+    assert np.array_equal(high, high_again)
+    assert not np.array_equal(low, band_of(make(random_state=1))[1])
+    _, low_half, high_half = band_of(make(confidence_level=0.5))
+    assert np.all((low <= low_half) & (high_half <= high))
+    assert x[0] == p[w > 0].min()
+    assert make(confidence_level=None).band_ is None
+
+
+def test_rows_need_weight(predictions):
+    curve = reliability_curve(*predictions)
+    rows = Scored(None, np.array([0.5, 0.7]), np.array([True, False]), np.zeros(2))
+    with pytest.raises(ValueError, match=r"rows must hold some weight, got weights of zero"):
+        ReliabilityDisplay(curve, rows=rows)
+
+
+def test_curve_needs_rows(predictions):
+    curve = reliability_curve(*predictions)
+    assert ReliabilityDisplay(curve).plot(style="dots").line_ is not None
+    with pytest.raises(ValueError, match=r"style='corp' needs the rows, got rows=None.*Use from_"):
+        ReliabilityDisplay(curve).plot(style="corp")
+
+
+# Logit axes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["dots", "corp"])
+def test_logit_axes_have_limits_from_the_data(rng, style):
+    p = expit(rng.normal(-5, 1.5, size=5000))
+    y = rng.uniform(size=5000) < p
+    display = ReliabilityDisplay.from_predictions(
+        y, p, kind="binary", strategy="quantile", style=style, scale="logit"
+    )
+    low, high = display.ax_.get_xlim()
+    assert 1e-6 < low < 0.005
+    assert 0.05 < high < 0.8
+    assert display.ax_.get_ylim()[0] == low
+    ticks = display.ax_.get_xticks()
+    assert len(ticks) >= 2
+    assert low <= ticks[0] <= ticks[-1] <= high
+    assert display.counts_ax_.get_xlim() == (low, high)
+    x, values = display.line_.get_data()
+    seen = (values > 0) & (values < 1) & (x > low) & (x < high)
+    assert np.all((values[seen] >= low) & (values[seen] <= high))
+
+
+def test_logit_axes_show_a_narrow_range(rng):
+    p = rng.uniform(0.03, 0.05, size=20_000)
+    display = ReliabilityDisplay.from_predictions(
+        rng.uniform(size=20_000) < p,
+        p,
+        kind="binary",
+        style="dots",
+        scale="logit",
+        strategy="quantile",
+        n_bins=3,
+    )
+    assert 0.05 in display.ax_.get_xticks()
+
+
+def test_logit_axes_without_any_frequency_between(rng):
+    """All events happened: no dot can be shown, but whiskers come in from the border."""
+    display = ReliabilityDisplay.from_predictions(
+        np.ones(30), np.ones(30), kind="binary", labels=[0, 1], style="corp", scale="logit"
+    )
+    low, high = display.ax_.get_xlim()
+    assert 0 < low < high < 1
+    display.figure_.draw_without_rendering()
+
+
+def test_nothing_at_infinity_reaches_the_histogram(rng):
+    p = np.sort(rng.uniform(0.9, 1, size=100))
+    y = np.arange(100) > 5
+    display = ReliabilityDisplay.from_predictions(
+        y, p, kind="binary", style="dots", scale="logit", strategy="quantile", n_bins=5
+    )
+    assert display.curve.accuracy.max() == 1
+    display.figure_.draw_without_rendering()
+    limit = display.counts_ax_.get_window_extent().y0
+    for line in display.ax_.lines:
+        assert line.get_clip_on()
+        assert line.get_clip_box().y1 < limit
+
+
+# Bad input --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"style": "pie"}, "style must be one of 'bars', 'dots', 'corp', got 'pie'"),
+        ({"scale": "log"}, "scale must be one of 'linear', 'logit', got 'log'"),
+        ({"scale": "logit"}, "Bars begin at 0.*Pass style='dots'"),
+        ({"confidence_level": 0}, "confidence_level must lie between 0 and 1, got 0.*None"),
+        ({"confidence_level": 1.0}, "confidence_level must lie between 0 and 1, got 1.0"),
+        ({"confidence_level": 95}, "confidence_level must lie between 0 and 1, got 95"),
+        ({"confidence_level": "high"}, "confidence_level must lie between 0 and 1, got 'high'"),
+        ({"style": "corp", "confidence_level": -1}, "confidence_level must lie between"),
+        ({"style": "corp", "n_resamples": 0}, "n_resamples must be an integer of at least 1"),
+        ({"n_resamples": True}, "n_resamples must be an integer of at least 1, got True"),
+        ({"n_bins": 0}, "n_bins"),
+        ({"strategy": "no"}, "strategy"),
+        ({"kind": "no"}, "kind must be one of"),
+        ({"sample_weight": np.zeros(300)}, "sample_weight must not be all zero"),
+        ({"classes": [1]}, "classes is for kind='classwise', got kind='top-label'. Leave it out"),
+        ({"figure": 1}, "figure is for kind='classwise'"),
+        ({"kind": "classwise", "ax": 1}, "needs a figure, got ax. Pass figure= instead"),
+        ({"kind": "classwise", "classes": [0, 7]}, "classes must be among 0, 1, 2, got 7"),
+        ({"kind": "classwise", "classes": []}, "classes must name at least one class, got none"),
+        ({"kind": "classwise", "max_classes": 0}, "max_classes must be an integer of at least 1"),
+    ],
+)
+def test_bad_input(predictions, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        ReliabilityDisplay.from_predictions(*predictions, **kwargs)
+    assert not plt.get_fignums()
+
+
+# Grids ------------------------------------------------------------------------------------------
+
+
+def test_grid_has_the_worst_classes_first(digits):
+    P = digits.classifier.predict_proba(digits.X_test)
+    grid = make_grid(digits.y_test, P)
+    errors = [
+        expected_calibration_error(digits.y_test == k, P[:, k], kind="binary") for k in range(10)
+    ]
+    order = np.argsort(errors)[::-1][:9]
+    assert [display.name for display in grid.displays_] == [str(k) for k in order]
+    assert isinstance(grid, ReliabilityGridDisplay)
+    assert len(grid.axes_) == 9
+    for k, display in zip(order, grid.displays_, strict=True):
+        assert display.expected_calibration_error == pytest.approx(errors[k])
+        title = display.ax_.get_title()
+        assert title == f"{k}: {np.sum(digits.y_test == k)} rows, ECE {errors[k]:.3f}"
+        assert display.counts_ is not None
+        assert display.intervals_ is not None
+        assert display.ax_.get_legend() is None
+
+
+@pytest.mark.parametrize("style", ["bars", "dots", "corp"])
+def test_grid_has_the_classes_asked_for(predictions, style):
+    y, P = predictions
+    y = np.array(["a", "b", "c"])[y]
+    w = np.arange(300) % 3
+    grid = make_grid(y, P, classes=["c", "a", "c"], style=style, sample_weight=w, name="Model X")
+    assert [display.name for display in grid.displays_] == ["c", "a"]
+    assert f"c: {np.sum((y == 'c') & (w > 0))} rows" in grid.axes_[0].get_title()
+    texts = [text.get_text() for text in grid.legend_.get_texts()]
+    assert not any("ECE" in text or text == "c" for text in texts)
+    assert grid.legend_.get_title().get_text() == "Model X"
+    texts = [text.get_text() for text in grid.figure_.texts]
+    assert {"Predicted probability", "Observed frequency"} <= set(texts)
+    with pytest.raises(ValueError, match="classes must be among 'a', 'b', 'c', got 'z'"):
+        make_grid(y, P, classes=["z"])
+
+
+def test_grid_is_drawn_where_it_is_told(predictions):
+    for figure in (Figure(), Figure().subfigures(1, 2)[1]):
+        grid = make_grid(*predictions, figure=figure, max_classes=2, counts=False)
+        assert grid.figure_ is figure
+        assert len(figure.axes) == 2
+    assert not plt.get_fignums()
+
+
+def test_grid_of_bins_alone(predictions):
+    y, P = predictions
+    curve = reliability_curve(y == 1, P[:, 1], kind="binary")
+    display = ReliabilityDisplay(curve, kind="binary", name="one")
+    grid = ReliabilityGridDisplay([display]).plot()
+    assert grid.axes_[0].get_title() == f"one: ECE {display.expected_calibration_error:.3f}"
+
+
+# Confidence -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_confidence_is_share_mean_and_accuracy(predictions, rng, weighted):
+    y, P = predictions
+    w = rng.uniform(size=300) if weighted else None
+    display = ConfidenceDisplay.from_predictions(y, P, n_bins=10, sample_weight=w)
+    top = P.max(axis=1)
+    share, _ = np.histogram(top, bins=10, range=(0, 1), weights=w)
+    heights = [bar.get_height() for bar in display.bars_]
+    np.testing.assert_allclose(heights, share[share > 0] / share.sum())
+    assert sum(heights) == pytest.approx(1)
+    assert display.confidence == pytest.approx(np.average(top, weights=w))
+    assert display.accuracy == pytest.approx(np.average(P.argmax(axis=1) == y, weights=w))
+    assert display.confidence_line_.get_xdata()[0] == display.confidence
+    assert display.accuracy_line_.get_xdata()[0] == display.accuracy
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == [
+        f"Average confidence {display.confidence:.3f}",
+        f"Accuracy {display.accuracy:.3f}",
+    ]
+    of = "weight of 300" if weighted else "300"
+    assert display.ax_.get_ylabel() == f"Share of {of} rows"
+
+
+# Sweeps -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sweep_is_loss_and_error_at_each_temperature(logits3, rng, weighted):
+    Z, y = logits3
+    w = rng.integers(3, size=len(y)) if weighted else None
+    T = [3.0, 0.7, 1.0]
+    display = TemperatureSweepDisplay.from_logits(Z, y, temperatures=T, sample_weight=w, n_bins=9)
+    assert display.temperatures.tolist() == sorted(T)
+    for k, t in enumerate(sorted(T)):
+        P = softmax(Z / t, axis=1)
+        assert display.log_loss[k] == pytest.approx(log_loss(y, P, sample_weight=w))
+        error = expected_calibration_error(y, P, sample_weight=w, n_bins=9)
+        assert display.expected_calibration_error[k] == pytest.approx(error)
+    np.testing.assert_allclose(display.log_loss_line_.get_xdata(), display.temperatures)
+    np.testing.assert_allclose(display.log_loss_line_.get_ydata(), display.log_loss)
+    np.testing.assert_allclose(display.ece_line_.get_ydata(), display.expected_calibration_error)
+
+
+def test_marked_optimum_is_the_fitted_temperature(logits3):
+    Z, y = logits3
+    display = TemperatureSweepDisplay.from_logits(Z, y)
+    best = TemperatureScaling().fit(Z, y).temperature_
+    assert display.best_temperature == best
+    assert [line.get_xdata()[0] for line in display.best_lines_] == [best, best]
+    assert [line.get_xdata()[0] for line in display.start_lines_] == [1, 1]
+    assert display.temperatures[display.log_loss.argmin()] == best
+    assert 1 in display.temperatures
+    loss = -log_softmax(Z, axis=1)[np.arange(len(y)), y].mean()
+    assert display.log_loss[display.temperatures == 1] == pytest.approx(loss)
+
+
+def test_marks_are_seen_wherever_the_curves_end(logits3):
+    Z, y = logits3
+    display = TemperatureSweepDisplay.from_logits(Z, y, temperatures=[5, 6])
+    low, high = display.ax_.get_xlim()
+    assert low <= 1
+    assert high >= 6
+
+
+def test_sweep_takes_one_or_two_axes(logits3):
+    Z, y = logits3
+    ax = Figure().subplots()
+    single = TemperatureSweepDisplay.from_logits(Z, y, ax=ax)
+    assert single.ax_ is ax
+    assert single.axes_[1].get_ylabel() == "ECE"
+    assert len(single.best_lines_) == 1
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "ECE" in labels
+    assert "Log loss" in labels
+    two = Figure().subplots(2, 1)
+    for pair in (two, list(two), tuple(two)):
+        assert TemperatureSweepDisplay.from_logits(Z, y, ax=pair).axes_ == list(two)
+    assert not plt.get_fignums()
+
+
+def test_temperatures_are_plain_numbers(logits3):
+    display = TemperatureSweepDisplay.from_logits(*logits3)
+    names = [text.get_text() for text in display.axes_[1].get_xticklabels()]
+    assert "1" in names
+    assert all(float(name) > 0 for name in names)
+
+
+def test_sweep_of_two_classes(rng):
+    Z, y = make_logits(500, 2, random_state=0)
+    y = np.array(["no", "yes"])[y]
+    both = TemperatureSweepDisplay.from_logits(Z, y)
+    one = TemperatureSweepDisplay.from_logits(Z[:, 1:] - Z[:, :1], y)
+    np.testing.assert_allclose(one.log_loss, both.log_loss, rtol=1e-6)
+    np.testing.assert_allclose(one.temperatures, both.temperatures, rtol=1e-6)
+
+
+def test_sweep_with_classes_in_another_order(logits3):
+    Z, y = logits3
+    names = np.array(["c", "b", "a"])
+    calibrator = VectorScaling(classes=names).fit(Z, names[y])
+    one = TemperatureSweepDisplay.from_estimator(calibrator, Z, names[y], name="V")
+    other = TemperatureSweepDisplay.from_logits(Z, names[y], classes=names)
+    expected = TemperatureSweepDisplay.from_logits(Z, y)
+    for display in (one, other):
+        np.testing.assert_allclose(display.log_loss, expected.log_loss)
+    loss = log_loss(y, calibrator.predict_proba(Z))
+    assert one.reference == pytest.approx(loss)
+    assert one.reference_line_.get_label() == f"V: {loss:.3f}"
+
+
+@pytest.mark.parametrize("temperatures", [[1.0], [1, 1], [0, 1], [-1, 2], [1, np.inf], [1, np.nan]])
+def test_bad_temperatures(logits3, temperatures):
+    with pytest.raises(ValueError, match=r"temperatures must hold two or more .*Pass None"):
+        TemperatureSweepDisplay.from_logits(*logits3, temperatures=temperatures)
+
+
+@pytest.mark.parametrize("limits", [(0.3, 10), (0.9, 1.3), (1e-9, 3), (0.3, 4), (0.95, 1.05)])
+def test_ticks_are_few_and_some(limits):
+    from skcalib.display import _log_ticks, _logit_ticks
+
+    assert 1 <= len(_log_ticks(*limits)) <= 8
+    assert 1 <= len(_logit_ticks(1e-6, 1 - 1e-6)) <= 7

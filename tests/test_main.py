@@ -13,7 +13,7 @@ from skcalib.__main__ import Split, _halves, main
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
-NAME = "skcalib-reliability.png"
+NAME, REPORT = "skcalib-reliability.png", "skcalib-report.png"
 
 
 @pytest.fixture
@@ -34,10 +34,9 @@ def files(folder):
 def unseen(monkeypatch):
     """Saves the seconds that drawing takes, where the picture is not what the test is about."""
 
-    def draw(outputs, y, labels, picture):
-        picture.write_text("drawn")
-
-    monkeypatch.setattr("skcalib.__main__._draw", draw)
+    monkeypatch.setattr("skcalib.__main__._diagrams", lambda *_: None)
+    monkeypatch.setattr("skcalib.__main__.calibration_report", lambda *_, **__: None)
+    monkeypatch.setattr("skcalib.__main__._save", lambda figure, path: path.write_text("drawn"))
 
 
 def row(text, name):
@@ -63,7 +62,8 @@ def test_digits(folder, capsys):
     assert "The classifier is over-confident" in out
     assert "lowers the ECE from" in out
     assert (folder / NAME).read_bytes().startswith(b"\x89PNG")
-    assert [p.name for p in folder.iterdir()] == [NAME]
+    assert (folder / REPORT).read_bytes().startswith(b"\x89PNG")
+    assert {p.name for p in folder.iterdir()} == {NAME, REPORT}
 
 
 def test_as_a_module(folder):
@@ -74,7 +74,7 @@ def test_as_a_module(folder):
     assert "Reliability diagrams: skcalib-reliability.png" in run.stdout
 
 
-def test_own_files(files, folder, capsys):
+def test_own_files(files, folder, capsys, unseen):
     logits, y = files
     (folder / "out").mkdir()
     args = ["--logits", "z.npy", "--labels", "y.npy"]
@@ -93,12 +93,13 @@ def test_half_of_the_rows_is_held_out(files, capsys, unseen):
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
-def test_output_file_is_replaced(files, folder, suffix):
+def test_output_file_is_replaced(files, folder, suffix, unseen):
     target = folder / f"picture{suffix}"
     target.write_text("old")
     assert main(["--logits", "z.npy", "--labels", "y.npy", "--output", str(target)]) == 0
     assert target.read_bytes() != b"old"
-    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", target.name}
+    names = {"z.npy", "y.npy", target.name, f"picture-report{suffix}"}
+    assert {p.name for p in folder.iterdir()} == names
 
 
 @pytest.mark.parametrize("header", ["", "a,b,c\n"])

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import InconsistentVersionWarning
 
 from skcalib import metrics
+from skcalib._curves import OF_BINS
 from skcalib.metrics import reliability_curve
 from skcalib.monitor import CalibrationMonitor
 
@@ -409,3 +410,16 @@ def test_plot_of_no_rows_and_of_many_scores():
     monitor = CalibrationMonitor(kind="classwise", labels=[0, 1]).update([0, 1], [0.1, 0.7])
     with pytest.raises(ValueError, match=r"one score, got kind='classwise'.*kind='binary'"):
         monitor.plot()
+
+
+@pytest.mark.parametrize("name", OF_BINS)
+def test_every_measure_of_bins(name, rng):
+    y, P = rng.integers(3, size=200), rng.dirichlet([1, 1, 1], size=200)
+    monitor = CalibrationMonitor(labels=range(3)).update(y[:90], P[:90]).update(y[90:], P[90:])
+    assert monitor.measure(name) == pytest.approx(getattr(metrics, name)(y, P), abs=1e-12)
+
+
+def test_unknown_measure():
+    monitor = CalibrationMonitor(labels=[0, 1]).update([0, 1], [0.1, 0.7])
+    with pytest.raises(ValueError, match="name must be one of expected_calibration_error, "):
+        monitor.measure("log_loss")

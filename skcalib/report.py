@@ -1,0 +1,163 @@
+"""Everything about a calibrator in one figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.metrics import log_loss
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from ._base import check_weights, encode
+from ._binned import expected_calibration_error, maximum_calibration_error
+from ._rows import both_columns, map_rows
+from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+__all__ = ["calibration_report"]
+
+Floats = NDArray[np.floating[Any]]
+
+
+class _Rows(NamedTuple):
+    """Labels and weights, and how probabilities of these rows are to be judged."""
+
+    y: NDArray[Any]
+    w: Floats | None
+    classes: NDArray[Any]
+    n_bins: int
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Arguments that measures and displays share."""
+        return {"sample_weight": self.w, "labels": self.classes, "n_bins": self.n_bins}
+
+    def measures(self, P: Floats) -> dict[str, float]:
+        """The numbers of the table, by name."""
+        # By position, in whatever order the labels are.
+        index = encode(self.y, self.classes)
+        hit = np.arange(P.shape[1]) == index[:, None]
+        right = P.argmax(axis=1) == index
+        return {
+            "log loss": log_loss(index, P, labels=np.arange(P.shape[1]), sample_weight=self.w),
+            "Brier": float(np.average(np.sum((P - hit) ** 2, axis=1), weights=self.w)),
+            "ECE": expected_calibration_error(self.y, P, **self.keywords),
+            "MCE": maximum_calibration_error(self.y, P, **self.keywords),
+            "accuracy": float(np.average(right, weights=self.w)),
+        }
+
+
+def calibration_report(
+    calibrator: Any,
+    logits: ArrayLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    name: str | None = None,
+    figure: Figure | SubFigure | None = None,
+    n_bins: int = 15,
+) -> Figure | SubFigure:
+    r"""Draw what a calibrator does, before and after, in one figure.
+
+    Reliability diagrams and histograms of the confidence of the logits as they are and of the
+    calibrated ones; log loss and ECE of the logits divided by a range of temperatures, with the
+    log loss of the calibrator as a horizontal line; and a table of measures, in which the Brier
+    score is the sum over the classes,
+
+    .. math:: \frac1N \sum_i w_i \sum_k (\hat p_{ik} - 1[y_i = k])^2 ,
+
+    with N the sum of the weights.
+
+    Parameters
+    ----------
+    calibrator : calibrator
+        Any fitted calibrator.
+    logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+        Logits of rows that neither classifier nor calibrator was fitted on.
+    y : array-like of shape (n_samples,)
+        Labels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of 2 is the row twice, a weight of 0 the row absent.
+    name : str, default=None
+        Name of the calibrator; by default that of its class.
+    figure : matplotlib Figure or SubFigure, default=None
+        Where to draw, best about 10 by 8 inches and with ``layout="constrained"``; by default a
+        new figure.
+    n_bins : int, default=15
+        Number of bins of all diagrams and measures.
+
+    Returns
+    -------
+    matplotlib Figure or SubFigure
+        With the drawing.
+
+    Raises
+    ------
+    ValueError
+        If logits, labels or weights are no good, or ``n_bins`` is no number of bins.
+    NotFittedError
+        If the calibrator is not fitted.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If no temperature minimises the log loss on these rows, as
+        :class:`~skcalib.TemperatureScaling` does.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, figures 1 and 4.
+
+    Examples
+    --------
+    >>> from skcalib import VectorScaling, calibration_report
+    >>> from skcalib.datasets import load_digits_logits
+    >>> digits = load_digits_logits()
+    >>> calibrator = VectorScaling().fit(digits.logits_calibration, digits.y_calibration)
+    >>> figure = calibration_report(calibrator, digits.logits_test, digits.y_test)
+    >>> len(figure.axes)
+    7
+    """
+    after = calibrator.predict_proba(logits)  # first, for it checks the logits
+    Z = both_columns(np.asarray(logits))
+    before = map_rows(lambda z: softmax(z, axis=1), Z)
+    w = check_weights(sample_weight, len(Z))
+    check_consistent_length(y, Z)
+    rows = _Rows(column_or_1d(y), w, calibrator.classes_, n_bins)
+    numbers = rows.measures(before), rows.measures(after)
+    name = type(calibrator).__name__ if name is None else name
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(10, 8), layout="constrained")
+    grid = figure.add_gridspec(2, 3, height_ratios=(1.55, 1), width_ratios=(1, 1, 1.05))
+    histograms = []
+    for column, (title, P) in enumerate([("Before", before), (name, after)]):
+        diagram, histogram = (figure.add_subplot(grid[row, column]) for row in range(2))
+        ReliabilityDisplay.from_predictions(rows.y, P, **rows.keywords, name=title, ax=diagram)
+        ConfidenceDisplay.from_predictions(rows.y, P, **rows.keywords, ax=histogram)
+        histograms.append(histogram)
+    for ax in histograms:
+        ax.set_ylim(0, max(ax.get_ylim()[1] for ax in histograms))
+    panels: Any = grid[0, 2].subgridspec(2, 1).subplots(sharex=True)
+    TemperatureSweepDisplay.from_estimator(
+        calibrator, logits, rows.y, sample_weight=w, n_bins=n_bins, name=name, ax=panels
+    )
+    panels[0].set_title("Logits divided by T")
+    _table(figure.add_subplot(grid[1, 2]), *numbers)
+    return figure
+
+
+def _table(ax: Axes, before: dict[str, float], after: dict[str, float]) -> None:
+    lines = [f"{'':9}{'before':>9}{'after':>9}", ""]
+    lines += [f"{key:9}{before[key]:9.4f}{after[key]:9.4f}" for key in before]
+    ax.text(
+        0.5, 0.5, "\n".join(lines), family="monospace", ha="center", va="center", linespacing=1.5
+    )
+    ax.set_axis_off()
