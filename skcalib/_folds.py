@@ -145,6 +145,10 @@ def check_classifier(estimator: Any, name: str) -> None:
 
 def splits_of(cv: Any, problem: Problem) -> list[tuple[Indices, Indices]]:
     """Numbers of the training and of the test rows of each split."""
+    if isinstance(cv, str) and cv == "prefit":
+        raise ValueError(
+            "cv must split rows, got 'prefit'. For a fitted classifier pass it in a FrozenEstimator."
+        )
     splitter = check_cv(cv, problem.y, classifier=True)
     labels, numbers, rows = np.unique(problem.y, return_inverse=True, return_counts=True)
     if isinstance(splitter, StratifiedKFold) and rows.min() < splitter.n_splits:

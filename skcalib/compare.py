@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -405,9 +406,12 @@ class _Outcome(NamedTuple):
 def _fit_and_judge(
     calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[_Measure]
 ) -> _Outcome:
-    start = time.perf_counter()
-    fitted = fit_calibrator(calibrator, fit.Z, fit.y, fit.w, classes)
-    seconds = time.perf_counter() - start
+    with warnings.catch_warnings():
+        # It was said of all rows already, before the first fit.
+        warnings.filterwarnings("ignore", "Every row of X is non-negative", UserWarning)
+        start = time.perf_counter()
+        fitted = fit_calibrator(calibrator, fit.Z, fit.y, fit.w, classes)
+        seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
     P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
     predictions = _Predictions(classes, P)

@@ -272,6 +272,13 @@ def test_frames_and_parallel_fits(rows, found):
     assert_array_equal(again.scores["log loss"], found.scores["log loss"])
 
 
+def test_probabilities_are_pointed_out_once(rows):
+    logits, y = rows
+    with pytest.warns(UserWarning, match="X probably holds probabilities") as caught:
+        compare_calibrators(softmax(logits, axis=1), y, calibrators=SOME)
+    assert len(caught) == 1
+
+
 def test_progress(rows):
     calls = []
     compare_calibrators(
