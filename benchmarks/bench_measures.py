@@ -14,7 +14,13 @@ from scipy.special import softmax
 from timing import medians
 
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error
+from skcalib.metrics import (
+    calibration_error_interval,
+    calibration_test,
+    expected_calibration_error,
+    score_decomposition,
+    smooth_calibration_error,
+)
 
 
 def main() -> None:
@@ -51,6 +57,21 @@ def main() -> None:
         args.repeat,
     )
     report("10 000 000 binary scores, float64", seconds)
+    seconds = medians(
+        {
+            "binary ECE": lambda: expected_calibration_error(hit[:100_000], p[:100_000]),
+            "smooth ECE": lambda: smooth_calibration_error(hit[:100_000], p[:100_000]),
+            "decomposition": lambda: score_decomposition(hit[:100_000], p[:100_000]),
+            "interval, 1000 draws": lambda: calibration_error_interval(
+                hit[:100_000], p[:100_000], n_resamples=1000, random_state=0
+            ),
+            "test, 1000 draws": lambda: calibration_test(
+                hit[:100_000], p[:100_000], n_resamples=1000, random_state=0
+            ),
+        },
+        args.repeat,
+    )
+    report("100 000 binary scores, float64", seconds)
 
 
 def report(title: str, seconds: dict[str, float]) -> None:

@@ -147,7 +147,7 @@ def splits_of(cv: Any, problem: Problem) -> list[tuple[Indices, Indices]]:
     """Numbers of the training and of the test rows of each split."""
     if isinstance(cv, str) and cv == "prefit":
         raise ValueError(
-            "cv must split rows, got 'prefit'. For a fitted classifier pass it in a FrozenEstimator."
+            "cv must split rows, got 'prefit'. Pass a fitted classifier in a FrozenEstimator."
         )
     splitter = check_cv(cv, problem.y, classifier=True)
     labels, numbers, rows = np.unique(problem.y, return_inverse=True, return_counts=True)

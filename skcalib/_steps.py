@@ -57,19 +57,21 @@ def ranked(
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
         hits = None if hits is None else hits[kept]
-    order = np.argsort(scores)
-    in_order = scores[order].astype(np.float64, copy=False)
+    alone = hits is None and weights is None  # a sort is quicker than an order
+    order = slice(None) if alone else np.argsort(scores)
+    in_order = (np.sort(scores) if alone else scores[order]).astype(np.float64, copy=False)
     first = _starts(in_order, scores.dtype == np.float64)
 
     def per_score(values: NDArray[Any]) -> Floats:
         return np.add.reduceat(values, first, dtype=np.float64)
 
-    happened = np.zeros(len(scores)) if hits is None else hits[order]
-    if weights is None:
-        counts = np.diff(first, append=len(scores)).astype(np.float64)
-        return Ranked(in_order[first], counts, per_score(happened))
-    weights = weights[order]
-    return Ranked(in_order[first], per_score(weights), per_score(happened * weights))
+    w = None if weights is None else weights[order]
+    count = np.diff(first, append=len(scores)).astype(np.float64)
+    weight = count if w is None else per_score(w)
+    if hits is None:
+        return Ranked(in_order[first], weight, np.zeros(len(first)))
+    happened = hits[order] if w is None else hits[order] * w
+    return Ranked(in_order[first], weight, per_score(happened))
 
 
 def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001

@@ -612,7 +612,7 @@ def test_bad_estimators(kind, estimator, message):
         ({"cv": StratifiedKFold(60)}, "got 40 of class 'c' for 60 folds"),
         ({"cv": LeaveOneGroupOut()}, "LeaveOneGroupOut needs groups, got none. Pass groups="),
         ({"cv": GroupKFold(3)}, "GroupKFold needs groups"),
-        ({"cv": "prefit"}, "got 'prefit'. For a fitted classifier pass it in a FrozenEstimator"),
+        ({"cv": "prefit"}, "got 'prefit'. Pass a fitted classifier in a FrozenEstimator"),
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
         ({"cv": [([0], [len("ab")]), ([], [3])]}, "every row into a test set|lack class"),
     ],
