@@ -49,11 +49,15 @@ FLOORS = {
     "datasets": 3,
     "compose": 4,
     "compare": 7,
-    "display": 7,
-    "monitor": 8,
-    "report": 8,
-    "__init__": 9,
-    "__main__": 10,
+    "_layout": 6,
+    "_reliability": 7,
+    "_confidence": 7,
+    "_sweep": 7,
+    "display": 8,
+    "monitor": 9,
+    "report": 9,
+    "__init__": 10,
+    "__main__": 11,
 }
 PUBLIC = [
     f"{module.__name__}.{name}"

@@ -749,7 +749,8 @@ def test_bad_temperatures(logits3, temperatures):
 
 @pytest.mark.parametrize("limits", [(0.3, 10), (0.9, 1.3), (1e-9, 3), (0.3, 4), (0.95, 1.05)])
 def test_ticks_are_few_and_some(limits):
-    from skcalib.display import _log_ticks, _logit_ticks
+    from skcalib._reliability import _logit_ticks
+    from skcalib._sweep import _log_ticks
 
     assert 1 <= len(_log_ticks(*limits)) <= 8
     assert 1 <= len(_logit_ticks(1e-6, 1 - 1e-6)) <= 7

@@ -217,6 +217,19 @@ def test_quantile_strategy_makes_bins_of_equal_weight(rng):
     assert curve.n_samples.tolist() == [30] * 10
 
 
+@every
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_kinds_of_bins_agree_where_their_edges_do(measure, kind, rng):
+    """The same number of rows in the middle of each bin."""
+    p = np.repeat((np.arange(10) + 0.5) / 10, 12)
+    y = rng.uniform(size=120) < p
+    if kind == "top-label":  # whose scores are above one half
+        p = np.repeat((np.arange(5) + 5.5) / 10, 24)
+    kwargs = {"n_bins": 5 if kind == "top-label" else 10, "kind": kind}
+    quantile = measure(y, p, strategy="quantile", **kwargs)
+    assert quantile == pytest.approx(measure(y, p, **(kwargs | {"n_bins": 10})), abs=1e-12)
+
+
 def test_calibrated_probabilities_have_a_small_error():
     logits, y, proba = make_logits(200_000, 4, return_proba=True, random_state=0)
     for kind in ("top-label", "classwise"):
