@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skcalib import ReliabilityDisplay, TemperatureScaling, VectorScaling
 from skcalib._events import Scored
+from skcalib._reliability import COLOURS
 from skcalib.datasets import make_logits
 from skcalib.display import (
-    COLOURS,
     ConfidenceDisplay,
     ReliabilityGridDisplay,
     TemperatureSweepDisplay,
