@@ -136,8 +136,7 @@ def test_new_figures_hold_all(make, predictions):
     assert inside(make(*predictions).figure_)
 
 
-@pytest.mark.parametrize("size", [3, 8])
-@pytest.mark.parametrize("n_axes", [1, 2])
+@pytest.mark.parametrize(("size", "n_axes"), [(3, 2), (8, 1)])
 @every_display
 def test_nothing_sticks_out_of_the_figure(make, predictions, size, n_axes):
     figure = Figure(figsize=(n_axes * size, size), layout="constrained")

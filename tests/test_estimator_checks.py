@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from skcalib import CalibratedClassifier, LogitTransformer
+from skcalib import BBQ, CalibratedClassifier, LogitTransformer, PlattScaling, VectorScaling
 
 WIDTH = "the check feeds X whose width is not the number of classes, which is refused"
 NO_LOGITS = "the check feeds X that are no logits of y, and wants to see accurate predictions"
@@ -38,6 +38,7 @@ SMOOTH = GaussianNB(var_smoothing=0.1)
 
 
 BASE = GaussianNB()
+OF_EACH_FAMILY = [BBQ, PlattScaling, VectorScaling]
 
 # The data of many checks are separable, which the calibrators rightly warn about.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -96,9 +97,8 @@ def test_behind_logit_transformer(estimator, check):
 @skips
 @checks(
     [
-        CalibratedClassifier(BASE, kind(), cv=3, ensemble=ensemble)
-        for kind in CALIBRATORS
-        for ensemble in (False, True)
+        *(CalibratedClassifier(BASE, kind(), cv=3) for kind in CALIBRATORS),
+        *(CalibratedClassifier(BASE, kind(), cv=3, ensemble=True) for kind in OF_EACH_FAMILY),
     ]
 )
 def test_calibrated_classifier(estimator, check):

@@ -12,10 +12,8 @@ from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     BBQ,
-    HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
-    PlattScaling,
     TemperatureScaling,
     VectorScaling,
 )
@@ -61,12 +59,7 @@ def test_table_has_the_measures(logits3, rng, weighted):
 @pytest.mark.parametrize(
     "calibrator",
     [
-        TemperatureScaling(),
-        VectorScaling(),
         MatrixScaling(),
-        PlattScaling(),
-        HistogramBinning(),
-        IsotonicCalibration(),
         BBQ(),
         make_pipeline(TemperatureScaling(), IsotonicCalibration()),
     ],
