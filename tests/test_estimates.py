@@ -413,6 +413,17 @@ def test_one_dimension_and_positive_label():
         assert calibration_test(names, P[:, 0], **given, random_state=0).pvalue <= 1
 
 
+@pytest.mark.parametrize("measure", ["expected_calibration_error", "smooth_calibration_error"])
+def test_draws_that_lack_a_class(measure):
+    y, P = sample(40)
+    y[y == 2] = 1
+    y[0] = 2  # in two of three draws
+    for kind in KINDS[:2]:
+        given = {"measure": measure, "kind": kind, "n_resamples": 29, "random_state": 0}
+        interval = calibration_error_interval(y, P, **given)
+        assert interval.low <= interval.high
+
+
 def test_same_seed_same_answer():
     y, P = sample(100)
     for function in (calibration_error_interval, calibration_test):
