@@ -375,7 +375,7 @@ def debiased_expected_calibration_error(
     References
     ----------
     .. [1] Kumar, Liang, Ma, "Verified Uncertainty Calibration", NeurIPS 2019,
-       `arXiv:1909.10155 <https://arxiv.org/abs/1909.10155>`_, appendix G.
+       `arXiv:1909.10155 <https://arxiv.org/abs/1909.10155>`_.
 
     Examples
     --------
@@ -427,7 +427,7 @@ def debiased_root_mean_squared_calibration_error(
     References
     ----------
     .. [1] Kumar, Liang, Ma, "Verified Uncertainty Calibration", NeurIPS 2019,
-       `arXiv:1909.10155 <https://arxiv.org/abs/1909.10155>`_, section 5.
+       `arXiv:1909.10155 <https://arxiv.org/abs/1909.10155>`_.
 
     Examples
     --------
