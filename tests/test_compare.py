@@ -113,6 +113,15 @@ def test_standard_errors_and_differences(found):
     assert not found.clear("accuracy")[k]
 
 
+def test_clear_is_more_than_two_standard_errors(found):
+    moved = 0
+    for measure in EVERY_MEASURE:
+        difference, error = found.difference(measure)
+        assert_array_equal(found.clear(measure), np.abs(difference) > 2 * error)
+        moved += ((difference != 0) & ~found.clear(measure)).sum()
+    assert moved  # some differences are there, and not clear
+
+
 def test_table(found):
     lines = str(found).splitlines()
     assert lines[0].split("  ")[-1] == "fit [s]"
