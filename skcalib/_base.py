@@ -8,6 +8,9 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -18,7 +21,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, T
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._rows import both_columns, map_rows, sum_rows
+from ._rows import (
+    both_columns,
+    checked_rows,
+    map_outputs,
+    map_rows,
+    map_whole,
+    row_like,
+    sum_rows,
+    total_weight,
+)
 from ._version import Versioned
 
 Floats = NDArray[np.floating[Any]]
@@ -80,20 +92,20 @@ class BaseCalibrator(
             all zero, or if lengths differ. The calibrator is then unchanged.
         """
         check_two_dimensions(X)
-        Z, labels = check_X_y(
-            X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=self
-        )
-        check_finite(Z)
-        w = check_weights(sample_weight, len(Z))
-        present = distinct_labels(labels, w)
+        check = partial(check_rows, estimator=type(self).__name__)
+        (Z, labels, w), found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
+        check_total_weight(found.weight)
+        present = found.labels
         if len(present) < 2:
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {present.tolist()[0]!r}."
             )
         classes = resolve_classes(present, Z.shape[1], self.classes)
-        warn_if_probabilities(Z)
+        if found.like_probabilities:
+            warn_of_probabilities()
         fitted = self._fit(Z, encode(labels, classes), w)
-        validate_data(self, X, skip_check_array=True)  # stores width and column names, last
+        # Stores width and column names, last.
+        validate_data(self, row_like(X), skip_check_array=True)
         self.classes_ = classes
         for name, value in fitted.items():
             setattr(self, name, value)
@@ -113,7 +125,7 @@ class BaseCalibrator(
             Logits of the calibrated probabilities, known up to a constant per row. float32 for
             float32 logits, else float64. Always finite.
         """
-        return self._map_rows(self._finite_logits, self._check_logits(X))
+        return self._outputs(X, BaseCalibrator._finite_logits)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probabilities, the softmax of the calibrated logits.
@@ -129,8 +141,7 @@ class BaseCalibrator(
             One column per class in the order of ``classes_``; two for a single column of
             log-odds.
         """
-        Z = self._check_logits(X)
-        return self._map_rows(lambda Z: softmax(both_columns(self._finite_logits(Z)), axis=1), Z)
+        return self._outputs(X, BaseCalibrator._probabilities)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the calibrated probabilities, exact where those round to 0 or 1.
@@ -145,10 +156,7 @@ class BaseCalibrator(
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        Z = self._check_logits(X)
-        return self._map_rows(
-            lambda Z: log_softmax(both_columns(self._finite_logits(Z)), axis=1), Z
-        )
+        return self._outputs(X, BaseCalibrator._log_probabilities)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row.
@@ -163,27 +171,69 @@ class BaseCalibrator(
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        Z = self._check_logits(X)
-        best = self._map_rows(lambda Z: both_columns(self._finite_logits(Z)).argmax(axis=1), Z)
-        return self.classes_[best]
+        return self._outputs(X, BaseCalibrator._most_probable)
 
-    def _check_logits(self, X: ArrayLike) -> Floats:
+    def _outputs(self, X: Any, f: Callable[[Any, Floats], NDArray[Any]]) -> NDArray[Any]:
+        """``f(self, Z)`` for blocks ``Z`` of logits, which are checked first."""
         check_is_fitted(self)
         check_two_dimensions(X)
+        # A copy, since what is lazy must not change with another fit.
+        return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), f), X)
+
+    def _outputs_of_rows(self, f: Callable[[Any, Floats], NDArray[Any]], X: Any) -> NDArray[Any]:
         Z = validate_data(
             self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
         check_finite(Z)
-        return Z
+        return map_rows(partial(f, self), Z, at_least=self._rows_at_least)
 
-    def _map_rows(self, f: Callable[[Floats], Floats], Z: Floats) -> Floats:
-        return map_rows(f, Z, at_least=self._rows_at_least)
+    def _probabilities(self, Z: Floats) -> Floats:
+        return softmax(both_columns(self._finite_logits(Z)), axis=1)
+
+    def _log_probabilities(self, Z: Floats) -> Floats:
+        return log_softmax(both_columns(self._finite_logits(Z)), axis=1)
+
+    def _most_probable(self, Z: Floats) -> NDArray[Any]:
+        return self.classes_[both_columns(self._finite_logits(Z)).argmax(axis=1)]
 
     def _finite_logits(self, Z: Floats) -> Floats:
         # A quarter of the range, so that differences of two logits are finite as well.
         largest = np.finfo(Z.dtype).max / 4
         with np.errstate(over="ignore"):
             return np.clip(self._calibrate(Z), -largest, largest)
+
+
+# --------------------------------------------------------------------------------------
+# Checks. Those of rows are made of all of them, or of a chunk of them where they are.
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check of rows has found; that of two sets of rows is the sum."""
+
+    labels: NDArray[Any]  #: the distinct ones of rows with weight, sorted
+    weight: float  #: sum of the weights
+    like_probabilities: bool = False  #: whether all logits could be probabilities
+
+    def __add__(self, other: Found) -> Found:
+        return Found(
+            np.union1d(self.labels, other.labels),
+            self.weight + other.weight,
+            self.like_probabilities and other.like_probabilities,
+        )
+
+
+def check_rows(
+    X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
+) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
+    """Logits, labels and weights as arrays, and what there is in them."""
+    Z, labels = check_X_y(
+        X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=estimator
+    )
+    check_finite(Z)
+    w = check_each_weight(sample_weight, len(Z))
+    present = distinct_labels(labels, w)
+    return (Z, labels, w), Found(present, total_weight(labels, w), are_like_probabilities(Z))
 
 
 def check_two_dimensions(X: Any) -> None:
@@ -221,6 +271,14 @@ def check_finite(Z: Floats) -> None:
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
     """Weights as a float64 array of shape (n_rows,), or None if there are none."""
+    w = check_each_weight(sample_weight, n_rows)
+    if w is not None:
+        check_total_weight(total_weight(w, w))
+    return w
+
+
+def check_each_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
+    """The same for a part of the rows, which may all have no weight."""
     if sample_weight is None:
         return None
     w = check_array(
@@ -235,12 +293,15 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None
         )
     if w.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got a weight of {w.min():g}.")
-    if not w.any():
-        raise ValueError("sample_weight must not be all zero, got only weights of zero.")
-    with np.errstate(over="ignore"):
-        if not np.isfinite(w.sum()):
-            raise ValueError("sample_weight must have a finite sum, got infinity; scale it down.")
     return w
+
+
+def check_total_weight(weight: float) -> None:
+    """Raise a ValueError for rows that weigh nothing, or more than can be written down."""
+    if weight == 0:
+        raise ValueError("sample_weight must not be all zero, got only weights of zero.")
+    if not np.isfinite(weight):
+        raise ValueError("sample_weight must have a finite sum, got infinity; scale it down.")
 
 
 def resolve_classes(
@@ -334,6 +395,10 @@ def distinct_labels(labels: NDArray[Any], w: Floats | None) -> NDArray[Any]:
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
     """Index of each label in ``classes``; some index for labels that are not there."""
+    return map_whole(partial(_encoded, classes), labels)
+
+
+def _encoded(classes: NDArray[Any], labels: NDArray[Any]) -> Indices:
     last = len(classes) - 1
     if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
         inside = labels.min() >= 0 and labels.max() <= last
@@ -353,11 +418,14 @@ def improper_rows(P: Floats) -> int:
     return int(sum_rows(count, P))
 
 
-def warn_if_probabilities(Z: Floats) -> None:
-    """Warn if every row of the logits is non-negative and sums to one."""
+def are_like_probabilities(Z: Floats) -> bool:
+    """Whether every row of the logits is non-negative and sums to one."""
     # Real logits fail in the first few rows, so the full test costs nothing.
-    if Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z):
-        return
+    return not (Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z))
+
+
+def warn_of_probabilities() -> None:
+    """Warn of logits that are like probabilities."""
     warnings.warn(
         "Every row of X is non-negative and sums to one: X probably holds probabilities where "
         "logits are expected. Pass np.log(p) instead.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -11,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtr
 
-from ._base import Floats, Indices
-from ._events import Events, Kind, check_input, check_option, scored
-from ._rows import sum_rows
+from ._base import Floats
+from ._columns import Columns
+from ._events import Kind, check_option, columns_of
 from ._steps import BinSums, bin_sums, quantile_edges, uniform_edges
 
 Strategy = Literal["uniform", "quantile"]
@@ -188,12 +189,9 @@ def curves_of(
 ) -> Iterator[ReliabilityCurve]:
     """One curve, or with ``kind="classwise"`` one for every column."""
     check_bins(n_bins, strategy)
-    check_option("kind", kind, Kind)
-    y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    return (
-        curve_of(label, *bin_rows(events, (y, scores, w), int(n_bins), strategy))
-        for label, events, scores in scored(P, classes, kind, pos_label)
-    )
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    edges, sums = binned(columns, int(n_bins), strategy)
+    return map(curve_of, columns.labels, edges, sums)
 
 
 def joined(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
@@ -209,13 +207,13 @@ def check_bins(n_bins: Any, strategy: Any) -> None:
     check_option("strategy", strategy, Strategy)
 
 
-def curve_of(label: Any, edges: Floats, sums: BinSums) -> ReliabilityCurve:
-    """The bins that hold any weight."""
-    filled = sums.weight > 0
-    count, weight, weight_squared, hits, scores = (column[filled] for column in sums)
+def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCurve:
+    """The bins that hold any weight, from the rows of :class:`BinSums`."""
+    filled = np.flatnonzero(BinSums(*sums).weight > 0)
+    count, weight, weight_squared, hits, scores = (row[filled] for row in sums)
     return ReliabilityCurve(
-        lower=edges[:-1][filled],
-        upper=edges[1:][filled],
+        lower=edges[filled],
+        upper=edges[filled + 1],
         n_samples=count,
         weight=weight,
         confidence=scores / weight,
@@ -225,23 +223,15 @@ def curve_of(label: Any, edges: Floats, sums: BinSums) -> ReliabilityCurve:
     )
 
 
-def edges_of(scores: Any, w: Floats | None, n_bins: int, strategy: Strategy) -> Floats:
-    """Edges of bins; those of equal width do not depend on the scores."""
-    return uniform_edges(n_bins) if strategy == "uniform" else quantile_edges(scores, w, n_bins)
+def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
+    """Edges of the bins of each column; those of equal width are one array."""
+    if strategy == "uniform":
+        return [uniform_edges(n_bins)] * len(columns.labels)
+    return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
 
 
-def bin_rows(
-    events: Events,
-    rows: tuple[Indices, Floats, Floats | None],
-    n_bins: int,
-    strategy: Strategy,
-) -> tuple[Floats, BinSums]:
-    """Edges of the bins, and what rows of labels, probabilities and weights leave in them."""
-    y, P, w = rows
-    scores = events(y, P)[0] if strategy == "quantile" else None
-    edges = edges_of(scores, w, n_bins, strategy)
-
-    def block(y: Indices, P: Floats, w: Floats | None) -> Floats:
-        return bin_sums(*events(y, P), w, edges)
-
-    return edges, BinSums(*sum_rows(block, y, P, w))
+def binned(columns: Columns, n_bins: int, strategy: Strategy) -> tuple[list[Floats], Floats]:
+    """Edges of the bins of each column, and what is in them: shape (n_columns, 5, n_bins)."""
+    edges = edges_of(columns, n_bins, strategy)
+    of_all = edges[0] if strategy == "uniform" else edges
+    return edges, columns.sums(partial(bin_sums, edges=of_all, n_bins=n_bins))

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
 from ._base import Floats
-from ._events import Kind, Scored, check_option, scored_rows
-from ._steps import isotonic_blocks, ranked
+from ._events import Kind, check_option, columns_of
+from ._steps import Ranked, isotonic_blocks
 
 Score = Literal["log_loss", "brier_score"]
 
@@ -97,16 +97,15 @@ def score_decomposition(
     (0.166, 0.066)
     """
     check_option("score", score, Score)
-    rows = list(scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label))
-    own, lost, gained, constant = np.array([_parts(scored, score) for scored in rows]).T
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    parts = columns.ranked(lambda rows: _parts(rows, score))
+    own, lost, gained, constant = np.array(parts).T
     if kind == "classwise":
-        labels = np.array([scored.label for scored in rows])
-        return ScoreDecomposition(own, lost, gained, constant, labels)
+        return ScoreDecomposition(own, lost, gained, constant, np.array(columns.labels))
     return ScoreDecomposition(own.item(), lost.item(), gained.item(), constant.item())
 
 
-def _parts(rows: Scored, score: Score) -> list[float]:
-    order = ranked(rows.score, rows.event, rows.weight)
+def _parts(order: Ranked, score: Score) -> list[float]:
     blocks = isotonic_blocks(order)
     hits, weight = order.hits, order.weight
     recalibrated = np.repeat(blocks.value, blocks.end - blocks.start + 1)

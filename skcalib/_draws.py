@@ -21,7 +21,7 @@ from ._curves import (
     edges_of,
     mean_over_classes,
 )
-from ._events import Kind, check_input, check_option, scored
+from ._events import Kind, check_in_memory, check_input, check_option, scored
 from ._smooth import smooth_calibration_error
 from ._steps import BinSums, bin_index
 
@@ -55,6 +55,7 @@ def problem_of(
     pos_label: Any,
 ) -> Problem:
     check_option("kind", kind, Kind)
+    check_in_memory((y_true, y_proba, sample_weight))
     checked = check_input(y_true, y_proba, sample_weight, labels, pos_label)
     return Problem(*checked, kind, pos_label)
 
@@ -120,14 +121,12 @@ class MeasuredByBins:
     def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
         self.problem = problem
         self.measure = OF_BINS[name]
-        y, P, w, classes, kind, pos_label = problem
-        self.columns = []
-        for label, events, scores in scored(P, classes, kind, pos_label):
-            score, event = events(y, scores)
-            score = score.astype(np.float64, copy=False)
-            edges = edges_of(score, w, n_bins, strategy)
-            bins = bin_index(score, edges).astype(np.intp)
-            self.columns.append(Column(label, edges, bins, score, event))
+        columns = scored(*problem)
+        edges = edges_of(columns, n_bins, strategy)
+        self.columns = [
+            Column(label, e, bin_index(score, e).astype(np.intp), score, event)
+            for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
+        ]
 
     def of_rows(self, times: Indices) -> float:
         """The measure if row i were there ``times[i]`` times."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,44 +12,54 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from ._base import (
     Floats,
+    Found,
     Indices,
-    check_weights,
+    check_each_weight,
+    check_total_weight,
     distinct_labels,
     encode,
     improper_rows,
     resolve_classes,
 )
+from ._chunks import is_dask
+from ._columns import Columns, Scored
+from ._rows import checked_rows, total_weight
 
 Kind = Literal["top-label", "classwise", "binary"]
-Events = Callable[..., tuple[Floats, NDArray[np.bool_]]]
+Events = tuple[Floats, NDArray[np.bool_]]
 
 # A probability may exceed one by what normalising in single precision can add.
 ROUNDING = 1e-6
 
 
-class Scored(NamedTuple):
-    """Scores of rows and whether their events happened: arrays of shape (n,)."""
-
-    label: Any  #: the class that they are about, or None
-    score: Floats
-    event: NDArray[np.bool_]
-    weight: Floats | None
-
-
-def scored_rows(
+def columns_of(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     kind: Kind,
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any,
-) -> Iterator[Scored]:
-    """Scores and events of all rows, once, or with ``kind="classwise"`` for every column."""
+) -> Columns:
+    """Scores and events, one column, or with ``kind="classwise"`` one for every class."""
     check_option("kind", kind, Kind)
     y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    for label, events, scores in scored(P, classes, kind, pos_label):
-        score, event = events(y, scores)
-        yield Scored(label, score.astype(np.float64, copy=False), event, w)
+    return scored(y, P, w, classes, kind, pos_label)
+
+
+def scored_rows(*args: Any) -> Iterator[Scored]:
+    """Scores and events of all rows of :func:`columns_of`, column by column, in memory."""
+    check_in_memory(args)
+    return columns_of(*args).each()
+
+
+def check_in_memory(inputs: Iterable[Any]) -> None:
+    """Raise a ValueError for a Dask collection, where rows are needed and not sums."""
+    if any(map(is_dask, inputs)):
+        raise ValueError(
+            "This needs the rows themselves, got a Dask collection. Call compute() on a part of it "
+            "that fits into memory; a diagram of all rows is "
+            "ReliabilityDisplay(reliability_curve(...)).plot()."
+        )
 
 
 def check_option(name: str, value: str, options: Any) -> None:
@@ -66,6 +77,25 @@ def check_input(
     pos_label: Any,
 ) -> tuple[Indices, Floats, Floats | None, NDArray[Any]]:
     """Class indices, probabilities, weights, and the labels in the order of the columns."""
+    (y, P, w), found = checked_rows(
+        _check_rows, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
+    )
+    check_total_weight(found.weight)
+    n_columns = P.shape[1] if P.ndim == 2 else 1
+    classes = resolve_classes(found.labels, n_columns, labels, name="labels")
+    if pos_label is not None:
+        position = classes.tolist().index(pos_label) if pos_label in classes.tolist() else -1
+        if position < 0:
+            raise ValueError(f"pos_label must be one of {classes.tolist()!r}, got {pos_label!r}.")
+        if P.ndim == 1 and position == 0:
+            classes = classes[::-1]
+    return encode(y, classes), P, w, classes
+
+
+def _check_rows(
+    y_proba: Any, y_true: Any, sample_weight: Any
+) -> tuple[tuple[NDArray[Any], Floats, Floats | None], Found]:
+    """Labels, probabilities and weights as arrays, and what there is in them."""
     P = check_array(
         y_proba,
         dtype=[np.float64, np.float32],
@@ -81,17 +111,8 @@ def check_input(
     check_probabilities(P)
     y = column_or_1d(y_true)
     check_consistent_length(y, P)
-    w = check_weights(sample_weight, len(P))
-    present = distinct_labels(y, w)
-    n_columns = P.shape[1] if P.ndim == 2 else 1
-    classes = resolve_classes(present, n_columns, labels, name="labels")
-    if pos_label is not None:
-        position = classes.tolist().index(pos_label) if pos_label in classes.tolist() else -1
-        if position < 0:
-            raise ValueError(f"pos_label must be one of {classes.tolist()!r}, got {pos_label!r}.")
-        if P.ndim == 1 and position == 0:
-            classes = classes[::-1]
-    return encode(y, classes), P, w, classes
+    w = check_each_weight(sample_weight, len(P))
+    return (y, P, w), Found(distinct_labels(y, w), total_weight(y, w))
 
 
 def check_probabilities(P: Floats) -> None:
@@ -113,36 +134,36 @@ def check_probabilities(P: Floats) -> None:
         )
 
 
-def scored(
-    P: Floats, classes: NDArray[Any], kind: Kind, pos_label: Any
-) -> Iterator[tuple[Any, Events, Floats]]:
-    """Label, rule of score and event, and the probabilities that the rule looks at."""
+def scored(y: Any, P: Any, w: Any, classes: NDArray[Any], kind: Kind, pos_label: Any) -> Columns:
+    """Columns of rows of class indices, probabilities and weights."""
     if kind == "top-label":
-        yield None, _top_label if P.ndim == 2 else _top_label_of_two, P
-        return
+        return Columns([None], _top_label if P.ndim == 2 else _top_label_of_two, y, P, w)
     if kind == "binary" and len(classes) != 2:
         raise ValueError(
             f"kind='binary' is for two classes, got {len(classes)}. Use kind='classwise', or "
             "pass y_true == label and the probabilities of that label."
         )
-    columns = np.arange(len(classes))
-    if kind == "binary":
-        named = pos_label is not None and P.ndim == 2
-        columns = np.flatnonzero(classes == pos_label) if named else columns[1:]
-    for k in columns:
-        # For one-dimensional probabilities the other class has what is missing to one.
-        column = P[:, k] if P.ndim == 2 else P if k == 1 else 1 - P
-        yield classes[k] if kind == "classwise" else None, _event_of_class(k), column
+    if kind == "classwise":
+        return Columns(list(classes), _every_class, y, P, w)
+    named = pos_label is not None and P.ndim == 2
+    k = int(np.flatnonzero(classes == pos_label)[0]) if named else 1
+    return Columns([None], partial(_one_class, k), y, P, w)
 
 
-def _top_label(y: Indices, P: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def _top_label(y: Indices, P: Floats) -> Events:
     best = P.argmax(axis=1)
-    return P[np.arange(len(P)), best], best == y
+    return P[np.arange(len(P)), best][:, None], (best == y)[:, None]
 
 
-def _top_label_of_two(y: Indices, p: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    return np.maximum(p, 1 - p), (p > 0.5) == y
+def _top_label_of_two(y: Indices, p: Floats) -> Events:
+    return np.maximum(p, 1 - p)[:, None], ((p > 0.5) == y)[:, None]
 
 
-def _event_of_class(k: Any) -> Events:
-    return lambda y, p: (p, y == k)
+def _every_class(y: Indices, P: Floats) -> Events:
+    if P.ndim == 1:  # the other class has what is missing to one
+        P = np.stack([1 - P, P], axis=1)
+    return P, y[:, None] == np.arange(P.shape[1])
+
+
+def _one_class(k: int, y: Indices, P: Floats) -> Events:
+    return (P[:, None] if P.ndim == 1 else P[:, k : k + 1]), (y == k)[:, None]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._binned import reliability_curve
+from ._columns import Scored
 from ._curves import ReliabilityCurve, Strategy
-from ._events import Scored
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -64,6 +64,19 @@ class VectorMap:
         slopes = np.einsum("ij,ij->j", R, Z)
         return np.concatenate([slopes, R.sum(axis=0)]) if self.fit_intercept else slopes
 
+    def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
+        """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
+        ones = [np.ones_like(Z)] if self.fit_intercept else []
+        features = [Z, *ones]
+        G = np.hstack([P * f for f in features])
+        H = -(w[:, None] * G).T @ G
+        # Views of the diagonals of the blocks (K, K) that each pair of features has.
+        K, n = Z.shape[1], len(features)
+        diagonals = np.einsum("akbk->abk", H.reshape(n, K, n, K))
+        for a, b in np.ndindex(n, n):
+            diagonals[a, b] += np.einsum("i,ik,ik,ik->k", w, P, features[a], features[b])
+        return H
+
     def coordinates(self, objective: Objective, theta: Floats) -> Coordinates:
         """Coordinates in which the Hessian at ``theta`` has unit blocks per class."""
         K, n_kinds = objective.rows.n_classes, 1 + self.fit_intercept
@@ -139,6 +152,23 @@ class MatrixMap:
     def adjoint(self, R: Floats, Z: Floats) -> Floats:
         """Sum over the rows of what ``R`` (m, K) says on each parameter."""
         return np.concatenate([(R.T @ Z).ravel(), R.sum(axis=0)])
+
+    def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
+        """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
+        m, K = Z.shape
+        G = np.hstack([(P[:, :, None] * Z[:, None, :]).reshape(m, K * K), P])
+        H = -(w[:, None] * G).T @ G
+        slopes, offsets = slice(0, K * K), slice(K * K, None)
+        on_slopes = np.einsum("kjkl->kjl", H[slopes, slopes].reshape(K, K, K, K))
+        crossed = np.einsum("kjk->kj", H[slopes, offsets].reshape(K, K, K))
+        transposed = np.einsum("kkj->kj", H[offsets, slopes].reshape(K, K, K))
+        for k in range(K):
+            q = w * P[:, k]
+            on_slopes[k] += (q[:, None] * Z).T @ Z
+            crossed[k] += q @ Z
+            transposed[k] += q @ Z
+        H[np.arange(K * K, K * K + K), np.arange(K * K, K * K + K)] += w @ P
+        return H
 
     def coordinates(self, objective: Objective, theta: Floats) -> Coordinates:
         """Coordinates in which the Hessian at ``theta`` is near the identity matrix.
@@ -217,13 +247,13 @@ class _ClassBlocks:
 
 def _pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats, Floats]:
     """Masses (K,), means (K, K) and common covariance (K, K), each class weighing by ``q_k``."""
-    rows = objective.rows
+    rows, map_ = objective.rows, objective.map_
     K = rows.n_classes
     if rows.w is None:
         rows = rows.every(max(1, len(rows.y) // max(ROWS_PER_CLASS * K, FEWEST_ROWS)))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
-        F, Q = _curvatures(theta, objective.map_, F, w)
+        F, Q = _curvatures(theta, map_, F, w)
         second = (F * Q.sum(axis=1, keepdims=True)).T @ F
         return np.concatenate([Q.sum(axis=0)[None], Q.T @ F, second])
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -25,7 +25,15 @@ from scipy.optimize import OptimizeResult, minimize, root_scalar
 from scipy.sparse.linalg import LinearOperator, minres
 from scipy.special import logsumexp
 
-from ._rows import both_columns, map_rows, sum_rows
+from ._rows import (
+    both_columns,
+    call_on_sample,
+    is_far,
+    map_rows,
+    reduce_rows,
+    sum_rows,
+    total_weight,
+)
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
@@ -33,8 +41,6 @@ Indices = NDArray[np.intp]
 # A temperature below 1e-4 or above 1e6 times the mean range of a row of logits leaves nothing
 # but zeros and ones, or nothing but 1/K: nobody needs the loss minimised beyond.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
-# The first guess comes from one row in so many (but not fewer than the second number).
-SAMPLE_EVERY, SAMPLE_ROWS = 64, 512
 # Products with the Hessian, each the cost of a gradient or two, for one Newton step.
 NEWTON_PRODUCTS = 50
 # Iterations of L-BFGS after which the coordinates are made anew where the search has come to.
@@ -57,10 +63,8 @@ class LinearMap(Protocol):
     def adjoint(self, R: Floats, Z: Floats) -> Floats:
         """Sum over the rows of what ``R`` (m, K) says on each parameter: shape (p,)."""
 
-
-def total_weight(y: Indices, w: Floats | None) -> float:
-    """The N that turns sums over rows into means."""
-    return float(len(y) if w is None else w.sum())
+    def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
+        """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
 
 
 # --------------------------------------------------------------------------------------
@@ -88,12 +92,18 @@ def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     def slope(b: float) -> Floats:
         return _summed_slope(b, Z, y, w)
 
-    start = _bracketed_scale(*_sample(Z, y, w), tolerance=1e-2)
+    start = call_on_sample(_scale_of_sample, Z, y, w)
     if start.outcome == "minimum":
         found = _newton_scale(slope, start.value)
         if found is not None:
             return Scale(found, "minimum")
     return _bracketed_scale(Z, y, w, tolerance=1e-12)
+
+
+def _scale_of_sample(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+    if w is not None and not w.any():
+        return Scale(1.0, "constant")
+    return _bracketed_scale(Z, y, w, tolerance=1e-2)
 
 
 def _summed_slope(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -170,14 +180,6 @@ def _weighted_sum(values: Floats, w: Floats | None) -> Any:
     return values.sum(dtype=np.float64) if w is None else w @ values
 
 
-def _sample(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Indices, Floats | None]:
-    """Every so-manieth row; all rows where a sample would be too small to be of use."""
-    step = min(SAMPLE_EVERY, len(y) // SAMPLE_ROWS)
-    if step < 2 or (w is not None and not w[::step].any()):
-        return Z, y, w
-    return Z[::step], y[::step], None if w is None else w[::step]
-
-
 # --------------------------------------------------------------------------------------
 # Many parameters: any linear map.
 
@@ -208,8 +210,20 @@ class Rows:
         """Precision of the features."""
         return np.dtype(np.float64) if self.double else self.Z.dtype
 
+    @property
+    def arrays(self) -> tuple[Floats, Indices, Floats | None, Floats | None]:
+        """What there is one of for each row."""
+        return self.Z, self.y, self.w, self.shift
+
+    @cached_property
+    def weight(self) -> float:
+        """Sum of the weights."""
+        return total_weight(self.y, self.w)
+
     def every(self, step: int) -> Rows:
-        """Every so-manieth row."""
+        """Every so-manieth row; all of them where a pass is a pass, however few rows it takes."""
+        if is_far(self.Z):
+            return self
         w, shift = (None if a is None else a[::step] for a in (self.w, self.shift))
         return replace(self, Z=self.Z[::step], y=self.y[::step], w=w, shift=shift)
 
@@ -220,19 +234,28 @@ class Rows:
 
     def mean(self, f: Callable[..., Floats], *, scratch: int) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
+        # What goes to the rows must not hold them.
+        block = partial(_of_features, f, self.scale, self.dtype)
+        total = sum_rows(block, *self.arrays, scratch=1 + scratch, dtype=self.dtype)
+        return total / self.weight
 
-        def block(
-            Z: Floats, y: Indices, w: Floats | None, shift: Floats | None, *spare: Floats | None
-        ) -> Floats:
-            Z, F, *rest = _with_both_columns(Z, *spare)
-            F = np.multiply(Z, self.scale, out=F, dtype=self.dtype)
-            if shift is not None:
-                F -= shift[:, None]
-            return f(F, y, w, *rest)
 
-        arrays = self.Z, self.y, self.w, self.shift
-        total = sum_rows(block, *arrays, scratch=1 + scratch, dtype=self.dtype)
-        return total / total_weight(self.y, self.w)
+def _of_features(
+    f: Callable[..., Floats],
+    scale: float,
+    dtype: np.dtype[Any],
+    Z: Floats,
+    y: Indices,
+    w: Floats | None,
+    shift: Floats | None,
+    *spare: Floats | None,
+) -> Floats:
+    """``f`` of the features of a block of rows."""
+    Z, F, *rest = _with_both_columns(Z, *spare)
+    F = np.multiply(Z, scale, out=F, dtype=dtype)
+    if shift is not None:
+        F -= shift[:, None]
+    return f(F, y, w, *rest)
 
 
 def _log_sum_exp(scale: float, Z: Floats) -> Floats:
@@ -275,6 +298,26 @@ def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Fl
         return map_.adjoint(V, F).astype(np.float64, copy=False)
 
     return rows.mean(block, scratch=2)
+
+
+def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats, Floats]:
+    """Mean log loss at ``theta``, its gradient (p,) and its Hessian (p, p): one dear pass."""
+    p = len(theta)
+
+    def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
+        w = np.ones(len(F)) if w is None else w
+        S = _centred_scores(theta, map_, F, None)
+        each = np.arange(len(F))
+        of_label, P = S[each, y], np.exp(S)
+        total = P.sum(axis=1)
+        P /= total[:, None]
+        H = map_.hessian(P, F, w)
+        R = P * w[:, None]
+        R[each, y] -= w
+        return np.concatenate([[w @ (np.log(total) - of_label)], map_.adjoint(R, F), H.ravel()])
+
+    mean = rows.mean(block, scratch=0)
+    return float(mean[0]), mean[1 : p + 1], mean[p + 1 :].reshape(p, p)
 
 
 def share_wrong(theta: Floats, map_: LinearMap, rows: Rows) -> float:
@@ -324,8 +367,8 @@ class Objective:
         if np.any(self.ridge):
             return -np.inf
         w = self.rows.w
-        least = 1.0 if w is None else np.min(w, where=w > 0, initial=np.inf)
-        return float(np.log(2) * least / total_weight(self.rows.y, w))
+        least = 1.0 if w is None else reduce_rows(np.minimum, _least_weight, w)
+        return float(np.log(2) * least / self.rows.weight)
 
     def penalty(self, theta: Floats) -> float:
         """The ridge at ``theta``."""
@@ -343,6 +386,10 @@ class Objective:
     def hessian_product(self, theta: Floats, v: Floats) -> Floats:
         """Hessian at ``theta`` times ``v`` (p,)."""
         return hessian_product(theta, v, self.map_, self.rows) + 2 * self.ridge * v
+
+
+def _least_weight(w: Floats) -> Any:
+    return np.min(w, where=w > 0, initial=np.inf)
 
 
 @dataclass(frozen=True)

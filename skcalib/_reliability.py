@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
+from ._columns import Scored
 from ._curves import ReliabilityCurve, Strategy
-from ._events import Kind, Scored, check_option, scored_rows
+from ._events import Kind, check_option, scored_rows
 from ._steps import Ranked, isotonic_blocks, ranked
 
 if TYPE_CHECKING:

@@ -2,25 +2,38 @@
 
 A block is small enough that it and the temporaries made from it stay in the cache, so a
 pure function of arrays can be written plainly and still runs at the speed of a fused loop.
-Nothing here knows what is being added up. Memory-mapped arrays are read block by block.
+Nothing here knows what is being added up. Memory-mapped arrays are read block by block. Arrays
+with Dask (:class:`Chunked`) are told from others here and nowhere above: each chunk is walked
+through where it is.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from itertools import pairwise
-from operator import add
+from operator import add, itemgetter
 from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from threadpoolctl import ThreadpoolController
+
+from ._chunks import (
+    Chunked,
+    call_on_chunks,
+    checked_chunks,
+    collection_row,
+    is_dask,
+    map_chunks,
+    map_collection,
+    reduce_chunks,
+)
 
 # 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
 # thread, larger ones leave the cache.
@@ -30,12 +43,20 @@ NARROW_COLUMNS = 128
 # Fewer elements than this for a thread cost more to hand over than they save.
 THREAD_ELEMENTS = 1 << 17
 
+# A first guess comes from one row in so many, or from more where that would be fewer rows than the
+# second number, or from fewer where that would be more numbers than the third.
+SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
+
 Array = NDArray[Any]
-Rows = Array | None
+Rows = Any  # an array or Chunked, or None
 
 
 def sum_rows(
-    f: Callable[..., Array], *arrays: Rows, scratch: int = 0, dtype: DTypeLike | None = None
+    f: Callable[..., Array],
+    *arrays: Rows,
+    scratch: int = 0,
+    dtype: DTypeLike | None = None,
+    at_least: int = 1,
 ) -> Array:
     """Sum of ``f`` over blocks of consecutive rows of ``arrays``, added in row order.
 
@@ -52,27 +73,46 @@ def sum_rows(
         that fills them.
     dtype : dtype
         Of the scratch arrays, if not that of the first array.
+    at_least : int
+        Rows per block where there are as many, for functions that return more than they are given.
 
     Returns
     -------
     ndarray
         The sum. Threads and block size change it by rounding only.
     """
-
-    def total(start: int, stop: int) -> Array:
-        blocks = _blocks(arrays, start, stop, scratch, dtype)
-        return reduce(add, (f(*block) for _, block in blocks))
-
-    return reduce(add, _in_threads(total, arrays))
+    return reduce_rows(add, f, *arrays, scratch=scratch, dtype=dtype, at_least=at_least)
 
 
-def map_rows(f: Callable[..., Array], *arrays: Rows, at_least: int = 1) -> Array:
+def reduce_rows(
+    merge: Callable[[Any, Any], Any], f: Callable[..., Any], *arrays: Rows, **blocks: Any
+) -> Any:
+    """As :func:`sum_rows`, with another operation than addition."""
+    if isinstance(arrays[0], Chunked):
+        of_chunk = partial(_reduced_chunk, merge, f, blocks)
+        return reduce_chunks(partial(reduce, merge), of_chunk, arrays)
+
+    def total(start: int, stop: int) -> Any:
+        return reduce(merge, (f(*b) for _, b in _blocks(arrays, start, stop, **blocks)))
+
+    return reduce(merge, _in_threads(total, arrays))
+
+
+def _reduced_chunk(merge: Any, f: Any, blocks: dict[str, Any], *arrays: Rows) -> Any:
+    """In one thread: Dask has as many tasks as there are cores, and the order never changes."""
+    with single_threaded_blas:
+        each = _blocks(arrays, 0, _n_rows(arrays), **blocks)
+        return reduce(merge, (f(*block) for _, block in each))
+
+
+def map_rows(f: Callable[..., Any], *arrays: Rows, at_least: int = 1) -> Any:
     """``f`` of every block of consecutive rows, put together into one array.
 
     Parameters
     ----------
     f : callable
-        Pure function of one block of each array; returns an array with as many rows.
+        Pure function of one block of each array; returns an array with as many rows, or a tuple
+        of them.
     *arrays : ndarray of shape (n_samples, ...) or None
         As for :func:`sum_rows`.
     at_least : int
@@ -80,18 +120,81 @@ def map_rows(f: Callable[..., Array], *arrays: Rows, at_least: int = 1) -> Array
 
     Returns
     -------
-    ndarray of shape (n_samples, ...)
+    ndarray of shape (n_samples, ...), or tuple of them
         In C order, of the dtype that ``f`` returns.
     """
+    if isinstance(arrays[0], Chunked):
+        return map_chunks(partial(map_rows, f, at_least=at_least), arrays)
     first = f(*next(_blocks(arrays, 0, 1))[1])
-    out = np.empty((_n_rows(arrays), *first.shape[1:]), dtype=first.dtype)
+    several = isinstance(first, tuple)
+    out = tuple(
+        np.empty((_n_rows(arrays), *one.shape[1:]), dtype=one.dtype)
+        for one in (first if several else (first,))
+    )
 
     def fill(start: int, stop: int) -> None:
         for rows, block in _blocks(arrays, start, stop, at_least=at_least):
-            out[rows] = f(*block)
+            values = f(*block)
+            for target, value in zip(out, values if several else (values,), strict=True):
+                target[rows] = value
 
     _in_threads(fill, arrays)
-    return out
+    return out if several else out[0]
+
+
+def checked_rows(
+    check: Callable[..., tuple[tuple[Rows, ...], Any]], **inputs: Any
+) -> tuple[Sequence[Any], Any]:
+    """What ``check`` makes of the inputs, and what it found: for Dask collections, by chunk.
+
+    See :func:`checked_chunks`.
+    """
+    if any(map(is_dask, inputs.values())):
+        return checked_chunks(check, **inputs)
+    return check(*inputs.values())
+
+
+def call_on_sample(f: Callable[..., Any], *arrays: Rows, at_least: int = SAMPLE_ROWS) -> Any:
+    """``f`` of every so-manieth row of each array: of ``at_least`` so many, if there are."""
+    n_rows, first = _n_rows(arrays), arrays[0]
+    every = max(SAMPLE_EVERY, n_rows * _width(arrays) // SAMPLE_ELEMENTS)
+    every = max(1, min(every, n_rows // at_least))
+    if isinstance(first, Chunked):
+        return call_on_chunks(f, arrays, itemgetter(slice(None, None, every)))
+    return f(*(None if a is None else a[::every] for a in arrays))
+
+
+def map_whole(f: Callable[..., Array], *arrays: Rows) -> Any:
+    """As :func:`map_rows`, for a function that needs no blocks to be quick."""
+    return map_chunks(f, arrays) if isinstance(arrays[0], Chunked) else f(*arrays)
+
+
+def reduce_whole(merge: Callable[[list[Any]], Any], f: Callable[..., Any], *arrays: Rows) -> Any:
+    """``f`` of the arrays, or ``merge`` of a list of what it returns for each chunk of them."""
+    return reduce_chunks(merge, f, arrays) if isinstance(arrays[0], Chunked) else f(*arrays)
+
+
+def map_outputs(f: Callable[[Any], Array], X: Any) -> Any:
+    """``f(X)``; for a Dask array or data frame lazily and by chunk."""
+    return map_collection(f, X) if is_dask(X) else f(X)
+
+
+def row_like(X: Any) -> Any:
+    """``X``, or for a Dask array or data frame a row of the same width, type and names."""
+    return collection_row(X) if is_dask(X) else X
+
+
+def is_far(rows: Rows) -> bool:
+    """Whether a pass over the rows is a round of messages."""
+    return isinstance(rows, Chunked)
+
+
+def total_weight(y: Rows, w: Rows) -> float:
+    """Sum of the weights of rows with labels ``y``: what turns sums over rows into means."""
+    if w is None:
+        return float(len(y))
+    with np.errstate(over="ignore"):
+        return float(sum_rows(np.sum, w))
 
 
 def both_columns(Z: Array) -> Array:

@@ -10,7 +10,8 @@ from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from ._base import Floats
-from ._events import Kind, Scored, scored_rows
+from ._events import Kind, columns_of
+from ._rows import total_weight
 
 # Cells of the grid that scores are put on.
 N_CELLS = 1 << 14
@@ -68,13 +69,14 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1] * 9 + [0], [1.0] * 10, kind="binary"), 3)
     0.1
     """
-    rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
-    return float(np.mean([_smooth_error(scored) for scored in rows]))
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    on_grid = columns.sums(_residuals, at_least=4 * N_CELLS) / total_weight(columns.y, columns.w)
+    return float(np.mean([_smooth_error(residuals) for residuals in on_grid]))
 
 
-def _smooth_error(rows: Scored) -> float:
+def _smooth_error(residuals: Floats) -> float:
     frequencies = np.pi * np.arange(N_CELLS)
-    spectrum = dct(_residuals(rows))
+    spectrum = dct(residuals)
 
     def excess(width: float) -> Any:
         smoothed = idct(spectrum * np.exp(-0.5 * (width * frequencies) ** 2))
@@ -86,13 +88,18 @@ def _smooth_error(rows: Scored) -> float:
     return float(brentq(excess, finest, 2.0, xtol=1e-12))
 
 
-def _residuals(rows: Scored) -> Floats:
-    """Weighted residuals on the midpoints of cells, as shares of the total weight."""
-    w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    residual = w * (rows.score - rows.event) / w.sum()
-    place = np.clip(rows.score * N_CELLS - 0.5, 0, N_CELLS - 1)
+def _residuals(scores: Floats, events: Any, weights: Floats | None) -> Floats:
+    """Sums of residuals on the midpoints of cells, for each column: (n_columns, N_CELLS)."""
+    scores = scores.astype(np.float64, copy=False)
+    residual = scores - events
+    if weights is not None:
+        residual *= weights[:, None]
+    n_columns = scores.shape[1]
+    place = np.clip(scores * N_CELLS - 0.5, 0, N_CELLS - 1)
     below = np.minimum(place.astype(np.intp), N_CELLS - 2)
-    upper = residual * (place - below)
-    on_grid: Floats = np.bincount(below, residual - upper, N_CELLS).astype(np.float64)
-    on_grid += np.bincount(below + 1, upper, N_CELLS)
-    return on_grid
+    upper = (residual * (place - below)).ravel()
+    cell = (below + N_CELLS * np.arange(n_columns)).ravel()
+    size = N_CELLS * n_columns
+    on_grid: Floats = np.bincount(cell, residual.ravel() - upper, size).astype(np.float64)
+    on_grid += np.bincount(cell + 1, upper, size)
+    return on_grid.reshape(n_columns, N_CELLS)

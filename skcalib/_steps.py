@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
+from scipy.special import logit
 
 Floats = NDArray[np.floating[Any]]
 
@@ -18,6 +19,8 @@ Floats = NDArray[np.floating[Any]]
 FEW_EDGES = 62
 # The smallest probability of note in double precision.
 TINY = np.finfo(np.float64).tiny
+# Log-odds beyond this are not told apart where there are too many scores to keep them all.
+REACH = 40.0
 # Neighbours that rounding may tell apart are one score up to a width of so many rounding errors.
 LONGEST_CHAIN = 4
 
@@ -61,21 +64,68 @@ def ranked(
     order = slice(None) if alone else np.argsort(scores)
     in_order = (np.sort(scores) if alone else scores[order]).astype(np.float64, copy=False)
     first = _starts(in_order, scores.dtype == np.float64)
-
-    def per_score(values: NDArray[Any]) -> Floats:
-        return np.add.reduceat(values, first, dtype=np.float64)
-
     w = None if weights is None else weights[order]
     count = np.diff(first, append=len(scores)).astype(np.float64)
-    weight = count if w is None else per_score(w)
+    weight = count if w is None else _per_score(w, first)
     if hits is None:
         return Ranked(in_order[first], weight, np.zeros(len(first)))
     happened = hits[order] if w is None else hits[order] * w
-    return Ranked(in_order[first], weight, per_score(happened))
+    return Ranked(in_order[first], weight, _per_score(happened, first))
+
+
+def _per_score(values: NDArray[Any], first: NDArray[np.intp]) -> Floats:
+    if len(values) == 0:
+        return np.zeros(0)
+    return np.add.reduceat(values, first, dtype=np.float64)
+
+
+def merged(parts: list[Ranked], n_cells: int) -> Ranked:
+    """The ranked scores of several sets of rows together, no more than ``n_cells`` of them."""
+    scores, weight, hits = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(scores, kind="stable")  # which merges what is in order
+    scores = scores[order]
+    first = _starts(scores, pool=True)
+    together = Ranked(
+        scores[first], _per_score(weight[order], first), _per_score(hits[order], first)
+    )
+    return together if len(first) <= n_cells else _on_grid(*together, n_cells)
+
+
+def summary(
+    scores: Floats, hits: NDArray[np.bool_], weights: Floats | None, n_cells: int
+) -> Ranked:
+    """At most ``n_cells`` ranked scores that stand for those of all rows.
+
+    They are the scores themselves where there are no more of them. Otherwise those whose log-odds
+    fall into the same of ``n_cells`` cells of equal width on [-40, 40] are one, at their mean, so
+    that no score is moved by more than ``80 / n_cells`` in its log-odds, but for those beyond 40
+    in size, probabilities nearer to 0 or 1 than 4e-18. Summaries of parts of the rows can be
+    merged, and keep this promise.
+    """
+    some = slice(2 * n_cells)
+    if len(scores) > 2 * n_cells:  # a sort of some of them saves that of all
+        w = None if weights is None else weights[some]
+        if len(ranked(scores[some], None, w).scores) > n_cells:
+            w = np.ones(len(scores)) if weights is None else weights
+            return _on_grid(scores.astype(np.float64, copy=False), w, w * hits, n_cells)
+    return merged([ranked(scores, hits, weights)], n_cells)
+
+
+def _on_grid(scores: Floats, weight: Floats, hits: Floats, n_cells: int) -> Ranked:
+    place = (np.clip(logit(np.clip(scores, 0, 1)), -REACH, REACH) + REACH) * (n_cells / (2 * REACH))
+    cell = np.minimum(place.astype(np.intp), n_cells - 1)
+    total, happened, at = (
+        np.bincount(cell, values, n_cells).astype(np.float64)
+        for values in (weight, hits, weight * scores)
+    )
+    kept = total > 0
+    return Ranked(at[kept] / total[kept], total[kept], happened[kept])
 
 
 def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001
     """Where another score begins in scores (n,) in order; pools what rounding may tell apart."""
+    if len(scores) == 0:
+        return np.zeros(0, np.intp)
     step, p = np.diff(scores), scores[1:]
     apart = step > 0
     near = np.flatnonzero(apart & (step < _rounding(TINY) / TINY * p))
@@ -163,10 +213,9 @@ def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
     return bins_ending_at(rows, end[kept], binning[kept])
 
 
-def quantile_edges(scores: Floats, weights: Floats | None, n_bins: int) -> Floats:
+def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
     """Edges of at most ``n_bins`` bins on [0, 1] that hold equal weight."""
-    bins = equal_mass_bins(ranked(scores, None, weights), np.array([n_bins]))
-    return np.append(0.0, bins.high)
+    return np.append(0.0, equal_mass_bins(rows, np.array([n_bins])).high)
 
 
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
@@ -183,21 +232,38 @@ def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
 
 
 def bin_sums(
-    scores: Floats, hits: NDArray[np.bool_], weights: Floats | None, edges: Floats
+    scores: Floats,
+    hits: NDArray[np.bool_],
+    weights: Floats | None,
+    edges: Floats | list[Floats],
+    n_bins: int,
 ) -> Floats:
-    """The rows of :class:`BinSums` for scores of shape (n,) whose events happened or not."""
-    n_bins = len(edges) - 1
+    """The rows of :class:`BinSums` for each column of scores: shape (n_columns, 5, n_bins).
+
+    ``scores`` and ``hits``, whether events happened, are of shape (m, n_columns), weights of shape
+    (m,). ``edges`` are those of at most ``n_bins`` bins, for all columns or a list for each.
+    """
+    n_columns = scores.shape[1]
+    if isinstance(edges, list):
+        each = zip(scores.T, edges, strict=True)
+        bins = np.stack([bin_index(column, of_column) for column, of_column in each], axis=1)
+    else:
+        bins = bin_index(scores, edges)
     # Cell 2m + 1 collects the hits of bin m and cell 2m the misses: one count yields both.
-    bins = bin_index(scores, edges)
     cells = 2 * bins + hits
+    if n_columns > 1:
+        cells = cells + 2 * n_bins * np.arange(n_columns)
 
     def per_cell(values: Floats | None) -> Floats:
-        return np.bincount(cells, values, 2 * n_bins).reshape(n_bins, 2).astype(np.float64)
+        if values is not None:
+            values = np.broadcast_to(values, cells.shape).ravel()
+        count = np.bincount(cells.ravel(), values, 2 * n_bins * n_columns)
+        return count.reshape(n_columns, n_bins, 2).astype(np.float64)
 
     count = weighted = squared = per_cell(None)
     if weights is not None:
-        weighted, squared = per_cell(weights), per_cell(weights**2)
-        scores = weights * scores
-    score_sums = np.bincount(bins, scores, n_bins)
-    totals = [cells.sum(axis=1) for cells in (count, weighted, squared)]
-    return np.stack([*totals, weighted[:, 1], score_sums])
+        w = weights[:, None]
+        weighted, squared, scores = per_cell(w), per_cell(w**2), w * scores
+    score_sums = per_cell(scores).sum(axis=2)
+    totals = [values.sum(axis=2) for values in (count, weighted, squared)]
+    return np.stack([*totals, weighted[..., 1], score_sums], axis=1)

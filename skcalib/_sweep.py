@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils import column_or_1d
 
 from ._base import check_weights, encode
-from ._events import Scored
+from ._columns import Scored
 from ._rows import both_columns, map_rows
 from .scaling import TemperatureScaling
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -11,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, logsumexp
 
 from ._base import BaseCalibrator, Floats, Indices
-from ._one_vs_rest import joined_probabilities, probabilities
-from ._rows import map_columns, map_rows
+from ._columns import Columns
+from ._one_vs_rest import joined_probabilities, n_maps, probabilities
 from ._steps import (
     Bins,
     BinSums,
+    Ranked,
     bin_index,
     bin_sums,
     bins_ending_at,
     equal_mass_bins,
     isotonic_blocks,
-    ranked,
     uniform_edges,
 )
 
@@ -45,22 +46,20 @@ class _PerClass(BaseCalibrator):
     bin_values_: list[Floats]
 
     @abstractmethod
-    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
-        """Fitted attributes of one class, from probabilities (n,) and whether it was that class."""
+    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+        """Fitted attributes of one class, from ranked probabilities and whether it was that."""
 
     def _check(self) -> None:
         """Raise a ValueError for parameters that cannot be."""
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
         self._check()
-        P = np.ascontiguousarray(map_rows(probabilities, Z).T)
-
-        def of_class(k: int) -> dict[str, Any]:
-            event = y == (k if len(P) > 1 else 1)
-            return self._fit_class(P[k], event, w)
-
-        fits = map_columns(of_class, *P.shape)
+        columns = Columns(list(range(n_maps(Z))), _events_of_classes, y, Z, w)
+        fits = self._fit_columns(columns)
         return {name: [fit[name] for fit in fits] for name in fits[0]}
+
+    def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
+        return columns.ranked(self._fit_class)
 
     def _calibrate(self, Z: Floats) -> Floats:
         calibrated = self._values(probabilities(Z))
@@ -77,6 +76,12 @@ class _PerClass(BaseCalibrator):
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
         return values[bin_index(p, edges)]
+
+
+def _events_of_classes(y: Indices, Z: Floats) -> tuple[Floats, Bools]:
+    """Probability of each class, or of the second of two, and whether it was that class."""
+    P = probabilities(Z)
+    return P, y[:, None] == (np.arange(P.shape[1]) if P.shape[1] > 1 else 1)
 
 
 class HistogramBinning(_PerClass):
@@ -161,11 +166,13 @@ class HistogramBinning(_PerClass):
         if not (real and 0 <= self.smoothing < np.inf):
             raise ValueError(f"smoothing must be a number of at least 0, got {self.smoothing!r}.")
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        fitted = super()._fit(Z, y, w)
-        if self.strategy == "uniform":  # one array for all, which predictions are quicker with
-            fitted["bin_edges_"] = fitted["bin_edges_"][:1] * len(fitted["bin_edges_"])
-        return fitted
+    def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
+        if self.strategy == "quantile":
+            return super()._fit_columns(columns)
+        # Needs no order. One array for all, which predictions are quicker with.
+        edges = uniform_edges(self.n_bins)
+        sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
+        return [self._of_bins(edges, *BinSums(*of_class)[1::2]) for of_class in sums]
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]
@@ -174,8 +181,12 @@ class HistogramBinning(_PerClass):
         values = np.stack(self.bin_values_).astype(P.dtype)
         return values[np.arange(P.shape[1]), bin_index(P, edges)]
 
-    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
-        edges, weight, hits = self._bins(p, event, w)
+    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+        bins = equal_mass_bins(rows, np.array([self.n_bins]))
+        return self._of_bins(np.append(0.0, bins.high), bins.weight, bins.hits)
+
+    def _of_bins(self, edges: Floats, weight: Floats, hits: Floats) -> dict[str, Any]:
+        """Fitted attributes of one class, from edges (n_bins + 1,), weight and hits (n_bins,)."""
         middle = (edges[:-1] + edges[1:]) / 2
         # An empty bin has the value that any amount of smoothing would give it.
         smoothing = np.where(weight > 0, self.smoothing, 1.0)
@@ -183,15 +194,6 @@ class HistogramBinning(_PerClass):
             "bin_edges_": edges,
             "bin_values_": (hits + smoothing * middle) / (weight + smoothing),
         }
-
-    def _bins(self, p: Floats, event: Bools, w: Floats | None) -> tuple[Floats, Floats, Floats]:
-        """Edges (n_bins + 1,), weight and hits (n_bins,) of the bins of one class."""
-        if self.strategy == "uniform":  # needs no order
-            edges = uniform_edges(self.n_bins)
-            sums = BinSums(*bin_sums(p, event, w, edges))
-            return edges, sums.weight, sums.hits
-        bins = equal_mass_bins(ranked(p, event, w), np.array([self.n_bins]))
-        return np.append(0.0, bins.high), bins.weight, bins.hits
 
 
 class IsotonicCalibration(_PerClass):
@@ -269,8 +271,7 @@ class IsotonicCalibration(_PerClass):
                 f"interpolation must be 'constant' or 'linear', got {self.interpolation!r}."
             )
 
-    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
-        rows = ranked(p, event, w)
+    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
         blocks = isotonic_blocks(rows)
         if self.interpolation == "constant":
             bins = bins_ending_at(rows, blocks.end, np.zeros_like(blocks.end))
@@ -378,8 +379,7 @@ class BBQ(_PerClass):
                 f"and the largest, got {self.bin_range!r}."
             )
 
-    def _fit_class(self, p: Floats, event: Bools, w: Floats | None) -> dict[str, Any]:
-        rows = ranked(p, event, w)
+    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
         low, high = self.bin_range or _published_range(rows.weight.sum(), len(rows.scores))
         n_bins = np.arange(low, high + 1)
         bins = equal_mass_bins(rows, n_bins)

@@ -12,7 +12,7 @@ from ._binned import reliability_curve
 from ._curves import (
     OF_BINS,
     ReliabilityCurve,
-    bin_rows,
+    binned,
     curve_of,
     joined,
     mean_over_classes,
@@ -165,14 +165,12 @@ class CalibrationMonitor(Versioned):
         3
         """
         y, P, w, classes = check_input(y_true, y_proba, sample_weight, self.labels, self.pos_label)
-        sums = [
-            bin_rows(events, (y, scores, w), self.n_bins, "uniform")[1]
-            for _, events, scores in scored(P, classes, self.kind, self.pos_label)
-        ]
+        columns = scored(y, P, w, classes, self.kind, self.pos_label)
+        _, sums = binned(columns, self.n_bins, "uniform")
         # One-dimensional probabilities of the first label turn the order of the two classes.
         turned = classes[0] != self.labels[0]
         # Not in place: a shallow copy of the monitor shares the array.
-        self._sums = self._sums + np.array(sums[::-1] if turned else sums)
+        self._sums = self._sums + (sums[::-1] if turned else sums)
         return self
 
     def __add__(self, other: Any) -> Self:
@@ -412,6 +410,5 @@ class CalibrationMonitor(Versioned):
         edges = uniform_edges(self.n_bins)
         labels = self.labels if self.kind == "classwise" else [None]
         return [
-            curve_of(label, edges, BinSums(*sums))
-            for label, sums in zip(labels, self._sums, strict=True)
+            curve_of(label, edges, sums) for label, sums in zip(labels, self._sums, strict=True)
         ]

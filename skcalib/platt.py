@@ -134,19 +134,21 @@ class _Events:
     def of(cls, Z: Floats, y: Indices, w: Floats | None, *, smooth: bool) -> _Events:
         """The events of labels ``y`` (n,) for logits ``Z`` (n, K)."""
         K = n_maps(Z)
-        hits = np.bincount(y, w, max(K, 2))[-K:]
-        weight = float(len(y) if w is None else w.sum())
+
+        def total(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+            M = margins(Z)
+            margin = M.sum(axis=0, dtype=np.float64) if w is None else w @ M
+            hits = np.bincount(y, w, max(K, 2))[-K:]
+            return np.stack([margin, hits, np.full(K, len(y) if w is None else w.sum())])
+
+        margin, hits, weights = sum_rows(total, Z, y, w)
+        weight = float(weights[0])
         misses = weight - hits
         high, low = np.ones(K), np.zeros(K)
         if smooth:
             high, low = (hits + 1) / (hits + 2), 1 / (misses + 2)
         rate = (hits * high + misses * low) / weight
-
-        def total(Z: Floats, w: Floats | None) -> Floats:
-            M = margins(Z)
-            return M.sum(axis=0, dtype=np.float64) if w is None else w @ M
-
-        return cls(Z, y, w, sum_rows(total, Z, w) / weight, high, low, rate, weight)
+        return cls(Z, y, w, margin / weight, high, low, rate, weight)
 
     def beyond_rounding(self, variance: Floats) -> Floats:
         """Variances of the margins, with zero for what is no more than rounding: (n_maps,)."""
@@ -179,9 +181,10 @@ class _Events:
 
     def share_wrong(self, theta: Floats) -> Floats:
         """Share of the weight that each sigmoid puts on the wrong side of 1/2: (n_maps,)."""
+        centre = self.centre
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            S = theta[0] * (margins(Z) - self.centre) + theta[1]
+            S = theta[0] * (margins(Z) - centre) + theta[1]
             of_label = np.zeros_like(S)
             add_at_events(of_label, y, np.ones(len(y)))
             wrong = np.where(of_label, S <= 0, S >= 0)

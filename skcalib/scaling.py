@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -16,16 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
 from ._maps import MatrixMap, VectorMap
-from ._minimise import (
-    Objective,
-    Rows,
-    Scale,
-    fit_scale,
-    minimise,
-    share_wrong,
-    total_weight,
-)
-from ._rows import both_columns, single_threaded_blas
+from ._minimise import Objective, Rows, Scale, fit_scale, share_wrong
+from ._rounds import best_parameters
+from ._rows import both_columns, single_threaded_blas, total_weight
 
 __all__ = ["MatrixScaling", "TemperatureScaling", "VectorScaling"]
 
@@ -408,10 +400,7 @@ def _search(
     map_: VectorMap | MatrixMap, objective: Objective, tol: float, max_iter: int
 ) -> OptimizeResult:
     """Best parameters, starting from the centre of the ridge, with a warning if not optimal."""
-    coordinates = partial(map_.coordinates, objective)
-    found = minimise(
-        objective, objective.centre, coordinates=coordinates, tol=tol, max_iter=max_iter
-    )
+    found = best_parameters(map_, objective, tol, max_iter)
     plain, message = not np.any(objective.ridge), None
     if plain and not share_wrong(found.x, map_, objective.rows):
         message = (

@@ -13,7 +13,6 @@ from sklearn.metrics import brier_score_loss, log_loss
 from test_metrics import BAD, GOOD
 
 from skcalib._curves import debiased_square
-from skcalib._events import Scored
 from skcalib._smooth import N_CELLS, _residuals
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
@@ -150,12 +149,12 @@ def test_scores_are_put_on_the_grid_where_they_are(rng):
     score = rng.uniform(1e-3, 1 - 1e-3, size=50)
     event, weight = rng.uniform(size=50) < 0.5, rng.uniform(size=50)
     residual = weight * (score - event) / weight.sum()
-    on_grid = _residuals(Scored(None, score, event, weight))
+    on_grid = _residuals(score[:, None], event[:, None], weight)[0] / weight.sum()
     assert on_grid.sum() == pytest.approx(residual.sum(), abs=1e-14)
     assert on_grid @ centres == pytest.approx(residual @ score, abs=1e-14)
     assert np.count_nonzero(on_grid) <= 100
     for end, cell in ((0.0, 0), (1.0, N_CELLS - 1)):
-        on_grid = _residuals(Scored(None, np.array([end]), np.array([end == 0]), None))
+        on_grid = _residuals(np.array([[end]]), np.array([[end == 0]]), None)[0]
         assert np.flatnonzero(on_grid).tolist() == [cell]
         assert on_grid[cell] == pytest.approx(-1 if end == 0 else 1)
 

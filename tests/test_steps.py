@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
 
 from skcalib import _steps
-from skcalib._steps import BinSums, bin_index, bin_sums, quantile_edges, ranked, uniform_edges
+from skcalib._steps import bin_index, bin_sums, quantile_edges, ranked, uniform_edges
 
 # Scores with many ties, and on the edges of common numbers of bins.
 scores_ = hnp.arrays(
@@ -70,15 +70,15 @@ def test_uniform_edges_are_those_of_linspace():
 
 @given(scores=scores_, n_bins=st.integers(1, 20))
 def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
-    edges = quantile_edges(scores, None, n_bins)
+    edges = quantile_edges(ranked(scores), n_bins)
     assert edges[0] == 0
     assert edges[-1] == 1
     assert (np.diff(edges) > 0).all() or (np.diff(edges)[[0, -1]] >= 0).all()
-    ranked = np.sort(scores)
+    in_order = np.sort(scores)
     for m in range(1, n_bins):
         # The literal definition: the first score at which m / n_bins of the rows are reached.
-        first = ranked[int(np.ceil(m * len(ranked) / n_bins - 1e-9)) - 1]
-        larger = ranked[ranked > first]
+        first = in_order[int(np.ceil(m * len(in_order) / n_bins - 1e-9)) - 1]
+        larger = in_order[in_order > first]
         if len(larger):
             assert (edges >= first).any()
             assert ((edges >= first) & (edges < larger[0])).any()
@@ -88,33 +88,35 @@ def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
 def test_weight_is_repetition(scores, n_bins, data):
     weights = data.draw(hnp.arrays(float, len(scores), elements=st.sampled_from([1.0, 2.0, 3.0])))
     repeated = np.repeat(scores, weights.astype(int))
-    weighted_edges = quantile_edges(scores, weights, n_bins)
-    assert np.array_equal(weighted_edges, quantile_edges(repeated, None, n_bins))
+    weighted_edges = quantile_edges(ranked(scores, None, weights), n_bins)
+    assert np.array_equal(weighted_edges, quantile_edges(ranked(repeated), n_bins))
 
 
 def test_quantile_bins_without_ties_hold_equal_counts(rng):
     scores = rng.permutation(np.linspace(0.01, 0.99, 60))
     for n_bins in (1, 2, 3, 5, 6, 15, 60):
-        counts = np.bincount(bin_index(scores, quantile_edges(scores, None, n_bins)))
+        counts = np.bincount(bin_index(scores, quantile_edges(ranked(scores), n_bins)))
         assert counts.tolist() == [60 // n_bins] * n_bins
 
 
 def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng):
     scores = rng.permutation(np.linspace(0.01, 0.99, 60))
     for n_bins in range(1, 61):
-        expected = quantile_edges(scores, None, n_bins)
+        expected = quantile_edges(ranked(scores), n_bins)
         for unit in (0.1, 1 / 3, 1e-9, 7e11):
-            assert np.array_equal(quantile_edges(scores, np.full(60, unit), n_bins), expected)
+            assert np.array_equal(
+                quantile_edges(ranked(scores, None, np.full(60, unit)), n_bins), expected
+            )
 
 
 def test_equal_scores_make_one_bin():
-    assert quantile_edges(np.full(9, 0.3), None, 5).tolist() == [0, 1]
+    assert quantile_edges(ranked(np.full(9, 0.3)), 5).tolist() == [0, 1]
 
 
 def test_edge_between_neighbouring_floats_leaves_them_apart():
     low = np.float32(0.3)
     scores = np.array([low, np.nextafter(low, np.float32(1))])
-    assert bin_index(scores, quantile_edges(scores, None, 2)).tolist() == [0, 1]
+    assert bin_index(scores, quantile_edges(ranked(scores), 2)).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("floor", [np.finfo(float).tiny, np.finfo(float).eps, 1e-3])
@@ -138,15 +140,27 @@ def test_scores_that_are_close_because_there_are_many_stay_apart():
     assert len(ranked(np.append(far, far * (1 - 1e-16))).scores) == 5
 
 
-@given(scores=scores_, n_bins=st.integers(1, 30), data=st.data())
-def test_sums_are_those_of_a_loop(scores, n_bins, data):
-    hits = data.draw(hnp.arrays(bool, len(scores)))
-    weights = data.draw(hnp.arrays(float, len(scores), elements=st.floats(0, 3)))
+@given(data=st.data(), n_bins=st.integers(1, 80), n_columns=st.integers(1, 3))
+def test_sums_are_those_of_a_loop(data, n_bins, n_columns):
+    columns = data.draw(st.lists(scores_, min_size=n_columns, max_size=n_columns))
+    m = min(map(len, columns))
+    S = np.stack([column[:m] for column in columns], axis=1)
+    H = data.draw(hnp.arrays(bool, S.shape))
+    weights = data.draw(hnp.arrays(float, m, elements=st.floats(0, 3)))
     edges = uniform_edges(n_bins)
-    expected = np.zeros((5, n_bins))
-    for s, h, w in zip(scores, hits, weights, strict=True):
-        expected[:, literal_bin(s, edges)] += [1, w, w**2, w * h, w * s]
-    sums = BinSums(*bin_sums(scores, hits, weights, edges))
+    expected = np.zeros((n_columns, 5, n_bins))
+    for i, k in np.ndindex(S.shape):
+        s, w = S[i, k], weights[i]
+        expected[k, :, literal_bin(s, edges)] += [1, w, w**2, w * H[i, k], w * s]
+    sums = bin_sums(S, H, weights, edges, n_bins)
     np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-15)
-    plain = bin_sums(scores, hits, None, edges)
-    np.testing.assert_allclose(plain, bin_sums(scores, hits, np.ones(len(scores)), edges))
+    plain = bin_sums(S, H, None, edges, n_bins)
+    np.testing.assert_allclose(plain, bin_sums(S, H, np.ones(m), edges, n_bins))
+    one_by_one = bin_sums(S, H, weights, [edges] * n_columns, n_bins)
+    assert np.array_equal(one_by_one, sums)
+
+
+def test_fewer_bins_than_others_have_leave_the_rest_empty():
+    S, H = np.array([[0.1, 0.1], [0.9, 0.9]]), np.ones((2, 2), bool)
+    sums = bin_sums(S, H, None, [np.array([0, 0.5, 1]), np.array([0.0, 1])], 3)
+    assert sums[:, 0].tolist() == [[1, 1, 0], [2, 0, 0]]

@@ -1,0 +1,348 @@
+"""Arrays whose chunks of rows are with Dask, and the same sums and maps over them.
+
+Dask runs it all: a chunk is a task, a sum is a tree of tasks, and what comes to the process that
+asks is the sum. Nothing here knows what is being added up, and Dask is imported only where
+somebody came with a Dask collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# So many sums are added by one task.
+BRANCHES = 16
+
+
+@dataclass(frozen=True)
+class Chunked:
+    """An array of shape (n, ...) with one Dask task for each chunk of consecutive rows."""
+
+    tasks: tuple[Any, ...]
+    lengths: tuple[int, ...]  #: rows of each chunk, none of which is empty
+    like: Array  #: an array of no rows with the same type and other dimensions
+
+    def __len__(self) -> int:
+        return sum(self.lengths)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.like.ndim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array."""
+        return len(self), *self.like.shape[1:]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As of an array."""
+        return self.like.dtype
+
+
+def is_dask(x: Any) -> bool:
+    """Whether it is a Dask collection."""
+    return hasattr(x, "__dask_graph__")
+
+
+# --------------------------------------------------------------------------------------
+# Checks, by chunk.
+
+
+class _Checked(NamedTuple):
+    """What the check of a chunk has to say; the arrays stay where they are."""
+
+    arrays: tuple[Array | None, ...]
+    found: Any
+    n_rows: int
+
+
+class _Report(NamedTuple):
+    """The same of many chunks."""
+
+    found: Any  #: the sum of what was found in chunks with rows, or None
+    lengths: list[int]
+    like: list[Array | None]  #: arrays of no rows
+    fault: str | None  #: what was wrong with the first chunk in which something was
+
+
+def checked_chunks(
+    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
+) -> tuple[list[Chunked | None], Any]:
+    """What ``check`` makes of every chunk of rows, in one pass.
+
+    Parameters
+    ----------
+    check : callable
+        Called with a block of each input; returns arrays with as many rows, and what it found,
+        which is added up. It raises ValueError or TypeError for blocks that are no good.
+    **inputs : Dask array, series or data frame, or None
+        By the names that the user knows them by, the first of them decisive.
+
+    Returns
+    -------
+    arrays : list of Chunked or None
+        Kept in the memory of the workers if there is a cluster, else made again for each pass.
+    found : object
+        The sum of what was found.
+
+    Raises
+    ------
+    ValueError
+        For the first chunk that is no good, with its name, and for chunks that do not fit.
+    """
+    from dask import delayed
+
+    columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
+    _check_chunks_fit({name: inputs[name] for name in columns}, columns)
+    first = next(iter(columns))
+    part = "blocks" if hasattr(inputs[first], "blocks") else "partitions"
+    names, check_chunk = list(columns), delayed(_checked, pure=False)
+    shared = delayed(check, traverse=False)
+    chunks = _kept(
+        [
+            check_chunk(shared, f"In {first}.{part}[{k}]: ", list(inputs), names, *blocks)
+            for k, blocks in enumerate(zip(*columns.values(), strict=True))
+        ]
+    )
+    reports = [delayed(_report, pure=False)(c) for c in chunks]
+    report = _computed(_tree(partial(reduce, _merged_reports), reports))
+    if report.fault is not None:
+        raise ValueError(report.fault)
+    if not any(report.lengths):
+        raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
+    filled = [(c, n) for c, n in zip(chunks, report.lengths, strict=True) if n]
+    lengths = tuple(n for _, n in filled)
+    arrays = [
+        None if like is None else Chunked(tuple(_kept([c[0][k] for c, _ in filled])), lengths, like)
+        for k, like in enumerate(report.like)
+    ]
+    return arrays, report.found
+
+
+def _tasks_of(name: str, x: Any) -> list[Any]:
+    """The tasks of the chunks of rows."""
+    if not is_dask(x):
+        raise ValueError(
+            f"Logits or probabilities, labels and weights must all be with Dask or none of them, "
+            f"got {name} of type {type(x).__name__}. Use dask.array.from_array with the row chunks "
+            "of the others."
+        )
+    if not hasattr(x, "to_delayed"):
+        raise ValueError(
+            f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
+        )
+    check_one_chunk_wide(name, x)
+    return list(np.ravel(x.to_delayed()))
+
+
+def check_one_chunk_wide(name: str, x: Any) -> None:
+    """Raise a ValueError for a Dask array whose rows are torn apart."""
+    blocks = getattr(x, "numblocks", ())
+    if len(blocks) > 1 and max(blocks[1:]) > 1:
+        raise ValueError(
+            f"{name} must hold whole rows in each chunk, got chunks along its columns, "
+            f"{x.chunks[1:]}. Use {name}.rechunk({{1: -1}})."
+        )
+
+
+def _check_chunks_fit(inputs: dict[str, Any], columns: dict[str, list[Any]]) -> None:
+    """Raise a ValueError unless all have the same chunks of rows, as far as that is known."""
+    first, *others = columns
+    for name in others:
+        a, b = (_row_chunks(inputs[k], columns[k]) for k in (first, name))
+        lengths_known = not any(np.isnan(n) for n in (*a, *b))
+        if len(a) != len(b) or (lengths_known and a != b):
+            raise ValueError(
+                f"{first} and {name} must have the same chunks of rows, got {_shown(a)} and "
+                f"{_shown(b)}. Use {name}.rechunk(({first}.chunks[0],)), or take both from one "
+                "data frame."
+            )
+
+
+def _row_chunks(x: Any, tasks: list[Any]) -> tuple[float, ...]:
+    return tuple(x.chunks[0]) if hasattr(x, "chunks") else (np.nan,) * len(tasks)
+
+
+def _shown(chunks: tuple[float, ...]) -> str:
+    if any(np.isnan(n) for n in chunks):
+        return f"{len(chunks)} of unknown length"
+    more = ", ..." if len(chunks) > 4 else ""
+    return f"{len(chunks)} of {', '.join(map(str, chunks[:4]))}{more} rows"
+
+
+def _checked(
+    check: Callable[..., Any], where: str, inputs: list[str], names: list[str], *blocks: Any
+) -> _Checked | str:
+    """The task of a chunk: the outcome of the check, or what is wrong."""
+    n_rows = len(blocks[0])
+    if max(map(len, blocks)) == 0:  # as a filter on a data frame may leave behind
+        return _Checked((), None, 0)
+    given = dict(zip(names, blocks, strict=True))
+    try:
+        arrays, found = check(*(given.get(name) for name in inputs))
+    except (ValueError, TypeError) as error:
+        return where + str(error)
+    return _Checked(arrays, found, n_rows)
+
+
+def _report(chunk: _Checked | str) -> _Report:
+    if isinstance(chunk, str):
+        return _Report(None, [], [], chunk)
+    like = [None if a is None else a[:0] for a in chunk.arrays]
+    return _Report(chunk.found, [chunk.n_rows], like, None)
+
+
+def _merged_reports(a: _Report, b: _Report) -> _Report:
+    if a.fault is not None or b.fault is not None:
+        return _Report(None, [], [], a.fault if a.fault is not None else b.fault)
+    found = b.found if a.found is None else a.found if b.found is None else a.found + b.found
+    return _Report(found, a.lengths + b.lengths, a.like or b.like, None)
+
+
+# --------------------------------------------------------------------------------------
+# Sums and maps.
+
+
+def reduce_chunks(
+    merge: Callable[[list[Any]], Any], f: Callable[..., Any], arrays: tuple[Chunked | None, ...]
+) -> Any:
+    """``f`` of the chunks of each array, merged a few at a time in the order of the rows."""
+    from dask import delayed
+
+    shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
+    return _computed(_tree(merge, [task(shared, *blocks) for blocks in _zipped(arrays)]))
+
+
+def map_chunks(f: Callable[..., Array], arrays: tuple[Chunked | None, ...]) -> Chunked:
+    """``f`` of the chunks of each array, which keeps the number of rows."""
+    from dask import delayed
+
+    shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
+    tasks = _kept([task(shared, *blocks) for blocks in _zipped(arrays)])
+    row = (None if a is None else np.zeros((1, *a.like.shape[1:]), a.dtype) for a in arrays)
+    return Chunked(tuple(tasks), _first(arrays).lengths, f(*row)[:0])
+
+
+def call_on_chunks(
+    f: Callable[..., Any], arrays: tuple[Chunked | None, ...], part: Callable[[Array], Array]
+) -> Any:
+    """``f`` of a part of each chunk, put together on one worker: what it returns comes here."""
+    from dask import delayed
+
+    parts, shared = delayed(_parts, pure=False), delayed(part, traverse=False)
+    pieces = [parts(shared, *blocks) for blocks in _zipped(arrays)]
+    return _computed(delayed(_called_on_all, pure=False)(delayed(f, traverse=False), pieces))
+
+
+def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
+    """A lazy Dask array, ``f`` of every chunk of a Dask array or data frame."""
+    check_one_chunk_wide("X", x)
+    empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
+    if hasattr(x, "map_partitions"):
+        return x.map_partitions(partial(_of_partition, f, empty), meta=empty)
+    chunks = (x.chunks[0], *((n,) for n in empty.shape[1:]))
+    return x.map_blocks(
+        partial(_of_block, f, empty),
+        dtype=empty.dtype,
+        chunks=chunks,
+        drop_axis=None if empty.ndim == 2 else 1,
+        meta=empty,
+    )
+
+
+def _of_block(f: Any, empty: Array, block: Any, block_id: Any = None) -> Array:
+    return _named(f, empty, block, f"blocks[{block_id[0]}]")
+
+
+def _of_partition(f: Any, empty: Array, part: Any, partition_info: Any = None) -> Array:
+    return _named(f, empty, part, f"partitions[{partition_info['number']}]")
+
+
+def _named(f: Callable[[Any], Array], empty: Array, block: Any, where: str) -> Array:
+    """``f`` of a block that may have no rows; what is wrong with it begins with its name."""
+    if len(block) == 0:
+        return empty
+    try:
+        return f(block)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"In X.{where}: {error}") from error
+
+
+def collection_row(x: Any) -> Any:
+    """A row of the width, the type and the names of a Dask array or data frame."""
+    if not hasattr(x, "map_partitions"):
+        return np.zeros((1, *x.shape[1:]), x.dtype)
+    from dask.dataframe.utils import make_meta, meta_nonempty
+
+    return meta_nonempty(make_meta(x))
+
+
+def _called(f: Callable[..., Any], *blocks: Array | None) -> Any:
+    return f(*blocks)
+
+
+def _parts(part: Callable[[Array], Array], *blocks: Array | None) -> tuple[Array | None, ...]:
+    return tuple(None if block is None else part(block) for block in blocks)
+
+
+def _called_on_all(f: Callable[..., Any], pieces: list[tuple[Array | None, ...]]) -> Any:
+    columns = zip(*pieces, strict=True)
+    return f(*(None if column[0] is None else np.concatenate(column) for column in columns))
+
+
+def _zipped(arrays: tuple[Chunked | None, ...]) -> list[tuple[Any, ...]]:
+    """The tasks of the blocks of the same rows, with None for arrays that are None."""
+    n = len(_first(arrays).tasks)
+    return list(zip(*((None,) * n if a is None else a.tasks for a in arrays), strict=True))
+
+
+def _first(arrays: tuple[Chunked | None, ...]) -> Chunked:
+    return next(a for a in arrays if a is not None)
+
+
+def _tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
+    """The task that merges the outcomes of others, a few at a time and in their order."""
+    from dask import delayed
+
+    shared, merge_some = delayed(merge, traverse=False), delayed(_called, pure=False)
+    while True:
+        branches = [tasks[k : k + BRANCHES] for k in range(0, len(tasks), BRANCHES)]
+        tasks = [merge_some(shared, branch) for branch in branches]
+        if len(tasks) == 1:
+            return tasks[0]
+
+
+def _kept(tasks: list[Any]) -> list[Any]:
+    """The tasks with their outcomes in the memory of a cluster, where there is one.
+
+    Without a cluster that would be the memory of this process, which may be smaller than the data:
+    there each pass makes them again.
+    """
+    import dask
+
+    on_cluster = hasattr(getattr(dask.base.get_scheduler(), "__self__", None), "persist")
+    return list(dask.persist(*tasks)) if on_cluster and tasks else tasks
+
+
+def _computed(task: Any) -> Any:
+    """The outcome of a task; a RuntimeError in one sentence if there is none."""
+    try:
+        return task.compute()
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            raise RuntimeError(
+                "Workers were lost again and again with the same chunk, which probably needs more "
+                "memory than a worker has. Use smaller chunks, or workers with more memory."
+            ) from error
+        raise RuntimeError(
+            f"Dask could not compute a chunk of rows: {type(error).__name__}: {error}"
+        ) from error
