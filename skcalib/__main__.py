@@ -10,6 +10,8 @@ import textwrap
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -19,9 +21,12 @@ from sklearn.model_selection import train_test_split
 
 import skcalib
 
+from . import _parquet
+from ._chunks import ChunkError
 from .compare import compare_calibrators
 from .datasets import load_digits_logits
 from .display import ReliabilityDisplay
+from .metrics import ReliabilityCurve, reliability_curve
 from .report import calibration_report
 
 if TYPE_CHECKING:
@@ -48,11 +53,16 @@ files:
   order of the columns, or else --classes says the order. A .npz file with several arrays takes
   the name of one behind a colon. A .csv file of numbers may have a header line.
 
+  Parquet files, which may be larger than memory, hold the labels in the column that --label-column
+  names, and logits in all others: a file, a directory, or a pattern in quotes. They are worked on
+  with Dask, in processes on this machine (pip install 'skcalib[dask]').
+
 examples:
   python -m skcalib
   python -m skcalib --logits val_logits.npy --labels val_labels.npy \\
       --test-logits test_logits.npy --test-labels test_labels.npy
   python -m skcalib --logits run.npz:predictions --labels run.npz:ground_truth --probabilities
+  python -m skcalib --logits 'scores/*.parquet' --label-column y
 
 Without test files half of the rows, drawn at random with a fixed seed, are held out. The exit
 status is 2 if the input is no good; nothing is written then.
@@ -60,10 +70,10 @@ status is 2 if the input is no good; nothing is written then.
 
 
 class Split(NamedTuple):
-    """Logits and labels of some rows."""
+    """Logits and labels of some rows: arrays, or Dask collections."""
 
-    logits: Array
-    labels: Array
+    logits: Any
+    labels: Any
 
 
 class InputError(Exception):
@@ -80,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             picture = _picture_path(args.output)
             _run(args, picture, progress)
-        except (InputError, ValueError, OSError) as error:
+        except (InputError, ChunkError, ValueError, OSError) as error:
             progress.clear()
             print(f"skcalib: {error}", file=sys.stderr)
             return 2
@@ -98,6 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--labels", metavar="FILE", help="their labels")
     parser.add_argument("--test-logits", metavar="FILE", help="logits to judge them on")
     parser.add_argument("--test-labels", metavar="FILE", help="their labels")
+    parser.add_argument(
+        "--label-column", metavar="NAME", help="column of Parquet files that holds the labels"
+    )
     parser.add_argument(
         "--probabilities",
         action="store_true",
@@ -118,30 +131,40 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace, picture: Path, progress: Progress) -> None:
-    source, calibration, test = _load(args)
-    classes = None
-    if args.classes is not None:
-        classes = np.asarray(args.classes).astype(calibration.labels.dtype)
-    found = compare_calibrators(*calibration, test=test, classes=classes, on_progress=progress)
-    progress.clear()
-    outputs = {
-        name: calibrator.predict_proba(test.logits)
-        for name, calibrator in found.calibrators.items()
-    }
-    scaling = found.calibrators["TemperatureScaling"]
-    print(
-        f"{source}: {len(calibration.labels):,} rows to calibrate on, {len(test.labels):,} held "
-        f"out, {len(scaling.classes_)} classes\n\n{found}\n"
-    )
-    print(textwrap.fill(_finding(found, outputs["uncalibrated"]), 88))
-    print(f"The temperature is {scaling.temperature_:.4g}.")
+    with _parquet.cluster() if args.label_column is not None else nullcontext():
+        source, calibration, test = _load(args)
+        classes = _as_labels(args.classes, calibration.labels)
+        found = compare_calibrators(*calibration, test=test, classes=classes, on_progress=progress)
+        progress.clear()
+        labels = found.calibrators["TemperatureScaling"].classes_
+        curves = {
+            name: reliability_curve(
+                test.labels, calibrator.predict_proba(test.logits), labels=labels
+            )
+            for name, calibrator in found.calibrators.items()
+        }
+        print(
+            f"{source}: {len(calibration.labels):,} rows to calibrate on, {len(test.labels):,} "
+            f"held out, {len(labels)} classes\n\n{found}\n"
+        )
+        some = test if args.label_column is None else Split(*_parquet.some_rows(*test))
+    print(textwrap.fill(_finding(found, curves["uncalibrated"]), 88))
+    print(f"The temperature is {found.calibrators['TemperatureScaling'].temperature_:.4g}.")
     best = next(name for name in found.names if name != "uncalibrated")
     report = picture.with_name(
         f"{picture.stem.removesuffix('-reliability')}-report{picture.suffix}"
     )
-    _save(_diagrams(outputs, test.labels, scaling.classes_), picture)
-    _save(calibration_report(found.calibrators[best], *test, name=best), report)
+    _save(_diagrams(curves), picture)
+    _save(calibration_report(found.calibrators[best], *some, name=best), report)
     print(f"Reliability diagrams: {picture}\nReport on {best}: {report}")
+
+
+def _as_labels(classes: list[str] | None, labels: Any) -> Array | None:
+    """Labels from the command line, of the type of those in the files."""
+    if classes is None:
+        return None
+    is_number = getattr(labels.dtype, "kind", "O") in "biuf"
+    return np.asarray(classes).astype(labels.dtype) if is_number else np.asarray(classes)
 
 
 # --------------------------------------------------------------------------------------
@@ -150,10 +173,14 @@ def _run(args: argparse.Namespace, picture: Path, progress: Progress) -> None:
 
 def _load(args: argparse.Namespace) -> tuple[str, Split, Split]:
     """Name of the data, rows to calibrate on, rows to judge on."""
-    if (args.logits is None) != (args.labels is None):
+    if args.label_column is None and (args.logits is None) != (args.labels is None):
+        if args.logits is not None and Path(args.logits).suffix in {".parquet", ""}:
+            raise InputError(f"--logits {args.logits} needs --label-column, got none.")
         raise InputError("--logits and --labels go together, got only one of them.")
-    if (args.test_logits is None) != (args.test_labels is None):
+    if args.label_column is None and (args.test_logits is None) != (args.test_labels is None):
         raise InputError("--test-logits and --test-labels go together, got only one of them.")
+    if args.label_column is not None:
+        return _load_parquet(args)
     if args.logits is None:
         if args.test_logits is not None or args.classes is not None or args.probabilities:
             raise InputError("There is nothing to calibrate on: give --logits and --labels.")
@@ -169,6 +196,31 @@ def _load(args: argparse.Namespace) -> tuple[str, Split, Split]:
         return args.logits, *_halves(given)
     test = _load_split(args.test_logits, args.test_labels, probabilities=as_logs)
     return args.logits, given, test
+
+
+def _load_parquet(args: argparse.Namespace) -> tuple[str, Split, Split]:
+    if args.logits is None or args.labels is not None or args.test_labels is not None:
+        raise InputError(
+            "--label-column goes with --logits and --test-logits, which hold the labels as well; "
+            "leave --labels and --test-labels out."
+        )
+    table = _parquet.read(args.logits, args.label_column)
+    if args.test_logits is None:
+        tables = _parquet.halves(table)
+    else:
+        tables = [table, _parquet.read(args.test_logits, args.label_column)]
+    calibration, test = (Split(*table.split()) for table in _parquet.kept(tables))
+    if args.probabilities:
+        of_part = partial(_logs_of_part, file=args.logits)
+        calibration, test = (
+            Split(rows.logits.map_partitions(of_part), rows.labels) for rows in (calibration, test)
+        )
+    return args.logits, calibration, test
+
+
+def _logs_of_part(part: Any, file: str) -> Any:
+    """A data frame of logarithms for one of probabilities."""
+    return part * np.nan if part.empty else part * 0 + _logs(part.to_numpy(), file)
 
 
 def _load_split(logits_file: str, labels_file: str, *, probabilities: bool) -> Split:
@@ -271,7 +323,7 @@ def _is_number(field: str) -> bool:
 # Reporting.
 
 
-def _finding(found: skcalib.CalibratorComparison, before: Array) -> str:
+def _finding(found: skcalib.CalibratorComparison, before: ReliabilityCurve) -> str:
     """What was found, in one sentence."""
     best = next(k for k, name in enumerate(found.names) if name != "uncalibrated")
     old = found.names.index("uncalibrated")
@@ -281,7 +333,8 @@ def _finding(found: skcalib.CalibratorComparison, before: Array) -> str:
         verb = "lowers" if values[best] < values[old] else "does not lower"
         return f"{verb} the {measure} from {values[old]:.4f} to {values[best]:.4f}"
 
-    accuracy, confidence = found.mean("accuracy")[old], before.max(axis=1).mean()
+    accuracy = found.mean("accuracy")[old]
+    confidence = before.weight @ before.confidence / before.weight.sum()
     sure = "over-confident" if confidence > accuracy else "under-confident"
     return (
         f"The classifier is {sure} on the rows held out: {confidence:.1%} sure on average, right "
@@ -289,15 +342,15 @@ def _finding(found: skcalib.CalibratorComparison, before: Array) -> str:
     )
 
 
-def _diagrams(outputs: dict[str, Array], y: Array, labels: Array) -> Figure:
+def _diagrams(curves: dict[str, ReliabilityCurve]) -> Figure:
     """Reliability diagrams in rows of four."""
     from matplotlib.figure import Figure
 
-    n_rows = -(-len(outputs) // 4)
+    n_rows = -(-len(curves) // 4)
     figure = Figure(figsize=(18, 5 * n_rows), layout="constrained")
-    for k, (name, P) in enumerate(outputs.items(), start=1):
+    for k, (name, curve) in enumerate(curves.items(), start=1):
         ax = figure.add_subplot(n_rows, 4, k)
-        ReliabilityDisplay.from_predictions(y, P, labels=labels, name=name, ax=ax)
+        ReliabilityDisplay(curve, name=name).plot(ax)
     return figure
 
 

@@ -395,7 +395,7 @@ def distinct_labels(labels: NDArray[Any], w: Floats | None) -> NDArray[Any]:
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
     """Index of each label in ``classes``; some index for labels that are not there."""
-    return map_whole(partial(_encoded, classes), labels)
+    return map_whole(partial(_encoded, classes), labels, like=np.zeros(0, np.intp))
 
 
 def _encoded(classes: NDArray[Any], labels: NDArray[Any]) -> Indices:

@@ -48,6 +48,10 @@ class Chunked:
         return self.like.dtype
 
 
+class ChunkError(RuntimeError):
+    """Dask could not compute what was asked of a chunk."""
+
+
 def is_dask(x: Any) -> bool:
     """Whether it is a Dask collection."""
     return hasattr(x, "__dask_graph__")
@@ -107,7 +111,7 @@ def checked_chunks(
     part = "blocks" if hasattr(inputs[first], "blocks") else "partitions"
     names, check_chunk = list(columns), delayed(_checked, pure=False)
     shared = delayed(check, traverse=False)
-    chunks = _kept(
+    chunks = kept(
         [
             check_chunk(shared, f"In {first}.{part}[{k}]: ", list(inputs), names, *blocks)
             for k, blocks in enumerate(zip(*columns.values(), strict=True))
@@ -122,7 +126,7 @@ def checked_chunks(
     filled = [(c, n) for c, n in zip(chunks, report.lengths, strict=True) if n]
     lengths = tuple(n for _, n in filled)
     arrays = [
-        None if like is None else Chunked(tuple(_kept([c[0][k] for c, _ in filled])), lengths, like)
+        None if like is None else Chunked(tuple(kept([c[0][k] for c, _ in filled])), lengths, like)
         for k, like in enumerate(report.like)
     ]
     return arrays, report.found
@@ -136,7 +140,7 @@ def _tasks_of(name: str, x: Any) -> list[Any]:
             f"got {name} of type {type(x).__name__}. Use dask.array.from_array with the row chunks "
             "of the others."
         )
-    if not hasattr(x, "to_delayed"):
+    if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
         raise ValueError(
             f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
         )
@@ -222,14 +226,21 @@ def reduce_chunks(
     return _computed(_tree(merge, [task(shared, *blocks) for blocks in _zipped(arrays)]))
 
 
-def map_chunks(f: Callable[..., Array], arrays: tuple[Chunked | None, ...]) -> Chunked:
-    """``f`` of the chunks of each array, which keeps the number of rows."""
+def map_chunks(
+    f: Callable[..., Array], arrays: tuple[Chunked | None, ...], like: Array | None = None
+) -> Chunked:
+    """``f`` of the chunks of each array, which keeps the number of rows.
+
+    ``like`` is an array of the type that ``f`` returns, if that is not to be found out with zeros.
+    """
     from dask import delayed
 
     shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
-    tasks = _kept([task(shared, *blocks) for blocks in _zipped(arrays)])
-    row = (None if a is None else np.zeros((1, *a.like.shape[1:]), a.dtype) for a in arrays)
-    return Chunked(tuple(tasks), _first(arrays).lengths, f(*row)[:0])
+    tasks = kept([task(shared, *blocks) for blocks in _zipped(arrays)])
+    if like is None:
+        row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in arrays)
+        like = f(*row)
+    return Chunked(tuple(tasks), _first(arrays).lengths, like[:0])
 
 
 def call_on_chunks(
@@ -321,8 +332,8 @@ def _tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
             return tasks[0]
 
 
-def _kept(tasks: list[Any]) -> list[Any]:
-    """The tasks with their outcomes in the memory of a cluster, where there is one.
+def kept(tasks: list[Any]) -> list[Any]:
+    """Tasks or collections with their outcomes in the memory of a cluster, where there is one.
 
     Without a cluster that would be the memory of this process, which may be smaller than the data:
     there each pass makes them again.
@@ -334,15 +345,22 @@ def _kept(tasks: list[Any]) -> list[Any]:
 
 
 def _computed(task: Any) -> Any:
-    """The outcome of a task; a RuntimeError in one sentence if there is none."""
+    """The outcome of a task; a ChunkError in one sentence if there is none."""
     try:
         return task.compute()
     except Exception as error:
-        if type(error).__name__ == "KilledWorker":
-            raise RuntimeError(
-                "Workers were lost again and again with the same chunk, which probably needs more "
-                "memory than a worker has. Use smaller chunks, or workers with more memory."
-            ) from error
-        raise RuntimeError(
-            f"Dask could not compute a chunk of rows: {type(error).__name__}: {error}"
-        ) from error
+        raise ChunkError(_reason(type(error).__name__, str(error))) from error
+
+
+def _reason(kind: str, message: str) -> str:
+    if kind == "KilledWorker":
+        return (
+            "Workers were lost again and again with the same chunk, which probably needs more "
+            "memory than a worker has. Use smaller chunks, or workers with more memory."
+        )
+    if "Cancelled" in kind or message.startswith("Missing dependency"):
+        return (
+            "The rows were kept by a Dask client that is closed, or was restarted. Load them "
+            "again with the client that is open, or call persist() on them there."
+        )
+    return f"Dask could not compute a chunk of rows: {kind}: {message}"

@@ -23,7 +23,7 @@ from ._base import (
 )
 from ._chunks import is_dask
 from ._columns import Columns, Scored
-from ._rows import checked_rows, total_weight
+from ._rows import checked_rows, is_far, total_weight
 
 Kind = Literal["top-label", "classwise", "binary"]
 Events = tuple[Floats, NDArray[np.bool_]]
@@ -75,8 +75,13 @@ def check_input(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any,
-) -> tuple[Indices, Floats, Floats | None, NDArray[Any]]:
-    """Class indices, probabilities, weights, and the labels in the order of the columns."""
+) -> tuple[Any, Any, Any, NDArray[Any]]:
+    """Class indices, probabilities, weights, and the labels in the order of the columns.
+
+    Rows that it returned for Dask collections may be passed again, which takes no pass over them.
+    """
+    if is_far(y_true):
+        return y_true, y_proba, sample_weight, np.asarray(labels)
     (y, P, w), found = checked_rows(
         _check_rows, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ._base import distinct_labels, encode
+from ._chunks import is_dask
 
 Floats = NDArray[np.floating[Any]]
 
@@ -44,7 +45,8 @@ def fit_calibrator(
 ) -> Any:
     """A copy of the calibrator, fitted to logits with a column for each of the classes."""
     fitted = clone(calibrator)
-    if not np.array_equal(distinct_labels(y, w), classes):  # they cannot be told from y
+    # Unless they can be told from y, which for labels with Dask would take a pass.
+    if is_dask(y) or not np.array_equal(distinct_labels(y, w), classes):
         params = fitted.get_params()
         names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
         fitted.set_params(**dict.fromkeys(names, classes))

@@ -41,6 +41,8 @@ Indices = NDArray[np.intp]
 # A temperature below 1e-4 or above 1e6 times the mean range of a row of logits leaves nothing
 # but zeros and ones, or nothing but 1/K: nobody needs the loss minimised beyond.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
+# Relative error of the scale that Newton's method starts from.
+ROUGH = 1e-2
 # Products with the Hessian, each the cost of a gradient or two, for one Newton step.
 NEWTON_PRODUCTS = 50
 # Iterations of L-BFGS after which the coordinates are made anew where the search has come to.
@@ -92,7 +94,7 @@ def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     def slope(b: float) -> Floats:
         return _summed_slope(b, Z, y, w)
 
-    start = call_on_sample(_scale_of_sample, Z, y, w)
+    start = call_on_sample(_rough_scale, Z, y, w) or _bracketed_scale(Z, y, w, ROUGH)
     if start.outcome == "minimum":
         found = _newton_scale(slope, start.value)
         if found is not None:
@@ -100,10 +102,10 @@ def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     return _bracketed_scale(Z, y, w, tolerance=1e-12)
 
 
-def _scale_of_sample(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+def _rough_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     if w is not None and not w.any():
         return Scale(1.0, "constant")
-    return _bracketed_scale(Z, y, w, tolerance=1e-2)
+    return _bracketed_scale(Z, y, w, ROUGH)
 
 
 def _summed_slope(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:

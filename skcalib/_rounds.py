@@ -35,7 +35,9 @@ def best_parameters(
     start, rows = objective.centre, objective.rows
     if is_far(rows.Z):
         of_sample = partial(_minimum_of_sample, map_, start, objective.ridge, rows.scale, tol)
-        start = call_on_sample(of_sample, *rows.arrays, at_least=ROWS_PER_PARAMETER * len(start))
+        at_least = ROWS_PER_PARAMETER * len(start)
+        found = call_on_sample(of_sample, *rows.arrays, at_least=at_least)
+        start = start if found is None else found
         if len(start) <= MANY_PARAMETERS:
             found = _newton_in_full(objective.in_double(), start, tol, max_iter)
             if found.success:
@@ -54,10 +56,10 @@ def _minimum_of_sample(
     y: NDArray[np.intp],
     w: Floats | None,
     shift: Floats | None,
-) -> Floats:
-    """Parameters that are best for a sample of the rows."""
+) -> Floats | None:
+    """Parameters that are best for a sample of the rows, or None if it has no weight."""
     if w is not None and not w.any():
-        return centre
+        return None
     objective = Objective(map_, Rows(Z, y, w, scale, shift), centre, ridge)
     coordinates = partial(map_.coordinates, objective)
     return minimise(objective, centre, coordinates=coordinates, tol=max(tol, 1e-4)).x

@@ -43,8 +43,8 @@ NARROW_COLUMNS = 128
 # Fewer elements than this for a thread cost more to hand over than they save.
 THREAD_ELEMENTS = 1 << 17
 
-# A first guess comes from one row in so many, or from more where that would be fewer rows than the
-# second number, or from fewer where that would be more numbers than the third.
+# A first guess comes from one row in so many, or from more rows where these would be fewer than the
+# second number, or from fewer where these would hold more numbers than the third.
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
 
 Array = NDArray[Any]
@@ -155,18 +155,20 @@ def checked_rows(
 
 
 def call_on_sample(f: Callable[..., Any], *arrays: Rows, at_least: int = SAMPLE_ROWS) -> Any:
-    """``f`` of every so-manieth row of each array: of ``at_least`` so many, if there are."""
-    n_rows, first = _n_rows(arrays), arrays[0]
+    """``f`` of every so-manieth row, of ``at_least`` so many; None if that would be all rows."""
+    n_rows = _n_rows(arrays)
     every = max(SAMPLE_EVERY, n_rows * _width(arrays) // SAMPLE_ELEMENTS)
-    every = max(1, min(every, n_rows // at_least))
-    if isinstance(first, Chunked):
+    every = min(every, n_rows // at_least)
+    if every < 2:
+        return None
+    if isinstance(arrays[0], Chunked):
         return call_on_chunks(f, arrays, itemgetter(slice(None, None, every)))
     return f(*(None if a is None else a[::every] for a in arrays))
 
 
-def map_whole(f: Callable[..., Array], *arrays: Rows) -> Any:
-    """As :func:`map_rows`, for a function that needs no blocks to be quick."""
-    return map_chunks(f, arrays) if isinstance(arrays[0], Chunked) else f(*arrays)
+def map_whole(f: Callable[..., Array], *arrays: Rows, like: Array) -> Any:
+    """As :func:`map_rows`, for a function that needs no blocks to be quick and returns ``like``."""
+    return map_chunks(f, arrays, like) if isinstance(arrays[0], Chunked) else f(*arrays)
 
 
 def reduce_whole(merge: Callable[[list[Any]], Any], f: Callable[..., Any], *arrays: Rows) -> Any:

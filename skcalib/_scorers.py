@@ -21,7 +21,9 @@ from ._binned import (
     root_mean_squared_calibration_error,
     underconfidence_error,
 )
+from ._chunks import is_dask
 from ._decomposition import score_decomposition
+from ._rows import is_far
 from ._smooth import smooth_calibration_error
 
 MEASURES = (
@@ -36,7 +38,7 @@ MEASURES = (
 )
 
 
-class _CalibrationScorer(BaseEstimator):
+class CalibrationScorer(BaseEstimator):
     """Negative calibration error of a classifier, as scikit-learn calls scorers.
 
     ``make_scorer`` does not serve: it hands the measure probabilities without the classes that
@@ -74,16 +76,12 @@ class _CalibrationScorer(BaseEstimator):
                 f"{type(estimator).__name__}."
             )
         P, labels = estimator.predict_proba(X), np.asarray(estimator.classes_)
-        # A class that the estimator never saw is one that it gives no probability.
-        unseen = np.setdiff1d(np.unique(column_or_1d(y_true)), labels)
-        P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)]) if len(unseen) else P
-        return -self.measure(
-            y_true,
-            P,
-            labels=np.concatenate([labels, unseen]),
-            sample_weight=sample_weight,
-            **self.params,
-        )
+        if not (is_dask(y_true) or is_far(y_true)):
+            # A class that the estimator never saw is one that it gives no probability.
+            unseen = np.setdiff1d(np.unique(column_or_1d(y_true)), labels)
+            P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)]) if len(unseen) else P
+            labels = np.concatenate([labels, unseen])
+        return -self.measure(y_true, P, labels=labels, sample_weight=sample_weight, **self.params)
 
 
 def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
@@ -136,7 +134,7 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     """
     if name in _SCORERS:
         measure, fixed = _SCORERS[name]
-        return _CalibrationScorer(measure, {**fixed, **params})
+        return CalibrationScorer(measure, {**fixed, **params})
     if name not in sklearn.metrics.get_scorer_names():
         raise ValueError(
             f"There is no scorer named {name!r}. skcalib.metrics.get_scorer_names() lists all."

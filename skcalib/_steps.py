@@ -80,8 +80,10 @@ def _per_score(values: NDArray[Any], first: NDArray[np.intp]) -> Floats:
 
 
 def merged(parts: list[Ranked], n_cells: int) -> Ranked:
-    """The ranked scores of several sets of rows together, no more than ``n_cells`` of them."""
+    """The ranked scores of several sets of rows together, at most ``n_cells``: see summary."""
     scores, weight, hits = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if _are_many(scores, n_cells):
+        return _on_grid(scores, weight, hits, n_cells)
     order = np.argsort(scores, kind="stable")  # which merges what is in order
     scores = scores[order]
     first = _starts(scores, pool=True)
@@ -102,13 +104,17 @@ def summary(
     in size, probabilities nearer to 0 or 1 than 4e-18. Summaries of parts of the rows can be
     merged, and keep this promise.
     """
-    some = slice(2 * n_cells)
-    if len(scores) > 2 * n_cells:  # a sort of some of them saves that of all
-        w = None if weights is None else weights[some]
-        if len(ranked(scores[some], None, w).scores) > n_cells:
-            w = np.ones(len(scores)) if weights is None else weights
-            return _on_grid(scores.astype(np.float64, copy=False), w, w * hits, n_cells)
+    w = np.ones(len(scores)) if weights is None else weights
+    heavy = scores[w > 0].astype(np.float64, copy=False)
+    if _are_many(heavy, n_cells):
+        return _on_grid(heavy, w[w > 0], (w * hits)[w > 0], n_cells)
     return merged([ranked(scores, hits, weights)], n_cells)
+
+
+def _are_many(scores: Floats, n_cells: int) -> bool:
+    """Whether there are more than ``n_cells``, told from some of them: quicker than from all."""
+    some = np.sort(scores[: 2 * n_cells])
+    return len(scores) > 2 * n_cells and len(_starts(some, pool=True)) > n_cells
 
 
 def _on_grid(scores: Floats, weight: Floats, hits: Floats, n_cells: int) -> Ranked:

@@ -7,19 +7,23 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils import check_array, check_X_y, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
-from ._base import BaseCalibrator, check_finite, check_weights
+from ._base import BaseCalibrator, check_rows, check_total_weight, check_weights
+from ._chunks import is_dask
+from ._events import check_input
 from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
+from ._rows import checked_rows, sum_rows, total_weight
+from ._scorers import CalibrationScorer
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
 from .metrics import get_scorer
 from .platt import PlattScaling
@@ -53,11 +57,11 @@ EVERY_MEASURE = {
 
 
 class _Rows(NamedTuple):
-    """Logits, labels and weights of some rows."""
+    """Logits, labels and weights of some rows: arrays, or Dask collections."""
 
-    Z: Floats
-    y: NDArray[Any]
-    w: Floats | None
+    Z: Any
+    y: Any
+    w: Any
 
     def part(self, rows: Any) -> _Rows:
         """Some of the rows."""
@@ -378,6 +382,8 @@ def compare_calibrators(
     for member in members.values():
         check_calibrator(member, rows.w)
     measures = _measures(scoring)
+    if is_dask(logits):
+        _check_measures_by_sums(measures)
     if test is None:
         pairs = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
@@ -414,6 +420,9 @@ def _fit_and_judge(
         seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
     P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
+    if is_dask(P):  # one check for all measures
+        y, P, w, _ = check_input(test.y, P, test.w, classes, None)
+        test = _Rows(test.Z, y, w)
     predictions = _Predictions(classes, P)
     values = {measure.name: measure(predictions, test) for measure in measures}
     return _Outcome(seconds, values, fitted)
@@ -479,6 +488,8 @@ def _checked_rows(
 ) -> tuple[_Rows, NDArray[Any]]:
     """The rows, checked as calibrators do, and the classes."""
     labels = _Uncalibrated(classes=classes).fit(logits, y, sample_weight).classes_
+    if is_dask(logits):
+        return _Rows(logits, y, sample_weight), labels
     Z = check_array(logits, dtype=[np.float64, np.float32])
     return _Rows(Z, column_or_1d(y), check_weights(sample_weight, len(Z))), labels
 
@@ -490,24 +501,29 @@ def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> _Rows:
             f"{type(test).__name__}."
         )
     logits, y, sample_weight = (*test, None)[:3]
-    Z, labels = check_X_y(logits, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
-    check_finite(Z)
+    (Z, labels, w), found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
+    check_total_weight(found.weight)
     width = 1 if len(classes) == 2 and Z.shape[1] == 1 else len(classes)
     if Z.shape[1] != width:
         raise ValueError(
             f"Logits of test must have one column for each of the {len(classes)} classes, got "
             f"{Z.shape[1]} columns."
         )
-    unknown = np.setdiff1d(labels, classes).tolist()
+    unknown = np.setdiff1d(found.labels, classes).tolist()
     if unknown:
         raise ValueError(
             f"Labels of test must be among those of y, got {unknown[0]!r}. If y lacks classes, "
             "name all labels in column order with classes=."
         )
-    return _Rows(Z, labels, check_weights(sample_weight, len(Z)))
+    return _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
 
 
 def _splits(rows: _Rows, cv: Any, random_state: Any) -> Iterable[tuple[Any, Any]]:
+    if is_dask(rows.Z):
+        raise ValueError(
+            "Rows with Dask cannot be split into folds, got test=None. Pass test=(logits, y), as "
+            "random_split of a Dask data frame gives them."
+        )
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
     return check_cv(cv, rows.y, classifier=True).split(rows.Z, rows.y)
@@ -521,36 +537,69 @@ def _measures(scoring: Any) -> list[_Measure]:
         scoring = [scoring]
     if not isinstance(scoring, Mapping):
         scoring = {name.removeprefix("neg_"): name for name in scoring}
-    measures = [_Measure("log loss", _neg_log_loss, -1)]
+    measures = [_Measure("log loss", OWN_SCORERS["neg_log_loss"], -1)]
     for name, scorer in scoring.items():
         if scorer == "neg_log_loss":
             continue
         if not isinstance(scorer, str):
             measures.append(_Measure(name, scorer, 1))
             continue
-        found = _neg_brier_score if scorer == "neg_brier_score" else get_scorer(scorer)
+        found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
         measures.append(_Measure(name, found, -1 if scorer.startswith("neg_") else 1))
     return measures
 
 
-# scikit-learn's scorers of these two fail where the test rows lack a class.
+def _check_measures_by_sums(measures: list[_Measure]) -> None:
+    """Raise a ValueError for a measure that would fetch rows of Dask collections."""
+    for measure in measures:
+        if not isinstance(measure.scorer, CalibrationScorer | _MeanOverRows):
+            raise ValueError(
+                "For rows with Dask, scoring must name measures of skcalib, 'neg_log_loss', "
+                f"'neg_brier_score' or 'accuracy', got {measure.name!r}."
+            )
 
 
-def _neg_log_loss(
-    predictions: _Predictions, _: Floats, y: NDArray[Any], sample_weight: Floats | None = None
-) -> float:
-    order = np.argsort(predictions.classes_)  # as log_loss takes the columns to be
-    P, labels = predictions.P[:, order], predictions.classes_[order]
-    return -float(log_loss(y, P, labels=labels, sample_weight=sample_weight))
+# scikit-learn's scorers of the first two fail where the test rows lack a class, and all three
+# would fetch the rows of Dask collections.
 
 
-def _neg_brier_score(
-    predictions: _Predictions, _: Floats, y: NDArray[Any], sample_weight: Floats | None = None
-) -> float:
-    """As scikit-learn 1.7 defines it; 1.6 only has that of two classes."""
+@dataclass(frozen=True)
+class _MeanOverRows:
+    """The scorer that is the mean of ``f(P, y)`` (m,) of probabilities and class indices."""
+
+    f: Callable[[Floats, NDArray[np.intp]], Floats]
+
+    def __call__(
+        self, predictions: Any, _: Any, y: NDArray[Any], sample_weight: Floats | None = None
+    ) -> float:
+        classes = predictions.classes_
+        y, P, w, _ = check_input(y, predictions.P, sample_weight, classes, None)
+        return float(sum_rows(partial(_weighted_sum, self.f), y, P, w)) / total_weight(y, w)
+
+
+def _weighted_sum(f: Any, y: NDArray[np.intp], P: Floats, w: Floats | None) -> Any:
+    values = f(P, y)
+    return values.sum(dtype=np.float64) if w is None else w @ values
+
+
+def _log_of_label(P: Floats, y: NDArray[np.intp]) -> Floats:
+    eps = np.finfo(P.dtype).eps
+    return np.log(np.clip(P[np.arange(len(P)), y], eps, 1 - eps))
+
+
+def _neg_squared_error(P: Floats, y: NDArray[np.intp]) -> Floats:
+    """As scikit-learn 1.7 defines the Brier score; 1.6 only has that of two classes."""
     # The sum over all classes is the score of several classes, and twice that of two.
-    total = sum(
-        brier_score_loss(y == label, p, pos_label=True, sample_weight=sample_weight)
-        for label, p in zip(predictions.classes_.tolist(), predictions.P.T, strict=True)
-    )
-    return -float(total / 2 if len(predictions.classes_) == 2 else total)
+    squares = ((P - (y[:, None] == np.arange(P.shape[1]))) ** 2).sum(axis=1)
+    return -squares / (2 if P.shape[1] == 2 else 1)
+
+
+def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
+    return P.argmax(axis=1) == y
+
+
+OWN_SCORERS = {
+    "neg_log_loss": _MeanOverRows(_log_of_label),
+    "neg_brier_score": _MeanOverRows(_neg_squared_error),
+    "accuracy": _MeanOverRows(_hit),
+}

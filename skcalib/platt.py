@@ -13,14 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
 from ._one_vs_rest import add_at_events, joined, margins, n_maps
-from ._rows import sum_rows
+from ._rows import call_on_sample, sum_rows
 
 __all__ = ["PlattScaling"]
 
 # The last step may take so much off the mean loss of a class, relative to its variance.
-TOLERANCE = 1e-8
+TOLERANCE = 1e-10
 SMALLEST_CURVATURE = 1e-12
 MAX_PASSES = 100
+# A sample that is to give a start has so many rows for each class.
+ROWS_PER_MAP = 512
 
 
 class PlattScaling(BaseCalibrator):
@@ -101,7 +103,8 @@ class PlattScaling(BaseCalibrator):
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
         events = _Events.of(Z, y, w, smooth=self.smooth_targets)
-        theta, n_passes, converged = _fit_sigmoids(events)
+        of_sample = call_on_sample(_rough_sigmoids, Z, y, w, at_least=ROWS_PER_MAP * n_maps(Z))
+        theta, n_passes, converged = _fit_sigmoids(events, of_sample)
         if not (self.smooth_targets and converged):
             _warn_unless_optimal(events, theta, converged=converged)
         slope, offset = theta
@@ -193,15 +196,26 @@ class _Events:
         return sum_rows(block, self.Z, self.y, self.w) / self.weight
 
 
-def _fit_sigmoids(events: _Events) -> tuple[Floats, int, bool]:
+def _rough_sigmoids(Z: Floats, y: Indices, w: Floats | None) -> Floats | None:
+    """Slopes and offsets (2, n_maps) for a sample of the rows, or None if it has no weight."""
+    if w is not None and not w.any():
+        return None
+    events = _Events.of(Z, y, w, smooth=True)
+    slope, offset = _fit_sigmoids(events)[0]
+    return np.stack([slope, offset - slope * events.centre])
+
+
+def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats, int, bool]:
     """Slopes about the centre and offsets (2, n_maps), the number of passes, and whether all.
 
-    Newton's method from a slope of zero, for all classes at once, each with a step of its own. A
-    step is shortened where the loss rises steeply at its end, a condition on derivatives alone
-    that suits a convex loss.
+    Newton's method from the start or from a slope of zero, for all classes at once, each with a
+    step of its own. A step is shortened where the loss rises steeply at its end, a condition on
+    derivatives alone that suits a convex loss.
     """
     rate = np.clip(events.rate, 1e-10, 1 - 1e-10)
     theta = np.stack([np.zeros_like(rate), logit(rate)])
+    if start is not None:
+        theta = np.stack([start[0], start[1] + start[0] * events.centre])
     tiny, least = np.finfo(float).tiny, TOLERANCE * rate * (1 - rate)
     gradient, hessian = events.derivatives(theta)
     variance = events.beyond_rounding(hessian[0, 0] / hessian[1, 1])

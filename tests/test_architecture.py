@@ -59,6 +59,7 @@ FLOORS = {
     "display": 9,
     "monitor": 10,
     "report": 10,
+    "_parquet": 0,
     "__init__": 11,
     "__main__": 12,
 }
@@ -109,6 +110,14 @@ def test_no_other_private_names_of_scikit_learn():
                 assert private <= PRIVATE_NAMES_OF_SCIKIT_LEARN.get(module, set()), module
 
 
+# For those who have them: a comparison as a data frame, chunks of rows with Dask.
+EXTRAS = {
+    "compare": {"pandas"},
+    "_chunks": {"dask"},
+    "_parquet": {"dask", "distributed"},
+}
+
+
 def test_only_the_runtime_packages_are_imported():
     # joblib and threadpoolctl come with scikit-learn.
     runtime = {"numpy", "scipy", "sklearn", "matplotlib", "joblib", "threadpoolctl", "skcalib"}
@@ -119,9 +128,7 @@ def test_only_the_runtime_packages_are_imported():
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module]
-            # For those who have them: a comparison as a data frame, chunks of rows with Dask.
-            extra = {"compare": {"pandas"}, "_chunks": {"dask"}}.get(module, set())
-            allowed = runtime | extra | sys.stdlib_module_names
+            allowed = runtime | EXTRAS.get(module, set()) | sys.stdlib_module_names
             assert {n.split(".")[0] for n in names} <= allowed, module
 
 

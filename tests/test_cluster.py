@@ -1,0 +1,159 @@
+"""Dask with a real cluster of two processes: what no test in one process can show."""
+
+import os
+import threading
+import time
+
+import dask
+import dask.array as da
+import distributed
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, VectorScaling
+from skcalib.__main__ import main
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error
+
+N, CHUNK = 20_000, 2500
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes that put on disk what is more than some 30 MB."""
+    with (
+        dask.config.set({"distributed.worker.memory.target": 0.03}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=":0"
+        ) as two_processes,
+    ):
+        yield two_processes
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_logits(N, 4, temperature=2.0, offset=[0, 1, 0, 0], random_state=0)
+
+
+def with_dask(Z, y):
+    return da.from_array(Z, chunks=(CHUNK, Z.shape[1])), da.from_array(y, chunks=CHUNK)
+
+
+def late(block, block_id=(0, 0), seconds=0.0, of=range(99)):
+    time.sleep(seconds if block_id[0] in of else 0)
+    return block
+
+
+def slow(X, **how):
+    return X.map_blocks(late, dtype=X.dtype, meta=np.empty((0, X.shape[1])), **how)
+
+
+@pytest.mark.parametrize("form", [VectorScaling(tol=1e-11), PlattScaling(), BBQ()], ids=repr)
+def test_workers_find_what_is_found_in_memory(form, rows, client):
+    Z, y = rows
+    P = type(form)(**form.get_params()).fit(Z, y).predict_proba(Z)
+    X, Y = with_dask(Z, y)
+    far = form.fit(X, Y).predict_proba(X)
+    np.testing.assert_allclose(far.compute(), P, rtol=1e-9)
+    assert expected_calibration_error(Y, far) == pytest.approx(expected_calibration_error(y, P))
+
+
+def test_a_worker_that_is_lost_changes_nothing(rows, client, cluster):
+    X, Y = with_dask(*rows)
+    expected = VectorScaling().fit(X, Y)
+    first, fit = threading.Event(), {}
+
+    def work():
+        first.set()
+        fit["far"] = VectorScaling().fit(slow(X, seconds=0.15), Y)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    first.wait()
+    time.sleep(0.4)  # some chunks are there, others not
+    victim = next(iter(cluster.workers.values())).pid
+    os.kill(victim, 9)
+    thread.join()
+    assert victim not in client.run(os.getpid).values()
+    assert np.array_equal(fit["far"].coef_, expected.coef_)
+    assert np.array_equal(fit["far"].intercept_, expected.intercept_)
+
+
+def test_a_chunk_that_takes_longer_changes_nothing(rows, client):
+    X, Y = with_dask(*rows)
+    far = PlattScaling().fit(slow(X, seconds=0.5, of=[2]), Y)
+    assert np.array_equal(far.coef_, PlattScaling().fit(X, Y).coef_)
+
+
+def noted(block, block_id=(0, 0), file=None):
+    with file.open("a") as notes:
+        notes.write(f"{block_id[0]}\n")
+    return block
+
+
+def test_rows_are_kept_by_the_workers(rows, client, tmp_path):
+    """Chunks are made once, not in every pass."""
+    X, Y = with_dask(*rows)
+    file = tmp_path / "chunks"
+    X = X.map_blocks(noted, file=file, dtype=X.dtype, meta=np.empty((0, 4)))
+    TemperatureScaling().fit(X, Y)
+    assert sorted(map(int, file.read_text().split())) == list(range(N // CHUNK))
+
+
+def test_more_rows_than_memory(rows, client):
+    """100 MB of logits, of which the workers hold some 60 at a time."""
+    Z, y = (np.concatenate([a] * 5) for a in rows)
+    n, times = len(y), 30
+    X = da.zeros((times * n, 4), chunks=(n, 4)).map_blocks(lambda _: Z.copy(), meta=Z[:0])
+    Y = da.zeros(times * n, chunks=n, dtype=int).map_blocks(lambda _: y, meta=y[:0])
+    X = X.persist()
+    far = TemperatureScaling().fit(X, Y)
+    on_disk = client.run(lambda dask_worker: len(dask_worker.data.disk))
+    assert sum(on_disk.values()) > times / 4
+    assert far.temperature_ == pytest.approx(TemperatureScaling().fit(Z, y).temperature_, rel=1e-9)
+
+
+def test_closed_client(rows, cluster):
+    with distributed.Client(cluster):
+        X, Y = (a.persist() for a in with_dask(*rows))
+    with pytest.raises(RuntimeError, match="client that is closed"):
+        TemperatureScaling().fit(X, Y)
+
+
+def test_grid_search_on_the_cluster(rows, client):
+    Z, y = (a[:2000] for a in rows)
+    grid = {"alpha": [0.1, 1.0, 10.0]}
+    here = GridSearchCV(VectorScaling(), grid, scoring="neg_log_loss", cv=2).fit(Z, y)
+    with joblib.parallel_config("dask"):
+        far = GridSearchCV(VectorScaling(), grid, scoring="neg_log_loss", cv=2).fit(Z, y)
+    assert far.best_params_ == here.best_params_
+    assert far.best_score_ == pytest.approx(here.best_score_)
+
+
+def test_parquet_files_on_the_command_line(rows, client, tmp_path, capsys, monkeypatch):
+    members = [TemperatureScaling(), HistogramBinning()]
+    monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: members)
+    Z, y = (a[:4000] for a in rows)
+    labels = np.array(["ant", "bee", "cat", "dog"])[y]
+    for k in range(2):
+        some = slice(2000 * k, 2000 * (k + 1))
+        frame = pd.DataFrame(Z[some], columns=list("abcd")).assign(y=labels[some])
+        frame.to_parquet(tmp_path / f"{k}.parquet")
+    pattern = str(tmp_path / "*.parquet")
+    arguments = ["--logits", pattern, "--label-column", "y", "--output", str(tmp_path)]
+    assert main([*arguments, "--test-logits", pattern]) == 0
+    said = capsys.readouterr().out
+    assert "4,000 rows to calibrate on, 4,000 held out, 4 classes" in said
+    temperature = TemperatureScaling().fit(Z, labels).temperature_
+    assert f"The temperature is {temperature:.4g}." in said
+    assert (tmp_path / "skcalib-reliability.png").stat().st_size > 10_000
+    assert (tmp_path / "skcalib-report.png").stat().st_size > 10_000
