@@ -108,7 +108,7 @@ def checked_chunks(
     columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
     _check_chunks_fit({name: inputs[name] for name in columns}, columns)
     first = next(iter(columns))
-    part = "blocks" if hasattr(inputs[first], "blocks") else "partitions"
+    part = "partitions" if is_frame(inputs[first]) else "blocks"
     names, check_chunk = list(columns), delayed(_checked, pure=False)
     shared = delayed(check, traverse=False)
     chunks = kept(
@@ -118,7 +118,7 @@ def checked_chunks(
         ]
     )
     reports = [delayed(_report, pure=False)(c) for c in chunks]
-    report = _computed(_tree(partial(reduce, _merged_reports), reports))
+    report = computed(_tree(partial(reduce, _merged_reports), reports))
     if report.fault is not None:
         raise ValueError(report.fault)
     if not any(report.lengths):
@@ -145,7 +145,19 @@ def _tasks_of(name: str, x: Any) -> list[Any]:
             f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
         )
     check_one_chunk_wide(name, x)
-    return list(np.ravel(x.to_delayed()))
+    return _partitions(x) if is_frame(x) else list(np.ravel(x.to_delayed()))
+
+
+def is_frame(x: Any) -> bool:
+    """Whether it is a Dask data frame or series."""
+    return hasattr(type(x), "map_partitions")
+
+
+def _partitions(x: Any) -> list[Any]:
+    """The tasks of the partitions of a data frame or series."""
+    # Without what Dask would do next: put files together of which few columns are read, so that
+    # labels would have other partitions than logits from the same files.
+    return list(x.simplify().to_delayed(optimize_graph=False))
 
 
 def check_one_chunk_wide(name: str, x: Any) -> None:
@@ -223,7 +235,7 @@ def reduce_chunks(
     from dask import delayed
 
     shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
-    return _computed(_tree(merge, [task(shared, *blocks) for blocks in _zipped(arrays)]))
+    return computed(_tree(merge, [task(shared, *blocks) for blocks in _zipped(arrays)]))
 
 
 def map_chunks(
@@ -251,15 +263,15 @@ def call_on_chunks(
 
     parts, shared = delayed(_parts, pure=False), delayed(part, traverse=False)
     pieces = [parts(shared, *blocks) for blocks in _zipped(arrays)]
-    return _computed(delayed(_called_on_all, pure=False)(delayed(f, traverse=False), pieces))
+    return computed(delayed(_called_on_all, pure=False)(delayed(f, traverse=False), pieces))
 
 
 def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
     """A lazy Dask array, ``f`` of every chunk of a Dask array or data frame."""
     check_one_chunk_wide("X", x)
     empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
-    if hasattr(x, "map_partitions"):
-        return x.map_partitions(partial(_of_partition, f, empty), meta=empty)
+    if is_frame(x):
+        return _array_of_partitions(f, x, empty)
     chunks = (x.chunks[0], *((n,) for n in empty.shape[1:]))
     return x.map_blocks(
         partial(_of_block, f, empty),
@@ -274,8 +286,17 @@ def _of_block(f: Any, empty: Array, block: Any, block_id: Any = None) -> Array:
     return _named(f, empty, block, f"blocks[{block_id[0]}]")
 
 
-def _of_partition(f: Any, empty: Array, part: Any, partition_info: Any = None) -> Array:
-    return _named(f, empty, part, f"partitions[{partition_info['number']}]")
+def _array_of_partitions(f: Any, x: Any, empty: Array) -> Any:
+    import dask.array as da
+    from dask import delayed
+
+    shared, task = delayed(f, traverse=False), delayed(_named, pure=False)
+    shape = (np.nan, *empty.shape[1:])
+    blocks = [
+        da.from_delayed(task(shared, empty, part, f"partitions[{k}]"), shape, meta=empty)
+        for k, part in enumerate(_partitions(x))
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
 
 def _named(f: Callable[[Any], Array], empty: Array, block: Any, where: str) -> Array:
@@ -290,7 +311,7 @@ def _named(f: Callable[[Any], Array], empty: Array, block: Any, where: str) -> A
 
 def collection_row(x: Any) -> Any:
     """A row of the width, the type and the names of a Dask array or data frame."""
-    if not hasattr(x, "map_partitions"):
+    if not is_frame(x):
         return np.zeros((1, *x.shape[1:]), x.dtype)
     from dask.dataframe.utils import make_meta, meta_nonempty
 
@@ -344,7 +365,7 @@ def kept(tasks: list[Any]) -> list[Any]:
     return list(dask.persist(*tasks)) if on_cluster and tasks else tasks
 
 
-def _computed(task: Any) -> Any:
+def computed(task: Any) -> Any:
     """The outcome of a task; a ChunkError in one sentence if there is none."""
     try:
         return task.compute()

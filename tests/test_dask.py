@@ -206,6 +206,20 @@ def test_partitions_without_rows_do_not_matter():
     assert far.predict_proba(some[names]).compute().shape == (len(rows), 3)
 
 
+def test_parquet_files_of_which_few_columns_are_read(tmp_path):
+    """Dask would put them together: for the labels others than for the logits."""
+    frame, lazy, names = frames()
+    lazy.to_parquet(tmp_path)
+    lazy = dd.read_parquet(tmp_path)
+    assert len(lazy["y"].to_delayed()) < lazy.npartitions
+    far = PlattScaling().fit(lazy[names], lazy["y"], lazy["w"])
+    here = PlattScaling().fit(frame[names], frame["y"], frame["w"])
+    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
+    error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
+    expected = metrics.expected_calibration_error(frame["y"], here.predict_proba(frame[names]))
+    assert error == pytest.approx(expected)
+
+
 def test_chunks_of_unknown_length():
     Z, y, _ = problem(3)
     X, Y = chunked(Z, y)
@@ -268,14 +282,14 @@ def test_a_monitor_takes_them():
 def arrivals(monkeypatch):
     """Sizes of what came back, in bytes, one for each round."""
     sizes = []
-    computed = _chunks._computed
+    computed = _chunks.computed
 
     def counted(task):
         outcome = computed(task)
         sizes.append(len(pickle.dumps(outcome)))
         return outcome
 
-    monkeypatch.setattr(_chunks, "_computed", counted)
+    monkeypatch.setattr(_chunks, "computed", counted)
     return sizes
 
 
@@ -499,7 +513,7 @@ def test_faults_of_the_cluster_are_sentences(kind, text, message):
             raise type(kind, (Exception,), {})(text)
 
     with pytest.raises(RuntimeError, match=message):
-        _chunks._computed(Task())
+        _chunks.computed(Task())
 
 
 def test_probabilities_are_noticed():

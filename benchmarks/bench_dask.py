@@ -1,0 +1,203 @@
+"""Fits of rows in Parquet files with worker processes, beside fits in memory.
+
+``python benchmarks/bench_dask.py --rows 50_000_000`` writes logits of 10 classes in single
+precision to a temporary folder, a million rows to a file, and fits calibrators to them on a cluster
+of two processes with 2 GB each, each on a new cluster: seconds from opening the files to the fitted
+calibrator, rounds of messages, the largest memory of a worker process, what the client received,
+and the difference from a fit in memory, where ``--compare`` asks for one. ``--kill`` kills a worker
+in the middle of each fit. ``--overhead`` times fits of 1 000 000 rows that are in memory already,
+in this process and in two others, and what a round costs that adds up nothing.
+"""
+
+import argparse
+import os
+import pickle
+import resource
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from distributed import Client, LocalCluster, wait
+from scipy.special import softmax
+from timing import medians
+
+from skcalib import (
+    BBQ,
+    HistogramBinning,
+    IsotonicCalibration,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+    _chunks,
+)
+from skcalib.datasets import make_logits
+
+METHODS = [
+    TemperatureScaling(),
+    VectorScaling(),
+    PlattScaling(),
+    HistogramBinning(),
+    IsotonicCalibration(),
+    BBQ(),
+]
+FILE_ROWS = 1_000_000
+CLASSES = 10
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--memory", default="2GB", help="of each worker")
+    parser.add_argument("--files", type=Path, help="folder to keep the files in")
+    parser.add_argument("--methods", nargs="+", help="some of the calibrators, by name")
+    parser.add_argument("--compare", action="store_true", help="fit in memory as well")
+    parser.add_argument("--kill", action="store_true", help="kill a worker during each fit")
+    parser.add_argument("--overhead", action="store_true")
+    args = parser.parse_args()
+    methods = [m for m in METHODS if not args.methods or type(m).__name__ in args.methods]
+    if args.overhead:
+        overhead(methods)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.files or Path(temporary)
+        write_files(folder, args.rows)
+        print(f"{args.rows:,} x {CLASSES}, {args.workers} workers with {args.memory} each")
+        print(f"{'':22}{'time':>8}{'rounds':>8}{'peak':>9}{'received':>11}  difference")
+        for method in methods:
+            report(method, folder, args)
+
+
+def write_files(folder, rows):
+    """A million rows to a file; files that are there already are kept."""
+    folder.mkdir(exist_ok=True)
+    for k in range(rows // FILE_ROWS):
+        file = folder / f"{k:05d}.parquet"
+        if not file.exists():
+            write_file(file, k)
+
+
+def write_file(file, k):
+    Z, y = make_logits(
+        FILE_ROWS, CLASSES, temperature=2.0, offset=np.linspace(0, 1, CLASSES), random_state=k
+    )
+    frame = pd.DataFrame(Z.astype(np.float32), columns=[f"z{i}" for i in range(CLASSES)])
+    frame.assign(y=y.astype(np.int8)).to_parquet(file)
+
+
+def columns_of(frame):
+    return frame[[name for name in frame.columns if name != "y"]], frame["y"]
+
+
+def report(method, folder, args):
+    sizes = count_rounds()
+    fitted, seconds, peak = fit(method, folder, args)
+    line = f"{type(method).__name__:22}{seconds:7.1f}s{len(sizes):8}{peak / 1e9:7.2f}GB"
+    line += f"{sum(sizes) / 1e6:9.3f}MB  "
+    if args.compare:
+        X, y = columns_of(
+            pd.read_parquet(sorted(folder.glob("*.parquet"))[: args.rows // FILE_ROWS])
+        )
+        start = time.perf_counter()
+        here = type(method)().fit(X, y)
+        line += f"{difference(fitted, here)} from {time.perf_counter() - start:.1f}s in memory "
+    if args.kill:
+        again, seconds, _ = fit(method, folder, args, kill_after=0.4 * seconds)
+        line += f"{difference(fitted, again)} with a worker killed ({seconds:.1f}s)"
+    print(line, flush=True)
+
+
+def fit(method, folder, args, *, kill_after=None):
+    """The calibrator, seconds, and the largest memory of a worker."""
+    files = [str(folder / f"{k:05d}.parquet") for k in range(args.rows // FILE_ROWS)]
+    with (
+        LocalCluster(
+            n_workers=args.workers,
+            threads_per_worker=1,
+            memory_limit=args.memory,
+            dashboard_address=":0",
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(warm)
+        if kill_after is not None:
+            threading.Thread(target=kill_one, args=(cluster, kill_after)).start()
+        start = time.perf_counter()
+        X, y = columns_of(dd.read_parquet(files))
+        fitted = type(method)().fit(X, y)
+        return fitted, time.perf_counter() - start, max(client.run(peak_memory).values())
+
+
+def warm():
+    """Imports, which take a worker a second or two, once."""
+    import skcalib  # noqa: F401
+
+
+def peak_memory():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def kill_one(cluster, after):
+    time.sleep(after)
+    os.kill(next(iter(cluster.workers.values())).pid, 9)
+
+
+def difference(a, b):
+    """Largest and mean difference of probabilities on other rows."""
+    Z, _ = make_logits(10_000, CLASSES, temperature=2.0, random_state=10**6)
+    X = pd.DataFrame(Z, columns=a.feature_names_in_)
+    gap = np.abs(a.predict_proba(X) - b.predict_proba(X))
+    return f"{gap.max():.1e} (mean {gap.mean():.0e})"
+
+
+def count_rounds():
+    """A list that gets the size in bytes of all that comes to this process, round by round."""
+    computed, sizes = getattr(_chunks.computed, "plain", _chunks.computed), []
+
+    def counting(task):
+        outcome = computed(task)
+        sizes.append(len(pickle.dumps(outcome)))
+        return outcome
+
+    counting.plain = computed
+    _chunks.computed = counting
+    return sizes
+
+
+def overhead(methods):
+    Z, y = make_logits(FILE_ROWS, CLASSES, temperature=2.0, random_state=0)
+    Z = Z.astype(np.float32)
+    print(f"softmax {1000 * medians({'': partial(softmax, Z, axis=1)}, 5)['']:.0f} ms")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        for n_chunks in (2, 20):
+            rows = FILE_ROWS // n_chunks
+            X = da.from_array(Z, chunks=(rows, CLASSES)).persist()
+            Y = da.from_array(y, chunks=rows).persist()
+            wait([X, Y])
+            few = da.from_array(Z[:n_chunks], chunks=(1, CLASSES)).persist()
+            chunks = _chunks.Chunked(tuple(np.ravel(few.to_delayed())), (1,) * n_chunks, Z[:0])
+            empty = medians({"": partial(_chunks.reduce_chunks, sum, len, (chunks,))}, 9)[""]
+            print(f"{n_chunks} chunks; a round that adds up nothing: {1000 * empty:.0f} ms")
+            for method in methods:
+                sizes = count_rounds()
+                method.fit(X, Y)
+                n = len(sizes)
+                tasks = {"far": partial(method.fit, X, Y), "here": partial(method.fit, Z, y)}
+                far, here = (1000 * t for t in medians(tasks, 5).values())
+                print(
+                    f"{type(method).__name__:22}{here:7.0f} ms in memory {far:7.0f} ms with Dask, "
+                    f"ratio {far / here:.1f}, {n} rounds"
+                )
+
+
+if __name__ == "__main__":
+    main()
