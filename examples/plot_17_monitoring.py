@@ -85,7 +85,7 @@ def errors(monitors):
     return np.array([monitor.expected_calibration_error() for monitor in monitors])
 
 
-null_years = [[null_week(week) for week in range(1, WEEKS + 1)] for _ in range(10)]
+null_years = [[null_week(week) for week in range(1, WEEKS + 1)] for _ in range(4)]
 null_of_a_week = np.mean([errors(year) for year in null_years])
 null_of_four = np.mean([errors(last_four(year)) for year in null_years])
 

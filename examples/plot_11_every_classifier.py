@@ -15,7 +15,7 @@ import warnings
 from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
 
-noisy = {"n_samples": 2000, "n_features": 20, "n_informative": 8, "random_state": 0}
+noisy = {"n_samples": 1500, "n_features": 20, "n_informative": 8, "random_state": 0}
 data = {
     "digits": load_digits(return_X_y=True),
     "two classes": make_classification(**noisy, flip_y=0.2),
@@ -41,10 +41,12 @@ classifiers = {
     "LinearSVC": LinearSVC(),
     "SVC": SVC(),
     "RandomForest": RandomForestClassifier(50, random_state=0),
-    "HistGradientBoosting": HistGradientBoostingClassifier(max_iter=25, random_state=0),
+    "HistGradientBoosting": HistGradientBoostingClassifier(
+        max_iter=10, learning_rate=0.25, random_state=0
+    ),
     "GaussianNB": GaussianNB(),
     "KNeighbors": KNeighborsClassifier(),
-    "MLP": MLPClassifier((50,), max_iter=100, random_state=0),
+    "MLP": MLPClassifier((50,), learning_rate_init=0.003, max_iter=50, random_state=0),
     "SGD": SGDClassifier(random_state=0),
     "Pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
     "GridSearchCV": GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-3, 0.1]}, cv=3),

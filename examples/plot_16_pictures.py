@@ -2,9 +2,10 @@
 Pictures of calibration
 =======================
 
-Histograms of the confidence, reliability diagrams in three styles, a diagram for each class, what
-a temperature does, and all of it in one figure. The network is that of
-:ref:`sphx_glr_auto_examples_plot_1_calibrate_a_network.py`.
+Reliability diagrams in three styles, a diagram for each class, what a temperature does, and all of
+it in one figure. The network is that of
+:ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py`; for histograms of its confidence see
+:ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`.
 """
 
 # %%
@@ -20,29 +21,15 @@ before = digits.classifier.predict_proba(digits.X_test)
 after = temperature.predict_proba(digits.logits_test)
 
 # %%
-# How sure, and how often right
-# -----------------------------
-# The network gives nearly all rows a confidence close to 1, and is right less often than that: the
-# two lines are a tenth apart. After temperature scaling the confidence is spread out, and its
-# average is next to the accuracy, which has not changed.
-
-import matplotlib.pyplot as plt
-
-from skcalib import ConfidenceDisplay, ReliabilityDisplay
-
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
-for ax, (name, proba) in zip(axes, {"Before": before, "After": after}.items(), strict=True):
-    ConfidenceDisplay.from_predictions(digits.y_test, proba, name=name, ax=ax)
-plt.show()
-
-# %%
-# Averages may agree while every bin is wrong. The reliability diagrams below look into the bins.
-#
 # Two models on the same axes
 # ---------------------------
 # Dots stand at the mean confidence of their bin. Those of the network are below the diagonal;
 # those after temperature scaling follow it, but for bins on the left with few rows, as their
 # whiskers and the histogram on top tell.
+
+import matplotlib.pyplot as plt
+
+from skcalib import ReliabilityDisplay
 
 figure, ax = plt.subplots(figsize=(5.5, 6.5), layout="constrained")
 for name, proba in {"Network": before, "Temperature scaling": after}.items():

@@ -1,0 +1,137 @@
+"""
+Every method on every data set
+==============================
+
+Table 1 of Guo and others compares the methods on networks for many data sets. Here are all seven
+calibrators on the four classification problems that come with scikit-learn, six times each.
+"""
+
+# %%
+# The network has two layers of 64 units and learns from 15 % of the rows, which it soon knows by
+# heart. One half of the others is to fit the calibrators on, one half to judge. Each time the rows
+# are split anew, and the network begins with other weights.
+#
+# :func:`~skcalib.compare_calibrators` does all of one split. The splits of a data set are put
+# together into one :class:`~skcalib.CalibratorComparison`, which knows means, standard errors, and
+# how to draw itself.
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skcalib import CalibratorComparison, compare_calibrators
+from skcalib.metrics import expected_calibration_error
+
+SPLITS = 6
+MEASURES = {"ECE": "neg_expected_calibration_error", "accuracy": "accuracy"}
+
+
+def compared(X, y, seed):
+    """The calibrators on one split, and the ECE of probabilities that are right."""
+    X_train, X_rest, y_train, y_rest = train_test_split(
+        X, y, train_size=0.15, stratify=y, random_state=seed
+    )
+    network = make_pipeline(
+        StandardScaler(),
+        MLPClassifier(
+            (64, 64),
+            alpha=0,
+            learning_rate_init=0.005,
+            tol=1e9,  # no progress is enough, so that training ends after so many epochs:
+            n_iter_no_change=100,
+            random_state=seed,
+        ),
+    ).fit(X_train, y_train)
+    logits = np.log(np.maximum(network.predict_proba(X_rest), 1e-15))
+    Z_fit, Z_test, y_fit, y_test = train_test_split(
+        logits, y_rest, test_size=0.5, stratify=y_rest, random_state=seed
+    )
+    with warnings.catch_warnings():
+        # If every row to fit on is right, there is no best temperature. On the smallest of the data
+        # sets that may happen.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = compare_calibrators(Z_fit, y_fit, test=(Z_test, y_test), scoring=MEASURES)
+    proba = found.calibrators["TemperatureScaling"].predict_proba(Z_test)
+    threshold = np.random.default_rng(seed).uniform(size=(len(proba), 1))
+    drawn = (proba.cumsum(axis=1)[:, :-1] <= threshold).sum(axis=1)
+    return found, expected_calibration_error(drawn, proba, labels=range(proba.shape[1]))
+
+
+def together(comparisons):
+    """One comparison of all splits."""
+    names = comparisons[0].names
+    order = [[c.names.index(name) for name in names] for c in comparisons]
+    scores = {
+        measure: np.hstack([c.scores[measure][k] for c, k in zip(comparisons, order, strict=True)])
+        for measure in comparisons[0].scores
+    }
+    times = np.hstack([c.fit_times[k] for c, k in zip(comparisons, order, strict=True)])
+    best = np.argsort(scores["log loss"].mean(axis=1))
+    return CalibratorComparison(
+        [names[k] for k in best], {m: s[best] for m, s in scores.items()}, times[best]
+    )
+
+
+found, by_chance = {}, {}
+for load in (load_digits, load_breast_cancer, load_wine, load_iris):
+    X, y = load(return_X_y=True)
+    comparisons, errors = zip(*(compared(X, y, seed) for seed in range(SPLITS)), strict=True)
+    name = load.__name__.removeprefix("load_").replace("_", " ")
+    found[f"{name} ({len(y)} rows)"] = together(comparisons)
+    by_chance[f"{name} ({len(y)} rows)"] = errors
+
+# %%
+# The ECE in per cent, mean and standard deviation, as in the paper's table. The last line is what
+# is left by chance alone: the ECE after temperature scaling if labels are drawn from these very
+# probabilities, which makes them right.
+
+
+def in_per_cent(values):
+    return f"{100 * np.mean(values):.1f} ± {100 * np.std(values, ddof=1):.1f}"
+
+
+table = {
+    data: dict(zip(c.names, map(in_per_cent, c.scores["ECE"]), strict=True))
+    for data, c in found.items()
+}
+for data, errors in by_chance.items():
+    table[data]["by chance"] = in_per_cent(errors)
+first = ["uncalibrated"]
+frame = pd.DataFrame(table)
+frame.loc[[*first, *frame.index.drop([*first, "by chance"]), "by chance"]]
+
+# %%
+# In the paper temperature scaling has the lowest ECE on most data sets. On the digits all methods
+# help, and temperature scaling as much as any. On the small data sets nothing of the kind shows:
+# chance makes most of the ECE, and the deviations are as large as the differences.
+#
+# The log loss sees more. Bars are two standard errors of the difference from the network as it is,
+# to either side, so one that misses the dashed line is a clear difference.
+
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
+for ax, (data, comparison) in zip(axes.flat, found.items(), strict=True):
+    comparison.plot(ax)
+    ax.set(title=data, xscale="log", xlabel="log loss", xlim=(0.02, 4))
+    ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
+    ax.set_xticks(ticks, ticks)
+    ax.minorticks_off()
+plt.show()
+
+# %%
+# The methods with a formula, and BBQ, have a lower log loss than the network everywhere, on the two
+# smallest data sets by too little to be sure of it. Nor can one tell which of them is best, except
+# on the digits, where it is matrix scaling. In the paper that does badly on data with many classes;
+# there no ridge holds its parameters.
+#
+# Histogram binning and isotonic regression have a higher log loss than the network everywhere. They
+# give a probability of zero to what they have not seen, and with so few rows that soon turns out to
+# be wrong. By the ECE alone nobody would notice.
