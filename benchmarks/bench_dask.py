@@ -6,7 +6,9 @@ of two processes with 2 GB each, each on a new cluster: seconds from opening the
 calibrator, rounds of messages, the largest memory of a worker process, what the client received,
 and the difference from a fit in memory, where ``--compare`` asks for one. ``--kill`` kills a worker
 in the middle of each fit. ``--overhead`` times fits of 1 000 000 rows that are in memory already,
-in this process and in two others, and what a round costs that adds up nothing.
+in this process and in two others, and what a round costs that adds up nothing. ``--scaling`` fits
+the cost model of the guide to 10 000 000 rows and one worker, holds it against other sizes, and
+says what it predicts for more.
 """
 
 import argparse
@@ -24,7 +26,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster, wait
-from scipy.special import softmax
 from timing import medians
 
 from skcalib import (
@@ -60,10 +61,14 @@ def main():
     parser.add_argument("--compare", action="store_true", help="fit in memory as well")
     parser.add_argument("--kill", action="store_true", help="kill a worker during each fit")
     parser.add_argument("--overhead", action="store_true")
+    parser.add_argument("--scaling", action="store_true")
     args = parser.parse_args()
     methods = [m for m in METHODS if not args.methods or type(m).__name__ in args.methods]
     if args.overhead:
         overhead(methods)
+        return
+    if args.scaling:
+        scaling(methods)
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.files or Path(temporary)
@@ -170,23 +175,30 @@ def count_rounds():
     return sizes
 
 
+def local_cluster(n_workers):
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+
+
+def empty_round(n_chunks):
+    """Seconds of a round that adds up nothing."""
+    few = da.zeros((n_chunks, CLASSES), chunks=(1, CLASSES)).persist()
+    wait(few)
+    like = np.zeros((0, CLASSES))
+    chunks = _chunks.Chunked(tuple(np.ravel(few.to_delayed())), (1,) * n_chunks, like)
+    return medians({"": partial(_chunks.reduce_chunks, sum, len, (chunks,))}, 9)[""]
+
+
 def overhead(methods):
     Z, y = make_logits(FILE_ROWS, CLASSES, temperature=2.0, random_state=0)
     Z = Z.astype(np.float32)
-    print(f"softmax {1000 * medians({'': partial(softmax, Z, axis=1)}, 5)['']:.0f} ms")
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster),
-    ):
+    with local_cluster(2) as cluster, Client(cluster):
         for n_chunks in (2, 20):
             rows = FILE_ROWS // n_chunks
             X = da.from_array(Z, chunks=(rows, CLASSES)).persist()
             Y = da.from_array(y, chunks=rows).persist()
             wait([X, Y])
-            few = da.from_array(Z[:n_chunks], chunks=(1, CLASSES)).persist()
-            chunks = _chunks.Chunked(tuple(np.ravel(few.to_delayed())), (1,) * n_chunks, Z[:0])
-            empty = medians({"": partial(_chunks.reduce_chunks, sum, len, (chunks,))}, 9)[""]
-            print(f"{n_chunks} chunks; a round that adds up nothing: {1000 * empty:.0f} ms")
+            empty = 1000 * empty_round(n_chunks)
+            print(f"{n_chunks} chunks; a round that adds up nothing: {empty:.0f} ms")
             for method in methods:
                 sizes = count_rounds()
                 method.fit(X, Y)
@@ -195,8 +207,60 @@ def overhead(methods):
                 far, here = (1000 * t for t in medians(tasks, 5).values())
                 print(
                     f"{type(method).__name__:22}{here:7.0f} ms in memory {far:7.0f} ms with Dask, "
-                    f"ratio {far / here:.1f}, {n} rounds"
+                    f"ratio {far / here:.1f}, {n} rounds: {n * empty:.0f} ms of it"
                 )
+
+
+def made_rows(n_chunks):
+    """Chunks of a million rows that are all the same, in the memory of the workers."""
+    Z, y = make_logits(FILE_ROWS, CLASSES, temperature=2.0, random_state=0)
+    Z = Z.astype(np.float32)
+    shape = n_chunks * FILE_ROWS, CLASSES
+    X = da.zeros(shape, chunks=(FILE_ROWS, CLASSES)).map_blocks(lambda _: Z.copy(), meta=Z[:0])
+    Y = da.zeros(shape[0], chunks=FILE_ROWS).map_blocks(lambda _: y, meta=y[:0])
+    X, Y = X.persist(), Y.persist()
+    wait([X, Y])
+    return X, Y
+
+
+def scaling(methods):
+    measured, rounds = {}, {}
+    for n_workers in (1, 2):
+        with local_cluster(n_workers) as cluster, Client(cluster) as client:
+            client.run(warm)
+            if n_workers == 1:
+                latency = empty_round(1)
+                task = (empty_round(201) - latency) / 200
+            for n_chunks in (1, 10, 100):
+                X, Y = made_rows(n_chunks)
+                for method in methods:
+                    sizes = count_rounds()
+                    start = time.perf_counter()
+                    method.fit(X, Y)
+                    name = type(method).__name__
+                    measured[name, n_chunks, n_workers] = time.perf_counter() - start
+                    rounds[name] = len(sizes)
+                del X, Y
+    print(f"latency {1000 * latency:.0f} ms, task {1000 * task:.2f} ms")
+    for name, n_rounds in rounds.items():
+        base = measured[name, 10, 1]
+        work = (base - n_rounds * (latency + 10 * task)) / (10 * FILE_ROWS)
+
+        def predicted(rows, n_workers, chunk=FILE_ROWS, work=work, n_rounds=n_rounds):
+            return n_rounds * (latency + rows / chunk * task) + rows * work / n_workers
+
+        print(f"{name}: {n_rounds} rounds, work {1e9 * work:.0f} ns a row in all")
+        for (other, n_chunks, n_workers), seconds in measured.items():
+            if other == name:
+                model = predicted(n_chunks * FILE_ROWS, n_workers)
+                print(
+                    f"  {n_chunks:4} million rows, {n_workers} workers: {seconds:7.2f} s, "
+                    f"model {model:7.2f} s"
+                )
+        for rows, chunk in ((1e9, 1e6), (1e9, 1e7), (1e11, 1e7)):
+            times = [predicted(rows, n, chunk) for n in (10, 100, 1000)]
+            shown = ", ".join(f"{seconds:,.0f} s" for seconds in times)
+            print(f"  {rows:.0e} rows in chunks of {chunk:.0e}, 10, 100, 1000 workers: {shown}")
 
 
 if __name__ == "__main__":

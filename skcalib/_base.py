@@ -73,7 +73,8 @@ class BaseCalibrator(
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits of rows the classifier was not trained on: one column per class in the order
             of ``classes_``, or a single column with the log-odds of ``classes_[1]``. For
-            probabilities ``p`` pass ``np.log(p)``.
+            probabilities ``p`` pass ``np.log(p)``. A Dask array or data frame stays where it is:
+            labels and weights are then with Dask as well, in the same chunks of rows.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -89,7 +90,10 @@ class BaseCalibrator(
         ValueError
             If ``X`` is not finite or its width does not fit the labels, if ``y`` holds fewer
             than two classes or labels that are not in ``classes``, if weights are negative or
-            all zero, or if lengths differ. The calibrator is then unchanged.
+            all zero, or if lengths differ; for Dask collections also if chunks do not fit. The
+            calibrator is then unchanged.
+        RuntimeError
+            If Dask cannot compute a chunk of rows.
         """
         check_two_dimensions(X)
         check = partial(check_rows, estimator=type(self).__name__)
@@ -123,7 +127,8 @@ class BaseCalibrator(
         -------
         ndarray of the shape of ``X``
             Logits of the calibrated probabilities, known up to a constant per row. float32 for
-            float32 logits, else float64. Always finite.
+            float32 logits, else float64. Always finite. For a Dask array or data frame, here as
+            in the other outputs, a lazy Dask array with the same chunks of rows.
         """
         return self._outputs(X, BaseCalibrator._finite_logits)
 

@@ -41,7 +41,8 @@ def reliability_curve(
         Labels.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
-        probability of ``pos_label`` alone.
+        probability of ``pos_label`` alone. A Dask array stays where it is; labels and weights are
+        then with Dask as well, in the same chunks of rows.
     n_bins : int, default=15
         Number of bins on [0, 1].
     strategy : {"uniform", "quantile"}, default="uniform"
