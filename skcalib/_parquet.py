@@ -52,6 +52,8 @@ def read(pattern: str, label: str) -> Table:
         columns = list(table.frame.columns)
     except (OSError, ValueError) as error:
         raise ParquetError(f"{pattern} cannot be read: {error}".rstrip(".") + ".") from error
+    if not columns:
+        raise ParquetError(f"{pattern} must match Parquet files with rows, got none.")
     if label not in columns:
         raise ParquetError(
             f"--label-column must be one of the columns of {pattern}, {', '.join(columns)}, got "

@@ -1,14 +1,20 @@
 """The command line: the main job, the user's files, and files that are no good."""
 
+import contextlib
 import io
+import re
 import subprocess
 import sys
 
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 from sklearn.metrics import brier_score_loss
 
+import skcalib
+from skcalib import _parquet
 from skcalib.__main__ import Split, _halves, main
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
@@ -337,3 +343,90 @@ def test_failure_while_writing_leaves_nothing(files, folder, capsys, monkeypatch
     assert "No space left" in capsys.readouterr().err
     assert (folder / NAME).read_text() == "old"
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME}
+
+
+@pytest.fixture
+def parquet(folder, monkeypatch):
+    """A Parquet file, read in this process."""
+    monkeypatch.setattr("skcalib._parquet.cluster", contextlib.nullcontext)
+    frame = pd.DataFrame({"a": [0.5, 1.0], "b": [1.0, 0.0], "y": [0, 1], "name": ["ant", "bee"]})
+    frame.to_parquet(folder / "rows.parquet")
+    frame[["y"]].to_parquet(folder / "labels.parquet")
+    return "rows.parquet"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--logits", "rows.parquet"], "rows.parquet needs --label-column"),
+        (["--label-column", "y"], "--label-column goes with --logits"),
+        (
+            ["--logits", "rows.parquet", "--label-column", "y", "--test-labels", "rows.parquet"],
+            "leave --labels and --test-labels out",
+        ),
+        (["--logits", "rows.parquet", "--label-column", "z"], "a, b, y, name, got 'z'"),
+        (["--logits", "rows.parquet", "--label-column", "y"], "'name', which holds no numbers"),
+        (["--logits", "labels.parquet", "--label-column", "y"], "got no other column"),
+        (["--logits", "none/*.parquet", "--label-column", "y"], "must match Parquet files"),
+        (["--logits", "none.parquet", "--label-column", "y"], "cannot be read"),
+    ],
+)
+def test_bad_parquet_input(parquet, arguments, message, capsys):
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_parquet_without_dask(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(["--logits", "rows.parquet", "--label-column", "y"]) == 2
+    assert "pip install 'skcalib[dask]'" in capsys.readouterr().err
+
+
+def test_parquet_with_a_cluster_of_its_own(monkeypatch):
+    """One is started unless there is one, and closed."""
+    opened = []
+
+    class Fake:
+        def __init__(self, *_, **__):
+            opened.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            opened.remove(self)
+
+    monkeypatch.setattr("distributed.LocalCluster", Fake)
+    monkeypatch.setattr("distributed.Client", Fake)
+    with _parquet.cluster():
+        assert len(opened) == 2
+    assert not opened
+
+
+def test_probabilities_in_parquet_files(folder, monkeypatch, capsys, unseen):
+    monkeypatch.setattr("skcalib._parquet.cluster", contextlib.nullcontext)
+    monkeypatch.setattr("skcalib._parquet.kept", lambda tables: tables)
+    monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: [skcalib.TemperatureScaling()])
+    logits, y = make_logits(600, 3, temperature=2.0, random_state=0)
+    P = softmax(logits, axis=1)
+    frame = pd.DataFrame(P, columns=list("abc")).assign(y=y)
+    frame.to_parquet("rows.parquet")
+    arguments = ["--logits", "rows.parquet", "--label-column", "y", "--probabilities"]
+    assert main([*arguments, "--classes", "0", "1", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "600 rows" not in said  # two halves
+    assert re.search(r"The temperature is [12]\.\d+", said)
+
+
+def test_bar_of_dask_on_a_terminal(monkeypatch):
+    """Its own, shown while the rows are read."""
+    seen = []
+    monkeypatch.setattr("distributed.progress", lambda *_, **__: seen.append("bar"))
+    monkeypatch.setattr("distributed.wait", lambda _: seen.append("done"))
+    table = _parquet.Table(dd.from_pandas(pd.DataFrame({"a": [1.0], "y": [0]})), "y")
+    for is_terminal, expected in ((True, ["bar", "done"]), (False, ["done"])):
+        seen.clear()
+        monkeypatch.setattr(sys.stderr, "isatty", lambda said=is_terminal: said, raising=False)
+        (kept,) = _parquet.kept([table])
+        assert seen == expected
+        assert kept.label == "y"

@@ -1,0 +1,118 @@
+"""What errors and warnings say, written down while the tests cause them.
+
+``python -m pytest --messages doc/messages.rst`` writes the page of the documentation; a test sees
+to it that no message is missing.
+"""
+
+import itertools
+import re
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import skcalib
+import skcalib.__main__
+from skcalib import _parquet
+
+PACKAGE = Path(skcalib.__file__).parent
+
+# Titles of the page, and the modules whose messages stand there.
+SECTIONS = {
+    "Logits, labels, weights, classes": ["_base"],
+    "Parameters and fits of calibrators": ["scaling", "platt", "binning", "_version"],
+    "Classifiers and pipelines": ["compose", "_folds", "_fitting"],
+    "Comparing calibrators": ["compare"],
+    "Measures": ["_events", "_curves", "_draws", "_uncertainty", "_scorers"],
+    "Pictures": ["_layout", "_reliability", "_confidence", "_sweep", "report"],
+    "Monitoring": ["monitor"],
+    "Rows with Dask": ["_chunks"],
+    "Data": ["datasets"],
+    "Command line": ["__main__", "_parquet"],
+}
+HEADER = """\
+Messages
+========
+
+Every error and warning of skcalib says what the condition is, what was got, and what to do. Here
+they are as the tests cause them, with the numbers and names of the tests.
+"""
+
+
+class Recorder:
+    """Messages by the place in the package that they come from."""
+
+    def __init__(self):
+        self.messages = {}
+
+    def record(self, frame, lineno, kind, message):
+        path = Path(frame.f_code.co_filename)
+        shown = path.stem in itertools.chain(*SECTIONS.values())
+        if path.parent == PACKAGE and shown:
+            found = self.messages.setdefault((path.stem, lineno), set())
+            found.add((kind, " ".join(message.split())))
+
+    def install(self):
+        """Listen to warnings, to expected errors, and to those of the command line."""
+        self._listen_to_warnings()
+        self._listen_to_expected_errors()
+        for error in (skcalib.__main__.InputError, _parquet.ParquetError):
+            self._listen_to_made(error)
+
+    def _listen_to_warnings(self):
+        warn = warnings.warn
+
+        def listening(message, category=UserWarning, *args, **kwargs):
+            frame = sys._getframe(1)
+            self.record(frame, frame.f_lineno, getattr(category, "__name__", ""), str(message))
+            return warn(message, category, *args, **kwargs)
+
+        warnings.warn = listening
+
+    def _listen_to_expected_errors(self):
+        from _pytest.raises import RaisesExc
+
+        leave = RaisesExc.__exit__
+
+        def listening(context, kind, error, traceback):
+            while traceback is not None and traceback.tb_next is not None:
+                traceback = traceback.tb_next
+            if traceback is not None:
+                frame, line = traceback.tb_frame, traceback.tb_lineno
+                self.record(frame, line, kind.__name__, str(error))
+            return leave(context, kind, error, traceback)
+
+        RaisesExc.__exit__ = listening
+
+    def _listen_to_made(self, error):
+        make = error.__init__
+
+        def listening(made, *args):
+            frame = sys._getframe(1)
+            self.record(frame, frame.f_lineno, "exit status 2", str(args[0]))
+            make(made, *args)
+
+        error.__init__ = listening
+
+    def page(self):
+        """The page, with the shortest message of each place."""
+        lines = [HEADER]
+        for title, modules in SECTIONS.items():
+            places = sorted(place for place in self.messages if place[0] in modules)
+            if not places:
+                continue
+            lines += [title, "-" * len(title), ""]
+            entries = (min(self.messages[place], key=lambda m: (len(m[1]), m)) for place in places)
+            for kind, message in dict.fromkeys(entries):
+                lines += [f"*{kind}*", "", *_block(message), ""]
+        return "\n".join(lines).rstrip() + "\n"
+
+
+def _block(message):
+    wrapped = textwrap.wrap(message, 90, break_long_words=False, break_on_hyphens=False)
+    return [".. code-block:: none", "", *(f"   {line}" for line in wrapped)]
+
+
+def plain(text):
+    """Text without line breaks and runs of spaces."""
+    return re.sub(r"\s+", " ", text)
