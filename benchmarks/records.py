@@ -29,6 +29,15 @@ from skcalib.metrics import expected_calibration_error, maximum_calibration_erro
 ALPHAS = [0.01, 0.03, 0.1, 0.3, 1, 3]
 
 
+def read(file: Path, *, logits: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Logits, or the logarithms of the recorded probabilities, in double precision; and labels."""
+    with np.load(file) as record:
+        P, y = record["predictions"], record["ground_truth"].ravel()
+    if not logits:
+        P = np.log(np.maximum(P, np.finfo(P.dtype).tiny).astype(np.float64))
+    return P.astype(np.float64), y
+
+
 def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
     """Temperature by search over the values of the literal log loss."""
 
@@ -95,9 +104,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     columns = ("ECE-15", "MCE", "log loss", "Brier", "accuracy", "seconds")
     for file in sorted(args.records.glob("*.npz")):
-        with np.load(file) as record:
-            P, y = record["predictions"], record["ground_truth"].ravel()
-        Z, K, half = np.log(P.astype(np.float64)), P.shape[1], len(y) // 2
+        Z, y = read(file)
+        K, half = Z.shape[1], len(y) // 2
         for n in args.rows or [half]:
             print(f"{file.stem}: {n} rows to fit, {len(y) - half} to judge, {K} classes")
             compare_temperatures(Z[:n], y[:n])

@@ -25,6 +25,8 @@ T = TypeVar("T")
 # Scores that are far away are told apart on so many cells, of all columns together: what comes of
 # a chunk then takes up to 25 MB.
 CELLS = 1 << 20
+# So many scores are stored at a time, by columns: with more of them there are more passes.
+AT_A_TIME = 1 << 25
 
 
 class Scored(NamedTuple):
@@ -67,7 +69,16 @@ class Columns:
             of_chunk = partial(_summaries, self.of_block, n_cells)
             far = reduce_whole(partial(_merged, n_cells), of_chunk, self.y, self.P, self.w)
             return map_columns(lambda k: then(far[k]), len(far), len(far[0].scores))
-        S, E = (np.ascontiguousarray(a.T) for a in map_rows(self.of_block, self.y, self.P))
+        found: list[T] = []
+        while len(found) < len(self.labels):
+            some = slice(len(found), len(found) + max(1, AT_A_TIME // len(self.y)))
+            found += self._ranked_in_memory(then, some, events=events)
+        return found
+
+    def _ranked_in_memory(
+        self, then: Callable[[Ranked], T], some: slice, *, events: bool
+    ) -> list[T]:
+        S, E = _stored(self.of_block, self.y, self.P, some)
 
         def of_column(k: int) -> T:
             return then(ranked(S[k], E[k] if events else None, self.w))
@@ -88,8 +99,19 @@ def _of_scores(
     return f(*of_block(y, P), w)
 
 
+def _stored(of_block: Any, y: Any, P: Floats, some: slice = slice(None)) -> tuple[Floats, Bools]:
+    """Scores and events of all rows, for some of the columns: (n_columns, n)."""
+
+    def of_some(y: Any, P: Floats) -> tuple[Floats, Bools]:
+        S, E = of_block(y, P)
+        return S[:, some], E[:, some]
+
+    S, E = map_rows(of_some, y, P, order="F")
+    return S.T, E.T
+
+
 def _summaries(of_block: Any, n_cells: int, y: Any, P: Floats, w: Floats | None) -> list[Ranked]:
-    S, E = (np.ascontiguousarray(a.T) for a in map_rows(of_block, y, P))
+    S, E = _stored(of_block, y, P)
     return [summary(s, e, w, n_cells) for s, e in zip(S, E, strict=True)]
 
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from functools import cache, partial, reduce
 from itertools import pairwise
 from operator import add, itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import joblib
 import numpy as np
@@ -105,7 +105,9 @@ def _reduced_chunk(merge: Any, f: Any, blocks: dict[str, Any], *arrays: Rows) ->
         return reduce(merge, (f(*block) for _, block in each))
 
 
-def map_rows(f: Callable[..., Any], *arrays: Rows, at_least: int = 1) -> Any:
+def map_rows(
+    f: Callable[..., Any], *arrays: Rows, at_least: int = 1, order: Literal["C", "F"] = "C"
+) -> Any:
     """``f`` of every block of consecutive rows, put together into one array.
 
     Parameters
@@ -117,18 +119,20 @@ def map_rows(f: Callable[..., Any], *arrays: Rows, at_least: int = 1) -> Any:
         As for :func:`sum_rows`.
     at_least : int
         Rows per block where there are as many, for functions that loop over columns.
+    order : {"C", "F"}
+        Of what is returned, in memory.
 
     Returns
     -------
     ndarray of shape (n_samples, ...), or tuple of them
-        In C order, of the dtype that ``f`` returns.
+        Of the dtype that ``f`` returns.
     """
     if isinstance(arrays[0], Chunked):
-        return map_chunks(partial(map_rows, f, at_least=at_least), arrays)
+        return map_chunks(partial(map_rows, f, at_least=at_least, order=order), arrays)
     first = f(*next(_blocks(arrays, 0, 1))[1])
     several = isinstance(first, tuple)
     out = tuple(
-        np.empty((_n_rows(arrays), *one.shape[1:]), dtype=one.dtype)
+        np.empty((_n_rows(arrays), *one.shape[1:]), one.dtype, order)
         for one in (first if several else (first,))
     )
 

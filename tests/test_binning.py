@@ -358,3 +358,13 @@ def test_bad_parameters(calibrator, message):
     with pytest.raises(ValueError, match=message):
         calibrator.fit(Z, y)
     assert vars(calibrator) == before
+
+
+@pytest.mark.parametrize(
+    "form", [IsotonicCalibration(), BBQ(), HistogramBinning(strategy="quantile")]
+)
+def test_columns_that_are_stored_one_after_the_other_change_nothing(form, rng, monkeypatch):
+    Z, y = rng.normal(size=(200, 5)), rng.integers(5, size=200)
+    at_once = [a.tolist() for a in form.fit(Z, y).bin_values_]
+    monkeypatch.setattr("skcalib._columns.AT_A_TIME", 450)  # two of the columns
+    assert [a.tolist() for a in form.fit(Z, y).bin_values_] == at_once

@@ -1,0 +1,232 @@
+"""Peak memory of fits, predictions and measures, as multiples of the array that goes in.
+
+Every figure is from a process of its own: how far the peak of its resident memory is above what it
+had when the input was there. Then the same fits to a file that is mapped, read-only, and larger
+than the memory that the process may allocate: whether they get by, whether the result is that of
+an array, and how much memory of their own they take if nobody limits them. Linux only. Run::
+
+    python benchmarks/memory.py [--sizes 200000x10 50000x100 5000x1000] [--file 1000000x100]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+
+import skcalib
+from skcalib import metrics
+from skcalib.datasets import make_logits
+
+SIZES = ["200000x10", "50000x100", "5000x1000"]
+MIB = 1 << 20
+CALIBRATORS = {
+    "temperature": skcalib.TemperatureScaling,
+    "vector": skcalib.VectorScaling,
+    "matrix": skcalib.MatrixScaling,
+    "Platt": skcalib.PlattScaling,
+    "histogram": skcalib.HistogramBinning,
+    "isotonic": skcalib.IsotonicCalibration,
+    "BBQ": skcalib.BBQ,
+}
+DRAWS = {"n_resamples": 20, "random_state": 0}
+MEASURES = {
+    "ECE": metrics.expected_calibration_error,
+    "ECE, equal weight": partial(metrics.expected_calibration_error, strategy="quantile"),
+    "ECE, class-wise": partial(metrics.expected_calibration_error, kind="classwise"),
+    "debiased RMSCE": metrics.debiased_root_mean_squared_calibration_error,
+    "smooth ECE": metrics.smooth_calibration_error,
+    "decomposition": metrics.score_decomposition,
+    "interval, 20 draws": partial(metrics.calibration_error_interval, **DRAWS),
+    "test, 20 draws": partial(metrics.calibration_test, **DRAWS),
+}
+
+
+def status(field: str) -> int:
+    """Bytes of a field of /proc/self/status; unlike ru_maxrss not inherited from the parent."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field + ":"))
+
+
+def task_of(kind: str, name: str, folder: Path) -> Callable[[np.ndarray, np.ndarray], object]:
+    """What is measured, as a function of logits or probabilities and labels."""
+    if kind == "measure":
+        return lambda P, y: MEASURES[name](y, P, labels=range(P.shape[1]))
+    if name == "softmax":
+        return lambda Z, _: softmax(Z, axis=1)
+    if kind == "fit":
+        return lambda Z, y: CALIBRATORS[name](classes=range(Z.shape[1])).fit(Z, y)
+    fitted = pickle.loads((folder / f"{name}.pickle").read_bytes())
+    return lambda Z, _: fitted.predict_proba(Z)
+
+
+def warm_up(kind: str, name: str) -> None:
+    """Lazy imports and the like, which are no memory of the task."""
+    Z, y = make_logits(300, 3, dtype=np.float32, random_state=0)
+    if kind == "measure":
+        task_of(kind, name, Path())(softmax(Z, axis=1), y)
+    elif name != "softmax":
+        CALIBRATORS[name]().fit(Z, y).predict_proba(Z)
+
+
+def peak(kind: str, name: str, folder: Path) -> dict[str, float]:
+    """Runs in a process of its own."""
+    warm_up(kind, name)
+    task = task_of(kind, name, folder)
+    X = np.load(folder / ("P.npy" if kind == "measure" else "Z.npy"))
+    y = np.load(folder / "y.npy")
+    before = status("VmRSS")
+    hidden = status("VmHWM") - before  # an earlier peak that a lower one would not show above
+    result = task(X, y)
+    above = status("VmHWM") - before
+    if kind == "fit":
+        (folder / f"{name}.pickle").write_bytes(pickle.dumps(result))
+    return {"above": above, "hidden": hidden, "input": X.nbytes}
+
+
+@contextmanager
+def sampled_anonymous() -> Iterator[list[int]]:
+    """Memory of the process itself, without mapped files, every two milliseconds."""
+    samples, done = [status("RssAnon")], threading.Event()
+
+    def sample() -> None:
+        while not done.wait(0.002):
+            samples.append(status("RssAnon"))
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        done.set()
+        thread.join()
+
+
+def state(calibrator: object) -> np.ndarray:
+    """All fitted numbers of a calibrator in a row."""
+    values = [v for k, v in sorted(vars(calibrator).items()) if k.endswith("_") and k != "classes_"]
+    parts = [part for v in values for part in (v if isinstance(v, list) else [v])]
+    return np.concatenate([np.ravel(part).astype(float) for part in parts])
+
+
+def mapped(name: str, folder: Path, *, limit: int, mode: str | None) -> dict[str, object]:
+    """Runs in a process of its own: a fit to a mapped file, or to an array if mode is None."""
+    warm_up("fit", name)
+    Z = np.load(folder / "Z.npy", mmap_mode=mode)
+    y = np.load(folder / "y.npy")
+    if limit:
+        most = status("VmData") + limit
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    start = time.perf_counter()
+    try:
+        with sampled_anonymous() as samples:
+            fitted = CALIBRATORS[name](classes=range(Z.shape[1])).fit(Z, y)
+    except MemoryError:
+        return {"error": "out of memory"}
+    seconds = time.perf_counter() - start
+    np.save(folder / f"{name}-{mode}.npy", state(fitted))
+    return {"grown": max(samples) - samples[0], "seconds": seconds}
+
+
+def in_a_process(*task: object) -> dict:
+    command = [sys.executable, __file__, "--task", json.dumps(task)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def write(size: str, folder: Path) -> int:
+    """Runs in a process of its own, since a child inherits the peak: logits and labels as files."""
+    n, K = map(int, size.split("x"))
+    offset = np.random.default_rng(0).normal(scale=0.5, size=K)
+    Z = np.lib.format.open_memmap(folder / "Z.npy", "w+", dtype=np.float32, shape=(n, K))
+    P = np.lib.format.open_memmap(folder / "P.npy", "w+", dtype=np.float32, shape=(n, K))
+    y = np.empty(n, np.intp)
+    for i, low in enumerate(range(0, n, 50_000)):
+        rows = slice(low, min(low + 50_000, n))
+        Z[rows], y[rows] = make_logits(
+            rows.stop - low,
+            K,
+            temperature=2.0,
+            offset=offset,
+            dtype=np.float32,
+            random_state=i,
+        )
+        P[rows] = softmax(Z[rows], axis=1)
+    np.save(folder / "y.npy", y)
+    return n * K * 4
+
+
+def multiples(sizes: list[str]) -> None:
+    tasks = [(kind, name) for kind in ("fit", "predict") for name in CALIBRATORS]
+    tasks += [("predict", "softmax"), *(("measure", name) for name in MEASURES)]
+    table = {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            in_a_process("write", size, folder)
+            for task in tasks:
+                found = in_a_process("peak", *task, folder)
+                above, small = found["above"], found["above"] <= found["hidden"]
+                cell = f"{'<' * small}{above / MIB:.0f} ({above / found['input']:.2f})"
+                table[task, size] = cell
+    print("peak memory above that with the input, MiB, and as a multiple of the input")
+    print(f"{'':28}" + "".join(f"{size:>16}" for size in sizes))
+    for task in tasks:
+        print(f"{' '.join(task):28}" + "".join(f"{table[task, size]:>16}" for size in sizes))
+
+
+def from_a_file(size: str, limit: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        n_bytes = in_a_process("write", size, folder)
+        print(f"\nfits to {size} float32 from a file of {n_bytes / MIB:.0f} MiB, mapped read-only")
+        print(f"{'':14}{f'in {limit} MiB':>16}{'grows by, MiB':>16}{'multiple':>10}   result")
+        for name in CALIBRATORS:
+            limited = in_a_process("mapped", name, folder, limit * MIB, "r")
+            free = in_a_process("mapped", name, folder, 0, "r")
+            in_a_process("mapped", name, folder, 0, None)
+            a, b = (np.load(Path(folder) / f"{name}-{mode}.npy") for mode in ("r", None))
+            same = "the same" if np.array_equal(a, b) else f"differs by {np.abs(a - b).max():.1e}"
+            text = limited.get("error", "{:.1f} s".format(limited.get("seconds", 0)))
+            grown = free["grown"]
+            print(f"{name:14}{text:>16}{grown / MIB:16.0f}{grown / n_bytes:10.2f}   {same}")
+
+
+def run_task(task: str, *args: object) -> object:
+    warnings.simplefilter("ignore")
+    if task == "write":
+        return write(args[0], Path(args[1]))
+    if task == "peak":
+        return peak(args[0], args[1], Path(args[2]))
+    return mapped(args[0], Path(args[1]), limit=args[2], mode=args[3])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--sizes", nargs="*", default=SIZES, metavar="ROWSxCOLUMNS")
+    parser.add_argument("--file", default="1000000x100", metavar="ROWSxCOLUMNS")
+    parser.add_argument("--limit", type=int, default=128, help="MiB that may be allocated")
+    parser.add_argument("--task", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.task:
+        print(json.dumps(run_task(*json.loads(args.task))))
+        return
+    if args.sizes:
+        multiples(args.sizes)
+    from_a_file(args.file, args.limit)
+
+
+if __name__ == "__main__":
+    main()
