@@ -66,15 +66,17 @@ class VectorMap:
 
     def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
-        ones = [np.ones_like(Z)] if self.fit_intercept else []
-        features = [Z, *ones]
-        G = np.hstack([P * f for f in features])
-        H = -(w[:, None] * G).T @ G
-        # Views of the diagonals of the blocks (K, K) that each pair of features has.
-        K, n = Z.shape[1], len(features)
-        diagonals = np.einsum("akbk->abk", H.reshape(n, K, n, K))
-        for a, b in np.ndindex(n, n):
-            diagonals[a, b] += np.einsum("i,ik,ik,ik->k", w, P, features[a], features[b])
+        K, n_kinds = Z.shape[1], 1 + self.fit_intercept
+        G = np.hstack([P * Z, P][:n_kinds])
+        WG = w[:, None] * G
+        H = -WG.T @ G
+        moments = [np.einsum("ik,ik->k", WG[:, :K], Z)]
+        if self.fit_intercept:
+            moments += [WG[:, :K].sum(axis=0), WG[:, K:].sum(axis=0)]
+        # Views of the diagonals of the blocks (K, K) that slopes and offsets have.
+        diagonals = np.einsum("akbk->abk", H.reshape(n_kinds, K, n_kinds, K))
+        for a, b in np.ndindex(n_kinds, n_kinds):
+            diagonals[a, b] += moments[a + b]
         return H
 
     def coordinates(self, objective: Objective, theta: Floats) -> Coordinates:

@@ -234,11 +234,11 @@ class Rows:
         """Rows whose features are the log-probabilities of the scores ``scale * Z``."""
         return cls(Z, y, w, scale, map_rows(lambda Z: _log_sum_exp(scale, Z), Z))
 
-    def mean(self, f: Callable[..., Floats], *, scratch: int) -> Floats:
+    def mean(self, f: Callable[..., Floats], *, scratch: int, room: int = 1) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
         # What goes to the rows must not hold them.
         block = partial(_of_features, f, self.scale, self.dtype)
-        total = sum_rows(block, *self.arrays, scratch=1 + scratch, dtype=self.dtype)
+        total = sum_rows(block, *self.arrays, scratch=1 + scratch, dtype=self.dtype, room=room)
         return total / self.weight
 
 
@@ -318,7 +318,7 @@ def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Flo
         R[each, y] -= w
         return np.concatenate([[w @ (np.log(total) - of_label)], map_.adjoint(R, F), H.ravel()])
 
-    mean = rows.mean(block, scratch=0)
+    mean = rows.mean(block, scratch=0, room=2 * p // rows.n_classes)
     return float(mean[0]), mean[1 : p + 1], mean[p + 1 :].reshape(p, p)
 
 

@@ -57,6 +57,7 @@ def sum_rows(
     scratch: int = 0,
     dtype: DTypeLike | None = None,
     at_least: int = 1,
+    room: int = 1,
 ) -> Array:
     """Sum of ``f`` over blocks of consecutive rows of ``arrays``, added in row order.
 
@@ -75,13 +76,17 @@ def sum_rows(
         Of the scratch arrays, if not that of the first array.
     at_least : int
         Rows per block where there are as many, for functions that return more than they are given.
+    room : int
+        How many times as large as a block the largest array is that ``f`` makes of it. Blocks
+        are smaller by that.
 
     Returns
     -------
     ndarray
         The sum. Threads and block size change it by rounding only.
     """
-    return reduce_rows(add, f, *arrays, scratch=scratch, dtype=dtype, at_least=at_least)
+    blocks = {"scratch": scratch, "dtype": dtype, "at_least": at_least, "room": room}
+    return reduce_rows(add, f, *arrays, **blocks)
 
 
 def reduce_rows(
@@ -227,9 +232,10 @@ def _blocks(
     scratch: int = 0,
     dtype: DTypeLike | None = None,
     at_least: int = 1,
+    room: int = 1,
 ) -> Iterator[tuple[slice, list[Rows]]]:
     """Slices of rows with the block of each array, and scratch arrays that stay the same."""
-    step = min(max(at_least, BLOCK_ELEMENTS // _width(arrays)), stop - start)
+    step = min(max(at_least, BLOCK_ELEMENTS // (_width(arrays) * room)), stop - start)
     columns = [_columns(a, step) if a is not None and _is_narrow(a) else None for a in arrays]
     spare = [_columns(arrays[0], step, dtype) for _ in range(scratch)]
     for low in range(start, stop, step):

@@ -1,0 +1,175 @@
+"""Faults that other libraries shipped, and that no other test of ours is about."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from families import CALIBRATORS
+from numpy.testing import assert_allclose
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skcalib import (
+    CalibratedClassifier,
+    IsotonicCalibration,
+    MatrixScaling,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib.datasets import make_logits
+from skcalib.metrics import (
+    calibration_error_interval,
+    expected_calibration_error,
+    smooth_calibration_error,
+)
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_a_batch_that_lacks_a_predicted_class(kind):
+    """Trap 9: columns written to by their number among the classes that were predicted."""
+    Z, y = make_logits(600, 4, random_state=0)
+    calibrator = kind().fit(Z, y)
+    P = calibrator.predict_proba(Z)
+    top = P.argmax(axis=1)
+    for absent in range(4):
+        some = top != absent
+        assert_allclose(calibrator.predict_proba(Z[some]), P[some], rtol=1e-12)
+
+
+class Counted(ClassifierMixin, BaseEstimator):
+    """A scaler and a classifier that count how often they are fitted."""
+
+    fits = 0
+
+    def fit(self, X, y=None):
+        type(self).fits += 1
+        self.inner_ = LogisticRegression().fit(X, y)
+        self.classes_ = self.inner_.classes_
+        return self
+
+    def predict_proba(self, X):
+        return self.inner_.predict_proba(X)
+
+
+def test_a_fitted_pipeline_is_not_fitted_again():
+    """Trap 10: transformers of a pipeline that was fitted, fitted anew on the calibration set."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.integers(3, size=300)
+    pipeline = make_pipeline(StandardScaler(), Counted()).fit(X[:100], y[:100])
+    mean, fits = pipeline[0].mean_.copy(), Counted.fits
+    CalibratedClassifier(FrozenEstimator(pipeline)).fit(X[100:], y[100:])
+    assert Counted.fits == fits
+    assert np.array_equal(pipeline[0].mean_, mean)
+
+
+def test_matrix_scaling_multiplies_rows_by_the_matrix():
+    """Trap 13: the matrix on the wrong side, which for as many rows as classes goes unnoticed."""
+    Z, y = make_logits(500, 3, random_state=0)
+    Z[:, 1] += 0.5 * Z[:, 2]
+    form = MatrixScaling(alpha=0, normalize=False).fit(Z, y)
+    for rows in (Z[:1], Z[:3], Z[:7]):
+        expected = softmax([form.coef_ @ z + form.intercept_ for z in rows], axis=1)
+        assert_allclose(form.predict_proba(rows), expected)
+
+
+def test_the_level_of_an_interval_is_a_share():
+    """Trap 15: alpha=0.1 taken for per cent, which makes an interval of 99.9 %."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=500)
+    y = (rng.uniform(size=500) < p**2).astype(int)
+    found = calibration_error_interval(
+        y, p, method="percentile", confidence_level=0.9, n_resamples=400, random_state=0
+    )
+    again = np.random.default_rng(1)
+    draws = []
+    for _ in range(400):
+        rows = again.integers(500, size=500)
+        draws.append(expected_calibration_error(y[rows], p[rows]))
+    assert_allclose([found.low, found.high], np.quantile(draws, [0.05, 0.95]), atol=0.01)
+
+
+@pytest.mark.parametrize("kind", [MatrixScaling, VectorScaling, TemperatureScaling])
+def test_any_constant_in_a_row_of_logits_may_be_added(kind):
+    """Trap 16: rows are relative to one column, in fit and in predict alike."""
+    Z, y = make_logits(500, 3, random_state=0)
+    shift = np.random.default_rng(0).normal(scale=5, size=(500, 1))
+    here, shifted = kind().fit(Z, y), kind().fit(Z + shift, y)
+    assert_allclose(shifted.predict_proba(Z - shift), here.predict_proba(Z), atol=1e-5)
+
+
+def test_calibrated_rows_of_several_classes_have_a_small_smooth_error():
+    """Trap 18: raw class indices for events, 0.669 on perfectly calibrated data."""
+    _, y, P = make_logits(5000, 4, return_proba=True, random_state=0)
+    for kind in ("top-label", "classwise"):
+        assert smooth_calibration_error(y, P, kind=kind) < 0.03
+        assert expected_calibration_error(y, P, kind=kind) < 0.03
+
+
+def test_import_leaves_errors_of_floating_point_on():
+    """Trap 19: np.seterr at import, for the whole process."""
+    code = "import numpy as np; a = np.geterr(); import skcalib.monitor; assert np.geterr() == a"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_drawing_leaves_the_style_of_other_pictures_alone():
+    """Trap 20: font sizes reset for the process."""
+    before = dict(mpl.rcParams)
+    Z, y = make_logits(100, 3, random_state=0)
+    ReliabilityDisplay.from_predictions(y, softmax(Z, axis=1))
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("interpolation", ["constant", "linear"])
+def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
+    """Trap 21: NaN outside the range of the scores of the fit, even at 0 and 1."""
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, size=200)
+    y = (rng.uniform(size=200) < 1 / (1 + np.exp(-z))).astype(int)
+    form = IsotonicCalibration(interpolation=interpolation).fit(z[:, None], y)
+    far = np.array([-700.0, -2.0, 2.0, 700.0])
+    p = 1 / (1 + np.exp(-z))
+    oracle = IsotonicRegression(out_of_bounds="clip").fit(p, y)
+    assert_allclose(
+        form.predict_proba(far[:, None])[:, 1], oracle.predict([0, 0, 1, 1]), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_log_probabilities_are_finite(kind):
+    """Trap 26: a probability of exactly 0 for the class that is right."""
+    Z, y = make_logits(2000, 10, random_state=0)
+    calibrator = kind().fit(Z[:1000], y[:1000])
+    log_p = calibrator.predict_log_proba(Z[1000:])
+    assert np.isfinite(log_p[np.arange(1000), y[1000:]]).all()
+
+
+def test_temperature_is_at_the_optimum_however_far_that_is():
+    """Trap 27: a search of fixed steps that stops on the way, 6 to 21 % off."""
+    for temperature in (0.05, 1.0, 30.0):
+        Z, y = make_logits(20_000, 3, temperature=temperature, random_state=0)
+        T = TemperatureScaling().fit(Z, y).temperature_
+        P, each = softmax(Z / T, axis=1), np.arange(len(y))
+        slope = np.sum(P * Z, axis=1) - Z[each, y]
+        spread = np.sum(P * Z**2, axis=1) - np.sum(P * Z, axis=1) ** 2
+        assert abs(slope.sum() / T) < 1e-6 * np.sqrt(spread.sum()) / T
+
+
+def test_temporary_arrays_stay_small():
+    """Trap 28: the arithmetic of large temporaries is the least of what they cost."""
+    import tracemalloc
+
+    Z, y = make_logits(400_000, 10, random_state=0)
+    form = TemperatureScaling().fit(Z, y)
+    tracemalloc.start()
+    form.fit(Z, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < Z.nbytes / 2
