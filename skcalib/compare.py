@@ -331,7 +331,8 @@ def compare_calibrators(
     Parameters
     ----------
     logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-        Logits of rows that the classifier was not fitted on, as calibrators take them.
+        Logits of rows that the classifier was not fitted on, as calibrators take them. With Dask
+        collections give ``test`` as well.
     y : array-like of shape (n_samples,)
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None

@@ -1,0 +1,39 @@
+"""A program that uses skcalib and is type-checked as strictly as can be: see .ci/run."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib import CalibratedClassifier, TemperatureScaling, compare_calibrators
+from skcalib.datasets import make_logits
+from skcalib.metrics import calibration_error_interval, expected_calibration_error
+from skcalib.monitor import CalibrationMonitor
+
+Floats = NDArray[np.floating[Any]]
+
+
+def calibrated(logits: Floats, y: NDArray[np.intp]) -> tuple[float, Floats]:
+    """The temperature, and probabilities of the same rows."""
+    calibrator = TemperatureScaling().fit(logits, y)
+    return calibrator.temperature_, calibrator.predict_proba(logits)
+
+
+def main() -> None:
+    """Use what most programs will."""
+    logits, y = make_logits(500, 3, random_state=0)
+    temperature, P = calibrated(logits, y)
+    error: float = expected_calibration_error(y, P, n_bins=10, strategy="quantile")
+    interval = calibration_error_interval(y, P, n_resamples=20, random_state=0)
+    names: list[str] = compare_calibrators(logits, y, cv=2).names
+    watched: int = CalibrationMonitor(labels=[0, 1, 2]).update(y, P).n_samples
+    classifier = CalibratedClassifier(cv=3)
+    assert temperature > 0
+    assert interval.low <= error + 1
+    assert watched == 500
+    assert len(names) == 8
+    assert classifier.cv == 3
+
+
+if __name__ == "__main__":
+    main()
