@@ -245,8 +245,8 @@ def check_two_dimensions(X: Any) -> None:
     """Raise a ValueError for an array of one dimension, as margins of two classes come in."""
     if getattr(X, "ndim", 2) == 1:
         raise ValueError(
-            f"X must have two dimensions, got one of length {len(X)}. Reshape your data: log-odds "
-            "of two classes make a single column, X.reshape(-1, 1)."
+            "X must have two dimensions, got one. Reshape your data: log-odds of two classes make "
+            "a single column, X.reshape(-1, 1)."
         )
 
 

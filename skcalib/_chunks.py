@@ -140,11 +140,7 @@ def _tasks_of(name: str, x: Any) -> list[Any]:
             f"got {name} of type {type(x).__name__}. Use dask.array.from_array with the row chunks "
             "of the others."
         )
-    if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
-        raise ValueError(
-            f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
-        )
-    check_one_chunk_wide(name, x)
+    _check_whole_rows(name, x)
     return _partitions(x) if is_frame(x) else list(np.ravel(x.to_delayed()))
 
 
@@ -160,8 +156,12 @@ def _partitions(x: Any) -> list[Any]:
     return list(x.simplify().to_delayed(optimize_graph=False))
 
 
-def check_one_chunk_wide(name: str, x: Any) -> None:
-    """Raise a ValueError for a Dask array whose rows are torn apart."""
+def _check_whole_rows(name: str, x: Any) -> None:
+    """Raise a ValueError for a collection of something else, or whose rows are torn apart."""
+    if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
+        raise ValueError(
+            f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
+        )
     blocks = getattr(x, "numblocks", ())
     if len(blocks) > 1 and max(blocks[1:]) > 1:
         raise ValueError(
@@ -268,7 +268,7 @@ def call_on_chunks(
 
 def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
     """A lazy Dask array, ``f`` of every chunk of a Dask array or data frame."""
-    check_one_chunk_wide("X", x)
+    _check_whole_rows("X", x)
     empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
     if is_frame(x):
         return _array_of_partitions(f, x, empty)

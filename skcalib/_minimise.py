@@ -120,15 +120,16 @@ def scale_slope(
     U: Floats | None = None,
     P: Floats | None = None,
 ) -> Floats:
-    """First and second derivative by ``b`` of the summed log loss of ``b Z``: shape (2,).
+    """Derivatives of the summed log loss of ``b Z``, the first times ``b`` and the second times b^2.
 
-    With probabilities ``p`` the slope of a row is ``E_p[z] - z_y``, its curvature ``Var_p[z]``.
+    With scores ``s = b z`` and their probabilities ``p`` that is ``E_p[s] - s_y`` for a row, and
+    ``Var_p[s]``: shape (2,). Scores are moderate where logits are not, and squares of them finite.
     ``U`` and ``P`` are scratch arrays like ``Z``.
     """
     Z, U, P = _with_both_columns(Z, U, P)
     U = np.subtract(Z, Z.max(axis=1, keepdims=True), out=U)
-    P = np.multiply(U, b, out=P, dtype=U.dtype)
-    np.exp(P, out=P)
+    U *= np.asarray(b, U.dtype)
+    P = np.exp(U, out=P)
     total = P.sum(axis=1)
     mean = np.einsum("ij,ij->i", P, U) / total
     P *= U
@@ -147,8 +148,9 @@ def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | Non
     """Zero of the slope next to ``start``, or None if there is none within a factor of 4."""
 
     def relative(r: float) -> tuple[float, float]:
-        first, second = slope(start * min(max(r, 0.25), 4.0))
-        return first, max(start * second, np.finfo(float).tiny)
+        r = min(max(r, 0.25), 4.0)
+        first, second = slope(start * r)
+        return first / r, max(second / r**2, np.finfo(float).tiny)
 
     found = root_scalar(relative, x0=1.0, fprime=True, method="newton", xtol=1e-5, maxiter=8)
     return float(start * found.root) if found.converged and 0.25 < found.root < 4.0 else None

@@ -164,11 +164,14 @@ def checked_rows(
 
 
 def call_on_sample(f: Callable[..., Any], *arrays: Rows, at_least: int = SAMPLE_ROWS) -> Any:
-    """``f`` of every so-manieth row, of ``at_least`` so many; None if that would be all rows."""
-    n_rows = _n_rows(arrays)
-    every = max(SAMPLE_EVERY, n_rows * _width(arrays) // SAMPLE_ELEMENTS)
+    """``f`` of every so-manieth row, of ``at_least`` so many.
+
+    None if that would be all rows, or too many to gather.
+    """
+    n_rows, width = _n_rows(arrays), _width(arrays)
+    every = max(SAMPLE_EVERY, n_rows * width // SAMPLE_ELEMENTS)
     every = min(every, n_rows // at_least)
-    if every < 2:
+    if every < 2 or at_least * width > SAMPLE_ELEMENTS:
         return None
     if isinstance(arrays[0], Chunked):
         return call_on_chunks(f, arrays, itemgetter(slice(None, None, every)))

@@ -37,7 +37,7 @@ def problems(draw):
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(problem=problems())
 def test_calibrators(kind, problem):
     Z, y, w = problem
@@ -76,7 +76,7 @@ FUNCTIONS = [getattr(metrics, name) for name in metrics.__all__ if name.endswith
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     rows=judged(),
     kind=st.sampled_from(["top-label", "classwise", "binary"]),

@@ -397,7 +397,7 @@ BAD_FITS = {
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
     "few labels": (X3, Y3[:-1], None, r"inconsistent numbers of samples: \[30, 29\]"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
-    "flat": (X3[:, 0], Y3, None, r"two dimensions, got one of length 30.*X.reshape\(-1, 1\)"),
+    "flat": (X3[:, 0], Y3, None, r"two dimensions, got one.*X.reshape\(-1, 1\)"),
     "flat list": (X3[:, 0].tolist(), Y3, None, "Expected 2D array, got 1D array"),
 }
 
@@ -436,7 +436,7 @@ def test_bad_logits_are_refused_at_predict(kind, method):
     calibrator = kind().fit(X3, Y3)
     with pytest.raises(ValueError, match="got 1 NaN"):
         getattr(calibrator, method)(changed(np.nan))
-    with pytest.raises(ValueError, match="two dimensions, got one of length 30"):
+    with pytest.raises(ValueError, match="two dimensions, got one"):
         getattr(calibrator, method)(X3[:, 0])
     with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3 features"):
         getattr(calibrator, method)(X3[:, :2])

@@ -547,6 +547,10 @@ def test_bad_shapes_of_a_prediction_are_refused_at_once():
         calibrator.predict_proba(X[:, :2])
     with pytest.raises(ValueError, match="chunks along its columns"):
         calibrator.predict_proba(X.rechunk((CHUNK, 2)))
+    with pytest.raises(ValueError, match="X must be a Dask array, series or data frame, got Bag"):
+        calibrator.predict_proba(db.from_sequence([1]))
+    with pytest.raises(ValueError, match="two dimensions"):
+        calibrator.predict_proba(X[X[:, 0] > 0][:, 0])  # of unknown length
     frame, lazy, names = frames()
     calibrator.fit(frame[names], frame["y"])
     with pytest.raises(ValueError, match="feature names"):
