@@ -320,7 +320,7 @@ def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Flo
         R[each, y] -= w
         return np.concatenate([[w @ (np.log(total) - of_label)], map_.adjoint(R, F), H.ravel()])
 
-    mean = rows.mean(block, scratch=0, room=2 * p // rows.n_classes)
+    mean = rows.mean(block, scratch=0, room=p // rows.n_classes)
     return float(mean[0]), mean[1 : p + 1], mean[p + 1 :].reshape(p, p)
 
 

@@ -38,6 +38,9 @@ from ._chunks import (
 # 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
 # thread, larger ones leave the cache.
 BLOCK_ELEMENTS = 1 << 18
+# 128 KiB of float64. Larger arrays cost more than what is done with them where malloc is told to
+# give memory back at once, and Dask starts the processes of its workers so.
+SMALL_BLOCK_ELEMENTS = 1 << 14
 # Reductions along short rows run several times faster when the columns are contiguous.
 NARROW_COLUMNS = 128
 # Fewer elements than this for a thread cost more to hand over than they save.
@@ -238,7 +241,8 @@ def _blocks(
     room: int = 1,
 ) -> Iterator[tuple[slice, list[Rows]]]:
     """Slices of rows with the block of each array, and scratch arrays that stay the same."""
-    step = min(max(at_least, BLOCK_ELEMENTS // (_width(arrays) * room)), stop - start)
+    elements = SMALL_BLOCK_ELEMENTS if "MALLOC_TRIM_THRESHOLD_" in os.environ else BLOCK_ELEMENTS
+    step = min(max(at_least, elements // (_width(arrays) * room)), stop - start)
     columns = [_columns(a, step) if a is not None and _is_narrow(a) else None for a in arrays]
     spare = [_columns(arrays[0], step, dtype) for _ in range(scratch)]
     for low in range(start, stop, step):

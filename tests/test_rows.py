@@ -189,3 +189,17 @@ def test_blas_has_one_thread_until_the_last_one_leaves():
         assert set(blas_threads()) <= {1}
         second.close()
         assert blas_threads() == before
+
+
+def test_blocks_are_small_where_memory_is_given_back_at_once(monkeypatch, rng):
+    """As in the workers of Dask, where large temporaries cost more than the arithmetic."""
+    Z = rng.normal(size=(5000, 10))
+    sizes = {}
+    for setting in (None, "65536"):
+        if setting is not None:
+            monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", setting)
+        blocks = []
+        sum_rows(lambda Z, blocks=blocks: blocks.append(Z.size) or Z.sum(axis=0), Z, room=2)
+        sizes[setting] = max(blocks)
+    assert sizes[None] == Z.size
+    assert 4000 < sizes["65536"] <= 1 << 13
