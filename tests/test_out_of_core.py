@@ -13,7 +13,7 @@ from skcalib import metrics
 from skcalib.datasets import make_logits
 
 # The file is as large as the memory that may be asked for above what the imports took.
-N, K = 1_000_000, 8
+N, K = 450_000, 20
 PROGRAM = """
 import resource, sys
 import numpy as np
