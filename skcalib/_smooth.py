@@ -70,7 +70,7 @@ def smooth_calibration_error(
     0.1
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-    on_grid = columns.sums(_residuals, at_least=4 * N_CELLS) / total_weight(columns.y, columns.w)
+    on_grid = columns.sums(_residuals, at_least=N_CELLS) / total_weight(columns.y, columns.w)
     return float(np.mean([_smooth_error(residuals) for residuals in on_grid]))
 
 
