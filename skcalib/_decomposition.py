@@ -108,20 +108,28 @@ def score_decomposition(
 def _parts(order: Ranked, score: Score) -> list[float]:
     blocks = isotonic_blocks(order)
     hits, weight = order.hits, order.weight
-    recalibrated = np.repeat(blocks.value, blocks.end - blocks.start + 1)
-    rate = np.full_like(hits, hits.sum() / weight.sum())
+    misses = weight - hits
 
-    def mean(p: Floats) -> float:
-        return float(np.sum(_cost(p, hits, weight, score)) / weight.sum())
+    def mean(p: Floats, q: Floats) -> float:
+        return float(np.sum(_cost(p, q, hits, misses, score)) / weight.sum())
 
+    # Probabilities and what is missing to one: beside large weights 1 - p may be lost in rounding.
     smallest = np.finfo(np.float64).eps if score == "log_loss" else 0.0
-    own = mean(np.clip(order.scores, smallest, 1 - smallest))
-    best, constant = mean(recalibrated), mean(rate)
+    p = np.clip(order.scores, smallest, 1 - smallest)
+    own = mean(p, 1 - p)
+    best = mean(*(_shares(values, weight, blocks.start) for values in (hits, misses)))
+    once = np.zeros(1, np.intp)
+    constant = mean(*(_shares(values, weight, once) for values in (hits, misses)))
     return [own, own - best, constant - best, constant]
 
 
-def _cost(p: Floats, hits: Floats, weight: Floats, score: Score) -> Floats:
-    misses = weight - hits
+def _shares(values: Floats, weight: Floats, start: NDArray[np.intp]) -> Floats:
+    """Share of the weight in each block that values sum up to, for each of its scores."""
+    share = np.add.reduceat(values, start) / np.add.reduceat(weight, start)
+    return np.repeat(share, np.diff(start, append=len(values)))
+
+
+def _cost(p: Floats, q: Floats, hits: Floats, misses: Floats, score: Score) -> Floats:
     if score == "log_loss":
-        return -(xlogy(hits, p) + xlogy(misses, 1 - p))
-    return hits * (1 - p) ** 2 + misses * p**2
+        return -(xlogy(hits, p) + xlogy(misses, q))
+    return hits * q**2 + misses * p**2

@@ -120,7 +120,7 @@ def scale_slope(
     U: Floats | None = None,
     P: Floats | None = None,
 ) -> Floats:
-    """Derivatives of the summed log loss of ``b Z``, the first times ``b`` and the second times b^2.
+    """Derivatives of the summed log loss of ``b Z``, times ``b`` and ``b**2``.
 
     With scores ``s = b z`` and their probabilities ``p`` that is ``E_p[s] - s_y`` for a row, and
     ``Var_p[s]``: shape (2,). Scores are moderate where logits are not, and squares of them finite.

@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from functools import cache, partial, reduce
 from itertools import pairwise
 from operator import add, itemgetter
+from pathlib import Path
 from typing import Any, Literal
 
 import joblib
@@ -241,7 +242,7 @@ def _blocks(
     room: int = 1,
 ) -> Iterator[tuple[slice, list[Rows]]]:
     """Slices of rows with the block of each array, and scratch arrays that stay the same."""
-    elements = SMALL_BLOCK_ELEMENTS if "MALLOC_TRIM_THRESHOLD_" in os.environ else BLOCK_ELEMENTS
+    elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
     step = min(max(at_least, elements // (_width(arrays) * room)), stop - start)
     columns = [_columns(a, step) if a is not None and _is_narrow(a) else None for a in arrays]
     spare = [_columns(arrays[0], step, dtype) for _ in range(scratch)]
@@ -253,6 +254,16 @@ def _blocks(
             for a, c in zip(arrays, columns, strict=True)
         ]
         yield rows, [*blocks, *(s[:size] for s in spare)]
+
+
+@cache
+def _gives_memory_back() -> bool:
+    """Whether this process was started with a malloc that keeps nothing."""
+    # os.environ may have been changed since, as by the process that starts Dask's workers.
+    try:
+        return b"MALLOC_TRIM_THRESHOLD_=" in Path("/proc/self/environ").read_bytes()
+    except OSError:  # another system, where the setting has no meaning
+        return False
 
 
 def _is_narrow(a: Array) -> bool:

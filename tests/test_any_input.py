@@ -37,7 +37,7 @@ def problems(draw):
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(problem=problems())
 def test_calibrators(kind, problem):
     Z, y, w = problem
@@ -76,7 +76,7 @@ FUNCTIONS = [getattr(metrics, name) for name in metrics.__all__ if name.endswith
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     rows=judged(),
     kind=st.sampled_from(["top-label", "classwise", "binary"]),
@@ -103,7 +103,7 @@ def test_measures(function, rows, kind, n_bins, strategy):
     np.testing.assert_allclose(total, parts.score, atol=1e-9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(rows=judged(), seed=st.integers(0, 99))
 def test_intervals_tests_and_monitors(rows, seed):
     y, P, w = rows

@@ -128,6 +128,22 @@ def test_newton_that_does_not_settle_leaves_it_to_the_gradient():
     assert far.predict(Z).tolist() == y.tolist()
 
 
+def test_sample_without_weight_is_no_start():
+    Z, y, _ = problem(3, n=64 * 400)
+    w = np.ones(len(y))
+    w[::64] = 0
+    here, far = (
+        VectorScaling(tol=1e-11).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w, chunk=6400))
+    )
+    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
+
+
+def test_too_few_steps_are_said_to_be():
+    Z, y, _ = problem(3)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iteration"):
+        VectorScaling(max_iter=1, tol=1e-12).fit(*chunked(Z, y))
+
+
 @pytest.mark.parametrize("kind", families.CALIBRATORS)
 def test_single_precision_stays_so(kind):
     Z, y, _ = problem(3, dtype=np.float32)

@@ -506,3 +506,13 @@ def test_bad_input_is_refused(function, case):
     change, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         function(**(GOOD | change))
+
+
+@pytest.mark.parametrize("kind", ["binary", "classwise"])
+def test_parts_are_finite_where_a_weight_is_lost_beside_another(kind):
+    """The frequency of an event rounds to 1, though it did not always happen."""
+    parts = score_decomposition(
+        [0, 1], [[0.5, 0.5], [0.3, 0.7]], kind=kind, sample_weight=[1e-12, 1e12]
+    )
+    for value in (parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty):
+        assert np.isfinite(value).all()

@@ -217,3 +217,11 @@ def test_passes_are_counted_and_limited(monkeypatch):
     for rows in ((Z, y), separable):
         with pytest.warns(ConvergenceWarning, match="did not settle in 3 passes"):
             assert PlattScaling().fit(*rows).n_iter_ == 3
+
+
+def test_sample_without_weight_is_no_start():
+    Z, y = make_logits(64 * 600, 2, temperature=2.0, random_state=0)
+    w = np.ones(len(y))
+    w[::64] = 0
+    found, kept = PlattScaling().fit(Z, y, w), PlattScaling().fit(Z[w > 0], y[w > 0])
+    np.testing.assert_allclose(found.coef_, kept.coef_, rtol=1e-9)

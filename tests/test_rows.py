@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 
@@ -194,12 +196,37 @@ def test_blas_has_one_thread_until_the_last_one_leaves():
 def test_blocks_are_small_where_memory_is_given_back_at_once(monkeypatch, rng):
     """As in the workers of Dask, where large temporaries cost more than the arithmetic."""
     Z = rng.normal(size=(5000, 10))
-    sizes = {}
-    for setting in (None, "65536"):
-        if setting is not None:
-            monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", setting)
+
+    def largest_block():
         blocks = []
-        sum_rows(lambda Z, blocks=blocks: blocks.append(Z.size) or Z.sum(axis=0), Z, room=2)
-        sizes[setting] = max(blocks)
-    assert sizes[None] == Z.size
-    assert 4000 < sizes["65536"] <= 1 << 13
+        sum_rows(lambda Z: blocks.append(Z.size) or Z.sum(axis=0), Z, room=2)
+        return max(blocks)
+
+    assert largest_block() == Z.size
+    monkeypatch.setattr(_rows, "_gives_memory_back", lambda: True)
+    assert 4000 < largest_block() <= 1 << 13
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a setting of glibc")
+@pytest.mark.parametrize("setting", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}])
+def test_how_malloc_was_set_is_found_out(setting):
+    code = "from skcalib._rows import _gives_memory_back; print(_gives_memory_back())"
+    environment = {k: v for k, v in os.environ.items() if k != "MALLOC_TRIM_THRESHOLD_"}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, **setting},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == str(bool(setting))
+
+
+def test_systems_without_that_file(monkeypatch):
+    def missing(_):
+        raise FileNotFoundError
+
+    _rows._gives_memory_back.cache_clear()
+    monkeypatch.setattr("pathlib.Path.read_bytes", missing)
+    assert not _rows._gives_memory_back()
+    _rows._gives_memory_back.cache_clear()
