@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.svm import SVC  # type: ignore[import-untyped]
 
 from skcalib import CalibratedClassifier, TemperatureScaling, compare_calibrators
 from skcalib.datasets import make_logits
@@ -27,7 +28,7 @@ def main() -> None:
     interval = calibration_error_interval(y, P, n_resamples=20, random_state=0)
     names: list[str] = compare_calibrators(logits, y, cv=2).names
     watched: int = CalibrationMonitor(labels=[0, 1, 2]).update(y, P).n_samples
-    classifier = CalibratedClassifier(cv=3)
+    classifier = CalibratedClassifier(SVC(), TemperatureScaling(), cv=3)
     assert temperature > 0
     assert interval.low <= error + 1
     assert watched == 500
