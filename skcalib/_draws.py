@@ -56,8 +56,10 @@ def problem_of(
 ) -> Problem:
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight))
-    checked = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    return Problem(*checked, kind, pos_label)
+    y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    if w is not None:  # rows without weight are not there to be drawn
+        y, P, w = y[w > 0], P[w > 0], w[w > 0]
+    return Problem(y, P, w, classes, kind, pos_label)
 
 
 def check_numbers(n_resamples: Any, confidence_level: Any) -> None:
@@ -240,9 +242,11 @@ def inverted_ends(
     def end(quantile: float, otherwise: float) -> float:
         if excess(0.0, quantile) >= 0:
             return otherwise
-        upper = 1.0
+        upper, largest = 1.0, 1 / np.abs(gap).max()  # no gap is larger than one
         while excess(upper, quantile) < 0:
-            upper *= 2
+            if upper >= largest:
+                return largest * estimate
+            upper = min(2 * upper, largest)
         return float(brentq(excess, 0.0, upper, args=(quantile,), xtol=1e-6)) * estimate
 
     # An error smaller than chance allows says nothing but that the true one is not larger.

@@ -3,8 +3,8 @@
 A block is small enough that it and the temporaries made from it stay in the cache, so a
 pure function of arrays can be written plainly and still runs at the speed of a fused loop.
 Nothing here knows what is being added up. Memory-mapped arrays are read block by block. Arrays
-with Dask (:class:`Chunked`) are told from others here and nowhere above: each chunk is walked
-through where it is.
+with Dask (:class:`Chunked`) are told from others here, and by no calibrator and no measure: each
+chunk is walked through where it is.
 """
 
 from __future__ import annotations

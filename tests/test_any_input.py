@@ -120,6 +120,6 @@ def test_intervals_tests_and_monitors(rows, seed):
     assert 0 <= interval.low <= interval.high
     assert 0 < test.pvalue <= 1
     assert compared.statistic == 0
-    if P.ndim == 2 and np.array_equal(np.unique(y), np.arange(P.shape[1])):
+    if P.ndim == 2 and np.unique(y).tolist() == list(range(P.shape[1])):
         monitor = skcalib.CalibrationMonitor(labels=range(P.shape[1])).update(y, P, w)
         assert monitor.expected_calibration_error() == pytest.approx(interval.estimate)

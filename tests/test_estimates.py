@@ -516,3 +516,25 @@ def test_parts_are_finite_where_a_weight_is_lost_beside_another(kind):
     )
     for value in (parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty):
         assert np.isfinite(value).all()
+
+
+def test_rows_without_weight_are_not_drawn():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=60)
+    y, w = (rng.uniform(size=60) < p).astype(int), rng.integers(0, 3, size=60).astype(float)
+    some = w > 0
+    for function in (calibration_error_interval, calibration_test):
+        all_rows = function(y, p, sample_weight=w, n_resamples=20, random_state=0)
+        kept = function(y[some], p[some], sample_weight=w[some], n_resamples=20, random_state=0)
+        assert all_rows == kept
+
+
+def test_upper_end_where_most_draws_lack_the_gap():
+    """One row is off, and a third of all draws do not have it, however large its gap."""
+    y, p = np.ones(50, int), np.ones(50)
+    p[0] = 0.25
+    found = calibration_error_interval(
+        y, p, kind="binary", labels=[0, 1], n_resamples=50, random_state=0
+    )
+    assert found.estimate == pytest.approx(0.75 / 50)
+    assert found.high == pytest.approx(1 / 50)  # a gap of one, the largest there can be
