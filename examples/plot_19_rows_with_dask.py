@@ -59,7 +59,7 @@ for calibrator in calibrators:
     print(f"{type(calibrator).__name__}: {time.perf_counter() - start:.1f} s")
 
 # %%
-# Offsets of vector scaling say by how much each class was given too often:
+# Vector scaling found the class that is given too often, and takes something off its logit:
 
 print(dict(zip(CLASSES, calibrators[1].intercept_.round(1).tolist(), strict=True)))
 
