@@ -369,7 +369,7 @@ def computed(task: Any) -> Any:
     """The outcome of a task; a ChunkError in one sentence if there is none."""
     try:
         return task.compute()
-    except Exception as error:
+    except Exception as error:  # whatever reading a chunk may raise
         raise ChunkError(_reason(type(error).__name__, str(error))) from error
 
 

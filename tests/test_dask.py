@@ -111,6 +111,7 @@ def test_default_tolerance_leaves_no_more_than_it_says(form):
 def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
     """A Hessian is summed up only where it is small."""
     monkeypatch.setattr("skcalib._rounds.MANY_PARAMETERS", 3)
+    monkeypatch.setattr("skcalib._rounds.second_order", refuse)
     Z, y, w = problem(4, weighted=True)
     here, far = (VectorScaling(tol=1e-10).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w)))
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)
@@ -377,7 +378,7 @@ def test_summaries_move_scores_by_no_more_than_they_say(parts, n_cells, data):
         found = [merged(found[:k], n_cells), *found[k:]]
     scores, hits, weights = (np.concatenate(column) for column in zip(*rows, strict=True))
     exact, (told,) = ranked(scores, hits, weights), found
-    assert len(told.scores) <= n_cells or len(told.scores) <= len(exact.scores)
+    assert len(told.scores) <= n_cells
     assert (np.diff(told.scores) > 0).all()
     assert told.weight.sum() == pytest.approx(exact.weight.sum())
     assert told.hits.sum() == pytest.approx(exact.hits.sum())
