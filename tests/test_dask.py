@@ -394,6 +394,17 @@ def test_summaries_move_scores_by_no_more_than_they_say(parts, n_cells, data):
     assert (np.abs(a - b) <= 2 * REACH / n_cells * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("n_scores", [20, 21, 30, 40, 41, 100])
+def test_summaries_are_no_longer_than_they_may_be(n_scores):
+    scores = np.linspace(0.01, 0.99, n_scores)
+    hits = scores > 0.5
+    whole = summary(scores, hits, None, 20)
+    halves = [summary(scores[k::2], hits[k::2], None, 20) for k in range(2)]
+    for told in (whole, merged(halves, 20)):
+        assert len(told.scores) <= 20
+        assert np.array_equal(told.scores, scores) == (n_scores == 20)
+
+
 @pytest.mark.parametrize(
     "form",
     [HistogramBinning(strategy="quantile"), IsotonicCalibration(), BBQ()],
