@@ -1,11 +1,11 @@
-"""Fits of every calibrator to random data that nobody would think of.
+"""Calls of every calibrator and measure with random data that nobody would think of.
 
 Odd scales, ties, constant and repeated columns, classes without rows, weights over 16 orders of
-magnitude, separable and hopeless rows, in both precisions. A fit may warn; it may not raise, and
-parameters and probabilities must be finite. What fails is printed with the seed that repeats it.
-Run::
+magnitude, separable and hopeless rows, in both precisions. A call is a fit, all outputs, and what
+each measure says of them. A fit may warn; it may not raise, parameters and probabilities must be
+finite, and measures obey their laws. What fails is printed with the seed that repeats it. Run::
 
-    python benchmarks/fuzz.py [--seconds 60] [--seed 0]
+    python benchmarks/fuzz.py [--calls 1000] [--seed 0]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import skcalib
+from skcalib import metrics
 from skcalib.datasets import make_logits
 
 
@@ -116,22 +117,51 @@ def check(seed: int) -> None:
     assert ((P >= 0) & (P <= 1 + 1e-6)).all(), "a probability is not between 0 and 1"
     assert np.isfinite(logs).all(), "their logarithms are not finite"
     assert np.allclose(P.sum(axis=1), 1, atol=1e-4), "probabilities do not sum to one"
+    check_measures(y, P, w, random)
+
+
+def check_measures(
+    y: np.ndarray, P: np.ndarray, w: np.ndarray | None, random: np.random.Generator
+) -> None:
+    given = {
+        "kind": str(random.choice(["top-label", "classwise"])),
+        "sample_weight": w,
+        "labels": range(P.shape[1]),
+    }
+    bins = {
+        "n_bins": int(random.integers(1, 100)),
+        "strategy": str(random.choice(["uniform", "quantile"])),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values = {
+            name: getattr(metrics, name)(y, P, **given, **({} if "smooth" in name else bins))
+            for name in metrics.__all__
+            if name.endswith("_error")
+        }
+        parts = metrics.score_decomposition(y, P, **given)
+    for name, value in values.items():
+        assert 0 <= value <= 1 + 1e-6, f"{name} is {value}"
+    ordered = [values[f"{name}_calibration_error"] for name in ("expected", "root_mean_squared")]
+    assert ordered[0] <= ordered[1] + 1e-9, "the mean error is above the root mean squared one"
+    total = parts.miscalibration - parts.discrimination + parts.uncertainty
+    assert abs(total - parts.score) < 1e-9, "the parts of the score do not add up"
+    assert min(parts.miscalibration, parts.discrimination) > -1e-9, "a part is negative"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    end, seed, failures = time.monotonic() + args.seconds, args.seed, 0
-    while time.monotonic() < end:
+    started, failures = time.monotonic(), 0
+    for seed in range(args.seed, args.seed + args.calls):
         try:
             check(seed)
         except Exception:
             failures += 1
             print(f"seed {seed}:", traceback.format_exc(limit=-2), flush=True)
-        seed += 1
-    print(f"{seed - args.seed} fits, {failures} failures")
+    print(f"{args.calls} calls, {failures} failures, {time.monotonic() - started:.0f} seconds")
     return min(failures, 1)
 
 

@@ -165,9 +165,20 @@ def splits_of(cv: Any, problem: Problem) -> list[tuple[Indices, Indices]]:
                 f"{type(splitter).__name__} needs groups, got none. Pass groups= to fit."
             ) from error
         raise
+    _check_no_split_is_empty(splits)
     seen = [np.bincount(numbers[train], minlength=len(labels)) > 0 for train, _ in splits]
     _warn_of_unknown_classes(labels, np.array(seen))
     return splits
+
+
+def _check_no_split_is_empty(splits: list[tuple[Indices, Indices]]) -> None:
+    """Raise a ValueError if a split lacks rows to fit the classifier or the calibrator to."""
+    for i, (train, test) in enumerate(splits):
+        if min(len(train), len(test)) == 0:
+            raise ValueError(
+                f"Each split must have training rows and test rows, got {len(train)} and "
+                f"{len(test)} in split {i}. Leave it out of cv, or choose another cv."
+            )
 
 
 def _warn_of_unknown_classes(labels: NDArray[Any], seen: NDArray[np.bool_]) -> None:

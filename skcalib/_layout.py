@@ -83,3 +83,9 @@ def fitting(labels: Sequence[str], width: float) -> tuple[float, int]:
     if beside >= 0.8 * wanted:
         return min(wanted, beside), 2
     return min(wanted, 2 * beside), 1
+
+
+def title_size(titles: Sequence[str], width: float) -> float:
+    """Font size of titles that stand beside each other, each in a width in inches."""
+    longest = 0.52 * max(map(len, titles)) + 1  # in letters, and a gap to the next
+    return min(10, 72 * width / longest)

@@ -27,18 +27,17 @@ def margins(Z: Floats) -> Floats:
     """Log-odds of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
     if Z.shape[1] <= 2:
         return Z[:, -1:] - (Z[:, :1] if Z.shape[1] == 2 else 0)
-    M = Z - Z.max(axis=1, keepdims=True)
+    each, top = np.arange(len(Z)), Z.argmax(axis=1)
+    M = Z - Z[each, top][:, None]
     E = np.exp(M)
-    # The largest are summed apart from what is below them, so that this is not lost beside them.
-    lower = M < 0
-    E *= lower
-    below, n_top = E.sum(axis=1), Z.shape[1] - lower.sum(axis=1)
-    others = below[:, None] - E
-    others += (n_top - 1).astype(Z.dtype)[:, None]
-    others += lower
-    surest = (n_top == 1) & (below < 1e3 * np.finfo(Z.dtype).tiny)  # underflow
-    others[surest] = np.maximum(others[surest], np.finfo(Z.dtype).tiny)
+    # The largest is summed apart from the others, so that these are not lost beside it.
+    E[each, top] = 0
+    below = E.sum(axis=1)
+    others = np.subtract((1 + below)[:, None], E, out=E)
+    least = np.finfo(Z.dtype).tiny
+    others[each, top] = np.maximum(below, least)
     M -= np.log(others, out=others)
+    surest = below < 1e3 * least  # underflow
     if surest.any():
         M[surest] = _margins_of_sure_rows(Z[surest], M[surest])
     return M

@@ -41,6 +41,7 @@ from ._layout import (
     fitting,
     new_figure,
     size_of,
+    title_size,
     with_weight,
 )
 
@@ -576,13 +577,22 @@ class ReliabilityGridDisplay:
         self.displays = list(displays)
         self.name = name
 
-    def plot(self, figure: Figure | SubFigure | None = None, **plot_params: Any) -> Self:
+    def plot(
+        self,
+        figure: Figure | SubFigure | None = None,
+        *,
+        n_columns: int | None = None,
+        **plot_params: Any,
+    ) -> Self:
         """Draw the diagrams.
 
         Parameters
         ----------
         figure : matplotlib Figure or SubFigure, default=None
             Where to draw; by default a new figure.
+        n_columns : int, default=None
+            How many stand beside each other; by default as many as there are rows of them, or one
+            more.
         **plot_params
             Passed to :meth:`ReliabilityDisplay.plot` of each.
 
@@ -590,16 +600,25 @@ class ReliabilityGridDisplay:
         -------
         ReliabilityGridDisplay
             The display itself, with the attributes that end in an underscore set.
+
+        Raises
+        ------
+        ValueError
+            If ``n_columns`` is no number of columns.
         """
-        n_columns = int(np.ceil(np.sqrt(len(self.displays))))
+        if n_columns is None:
+            n_columns = int(np.ceil(np.sqrt(len(self.displays))))
+        check_count("n_columns", n_columns)
         n_rows = -(-len(self.displays) // n_columns)
         if figure is None:
             figure = new_figure((max(2.7 * n_columns, 4.5), 3.3 * n_rows + 0.8))
+        titles = [_title(display) for display in self.displays]
+        size = title_size(titles, figure.bbox.width / figure.dpi / n_columns)
         self.figure_, self.axes_, self.displays_ = figure, [], []
         for k, display in enumerate(self.displays):
             ax = figure.add_subplot(n_rows, n_columns, k + 1)
             display.plot(ax, **{**plot_params, "legend": False})
-            ax.set_title(_title(display), fontsize="medium")
+            ax.set_title(titles[k], fontsize=size)
             ax.set(xlabel="", ylabel="")
             if display.counts_ax_ is not None and k % n_columns:
                 display.counts_ax_.set_ylabel("")

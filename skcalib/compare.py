@@ -369,6 +369,11 @@ def compare_calibrators(
         If logits, labels or weights are no good, for an unknown scorer, and for what is no
         calibrator.
 
+    Warns
+    -----
+    ConvergenceWarning, UserWarning
+        What fits warn of, once for each calibrator, with its name and in how many splits.
+
     Examples
     --------
     >>> from skcalib import compare_calibrators
@@ -399,6 +404,7 @@ def compare_calibrators(
         outcomes.append(outcome)
         if on_progress is not None:
             on_progress(len(outcomes), len(jobs))
+    _pass_on_warnings(list(members), outcomes)
     return _collected(list(members), outcomes, keep=test is not None)
 
 
@@ -408,12 +414,14 @@ class _Outcome(NamedTuple):
     seconds: float
     measured: dict[str, float]
     fitted: Any
+    said: set[tuple[type[Warning], str]]  #: warnings of the fit
 
 
 def _fit_and_judge(
     calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[_Measure]
 ) -> _Outcome:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         # It was said of all rows already, before the first fit.
         warnings.filterwarnings("ignore", "Every row of X is non-negative", UserWarning)
         start = time.perf_counter()
@@ -426,7 +434,21 @@ def _fit_and_judge(
         test = _Rows(test.Z, y, w)
     predictions = _Predictions(classes, P)
     values = {measure.name: measure(predictions, test) for measure in measures}
-    return _Outcome(seconds, values, fitted)
+    return _Outcome(seconds, values, fitted, {(w.category, str(w.message)) for w in caught})
+
+
+def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
+    """Each warning once for a calibrator, with its name; those of other processes too."""
+    n_splits = len(outcomes) // len(names)
+    of_fits = [names[i // n_splits] for i in range(len(outcomes))]
+    counts = Counter(
+        (name, *said)
+        for name, outcome in zip(of_fits, outcomes, strict=True)
+        for said in outcome.said
+    )
+    for (name, category, message), n in counts.items():
+        times = "" if n_splits == 1 else f", in {n} of {n_splits} splits"
+        warnings.warn(f"{name}{times}: {message}", category, stacklevel=3)
 
 
 def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:

@@ -358,7 +358,7 @@ class CalibrationMonitor(Versioned):
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
         **params
-            Passed to :meth:`skcalib.ReliabilityDisplay.plot`.
+            Passed to :meth:`skcalib.ReliabilityDisplay.plot`, such as ``name`` and ``style``.
 
         Returns
         -------

@@ -166,12 +166,15 @@ class _Events:
         largest = -np.log(np.finfo(dtype).tiny) / 2
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M = margins(Z) - centre
+            M = margins(Z)
+            M -= centre
             # expit would take four times as long. The bound keeps p^2 from underflow.
-            E = np.exp(np.minimum(-(slope * M + offset), largest))
-            P = 1 / (1 + E)
-            Q = E * P**2  # p (1 - p) without the difference, which is lost where p is near 1
-            R = P - low
+            E = M * -slope
+            E -= offset
+            np.exp(np.minimum(E, largest, out=E), out=E)
+            P = np.reciprocal(1 + E)
+            Q = np.multiply(E, P**2, out=E)  # p (1 - p) without the difference, lost near p = 1
+            R = np.subtract(P, low, out=P)
             add_at_events(R, y, -rise[y if len(rise) > 1 else 0])
             if w is not None:
                 R, Q = R * w[:, None], Q * w[:, None]

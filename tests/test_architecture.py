@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import itertools
 import re
 import subprocess
 import sys
@@ -17,8 +16,6 @@ import skcalib
 import skcalib.datasets
 import skcalib.display
 import skcalib.metrics
-from skcalib._base import BaseCalibrator
-from skcalib._minimise import fit_scale
 
 PACKAGE = Path(skcalib.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -222,20 +219,3 @@ def test_lower_bounds_stand_in_the_readme():
 
 def test_type_hints_are_shipped():
     assert (PACKAGE / "py.typed").exists()
-
-
-def test_calibrator_in_the_contributing_guide_works(digits):
-    """The guide shows temperature scaling in full; here it is run against the real one."""
-    lines = (
-        (ROOT / "CONTRIBUTING.rst").read_text().split("class TemperatureScaling")[1].splitlines()
-    )
-    body = itertools.takewhile(lambda line: not line or line.startswith(" " * 11), lines[1:])
-    source = "class Shown(BaseCalibrator):\n" + "\n".join(body)
-    namespace = {"np": np, "BaseCalibrator": BaseCalibrator, "fit_scale": fit_scale}
-    exec(source, namespace)
-    shown = namespace["Shown"]().fit(digits.logits_calibration, digits.y_calibration)
-    real = skcalib.TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
-    assert shown.temperature_ == real.temperature_
-    assert np.array_equal(
-        shown.predict_proba(digits.logits_test), real.predict_proba(digits.logits_test)
-    )

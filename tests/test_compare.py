@@ -9,6 +9,7 @@ from families import CALIBRATORS
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold, cross_val_score
@@ -325,3 +326,20 @@ def test_bad_arguments(rows, change, message):
     given = {"logits": logits, "y": y, "calibrators": SOME, **change}
     with pytest.raises(ValueError, match=message):
         compare_calibrators(**given)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
+    """Also those of fits in other processes, which nobody would see."""
+    y = np.repeat([0, 1], 20)
+    separable = np.where(y == 1, 1.0, -1.0)[:, None] * np.arange(1, 41)[:, None]
+    calibrators = {"sharp": TemperatureScaling(), "steps": HistogramBinning()}
+    with pytest.warns(ConvergenceWarning, match="sharp, in 4 of 4 splits: .* no min") as caught:
+        compare_calibrators(separable, y, calibrators=calibrators, cv=4, n_jobs=n_jobs)
+    assert {w.filename for w in caught} == {__file__}
+    texts = [str(w.message) for w in caught]
+    assert len(texts) == len(set(texts))
+    with pytest.warns(ConvergenceWarning, match="^sharp: "):
+        compare_calibrators(
+            separable, y, calibrators={"sharp": TemperatureScaling()}, test=(separable, y)
+        )
