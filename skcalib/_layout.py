@@ -87,5 +87,6 @@ def fitting(labels: Sequence[str], width: float) -> tuple[float, int]:
 
 def title_size(titles: Sequence[str], width: float) -> float:
     """Font size of titles that stand beside each other, each in a width in inches."""
-    longest = 0.52 * max(map(len, titles)) + 1  # in letters, and a gap to the next
+    # In points, as in `fitting`, with more for digits, and a gap to the next.
+    longest = 0.57 * max(map(len, titles)) + 1
     return min(10, 72 * width / longest)

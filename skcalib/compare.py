@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -414,7 +415,7 @@ class _Outcome(NamedTuple):
     seconds: float
     measured: dict[str, float]
     fitted: Any
-    said: set[tuple[type[Warning], str]]  #: warnings of the fit
+    said: list[tuple[type[Warning], str]]  #: warnings of the fit, each once
 
 
 def _fit_and_judge(
@@ -434,21 +435,21 @@ def _fit_and_judge(
         test = _Rows(test.Z, y, w)
     predictions = _Predictions(classes, P)
     values = {measure.name: measure(predictions, test) for measure in measures}
-    return _Outcome(seconds, values, fitted, {(w.category, str(w.message)) for w in caught})
+    said = dict.fromkeys((w.category, str(w.message)) for w in caught)
+    return _Outcome(seconds, values, fitted, list(said))
 
 
 def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
     """Each warning once for a calibrator, with its name; those of other processes too."""
     n_splits = len(outcomes) // len(names)
-    of_fits = [names[i // n_splits] for i in range(len(outcomes))]
-    counts = Counter(
-        (name, *said)
-        for name, outcome in zip(of_fits, outcomes, strict=True)
-        for said in outcome.said
-    )
-    for (name, category, message), n in counts.items():
-        times = "" if n_splits == 1 else f", in {n} of {n_splits} splits"
-        warnings.warn(f"{name}{times}: {message}", category, stacklevel=3)
+    found: dict[tuple[str, type[Warning], str], list[str]] = defaultdict(list)
+    for i, outcome in enumerate(outcomes):
+        for category, message in outcome.said:
+            but_for_numbers = re.sub(r"\d\S*", "", message)
+            found[names[i // n_splits], category, but_for_numbers].append(message)
+    for (name, category, _), messages in found.items():
+        times = "" if n_splits == 1 else f", in {len(messages)} of {n_splits} splits"
+        warnings.warn(f"{name}{times}: {messages[0]}", category, stacklevel=3)
 
 
 def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:
