@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import types
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ TESTS = [
     *(f"--ignore=tests/test_{x}.py" for x in ("architecture", "cluster", "main", "messages")),
 ]
 MEMORY = 6 << 30  # a mutant may ask for any number of bytes
+BROKEN = 70  # exit status
 
 OPERATORS = {
     ast.Add: ast.Sub,
@@ -327,9 +329,16 @@ def forked(session: pytest.Session, items: list, mutant: Mutant | None, limit: i
     pid = os.fork()
     if pid:
         return pid
-    silence = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
-        os.dup2(silence, number)
+    try:
+        os._exit(fails(session, items, mutant, limit))
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    finally:  # never back into what the parent does
+        os._exit(BROKEN)
+
+
+def fails(session: pytest.Session, items: list, mutant: Mutant | None, limit: int) -> int:
+    """Whether a test fails with the mutant."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     signal.alarm(limit)
     if mutant is not None:
@@ -337,21 +346,27 @@ def forked(session: pytest.Session, items: list, mutant: Mutant | None, limit: i
         for function in functions_of(mutant.module):
             code = function.__code__
             function.__code__ = codes[code.co_qualname, code.co_firstlineno]
+    silence = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(silence, number)
     for item, following in zip(items, [*items[1:], None], strict=True):
         item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
-            os._exit(1)
-    os._exit(0)
+            return 1
+    return 0
 
 
 def functions_of(module: str) -> list[types.FunctionType]:
     path = str(path_of(module))
-    everything = [f for f in gc.get_objects() if isinstance(f, types.FunctionType)]
+    # Not isinstance, which asks objects of other libraries for their class.
+    everything = [f for f in gc.get_objects() if type(f) is types.FunctionType]
     return [f for f in everything if f.__code__.co_filename == path]
 
 
 def fate_of(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
+    if code == BROKEN:
+        raise RuntimeError("A mutant could not be made.")
     return {0: "survived", -signal.SIGALRM: "timed out"}.get(code, "killed")
 
 
