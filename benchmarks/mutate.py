@@ -273,7 +273,11 @@ class Mutation:
         items = {item.nodeid: item for item in session.items}
         times = {name: t for name, t in times_of_tests(self.folder).items() if name in items}
         reach = {m.module: tests_of_lines(self.folder, m.module) for m in self.mutants}
-        sound = self._sound(session, items, sorted(times, key=times.get))
+        kept = self.folder / "sound.txt"
+        if not kept.exists():
+            sound = self._sound(session, items, sorted(times, key=times.get))
+            kept.write_text("\n".join(sound))
+        sound = set(kept.read_text().split("\n")) & set(times)
         todo, running = list(enumerate(self.mutants))[::-1], {}
         while todo or running:
             while todo and len(running) < self.jobs:
@@ -390,7 +394,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=20, help="of tests per mutant")
     parser.add_argument("--sample", type=int, help="so many mutants at random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--reach", type=Path, help="folder that keeps which tests reach what")
+    parser.add_argument("--reach", type=Path, help="folder to keep what is known of the tests in")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     args = parser.parse_args()
 
@@ -408,6 +412,7 @@ if __name__ == "__main__":
     if not (folder / "times.xml").exists():
         run_under_coverage(folder, args.jobs)
     started = time.perf_counter()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends early, with a report
     mutation = Mutation(mutants, folder, args.jobs, args.seconds)
     plain = ["-s", "-q", "--no-header", *(f"-pno:{x}" for x in ("cacheprovider", "xdist", "cov"))]
     pytest.main([*TESTS, *plain], plugins=[mutation])

@@ -68,7 +68,8 @@ def make_logits(
     Raises
     ------
     ValueError
-        If ``n_classes`` is less than 2, or ``temperature`` or ``spread`` is not positive.
+        If ``n_classes`` is less than 2, or ``temperature`` or ``spread`` is not a
+        positive number.
 
     Examples
     --------
@@ -79,10 +80,10 @@ def make_logits(
     """
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
-    if not (temperature > 0 and spread > 0):
+    if not (0 < temperature < np.inf and 0 < spread < np.inf):
         raise ValueError(
-            f"temperature and spread must be positive, got temperature={temperature} and "
-            f"spread={spread}."
+            f"temperature and spread must be positive and finite, got temperature={temperature} "
+            f"and spread={spread}."
         )
     random = check_random_state(random_state)
     true_logits = random.normal(scale=spread, size=(n_samples, n_classes))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.metrics import log_loss
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from ._base import check_weights, encode
 from ._binned import expected_calibration_error, maximum_calibration_error
@@ -125,7 +125,7 @@ def calibration_report(
     7
     """
     after = calibrator.predict_proba(logits)  # first, for it checks the logits
-    Z = both_columns(np.asarray(logits))
+    Z = both_columns(check_array(logits, dtype=[np.float64, np.float32]))
     before = map_rows(lambda z: softmax(z, axis=1), Z)
     w = check_weights(sample_weight, len(Z))
     check_consistent_length(y, Z)

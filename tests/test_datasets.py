@@ -50,8 +50,9 @@ def test_seed():
     ("params", "message"),
     [
         ({"n_classes": 1}, "n_classes must be at least 2, got 1"),
-        ({"temperature": 0}, "must be positive, got temperature=0 and spread=2.0"),
-        ({"spread": -1.0}, "must be positive, got temperature=2.0 and spread=-1.0"),
+        ({"temperature": 0}, "must be positive and finite, got temperature=0 and spread=2.0"),
+        ({"temperature": np.inf}, "got temperature=inf"),
+        ({"spread": -1.0}, "must be positive and finite, got temperature=2.0 and spread=-1.0"),
     ],
 )
 def test_bad_parameters(params, message):

@@ -1,0 +1,93 @@
+"""Checks of rows, labels and weights, one by one."""
+
+import numpy as np
+import pytest
+from families import CALIBRATORS
+from numpy.testing import assert_array_equal
+
+from skcalib import TemperatureScaling
+from skcalib._base import (
+    Found,
+    are_like_probabilities,
+    check_weights,
+    distinct_labels,
+    encode,
+    improper_rows,
+)
+
+
+def test_findings_add_up():
+    one = Found(np.array([0, 2]), 3.0, like_probabilities=True)
+    other = Found(np.array([1, 2]), 5.0, like_probabilities=False)
+    total = one + other
+    assert total.labels.tolist() == [0, 1, 2]
+    assert total.weight == 8
+    assert not total.like_probabilities
+    assert (one + one).like_probabilities
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_messages_of_scikit_learn_name_the_calibrator(kind):
+    with pytest.raises(ValueError, match=f"required by {kind.__name__}"):
+        kind().fit(np.empty((0, 3)), np.empty(0))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, bool])
+def test_weights_are_double_precision(dtype):
+    w = check_weights(np.ones(3, dtype), 3)
+    assert w.dtype == np.float64
+    assert_array_equal(w, 1)
+
+
+@pytest.mark.parametrize("low", [-7, 0, 10**12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distinct_labels_wherever_they_begin(low, weighted, rng):
+    labels = low + rng.choice([0, 3, 4], size=50_000)
+    labels[-1] = low + 6
+    w = np.ones(len(labels)) if weighted else None
+    if weighted:
+        w[labels == low + 3] = 0
+    wanted = [low, *([] if weighted else [low + 3]), low + 4, low + 6]
+    assert distinct_labels(labels, w).tolist() == wanted
+
+
+def test_labels_that_are_no_whole_numbers_are_named():
+    y = np.array([0.0, 1.0, 1.5, 0.0, 1.0, 1.5])
+    with pytest.raises(ValueError, match=r"Unknown label type: continuous.* got 1\.5"):
+        TemperatureScaling().fit(np.eye(3).repeat(2, axis=0), y)
+    whole = distinct_labels(np.array([1.0, 0.0, 1.0]), None)
+    assert whole.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2], [3, 1, 2], [-1, 0, 1], ["b", "a", "c"]])
+def test_labels_become_places_in_the_list_of_classes(classes):
+    classes = np.array(classes)
+    y = np.tile(classes[[2, 0, 1]], 4)
+    assert_array_equal(encode(y, classes), np.tile([2, 0, 1], 4))
+    assert encode(y, classes).dtype == np.intp
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2], [4, 5, 9]])
+@pytest.mark.parametrize("unknown", [-1, -9, 3, 77])
+def test_unknown_labels_become_some_place(classes, unknown):
+    """Rows of weight zero may have any."""
+    places = encode(np.array([classes[1], unknown]), np.array(classes))
+    assert places[0] == 1
+    assert 0 <= places[1] <= 2
+
+
+def test_rows_that_are_no_probabilities_are_counted():
+    P = np.full((5, 2), 0.5)
+    assert improper_rows(P) == 0
+    P[1] = [1.5, -0.5]
+    P[3] = [0.5, 0.6]
+    P[4] = np.nan
+    assert improper_rows(P) == 3
+
+
+def test_columns_that_may_be_probabilities():
+    assert are_like_probabilities(np.full((3, 2), 0.5))
+    assert not are_like_probabilities(np.ones((3, 1)))  # log-odds of 1
+    late = np.full((101, 2), 0.5)
+    late[100] = 2
+    assert not are_like_probabilities(late)
