@@ -168,6 +168,8 @@ def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:
         node = todo.pop(0)
         if isinstance(node, (ast.stmt, ast.JoinedStr, ast.ExceptHandler)):
             continue
+        if isinstance(node, ast.keyword) and node.arg in {"strict", "stacklevel"}:
+            continue
         if isinstance(statement, ast.AnnAssign) and node is statement.annotation:
             continue
         yield node
@@ -199,7 +201,9 @@ def changes(node: ast.AST) -> Iterator[tuple[str, Any]]:  # noqa: C901 - a table
                 if keyword.arg not in {None, "strict", "stacklevel"}:
                     yield "keywords", node.keywords[:i] + node.keywords[i + 1 :]
         case ast.Expr():
-            yield "value", at(node, ast.Constant(None))
+            # Not None alone, so that the function refers to what it did before.
+            nothing = ast.BoolOp(ast.And(), [at(node, ast.Constant(None)), node.value])
+            yield "value", at(node, nothing)
 
 
 def at(place: ast.AST, node: ast.AST) -> ast.AST:
@@ -272,7 +276,8 @@ class Mutation:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         times = {name: t for name, t in times_of_tests(self.folder).items() if name in items}
-        reach = {m.module: tests_of_lines(self.folder, m.module) for m in self.mutants}
+        modules = {mutant.module for mutant in self.mutants}
+        reach = {module: tests_of_lines(self.folder, module) for module in modules}
         kept = self.folder / "sound.txt"
         if not kept.exists():
             sound = self._sound(session, items, sorted(times, key=times.get))
@@ -323,7 +328,7 @@ class Mutation:
 
     def _note(self, i: int, fate: str) -> None:
         self.fates[i] = fate
-        if fate in {"survived", "not reached"}:
+        if fate not in {"killed", "timed out"}:
             m = self.mutants[i]
             print(f"{fate}: {m.module}.py:{m.line}: {m.change}", flush=True)
 
@@ -369,9 +374,8 @@ def functions_of(module: str) -> list[types.FunctionType]:
 
 def fate_of(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
-    if code == BROKEN:
-        raise RuntimeError("A mutant could not be made.")
-    return {0: "survived", -signal.SIGALRM: "timed out"}.get(code, "killed")
+    fates = {0: "survived", -signal.SIGALRM: "timed out", BROKEN: "not made"}
+    return fates.get(code, "killed")
 
 
 def report(mutation: Mutation) -> None:
@@ -379,11 +383,11 @@ def report(mutation: Mutation) -> None:
     for i, fate in mutation.fates.items():
         for row in (mutation.mutants[i].module, "all"):
             fates[row][fate] += 1
-    columns = ["killed", "timed out", "survived", "not reached"]
+    columns = ["killed", "timed out", "survived", "not reached", "not made"]
     print(f"\n{'module':16}", *(f"{name:>12}" for name in ["mutants", *columns, "noticed"]))
     for row in sorted(fates, key=lambda name: (name == "all", name)):
         counts = [fates[row][name] for name in columns]
-        noticed = (counts[0] + counts[1]) / sum(counts)
+        noticed = (counts[0] + counts[1]) / max(1, sum(counts[:-1]))
         print(f"{row:16}", *(f"{n:12}" for n in [sum(counts), *counts]), f"{noticed:12.1%}")
 
 

@@ -20,7 +20,18 @@ extensions = [
 exclude_patterns = ["_build", "auto_examples/*.ipynb"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
-html_theme_options = {"show_toc_level": 2, "header_links_before_dropdown": 4}
+html_theme_options = {
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 4,
+    # None beside the gallery and the reference, whose figures and formulas need the width.
+    "secondary_sidebar_items": {"*": ["page-toc"], "guide/*": ["page-toc"]},
+}
+# Pages that stand alone have nothing to list on their left.
+alone = "start benchmarks reproduction comparison testing messages adding contributing changes"
+html_sidebars = {page: [] for page in ["index", *alone.split(), "references"]}
+html_static_path = ["_static"]
+html_css_files = ["skcalib.css"]
+toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]
 
@@ -42,5 +53,6 @@ sphinx_gallery_conf = {
     "reset_modules": (),
     "image_scrapers": ("matplotlib",),
     "show_signature": False,
+    "write_computation_times": False,
 }
 warnings.filterwarnings("error", category=DeprecationWarning, module="skcalib")

@@ -49,9 +49,9 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# The diagrams show it bin by bin. Before, all bars end far below the diagonal. After, the gaps
-# are inside the whiskers. The histogram on top tells how many rows a bar stands on: the MCE, which
-# is the largest gap of all, is decided by a bin with very few, so it need not fall.
+# The diagrams show it bin by bin. Before, all bars end below the diagonal, most of them far. After,
+# the gaps are inside the whiskers. The histogram on top tells how many rows a bar stands on: the
+# MCE, which is the largest gap of all, is decided by a bin with very few, so it need not fall.
 
 import matplotlib.pyplot as plt
 

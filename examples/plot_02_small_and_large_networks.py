@@ -4,7 +4,7 @@ Small networks and large ones
 
 Guo and others open with a picture: a small network of 1998 that is as sure as it is right, and a
 large one of 2016 that is right more often, and far too sure. The same happens on scikit-learn's
-digits, in a few seconds.
+digits, in less than ten seconds.
 """
 
 # %%

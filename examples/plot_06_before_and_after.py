@@ -41,9 +41,10 @@ for name, calibrator in calibrators.items():
 
 # %%
 # Every method brings the bars close to the diagonal. What is left is mostly inside the whiskers, in
-# bins with few rows. The histograms on top, whose last bin has the number of rows beside it, differ
-# more than the bars do: temperature scaling is sure of the fewest rows, and the others of more,
-# since they have learned more about which ones.
+# bins with few rows. The histograms on top, whose tallest bin has the number of rows beside it,
+# differ more than the bars do: of the scalings temperature is sure of the fewest rows, and the
+# others of more, since they have learned more about which ones; histogram binning says nearly the
+# same of nearly all.
 
 import matplotlib.pyplot as plt
 

@@ -127,8 +127,9 @@ plt.show()
 # support vector machines and the votes of a forest are not sure enough. Logistic regression,
 # boosting and the network have little to repair.
 #
-# The calibrators with a formula hardly ever do harm. BBQ does little, and is often the best on the
-# data with wrong labels, where nobody may be sure and the fault is no matter of slope and offset.
+# The calibrators with a formula hardly ever do harm. BBQ does little harm, and is often the best
+# on the data with wrong labels, where nobody may be sure and the fault is no matter of slope and
+# offset.
 # Histograms can be as good there; but they, and isotonic regression, say zero where they have seen
 # no row of a class, and pay for it where it comes: on digits their calibration error is among the
 # lowest, and their log loss often higher than without them. It is the log loss that tells which

@@ -129,7 +129,7 @@ plt.show()
 # chance:
 
 for measure, chosen in judged.groupby("chosen by", sort=False)["chosen"]:
-    print(f"{measure}: {', '.join(chosen)}")
+    print(f"{measure}:", *chosen, sep="\n    ")
 
 # %%
 # On the rows that are left, the choice by ECE has a much higher log loss, and is right less often.

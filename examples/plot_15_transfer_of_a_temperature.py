@@ -81,8 +81,8 @@ for seed in range(5):
 
 # %%
 # The accuracy, and the temperature that each kind would like to have, as means over five networks.
-# The more the images are spoilt, the less the network knows and the hotter it is, but for less ink,
-# which takes away a little of the accuracy and a lot of the confidence.
+# Mostly, the more the images are spoilt, the less the network knows and the hotter it is, but for
+# less ink, which takes away a little of the accuracy and a lot of the confidence.
 
 own = pd.DataFrame(own).groupby("used on", sort=False)
 own.mean().round(2)

@@ -44,7 +44,7 @@ plt.show()
 # scores would lie. It is wide where rows are few. The curve of the network leaves it where most of
 # the rows are; the one after temperature scaling stays inside nearly everywhere.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 6), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 5.5), layout="constrained")
 for ax, (name, proba) in zip(axes, {"Network": before, "Scaled": after}.items(), strict=True):
     ReliabilityDisplay.from_predictions(digits.y_test, proba, style="corp", name=name, ax=ax)
 plt.show()
@@ -78,10 +78,10 @@ plt.show()
 # Which temperature
 # -----------------
 # Logits are divided by a range of temperatures. The log loss has one minimum, where
-# :class:`~skcalib.TemperatureScaling` puts its temperature. The curve of the expected calibration
-# error is not smooth, as rows move from bin to bin, and its lowest point is close by but not the
-# same. The horizontal line is the log loss of vector scaling, which is below that of any
-# temperature.
+# :class:`~skcalib.TemperatureScaling` would put its temperature on these rows. The curve of the
+# expected calibration error is not smooth, as rows move from bin to bin, and its lowest point is
+# close by but not the same. The horizontal line is the log loss of vector scaling, which is below
+# that of any temperature.
 
 from skcalib import TemperatureSweepDisplay
 

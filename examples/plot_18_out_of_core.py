@@ -117,7 +117,7 @@ for name, predict_proba in {
     print(f"{name}: ECE {error:.4f} from {rows} rows, {peak:.0f} MB at most, {seconds:.1f} s")
 
 # %%
-# The diagrams of both, drawn from the sums. With so many rows the whiskers are hardly to be seen.
+# The diagrams of both, drawn from the sums. Whiskers are short where rows are many.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5), layout="constrained")
 for ax, (name, monitor) in zip(axes, monitors.items(), strict=True):

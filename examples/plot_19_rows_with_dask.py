@@ -79,7 +79,7 @@ import matplotlib.pyplot as plt
 
 from skcalib import ReliabilityDisplay
 
-figure, axes = plt.subplots(1, 3, figsize=(13, 5), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 4.4), layout="constrained")
 for ax, (name, P) in zip(axes, proba.items(), strict=True):
     curve = reliability_curve(judge["label"], P, labels=CLASSES)
     ReliabilityDisplay(curve, name=name).plot(ax)

@@ -30,8 +30,9 @@ def reliability_curve(
     The rows are put into bins :math:`B_m` by a score, and compared there:
 
     .. math:: \mathrm{acc}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i 1[\text{event}_i], \quad
-        \mathrm{conf}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i\, \text{score}_i, \quad
-        W_m = \sum_{i \in B_m} w_i .
+        \mathrm{conf}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i\, \text{score}_i,
+
+    with :math:`W_m = \sum_{i \in B_m} w_i`.
 
     Bins are closed on the right, and the first one also holds 0. Empty bins are left out.
 
@@ -351,11 +352,12 @@ def debiased_expected_calibration_error(
     :math:`s_m = \sqrt{\mathrm{acc}_m (1 - \mathrm{acc}_m) / n_m}`, which makes gaps larger on
     average than they are. What it adds is estimated by what it would add once more [1]_,
 
-    .. math:: \sum_m \frac{W_m}{N} \big( 2 |g_m| - \mathrm E |g_m + s_m Z| \big), \qquad
-        g_m = \mathrm{conf}_m - \mathrm{acc}_m, \quad Z \sim \mathcal N(0, 1) ,
+    .. math:: \sum_m \frac{W_m}{N} \big( 2 |g_m| - \mathrm E |g_m + s_m Z| \big), \quad
+        Z \sim \mathcal N(0, 1) ,
 
-    where the mean, which [1]_ takes over resamples, has a closed form. No less than 0. With weights
-    the effective number of rows takes the place of :math:`n_m`.
+    with the gap :math:`g_m = \mathrm{conf}_m - \mathrm{acc}_m`, where the mean, which [1]_ takes
+    over resamples, has a closed form. No less than 0. With weights the effective number of rows
+    takes the place of :math:`n_m`.
 
     Parameters
     ----------

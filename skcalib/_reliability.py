@@ -787,6 +787,7 @@ def _arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool)
         place.bottom, place.top = STRIP[0] / top, STRIP[1] / top
         strip.set_xticks([])
         strip.minorticks_off()
+    ax.yaxis.label.set_y(0.5 / top)  # beside the diagram
     if legend:
         _draw_legend(ax, size, n_columns, (bottom + 0.02) / top)
 

@@ -281,8 +281,8 @@ class MatrixScaling(_LinearScaling):
     are those that minimise the log loss plus a ridge towards :math:`A = I, c = 0` that is
     stronger off the diagonal,
 
-    .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN \Big( \sum_k (a_{kk} - 1)^2
-        + \|c\|^2 + (K - 1) \sum_{k \ne j} a_{kj}^2 \Big),
+    .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN R(A, c), \quad
+        R = \sum_k (a_{kk} - 1)^2 + \|c\|^2 + (K - 1) \sum_{k \ne j} a_{kj}^2 ,
 
     with N the sum of the weights and K the number of classes. It repairs what vector scaling
     cannot, classes that are taken for each other. There are K (K + 1) parameters: without the
