@@ -120,8 +120,8 @@ import matplotlib.pyplot as plt
 figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
 for ax, (data, comparison) in zip(axes.flat, found.items(), strict=True):
     comparison.plot(ax)
-    ax.set(title=data, xscale="log", xlabel="log loss", xlim=(0.02, 4))
-    ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
+    ax.set(title=data, xscale="log", xlabel="log loss", xlim=(0.01, 4))
+    ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
     ax.set_xticks(ticks, ticks)
     ax.minorticks_off()
 plt.show()

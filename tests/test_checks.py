@@ -14,6 +14,7 @@ from skcalib._base import (
     encode,
     improper_rows,
 )
+from skcalib.metrics import expected_calibration_error
 
 
 def test_findings_add_up():
@@ -91,3 +92,30 @@ def test_columns_that_may_be_probabilities():
     late = np.full((101, 2), 0.5)
     late[100] = 2
     assert not are_like_probabilities(late)
+
+
+def test_the_improper_probability_is_named():
+    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
+        expected_calibration_error([0, 1, 1], [0.0, 1.5, 1.0], kind="binary")
+
+
+def test_probabilities_of_any_type_are_floats_of_double_or_single_precision(rng):
+    P = rng.dirichlet(np.ones(3), size=50).astype(np.float16)
+    y = rng.integers(3, size=50)
+    P = P / P.sum(axis=1, keepdims=True, dtype=np.float64)
+    half = (P.astype(np.float16) / 1).astype(np.float16)
+    assert expected_calibration_error(y, half) == expected_calibration_error(
+        y, half.astype(np.float64)
+    )
+    assert expected_calibration_error([0, 1], [[1, 0], [0, 1]]) == 0
+
+
+@pytest.mark.parametrize("pos_label", ["ant", "bee"])
+def test_the_class_that_is_asked_for_is_measured(pos_label, rng):
+    p = rng.uniform(size=(80, 1))
+    P = np.hstack([1 - p, p])
+    y = np.array(["ant", "bee"])[rng.integers(2, size=80)]
+    column = ["ant", "bee"].index(pos_label)
+    assert expected_calibration_error(
+        y, P, kind="binary", pos_label=pos_label
+    ) == expected_calibration_error(y == pos_label, P[:, column], kind="binary")

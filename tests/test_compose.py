@@ -605,6 +605,8 @@ def test_bad_estimators(kind, estimator, message):
         ({"response_method": "predict"}, "response_method must be 'auto', 'decision_function' or"),
         ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
         ({"min_proba": 0}, "min_proba must be a number between 0 and 1, got 0"),
+        ({"min_proba": 1}, "min_proba must be a number between 0 and 1, got 1"),
+        ({"min_proba": 1.5}, "min_proba must be a number between 0 and 1, got 1.5"),
         ({"min_proba": "eps"}, "min_proba must be a number between 0 and 1, got 'eps'"),
         ({"cv": 60}, "got 40 of class 'c' for 60 folds. Pass a smaller cv"),
         ({"cv": StratifiedKFold(60)}, "got 40 of class 'c' for 60 folds"),

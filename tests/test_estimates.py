@@ -13,6 +13,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from test_metrics import BAD, GOOD
 
 from skcalib._curves import debiased_square
+from skcalib._draws import draw_labels
 from skcalib._smooth import N_CELLS, _residuals
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
@@ -538,3 +539,32 @@ def test_upper_end_where_most_draws_lack_the_gap():
     )
     assert found.estimate == pytest.approx(0.75 / 50)
     assert found.high == pytest.approx(1 / 50)  # a gap of one, the largest there can be
+
+
+def test_labels_that_are_always_drawn_again_are_no_surprise():
+    """Every draw gives these labels, and the same error but for rounding."""
+    y, certain = np.ones(20, int), np.full(20, 1 - 1e-9)
+    test = calibration_test(y, certain, labels=[0, 1], n_resamples=99, random_state=0)
+    assert test.statistic > 0
+    assert test.pvalue == 1
+
+
+def test_labels_are_drawn_in_proportion_where_rows_do_not_quite_sum_to_one():
+    class Uniform:
+        @staticmethod
+        def uniform(size):
+            return np.full(size, 0.4999)
+
+    P = np.array([[0.5, 0.5], [0.4998, 0.5002], [0.4996, 0.4994], [0.4999, 0.5011]])
+    wanted = (0.4999 * P.sum(axis=1) >= P[:, 0]).astype(int)
+    assert wanted.tolist() == [0, 1, 0, 1]
+    assert draw_labels(P, Uniform()).tolist() == wanted.tolist()
+
+
+def test_bins_without_rows_at_the_end_do_no_harm(rng):
+    scores = rng.uniform(0, 0.3, size=200)
+    y = (rng.uniform(size=200) < scores).astype(int)
+    test = calibration_test(y, scores, kind="binary", n_resamples=9, random_state=0)
+    assert test.statistic == pytest.approx(expected_calibration_error(y, scores, kind="binary"))
+    interval = calibration_error_interval(y, scores, kind="binary", n_resamples=9, random_state=0)
+    assert interval.estimate == pytest.approx(test.statistic)

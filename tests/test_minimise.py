@@ -327,3 +327,16 @@ def test_start_on_the_wrong_side_ends_at_the_right_bound(weighted):
     y[wrong] = 1 - y[wrong]
     w = np.ones(len(y)) if weighted else None
     assert fit_scale(Z, y, w).outcome == "hopeless"
+
+
+def test_every_so_manieth_row(rows):
+    Z, y, w = rows
+    shift = np.arange(60.0)
+    some = Rows(Z, y, w, 2.0, shift).every(7)
+    np.testing.assert_array_equal(some.Z, Z[::7])
+    np.testing.assert_array_equal(some.y, y[::7])
+    np.testing.assert_array_equal(some.shift, shift[::7])
+    assert (some.w is None) == (w is None)
+    if w is not None:
+        np.testing.assert_array_equal(some.w, w[::7])
+    assert some.scale == 2

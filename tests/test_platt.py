@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from skcalib import PlattScaling, TemperatureScaling
 from skcalib._one_vs_rest import margins
 from skcalib.datasets import make_logits
+from skcalib.platt import _Events
 
 
 @pytest.fixture(params=[None, "weights"])
@@ -225,3 +226,26 @@ def test_sample_without_weight_is_no_start():
     w[::64] = 0
     found, kept = PlattScaling().fit(Z, y, w), PlattScaling().fit(Z[w > 0], y[w > 0])
     np.testing.assert_allclose(found.coef_, kept.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_share_on_the_wrong_side_is_counted(weighted, rng):
+    Z, y = make_logits(300, 3, offset=[4, 0, -2], random_state=0)
+    w = rng.uniform(size=300) if weighted else None
+    events = _Events.of(Z, y, w, smooth=False)
+    theta = rng.normal(size=(2, 3))
+    S = theta[0] * (literal_margins(Z) - events.centre) + theta[1]
+    event = y[:, None] == np.arange(3)
+    wrong = np.where(event, S <= 0, S >= 0)
+    np.testing.assert_allclose(events.share_wrong(theta), np.average(wrong, axis=0, weights=w))
+    np.testing.assert_allclose(events.share_wrong(np.zeros((2, 3))), 1)  # on the threshold
+
+
+@pytest.mark.parametrize("centre", [0, 1e3, -1e4])
+def test_margins_that_differ_by_rounding_have_no_slope(centre, rng):
+    margin = (centre + 1e-7 * max(1, abs(centre)) * rng.normal(size=(200, 1))).astype(np.float32)
+    y = rng.integers(2, size=200)
+    calibrator = PlattScaling().fit(margin, y)
+    assert calibrator.coef_ == 0
+    target = (y.sum() + 1) / (y.sum() + 2) * y.mean() + (1 - y.mean()) / ((1 - y).sum() + 2)
+    np.testing.assert_allclose(calibrator.predict_proba(margin)[:, 1], target, rtol=1e-5)

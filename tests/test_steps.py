@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
 
 from skcalib import _steps
-from skcalib._steps import bin_index, bin_sums, quantile_edges, ranked, uniform_edges
+from skcalib._steps import bin_index, bin_sums, quantile_edges, ranked, summary, uniform_edges
 
 # Scores with many ties, and on the edges of common numbers of bins.
 scores_ = hnp.arrays(
@@ -164,3 +164,15 @@ def test_fewer_bins_than_others_have_leave_the_rest_empty():
     S, H = np.array([[0.1, 0.1], [0.9, 0.9]]), np.ones((2, 2), bool)
     sums = bin_sums(S, H, None, [np.array([0, 0.5, 1]), np.array([0.0, 1])], 3)
     assert sums[:, 0].tolist() == [[1, 1, 0], [2, 0, 0]]
+
+
+@pytest.mark.parametrize("n_cells", [4, 1000])
+def test_summaries_leave_out_rows_without_weight(n_cells, rng):
+    scores, hits = rng.uniform(size=100), rng.integers(2, size=100).astype(bool)
+    w = rng.integers(3, size=100).astype(float)
+    kept = w > 0
+    found = summary(scores, hits, w, n_cells)
+    wanted = summary(scores[kept], hits[kept], w[kept], n_cells)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found.weight.sum() == w.sum()
