@@ -8,6 +8,7 @@ each mutant, which takes longer here than most mutants live. Text of messages, d
 what is outside of functions are left alone. Needs ``os.fork``, ``pip install -e '.[test]'``. Run::
 
     python benchmarks/mutate.py [--modules _steps binning] [--jobs 2] [--sample 500] [--reach DIR]
+    python benchmarks/mutate.py --again OUTPUT --seconds 60
 """
 
 from __future__ import annotations
@@ -102,6 +103,9 @@ class Mutant(NamedTuple):
     node: ast.AST  #: what changes in it
     attribute: str
     value: Any  #: of the attribute in the mutant
+
+    def __str__(self) -> str:
+        return f"{self.module}.py:{self.line}: {self.change}"
 
     def codes(self) -> dict[tuple[str, int], types.CodeType]:
         """Code of each function of the changed module, by its name and first line."""
@@ -329,8 +333,7 @@ class Mutation:
     def _note(self, i: int, fate: str) -> None:
         self.fates[i] = fate
         if fate not in {"killed", "timed out"}:
-            m = self.mutants[i]
-            print(f"{fate}: {m.module}.py:{m.line}: {m.change}", flush=True)
+            print(f"{fate}: {self.mutants[i]}", flush=True)
 
 
 def forked(session: pytest.Session, items: list, mutant: Mutant | None, limit: int) -> int:
@@ -399,15 +402,18 @@ if __name__ == "__main__":
     parser.add_argument("--sample", type=int, help="so many mutants at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reach", type=Path, help="folder to keep what is known of the tests in")
+    parser.add_argument("--again", type=Path, help="only those that this output of a run names")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     args = parser.parse_args()
 
     mutants = [mutant for module in args.modules for mutant in mutants_of(module)]
+    if args.again:
+        named = set(args.again.read_text().splitlines())
+        mutants = [mutant for mutant in mutants if f"survived: {mutant}" in named]
     if args.sample:
         mutants = random.Random(args.seed).sample(mutants, args.sample)
     if args.list:
-        for m in mutants:
-            print(f"{m.module}.py:{m.line}: {m.change}")
+        print(*mutants, sep="\n")
         sys.exit()
     os.environ["OMP_NUM_THREADS"] = "1"  # no threads before the fork
     os.chdir(ROOT)
