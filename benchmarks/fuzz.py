@@ -145,8 +145,9 @@ def check_measures(
     ordered = [values[f"{name}_calibration_error"] for name in ("expected", "root_mean_squared")]
     assert ordered[0] <= ordered[1] + 1e-9, "the mean error is above the root mean squared one"
     total = parts.miscalibration - parts.discrimination + parts.uncertainty
-    assert abs(total - parts.score) < 1e-9, "the parts of the score do not add up"
-    assert min(parts.miscalibration, parts.discrimination) > -1e-9, "a part is negative"
+    assert np.allclose(total, parts.score, atol=1e-9), "the parts of the score do not add up"
+    least = np.min([parts.miscalibration, parts.discrimination])
+    assert least > -1e-9, f"a part is negative: {least}"
 
 
 def main() -> int:
