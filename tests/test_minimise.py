@@ -340,3 +340,30 @@ def test_every_so_manieth_row(rows):
     if w is not None:
         np.testing.assert_array_equal(some.w, w[::7])
     assert some.scale == 2
+
+
+def test_gradient_of_an_objective_is_its_slope(rows, model):
+    """With the ridge, about its centre."""
+    map_, theta = model
+    centre = identity(type(map_), K)
+    ridge = np.linspace(0, 0.3, theta.size).reshape(theta.shape)
+    objective = Objective(map_, Rows(*rows), centre, ridge)
+    value, gradient = objective.value_gradient(theta)
+    assert objective.penalty(theta) == pytest.approx((ridge * (theta - centre) ** 2).sum())
+    loss, _ = loss_gradient(theta, map_, Rows(*rows))
+    assert value == pytest.approx(loss + objective.penalty(theta))
+    slope = approx_fprime(theta, lambda t: objective.value_gradient(t)[0], 1e-6)
+    np.testing.assert_allclose(gradient, slope, atol=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_only_a_search_without_a_ridge_can_find_separable_rows(rows, share):
+    Z, y, w = rows
+    start = identity(VectorMap, K)
+    ridge = np.where(np.arange(start.size) < share * start.size, 0.1, 0.0)
+    bound = Objective(VectorMap(), Rows(Z, y, w), start, ridge).separated
+    if share:
+        assert bound == -np.inf
+    else:
+        least, total = (1, len(y)) if w is None else (w[w > 0].min(), w.sum())
+        assert bound == pytest.approx(np.log(2) * least / total)

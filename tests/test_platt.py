@@ -12,7 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
-from skcalib import PlattScaling, TemperatureScaling
+from skcalib import PlattScaling, TemperatureScaling, platt
 from skcalib._one_vs_rest import margins
 from skcalib.datasets import make_logits
 from skcalib.platt import _Events
@@ -249,3 +249,14 @@ def test_margins_that_differ_by_rounding_have_no_slope(centre, rng):
     assert calibrator.coef_ == 0
     target = (y.sum() + 1) / (y.sum() + 2) * y.mean() + (1 - y.mean()) / ((1 - y).sum() + 2)
     np.testing.assert_allclose(calibrator.predict_proba(margin)[:, 1], target, rtol=1e-5)
+
+
+def test_all_classes_have_to_settle(monkeypatch):
+    Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
+    events = _Events.of(Z, y, None, smooth=True)
+    theta, _, converged = platt._fit_sigmoids(events)
+    assert converged
+    monkeypatch.setattr(platt, "MAX_PASSES", 2)
+    start = np.stack([theta[0], theta[1] - theta[0] * events.centre])
+    start[:, 1:] += 1
+    assert not platt._fit_sigmoids(events, start)[2]

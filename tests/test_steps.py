@@ -176,3 +176,12 @@ def test_summaries_leave_out_rows_without_weight(n_cells, rng):
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
     assert found.weight.sum() == w.sum()
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_next_to_no_rows_are_ranked(n):
+    scores, hits, w = np.full(n, 0.3), np.ones(n, bool), np.full(n, 2.0)
+    found = ranked(scores, hits, w)
+    assert found.scores.tolist() == [0.3] * n
+    assert found.weight.tolist() == [2.0] * n
+    assert found.hits.tolist() == [2.0] * n
