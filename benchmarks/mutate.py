@@ -3,7 +3,7 @@
 The tests run once under coverage, to know which of them reach which line. Then pytest collects
 them, and a copy of the process is forked for each *mutant*: a function with one operator,
 comparison, condition, constant, argument or statement changed. It runs the tests that reach the
-line, quickest first, until one fails. What survives is printed. General tools start pytest anew for
+line, the quickest and some others, until one fails. What survives is printed. General tools start pytest anew for
 each mutant, which takes longer here than most mutants live. Text of messages, default values and
 what is outside of functions are left alone. Needs ``os.fork``, ``pip install -e '.[test]'``. Run::
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import bisect
 import collections
 import gc
 import itertools
@@ -304,11 +305,21 @@ class Mutation:
         return True
 
     def _affordable(self, times: dict[str, float]) -> tuple[list[str], int]:
-        """Names of the quickest tests, and how many seconds these may take with a mutant."""
-        names = sorted(times, key=times.get)
-        totals = list(itertools.accumulate(times[name] for name in names))
-        names = [name for name, total in zip(names, totals, strict=True) if total <= self.seconds]
-        return names, 10 + int(3 * sum(times[name] for name in names))
+        """Names of tests, and how many seconds these may take with a mutant.
+
+        Half of the time goes to the quickest ones, the rest to others at random.
+        """
+        quickest = sorted(times, key=times.get)
+        totals = list(itertools.accumulate(times[name] for name in quickest))
+        n_quick = bisect.bisect(totals, self.seconds / 2)
+        names, spent = quickest[:n_quick], sum(totals[n_quick - 1 : n_quick])
+        others = quickest[n_quick:]
+        random.Random(0).shuffle(others)
+        for name in others:
+            if spent + times[name] <= self.seconds:
+                names.append(name)
+                spent += times[name]
+        return names, 10 + int(3 * spent)
 
     def _sound(self, session: pytest.Session, items: dict, names: list[str]) -> set[str]:
         """Names of the tests that pass as they are run here while nothing is changed."""

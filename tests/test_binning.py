@@ -377,3 +377,11 @@ def test_columns_that_are_stored_one_after_the_other_change_nothing(form, rng, m
     monkeypatch.setattr(_columns, "AT_A_TIME", 450)  # two of the columns
     assert [a.tolist() for a in form.fit(Z, y).bin_values_] == at_once
     assert at_a_time == [2, 2, 1]
+
+
+@pytest.mark.parametrize(("n", "most"), [(5, 1), (7, 2), (40, 8), (1001, 101)])
+def test_bbq_tries_as_many_bins_as_its_authors(n, most, rng):
+    """No more than one for five rows, begun ones included, and than ten cube roots."""
+    margin = np.sort(rng.normal(size=(n, 1)), axis=0)
+    y = np.arange(n) % 2
+    assert BBQ().fit(margin, y).n_bins_[0].max() == most

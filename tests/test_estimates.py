@@ -568,3 +568,14 @@ def test_bins_without_rows_at_the_end_do_no_harm(rng):
     assert test.statistic == pytest.approx(expected_calibration_error(y, scores, kind="binary"))
     interval = calibration_error_interval(y, scores, kind="binary", n_resamples=9, random_state=0)
     assert interval.estimate == pytest.approx(test.statistic)
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_the_smooth_error_of_the_class_that_is_asked_for_has_an_interval(pos_label):
+    logits, y = make_logits(200, 2, temperature=2.0, offset=[1, 0], random_state=0)
+    P = softmax(logits, axis=1)
+    params = {"kind": "binary", "pos_label": pos_label}
+    interval = calibration_error_interval(
+        y, P, measure="smooth_calibration_error", n_resamples=1, random_state=0, **params
+    )
+    assert interval.estimate == smooth_calibration_error(y, P, **params)

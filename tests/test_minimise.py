@@ -21,6 +21,7 @@ from skcalib._minimise import (
     minimise,
     scale_slope,
 )
+from skcalib._rounds import _newton_in_full
 from skcalib._rows import both_columns
 from skcalib.datasets import make_logits
 
@@ -367,3 +368,25 @@ def test_only_a_search_without_a_ridge_can_find_separable_rows(rows, share):
     else:
         least, total = (1, len(y)) if w is None else (w[w > 0].min(), w.sum())
         assert bound == pytest.approx(np.log(2) * least / total)
+
+
+def test_products_with_the_hessian_have_the_ridge(rows, model, rng):
+    map_, theta = model
+    ridge = np.linspace(0, 0.3, theta.size).reshape(theta.shape)
+    objective = Objective(map_, Rows(*rows), identity(type(map_), K), ridge)
+    v = rng.normal(size=theta.shape)
+    ahead, behind = (objective.value_gradient(theta + h * v)[1] for h in (1e-5, -1e-5))
+    np.testing.assert_allclose(
+        objective.hessian_product(theta, v), (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
+def test_newton_steps_with_the_whole_hessian_are_few(rows, map_):
+    """A ridge that is in the gradient and not in the Hessian would make them many."""
+    start = identity(type(map_), K)
+    objective = Objective(map_, Rows(*rows), start, np.full(start.shape, 0.5))
+    found = _newton_in_full(objective, start, tol=1e-10, max_iter=50)
+    assert found.success
+    assert found.nit <= 6
+    assert np.linalg.norm(objective.value_gradient(found.x)[1]) <= 1e-10

@@ -260,3 +260,14 @@ def test_all_classes_have_to_settle(monkeypatch):
     start = np.stack([theta[0], theta[1] - theta[0] * events.centre])
     start[:, 1:] += 1
     assert not platt._fit_sigmoids(events, start)[2]
+
+
+def test_newton_steps_solve_the_equations_of_each_class(rng):
+    gradient = rng.normal(size=(2, 5))
+    roots = rng.normal(size=(5, 2, 2))
+    matrices = roots @ roots.transpose(0, 2, 1) + np.eye(2)
+    step = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.ones(5))
+    wanted = [-np.linalg.solve(A, g) for A, g in zip(matrices, gradient.T, strict=True)]
+    np.testing.assert_allclose(step.T, wanted)
+    level = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.zeros(5))
+    np.testing.assert_allclose(level, [np.zeros(5), -gradient[1] / matrices[:, 1, 1]])

@@ -229,3 +229,10 @@ def test_few_rows_and_many_classes():
     y = Z.argsort(axis=1)[:, -2]  # the second best, so that there is an optimum
     calibrator = TemperatureScaling(classes=range(1000)).fit(Z, y)
     assert calibrator.temperature_ == pytest.approx(brute_force(Z, y), rel=1e-6)
+
+
+def test_the_warning_names_the_temperature():
+    Z = np.array([[3.0, 0], [0, 2], [1, 0]])
+    with pytest.warns(ConvergenceWarning) as caught:
+        calibrator = TemperatureScaling().fit(Z, [0, 1, 0])
+    assert f"tried, {calibrator.temperature_:g}," in str(caught[0].message)
