@@ -3,9 +3,10 @@
 The tests run once under coverage, to know which of them reach which line. Then pytest collects
 them, and a copy of the process is forked for each *mutant*: a function with one operator,
 comparison, condition, constant, argument or statement changed. It runs the tests that reach the
-line, the quickest and some others, until one fails. What survives is printed. General tools start pytest anew for
-each mutant, which takes longer here than most mutants live. Text of messages, default values and
-what is outside of functions are left alone. Needs ``os.fork``, ``pip install -e '.[test]'``. Run::
+line, the quickest and some others, until one fails. What survives is printed. General tools start
+pytest anew for each mutant, and to collect these tests takes longer than most mutants live. Text
+of messages, default values and what is outside of functions are left alone. Needs ``os.fork`` and
+``pip install -e '.[test]'``. Run::
 
     python benchmarks/mutate.py [--modules _steps binning] [--jobs 2] [--sample 500] [--reach DIR]
     python benchmarks/mutate.py --again OUTPUT --seconds 60
