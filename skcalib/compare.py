@@ -373,7 +373,7 @@ def compare_calibrators(
     Warns
     -----
     ConvergenceWarning, UserWarning
-        What fits warn of, once for each calibrator, with its name and in how many splits.
+        What fits warn of, each once, with the calibrators it is about and in how many splits.
 
     Examples
     --------
@@ -440,16 +440,19 @@ def _fit_and_judge(
 
 
 def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
-    """Each warning once for a calibrator, with its name; those of other processes too."""
+    """Each warning once, with whose it is; those of other processes too."""
     n_splits = len(outcomes) // len(names)
-    found: dict[tuple[str, type[Warning], str], list[str]] = defaultdict(list)
+    found: dict[tuple[type[Warning], str], list[str]] = defaultdict(list)
+    first: dict[tuple[type[Warning], str], str] = {}
     for i, outcome in enumerate(outcomes):
         for category, message in outcome.said:
-            but_for_numbers = re.sub(r"\d\S*", "", message)
-            found[names[i // n_splits], category, but_for_numbers].append(message)
-    for (name, category, _), messages in found.items():
-        times = "" if n_splits == 1 else f", in {len(messages)} of {n_splits} splits"
-        warnings.warn(f"{name}{times}: {messages[0]}", category, stacklevel=3)
+            key = category, re.sub(r"\d\S*", "", message)  # whatever numbers it holds
+            found[key].append(names[i // n_splits])
+            first.setdefault(key, message)
+    for key, whose in found.items():
+        splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
+        each = ", ".join(f"{name}{splits.format(n)}" for name, n in Counter(whose).items())
+        warnings.warn(f"{each}: {first[key]}", key[0], stacklevel=3)
 
 
 def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:

@@ -162,7 +162,7 @@ def test_diagrams(draw, rows):
     plt.close("all")
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(problem=problems())
 def test_temperature_sweeps_and_reports(problem):
     Z, y, w = problem
