@@ -3,7 +3,7 @@
 Next to the methods of skcalib, in the same process, those of other libraries that are installed.
 Methods of two-class problems get one column of log-odds. Run::
 
-    python benchmarks/bench_scaling.py [--repeat 5] [--only skcalib] [--sizes 5000x100 1000000x1]
+    python benchmarks/bench_scaling.py [--repeat 5] [--only skcalib] [--kinds Platt] [--sizes 5000x100]
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", help="a library")
+    parser.add_argument("--kinds", nargs="+", default=PARAMETRIC, help="of calibrators")
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="ROWSxCOLUMNS")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -63,7 +64,7 @@ def main() -> None:
         print(f"{n} x {n_columns}, float32")
         for method in sorted(all_methods(), key=lambda m: m.kind):
             wanted = args.only in (None, method.library) and Z.size <= method.largest
-            if method.kind in PARAMETRIC and wanted and (method.binary or n_columns > 1):
+            if method.kind in args.kinds and wanted and (method.binary or n_columns > 1):
                 run(method, Z, y, args.repeat)
 
 

@@ -403,14 +403,11 @@ class Progress:
 
 
 def _warning_printer(progress: Progress) -> Callable[..., None]:
-    """What shows a warning as a sentence, once: several calibrators may have the same to say."""
-    said = set()
+    """What shows a warning as a sentence."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in said:
-            said.add(str(message))
-            progress.clear()
-            print(f"skcalib: warning: {message}", file=sys.stderr)
+        progress.clear()
+        print(f"skcalib: warning: {message}", file=sys.stderr)
 
     return show
 
