@@ -3,7 +3,8 @@
 Next to the methods of skcalib, in the same process, those of other libraries that are installed.
 Methods of two-class problems get one column of log-odds. Run::
 
-    python benchmarks/bench_scaling.py [--repeat 5] [--only skcalib] [--kinds Platt] [--sizes 5000x100]
+    python benchmarks/bench_scaling.py [--repeat 5] [--only skcalib] [--kinds Platt vector]
+        [--sizes 5000x100 1000000x1]
 """
 
 from __future__ import annotations
