@@ -160,3 +160,13 @@ def test_bad_input(logits3):
     with pytest.raises(ValueError, match="inconsistent"):
         calibration_report(calibrator, Z, y[:-1])
     assert not plt.get_fignums()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_integers_are_logits_as_well():
+    """Their differences may be more than integers can hold."""
+    Z = np.array([[0, 0, 3], [0, 2, 0], [1, 0, -(2**63)], [4, 0, 0]])
+    y = np.array([2, 1, 1, 0])
+    calibrator = BBQ().fit(Z, y)
+    of_integers = table_of(calibration_report(calibrator, Z, y))
+    assert of_integers == table_of(calibration_report(calibrator, Z.astype(float), y))
