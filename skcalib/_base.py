@@ -38,6 +38,10 @@ Indices = NDArray[np.intp]
 
 # Rows of probabilities that were rounded (to float16, to three digits) still sum to one within it.
 SUM_TOLERANCE = 1e-3
+# Sums of weights are not less than it, nor more than one over it.
+SMALLEST_WEIGHT = 1e-140
+# Weights whose mean is smaller are probably shares of a total.
+SMALL_SHARE = 0.02
 # Integer labels that span no more than this are counted, others sorted.
 MANY_LABELS = 1 << 16
 
@@ -53,17 +57,22 @@ class BaseCalibrator(
 
     # How many rows _calibrate is to get at once, where there are as many.
     _rows_at_least: ClassVar[int] = 1
+    # Whether a class may be masked in some rows, which takes a map of each class by itself.
+    _takes_masked: ClassVar[bool] = True
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
 
     @abstractmethod
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        """Fitted attributes by name, from finite logits, class indices and weights."""
+        """Fitted attributes by name, from logits, class indices and positive weights.
+
+        A logit of -inf is that of a masked class, which is never that of the label.
+        """
 
     @abstractmethod
     def _calibrate(self, Z: Floats) -> Floats:
-        """Calibrated logits of a block of logits, of the same shape and dtype."""
+        """Calibrated logits of a block of finite logits, of the same shape and dtype."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the calibrator to logits and the labels that turned out to be right.
@@ -73,8 +82,9 @@ class BaseCalibrator(
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits of rows the classifier was not trained on: one column per class in the order
             of ``classes_``, or a single column with the log-odds of ``classes_[1]``. For
-            probabilities ``p`` pass ``np.log(p)``. A Dask array or data frame stays where it is:
-            labels and weights are then with Dask as well, in the same chunks of rows.
+            probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row: its
+            probability is 0. A Dask array or data frame stays where it is: labels and weights are
+            then with Dask as well, in the same chunks of rows.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -88,10 +98,10 @@ class BaseCalibrator(
         Raises
         ------
         ValueError
-            If ``X`` is not finite or its width does not fit the labels, if ``y`` holds fewer
-            than two classes or labels that are not in ``classes``, if weights are negative or
-            all zero, or if lengths differ; for Dask collections also if chunks do not fit. The
-            calibrator is then unchanged.
+            If ``X`` holds NaN, +inf or a row without a finite logit, if its width does not fit
+            the labels, if ``y`` holds fewer than two classes, labels that are not in ``classes``,
+            or that of a masked class, if weights are negative or all zero, or if lengths differ;
+            for Dask collections also if chunks do not fit. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
@@ -105,9 +115,15 @@ class BaseCalibrator(
                 f"y must hold at least two classes, got one class only: {present.tolist()[0]!r}."
             )
         classes = resolve_classes(present, Z.shape[1], self.classes)
+        y = encode(labels, classes)
+        if found.masked:
+            self._check_takes_masked(masked=True)
+            check_labels_are_not_masked(Z, y)
         if found.like_probabilities:
             warn_of_probabilities()
-        fitted = self._fit(Z, encode(labels, classes), w)
+        if not self._weights_are_relative():
+            warn_of_small_weights(found.weight, found.n_rows)
+        fitted = self._fit(Z, y, w)
         # Stores width and column names, last.
         validate_data(self, row_like(X), skip_check_array=True)
         self.classes_ = classes
@@ -127,10 +143,11 @@ class BaseCalibrator(
         -------
         ndarray of the shape of ``X``
             Logits of the calibrated probabilities, known up to a constant per row. float32 for
-            float32 logits, else float64. Always finite. For a Dask array or data frame, here as
-            in the other outputs, a lazy Dask array with the same chunks of rows.
+            float32 logits, else float64. Finite but for masked classes, whose logit stays -inf.
+            For a Dask array or data frame, here as in the other outputs, a lazy Dask array with
+            the same chunks of rows.
         """
-        return self._outputs(X, BaseCalibrator._finite_logits)
+        return self._outputs(X, BaseCalibrator._calibrated)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probabilities, the softmax of the calibrated logits.
@@ -189,23 +206,47 @@ class BaseCalibrator(
         Z = validate_data(
             self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
-        check_finite(Z)
+        self._check_takes_masked(masked=check_finite(Z))
         return map_rows(partial(f, self), Z, at_least=self._rows_at_least)
 
     def _probabilities(self, Z: Floats) -> Floats:
-        return softmax(both_columns(self._finite_logits(Z)), axis=1)
+        return softmax(both_columns(self._calibrated(Z)), axis=1)
 
     def _log_probabilities(self, Z: Floats) -> Floats:
-        return log_softmax(both_columns(self._finite_logits(Z)), axis=1)
+        return log_softmax(both_columns(self._calibrated(Z)), axis=1)
 
     def _most_probable(self, Z: Floats) -> NDArray[Any]:
-        return self.classes_[both_columns(self._finite_logits(Z)).argmax(axis=1)]
+        return self.classes_[both_columns(self._calibrated(Z)).argmax(axis=1)]
 
-    def _finite_logits(self, Z: Floats) -> Floats:
+    def _calibrated(self, Z: Floats) -> Floats:
+        """Calibrated logits, finite but for those of masked classes."""
         # A quarter of the range, so that differences of two logits are finite as well.
         largest = np.finfo(Z.dtype).max / 4
+        masked = np.isneginf(Z) if Z.min() < -largest else None
+        # A calibrator need not think of what infinity times zero is.
+        out = self._calibrate_safely(Z if masked is None else np.maximum(Z, -largest), largest)
+        if masked is not None:
+            out[masked] = -np.inf
+        return out
+
+    def _calibrate_safely(self, Z: Floats, largest: Any) -> Floats:
         with np.errstate(over="ignore"):
             return np.clip(self._calibrate(Z), -largest, largest)
+
+    def _weights_are_relative(self) -> bool:
+        """Whether the fit stays as it is if all weights are multiplied by the same number."""
+        return False
+
+    def _check_takes_masked(self, *, masked: bool) -> None:
+        if masked and not self._takes_masked:
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} mixes the logits of all classes, so X must hold finite ones, got -inf. "
+                "Use VectorScaling or another calibrator that maps each class by itself if "
+                "they say that a class is masked, that is, impossible in a row; if they are "
+                "logarithms of zero probabilities, clip these before taking the log, as in "
+                "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+            )
 
 
 # --------------------------------------------------------------------------------------
@@ -218,27 +259,43 @@ class Found:
 
     labels: NDArray[Any]  #: the distinct ones of rows with weight, sorted
     weight: float  #: sum of the weights
+    n_rows: int = 0  #: number of rows with weight
     like_probabilities: bool = False  #: whether all logits could be probabilities
+    masked: bool = False  #: whether some logit is -inf
 
     def __add__(self, other: Found) -> Found:
         return Found(
             np.union1d(self.labels, other.labels),
             self.weight + other.weight,
+            self.n_rows + other.n_rows,
             self.like_probabilities and other.like_probabilities,
+            self.masked or other.masked,
         )
 
 
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
 ) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
-    """Logits, labels and weights as arrays, and what there is in them."""
+    """Logits, labels and weights of the rows that have weight, and what there is in them."""
     Z, labels = check_X_y(
         X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=estimator
     )
-    check_finite(Z)
+    masked = check_finite(Z)
     w = check_each_weight(sample_weight, len(Z))
-    present = distinct_labels(labels, w)
-    return (Z, labels, w), Found(present, total_weight(labels, w), are_like_probabilities(Z))
+    if w is not None and not np.all(w):
+        # They are absent: nothing large in them may meet a weight of zero.
+        kept = w > 0
+        Z, labels, w = Z[kept], labels[kept], w[kept]
+    if not len(Z):
+        return (Z, labels, w), Found(labels, 0.0, like_probabilities=True)
+    found = Found(
+        distinct_labels(labels, w),
+        total_weight(labels, w),
+        len(Z),
+        like_probabilities=are_like_probabilities(Z),
+        masked=masked,
+    )
+    return (Z, labels, w), found
 
 
 def check_two_dimensions(X: Any) -> None:
@@ -250,28 +307,62 @@ def check_two_dimensions(X: Any) -> None:
         )
 
 
-def check_finite(Z: Floats) -> None:
-    """Raise a ValueError if some logit is NaN, infinite, or too large to take differences."""
+def check_finite(Z: Floats) -> bool:
+    """Whether some class is masked; a ValueError for logits that are invalid.
+
+    Those are NaN and +inf, logits too large to take differences, and rows, or log-odds, of nothing
+    but -inf.
+    """
     largest = np.finfo(Z.dtype).max / 4
 
     def is_bad(Z: Floats) -> NDArray[Any]:
         return np.array(not (Z.max() <= largest and Z.min() >= -largest), dtype=np.intp)
 
     if not sum_rows(is_bad, Z):
-        return
-    kinds: dict[str, Any] = {"NaN": np.isnan, "+inf": np.isposinf, "-inf": np.isneginf}
+        return False
+    kinds: dict[str, Any] = {
+        "NaN": np.isnan,
+        "+inf": np.isposinf,
+        "too large": lambda Z: np.isfinite(Z) & (np.abs(Z) > largest),
+        "-inf": np.isneginf,
+        "row": lambda Z: (-np.inf == Z).all(axis=1),
+    }
     counts = sum_rows(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]), Z)
-    found = ", ".join(f"{n} {kind}" for kind, n in zip(kinds, counts, strict=True) if n)
-    if not found:
+    n = dict(zip(kinds, counts.tolist(), strict=True))
+    if n["NaN"] or n["+inf"] or (n["-inf"] and Z.shape[1] == 1):
+        found = ", ".join(f"{n[kind]} {kind}" for kind in ("NaN", "+inf", "-inf") if n[kind])
+        raise ValueError(
+            f"X must hold finite logits, or -inf for masked classes, got {found}. {_REMEDY}"
+        )
+    if n["too large"]:
         raise ValueError(
             f"X must hold logits of at most {largest:.2g} in size, so that their differences are "
-            f"finite in {Z.dtype}, got larger ones. Scale them down."
+            f"finite in {Z.dtype}, got larger ones. Scale them down, and use -inf for masked "
+            "classes."
         )
-    raise ValueError(
-        f"X must hold finite logits, got {found}. A logit of -inf is the log of a zero "
-        "probability: clip probabilities before taking the log, as in "
-        "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
-    )
+    if n["row"]:
+        raise ValueError(
+            f"Each row of X must have a finite logit, got {n['row']} rows of nothing but -inf. "
+            f"{_REMEDY}"
+        )
+    return True
+
+
+_REMEDY = (
+    "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
+    "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+)
+
+
+def check_labels_are_not_masked(Z: Floats, y: Indices) -> None:
+    """Raise a ValueError if the logit of some label is -inf."""
+    n = int(sum_rows(lambda Z, y: np.isneginf(Z[np.arange(len(Z)), y]).sum(), Z, y))
+    if n:
+        raise ValueError(
+            f"The logit of the label of a row must be finite, got {n} rows in which it is -inf: a "
+            "masked class is impossible. Check that the columns of X are in the order of the "
+            f"classes. {_REMEDY}"
+        )
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
@@ -302,11 +393,16 @@ def check_each_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats | 
 
 
 def check_total_weight(weight: float) -> None:
-    """Raise a ValueError for rows that weigh nothing, or more than can be written down."""
+    """Raise a ValueError for rows that weigh nothing, or whose squared weights are no numbers."""
     if weight == 0:
         raise ValueError("sample_weight must not be all zero, got only weights of zero.")
-    if not np.isfinite(weight):
-        raise ValueError("sample_weight must have a finite sum, got infinity; scale it down.")
+    if not SMALLEST_WEIGHT <= weight <= 1 / SMALLEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight must have a sum between {SMALLEST_WEIGHT:g} and "
+            f"{1 / SMALLEST_WEIGHT:g}, so that squares of weights are finite, got {weight:.3g}. "
+            "Multiply all weights by the "
+            "same number; a weight of 2 is the row twice."
+        )
 
 
 def resolve_classes(
@@ -427,6 +523,22 @@ def are_like_probabilities(Z: Floats) -> bool:
     """Whether every row of the logits is non-negative and sums to one."""
     # Real logits fail in the first few rows, so the full test costs nothing.
     return not (Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z))
+
+
+class SmallWeightsWarning(UserWarning):
+    """Weights have a sum that is far below the number of rows."""
+
+
+def warn_of_small_weights(weight: float, n_rows: int) -> None:
+    """Warn of weights that seem to be shares, where a weight of 2 is the row twice."""
+    if weight < SMALL_SHARE * n_rows:
+        warnings.warn(
+            f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
+            f"twice: the fit is regularized, or smoothed, as if there were {weight:.3g} rows. If "
+            "weights are relative, multiply them by len(w) / sum(w).",
+            SmallWeightsWarning,
+            stacklevel=3,
+        )
 
 
 def warn_of_probabilities() -> None:

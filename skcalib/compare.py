@@ -100,6 +100,9 @@ class _Predictions(ClassifierMixin, BaseEstimator):
 class _Uncalibrated(BaseCalibrator):
     """Logits as they are: what calibrators are compared with."""
 
+    def _weights_are_relative(self) -> bool:
+        return True
+
     def _fit(self, Z: Floats, y: NDArray[np.intp], w: Floats | None) -> dict[str, Any]:  # noqa: ARG002
         return {}
 

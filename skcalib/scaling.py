@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
 from ._maps import MatrixMap, VectorMap
-from ._minimise import Objective, Rows, Scale, fit_scale, share_wrong
+from ._minimise import Objective, Rows, Scale, fit_scale, raised, share_wrong
 from ._rounds import best_parameters
 from ._rows import both_columns, single_threaded_blas, total_weight
 
@@ -112,15 +112,29 @@ class TemperatureScaling(BaseCalibrator):
 
     temperature_: float
 
+    def _weights_are_relative(self) -> bool:
+        return True
+
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
         return {"temperature_": 1 / _fit_scale(Z, y, w).value}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return Z / np.asarray(self.temperature_, Z.dtype)
+        return _divided(Z, self.temperature_)
+
+
+def _divided(Z: Floats, temperature: float) -> Floats:
+    """Logits divided by a temperature, which a number of their precision may not hold."""
+    limits = np.finfo(Z.dtype)
+    if limits.tiny <= temperature <= limits.max:
+        return Z / np.asarray(temperature, Z.dtype)
+    return (Z.astype(np.float64) / temperature).astype(Z.dtype)
 
 
 class _LinearScaling(BaseCalibrator):
     """What vector and matrix scaling share: a linear map, fitted around temperature scaling."""
+
+    # The map of a fitted calibrator, whose offsets may be zero.
+    _fitted_map: ClassVar[VectorMap | MatrixMap]
 
     alpha: Literal["auto"] | float
     normalize: bool
@@ -129,6 +143,7 @@ class _LinearScaling(BaseCalibrator):
     coef_: Floats
     intercept_: Floats
     temperature_: float
+    normalize_: bool
     loss_: float
     n_iter_: int
 
@@ -140,7 +155,7 @@ class _LinearScaling(BaseCalibrator):
         strength = _check_search(self.alpha, self.max_iter, self.tol)
         temperature = _fit_scale(Z, y, w)
         scale = temperature.value
-        make_rows = Rows.of_log_probabilities if self.normalize else Rows
+        make_rows = Rows.of_log_probabilities if self.normalize else Rows.of_scores
         rows = make_rows(Z, y, w, scale)
         K, map_ = rows.n_classes, self._map()
         ridge = strength / total_weight(y, w) * map_.ridge(K)
@@ -156,14 +171,17 @@ class _LinearScaling(BaseCalibrator):
             "coef_": coef * (1.0 if self.normalize else scale),
             "intercept_": intercept,
             "temperature_": 1 / scale if self.normalize else 1.0,
+            "normalize_": bool(self.normalize),
             "loss_": found.fun - objective.penalty(found.x),
             "n_iter_": int(found.nit),
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
         theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
-        F = both_columns(Z / np.asarray(self.temperature_, Z.dtype))
-        S = self._map().scores(theta, log_softmax(F, axis=1) if self.normalize else F)
+        F = both_columns(_divided(Z, self.temperature_))
+        if self.normalize_:
+            F = raised(log_softmax(F, axis=1))
+        S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
 
@@ -213,6 +231,8 @@ class VectorScaling(_LinearScaling):
         ``normalize=False``, where they multiply the logits.
     loss_ : float
         Mean log loss on the calibration rows, without the ridge.
+    normalize_ : bool
+        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
         Number of iterations, each about one pass over the rows.
     classes_ : ndarray of shape (n_classes,)
@@ -248,6 +268,8 @@ class VectorScaling(_LinearScaling):
     >>> losses[1] < losses[0]
     True
     """
+
+    _fitted_map = VectorMap()
 
     def __init__(
         self,
@@ -315,6 +337,8 @@ class MatrixScaling(_LinearScaling):
         ``normalize=False``, where it multiplies the logits.
     loss_ : float
         Mean log loss on the calibration rows, without the ridge.
+    normalize_ : bool
+        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
         Number of iterations, each about one pass over the rows.
     classes_ : ndarray of shape (n_classes,)
@@ -361,6 +385,9 @@ class MatrixScaling(_LinearScaling):
     >>> losses[1] < losses[0]
     True
     """
+
+    _fitted_map = MatrixMap()
+    _takes_masked = False
 
     def __init__(
         self,
@@ -409,9 +436,12 @@ def _search(
             "Use alpha='auto' or another alpha above 0, or calibrate on more rows."
         )
     elif not found.success:
+        length = np.linalg.norm(found.jac)
+        limited = found.nit >= max_iter
         message = (
-            f"The fit stopped after {found.nit} iterations at a gradient of norm "
-            f"{np.linalg.norm(found.jac):.1e}, above tol={tol:g}. Increase max_iter or alpha"
+            f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
+            f"above tol={tol:g}{'' if limited else ', where no step lowers the objective'}. "
+            f"Increase {'max_iter' if limited else 'tol'} or alpha"
             + (": without a ridge there is no optimum if some rows are separable." * plain or ".")
         )
     if message:

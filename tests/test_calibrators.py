@@ -215,7 +215,7 @@ def test_persistence_and_clone(kind, logits3):
 @every
 def test_fitted_state_is_plain(kind, logits3):
     for name, value in fitted_state(kind().fit(*logits3)).items():
-        assert type(value) in {float, int, np.ndarray, list}, name
+        assert type(value) in {float, int, bool, np.ndarray, list}, name
 
 
 @every
@@ -355,21 +355,18 @@ X3 = make_logits(30, 3, random_state=0)[0]
 Y3 = np.arange(30) % 3
 
 
-def changed(value, row=4):
+def changed(value, columns=1):
     X = X3.copy()
-    X[row, 1] = value
+    X[4, columns] = value
     return X
 
 
 BAD_FITS = {
-    "nan": (changed(np.nan), Y3, None, "X must hold finite logits, got 1 NaN."),
-    "inf": (changed(np.inf), Y3, None, r"finite logits, got 1 \+inf"),
-    "-inf": (
-        changed(-np.inf),
-        Y3,
-        None,
-        "got 1 -inf. A logit of -inf is the log of a zero .* clip",
-    ),
+    "nan": (changed(np.nan), Y3, None, "X must hold finite logits, .*, got 1 NaN."),
+    "inf": (changed(np.inf), Y3, None, r"finite logits, .*, got 1 \+inf.*clip these"),
+    "log-odds of -inf": (changed(-np.inf)[:, 1:2], Y3 % 2, None, "got 1 -inf.* clip these before"),
+    "row of -inf": (changed([-np.inf] * 3, slice(None)), Y3, None, "got 1 rows? of nothing but"),
+    "masked label": (changed(-np.inf), Y3, None, "label of a row must be finite, got 1 |mixes"),
     "too large": (changed(1e308), Y3, None, r"logits of at most 4.5e\+307 in size.*float64"),
     "too large in single precision": (
         changed(3e38).astype(np.float32),
@@ -391,7 +388,8 @@ BAD_FITS = {
     "numbers": (X3, X3[:, 0], None, "Unknown label type: continuous. y must hold class labels"),
     "negative weight": (X3, Y3, np.full(30, -1.0), "must not be negative, got a weight of -1"),
     "no weight": (X3, Y3, np.zeros(30), "must not be all zero"),
-    "huge weights": (X3, Y3, np.full(30, 1e308), "must have a finite sum, got infinity"),
+    "huge weights": (X3, Y3, np.full(30, 1e308), r"a sum between 1e-140 and 1e\+140, .*, got inf"),
+    "tiny weights": (X3, Y3, np.full(30, 5e-324), "between 1e-140 .*, got 1.48e-322. Multiply"),
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
