@@ -80,13 +80,18 @@ class PlattScaling(BaseCalibrator):
         With ``smooth_targets=False``, if a class has no optimum, because a threshold on its
         margin separates it from the others. Its slope is then large but finite.
     UserWarning
-        As for :class:`TemperatureScaling`.
+        If a slope is negative by more than three of its standard errors, so that the order of the
+        rows is reversed, if weights sum to far less than the number of rows, and as for
+        :class:`TemperatureScaling`.
 
     Notes
     -----
     The margin, not the probability, is what a sigmoid can calibrate: margins that are right by a
     constant and a factor come out exact. All classes take their Newton steps together, each one
-    pass over the rows that sums a gradient and a Hessian of two by two for every class.
+    pass over the rows that sums a gradient and a Hessian of two by two for every class. Rows in
+    which a class is masked are not counted for it, nor are margins on the right side of their
+    median and a thousand times as far from it as margins typically are: smoothed targets would have
+    the slope make some doubt of what is beyond doubt.
 
     References
     ----------

@@ -80,8 +80,8 @@ class TemperatureScaling(BaseCalibrator):
     -----
     ConvergenceWarning
         If no temperature minimises the log loss: separable rows, rows no better than chance
-        (``temperature_`` is then at a bound relative to the spread of the logits), or constant
-        logits (``temperature_`` is 1).
+        (``temperature_`` is then at a bound relative to the differences of the logits), or
+        constant logits (``temperature_`` is 1).
     UserWarning
         If ``X`` seems to hold probabilities, or ``y`` lacks classes that are taken for granted.
 
@@ -90,8 +90,10 @@ class TemperatureScaling(BaseCalibrator):
     With :math:`b = 1/T` the log loss is convex, and its derivatives for a row are the mean of
     the logits under :math:`\hat p` less the logit of the label, and their variance under
     :math:`\hat p`. The temperature is the exact zero of the first, found by Newton's method
-    from the answer on a sample of the rows. The answer scales with the logits:
-    :math:`T(c z) = c\, T(z)`.
+    from the answer on a sample of the rows. It lies between exact bounds: the loss is at least
+    ``b`` times the mean gap between the largest logit of a row and that of its label, and ``log K``
+    at ``b = 0``. Masked classes and other logits far below the largest have no say in them. The
+    answer scales with the logits: :math:`T(c z) = c\, T(z)`.
 
     References
     ----------
@@ -359,7 +361,8 @@ class MatrixScaling(_LinearScaling):
 
     Notes
     -----
-    The objective is convex, and the fit ends where the norm of its gradient, in double
+    Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
+    Log-probabilities below -1000 count as -1000. The objective is convex, and the fit ends where the norm of its gradient, in double
     precision, is below ``tol``. A fit takes time :math:`O(n K^2)` and holds some fifty arrays of
     the size of ``coef_``.
 
