@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from ._base import encode
+from ._labels import encode
 from ._rows import both_columns
 
 Floats = NDArray[np.floating[Any]]

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss
 from sklearn.utils import column_or_1d
 
-from ._base import check_weights, encode
+from ._base import check_weights
 from ._columns import Scored
+from ._labels import encode
 from ._rows import both_columns, map_rows
 from .scaling import TemperatureScaling
 

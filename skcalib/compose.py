@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ._base import check_weights, distinct_labels
+from ._base import check_weights
 from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
 from ._folds import (
     Floats,
@@ -37,6 +37,7 @@ from ._folds import (
     response_of,
     splits_of,
 )
+from ._labels import distinct_labels
 from ._version import Versioned
 from .scaling import TemperatureScaling
 

@@ -10,8 +10,9 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from ._base import check_weights, encode
+from ._base import check_weights
 from ._binned import expected_calibration_error, maximum_calibration_error
+from ._labels import encode
 from ._rows import both_columns, map_rows
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
 
