@@ -95,7 +95,8 @@ class BaseCalibrator(
         Raises
         ------
         ValueError
-            If ``X`` is not finite or its width does not fit the labels, if ``y`` holds fewer
+            If ``X`` is not finite or its width does not fit the labels, if its columns are named
+            by the labels in another order, if ``y`` lacks labels of rows, holds fewer
             than two classes or labels that are not in ``classes``, if weights are negative or
             all zero, or if lengths differ; for Dask collections also if chunks do not fit. The
             calibrator is then unchanged.

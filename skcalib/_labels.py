@@ -187,7 +187,8 @@ def not_among(labels: Labels, classes: Labels) -> Labels:
 
 def is_among(labels: Labels, classes: Labels) -> NDArray[np.bool_]:
     """Whether each label is one of the classes."""
-    return np.isin(*in_one_type(labels, classes))
+    a, b = in_one_type(labels, classes)
+    return np.isin(a, b)
 
 
 def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
@@ -345,7 +346,7 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
         return
     first = next(k for k, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
     raise ValueError(
-        f"{name} must have its columns in the order of the classes, got columns "
+        f"Columns of {name} must be in the order of the classes, got columns "
         f"{shown(names[first:])} for classes {shown(classes[first:])}"
         f"{f' from column {first} on' * bool(first)}. Reorder the columns, as in "
         f"{name}[classes], or name the labels in their order with {param}=."
