@@ -96,10 +96,10 @@ class BaseCalibrator(
         ------
         ValueError
             If ``X`` is not finite or its width does not fit the labels, if its columns are named
-            by the labels in another order, if ``y`` lacks labels of rows, holds fewer
-            than two classes or labels that are not in ``classes``, if weights are negative or
-            all zero, or if lengths differ; for Dask collections also if chunks do not fit. The
-            calibrator is then unchanged.
+            by the labels in another order, if ``y`` holds fewer than two classes, missing labels
+            or labels that are not in ``classes``, if weights are negative or all zero, or if
+            lengths differ; for Dask collections also if chunks do not fit. The calibrator is then
+            unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """

@@ -156,6 +156,17 @@ def test_findings_of_chunks_of_different_types_add_up():
     assert total.labels.tolist() == [-1, 5, 2**63, 2**63 + 1]
 
 
+@large
+def test_large_integers_in_chunks(form):
+    da = pytest.importorskip("dask.array")
+    X = da.from_array(Z3, chunks=(100, 3))
+    y = da.from_array(FORMS[form][Y3], chunks=100)
+    calibrator = TemperatureScaling().fit(X, y)
+    assert calibrator.classes_.tolist() == FORMS[form].tolist()
+    here = TemperatureScaling().fit(Z3, Y3)
+    assert calibrator.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_distinct_labels_over_the_whole_range_of_a_type(dtype, weighted):
@@ -227,6 +238,7 @@ def test_columns_of_data_frames(case):
 def test_booleans_are_named_and_stay_booleans(kind):
     Z, y = Z3[:, :2], Y3 == 1
     for labels in (y, pd.Series(y, dtype="boolean"), y.astype(object), y.tolist()):
+        assert kind().fit(Z, labels).classes_.dtype == bool
         calibrator = kind(classes=[False, True]).fit(Z, labels)
         assert calibrator.classes_.dtype == bool
         assert calibrator.predict(Z).dtype == bool
