@@ -130,9 +130,10 @@ def _is_missing(label: Any) -> bool:
 
 
 def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
+    found = "NaN" if isinstance(flat[place], float) else repr(flat[place])
     raise ValueError(
-        f"{name} must hold no missing labels, got {flat[place]!r} at position {place}. Leave out "
-        "rows without a label."
+        f"Input {name} contains {found}: each row must have a label, got {found} at position "
+        f"{place}. Leave out rows without one."
     )
 
 

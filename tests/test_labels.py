@@ -538,13 +538,13 @@ def spoiled(value):
 
 MISSING = {
     "None": (spoiled(None), "None"),
-    "NaN": (spoiled(np.nan), "nan"),
+    "NaN": (spoiled(np.nan), "NaN"),
     "NA": (spoiled(pd.NA), "<NA>"),
-    "list with NaN": (spoiled(np.nan).tolist(), "nan"),
+    "list with NaN": (spoiled(np.nan).tolist(), "NaN"),
     "list with None": (spoiled(None).tolist(), "None"),
-    "series of strings": (pd.Series(spoiled(pd.NA), dtype="string"), "(<NA>|nan)"),
-    "nullable integers": (pd.Series(Y3, dtype="Int64").where(np.arange(300) != 7), "(<NA>|nan)"),
-    "floats": (np.where(np.arange(300) == 7, np.nan, Y3), "nan"),
+    "series of strings": (pd.Series(spoiled(pd.NA), dtype="string"), "(<NA>|NaN)"),
+    "nullable integers": (pd.Series(Y3, dtype="Int64").where(np.arange(300) != 7), "(<NA>|NaN)"),
+    "floats": (np.where(np.arange(300) == 7, np.nan, Y3), "NaN"),
     "polars": (pl.Series(spoiled(None).tolist()), "None"),
 }
 
@@ -552,10 +552,10 @@ MISSING = {
 @pytest.mark.parametrize("case", MISSING)
 def test_missing_labels_are_named(case):
     y, found = MISSING[case]
-    message = f"must hold no missing labels, got {found} at position 7. Leave out rows"
-    with pytest.raises(ValueError, match=f"^y {message}"):
+    message = f"contains {found}: each row must have a label, got {found} at position 7. Leave"
+    with pytest.raises(ValueError, match=f"^Input y {message}"):
         TemperatureScaling().fit(Z3, y)
-    with pytest.raises(ValueError, match=f"^y_true {message}"):
+    with pytest.raises(ValueError, match=f"^Input y_true {message}"):
         expected_calibration_error(y, P3)
 
 
