@@ -11,7 +11,6 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,12 +20,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, T
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._doors import as_array
+from ._labels import (
+    as_labels,
+    check_column_names,
+    distinct_labels,
+    encode,
+    resolve_classes,
+    shown,
+    union,
+)
 from ._rows import (
     both_columns,
     checked_rows,
     map_outputs,
     map_rows,
-    map_whole,
     row_like,
     sum_rows,
     total_weight,
@@ -36,14 +44,13 @@ from ._version import Versioned
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-# Rows of probabilities that were rounded (to float16, to three digits) still sum to one within it.
-SUM_TOLERANCE = 1e-3
+# Rows of probabilities that were rounded still sum to one within it: bfloat16, which softmax of
+# networks is often in, changes each number by up to 2^-8 of it.
+SUM_TOLERANCE = 5e-3
 # Sums of weights are not less than it, nor more than one over it.
 SMALLEST_WEIGHT = 1e-140
 # Weights whose mean is smaller are probably shares of a total.
 SMALL_SHARE = 0.02
-# Integer labels that span no more than this are counted, others sorted.
-MANY_LABELS = 1 << 16
 
 
 class BaseCalibrator(
@@ -99,22 +106,24 @@ class BaseCalibrator(
         ------
         ValueError
             If ``X`` holds NaN, +inf or a row without a finite logit, if its width does not fit
-            the labels, if ``y`` holds fewer than two classes, labels that are not in ``classes``,
-            or that of a masked class, if weights are negative or all zero, or if lengths differ;
-            for Dask collections also if chunks do not fit. The calibrator is then unchanged.
+            the labels, if its columns are named by the labels in another order, if ``y`` holds
+            fewer than two classes, missing labels, labels that are not in ``classes`` or that of a
+            masked class, if weights are negative or all zero, or if lengths differ; for Dask
+            collections also if chunks do not fit. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
-        check_two_dimensions(X)
+        X = as_array(X)
         check = partial(check_rows, estimator=type(self).__name__)
         (Z, labels, w), found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
         check_total_weight(found.weight)
         present = found.labels
         if len(present) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got one class only: {present.tolist()[0]!r}."
+                f"y must hold at least two classes, got one class only: {shown(present)}."
             )
         classes = resolve_classes(present, Z.shape[1], self.classes)
+        check_column_names(X, classes)
         y = encode(labels, classes)
         if found.masked:
             self._check_takes_masked(masked=True)
@@ -198,7 +207,7 @@ class BaseCalibrator(
     def _outputs(self, X: Any, f: Callable[[Any, Floats], NDArray[Any]]) -> NDArray[Any]:
         """``f(self, Z)`` for blocks ``Z`` of logits, which are checked first."""
         check_is_fitted(self)
-        check_two_dimensions(X)
+        X = as_array(X, n_columns=self.n_features_in_)
         # A copy, since what is lazy must not change with another fit.
         return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), f), X)
 
@@ -265,7 +274,7 @@ class Found:
 
     def __add__(self, other: Found) -> Found:
         return Found(
-            np.union1d(self.labels, other.labels),
+            union(self.labels, other.labels),
             self.weight + other.weight,
             self.n_rows + other.n_rows,
             self.like_probabilities and other.like_probabilities,
@@ -278,7 +287,11 @@ def check_rows(
 ) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
     """Logits, labels and weights of the rows that have weight, and what there is in them."""
     Z, labels = check_X_y(
-        X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=estimator
+        X,
+        as_labels(y),
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        estimator=estimator,
     )
     masked = check_finite(Z)
     w = check_each_weight(sample_weight, len(Z))
@@ -296,15 +309,6 @@ def check_rows(
         masked=masked,
     )
     return (Z, labels, w), found
-
-
-def check_two_dimensions(X: Any) -> None:
-    """Raise a ValueError for an array of one dimension, as margins of two classes come in."""
-    if getattr(X, "ndim", 2) == 1:
-        raise ValueError(
-            "X must have two dimensions, got one. Reshape your data: log-odds of two classes make "
-            "a single column, X.reshape(-1, 1)."
-        )
 
 
 def check_finite(Z: Floats) -> bool:
@@ -403,110 +407,6 @@ def check_total_weight(weight: float) -> None:
             "Multiply all weights by the "
             "same number; a weight of 2 is the row twice."
         )
-
-
-def resolve_classes(
-    present: NDArray[Any], n_columns: int, classes: ArrayLike | None, *, name: str = "classes"
-) -> NDArray[Any]:
-    """Labels in the order of the columns.
-
-    Parameters
-    ----------
-    present : ndarray
-        The distinct labels that were seen, sorted.
-    n_columns : int
-        Width of the logits or probabilities; 1 stands for two classes.
-    classes : array-like or None
-        All labels in the order of the columns, if the user named them.
-    name : str
-        What the user calls ``classes``, for messages.
-
-    Returns
-    -------
-    ndarray of shape (max(n_columns, 2),)
-        ``classes`` if given, else the labels that are present if they are as many, else the
-        column numbers if the labels are integers among them, with a UserWarning.
-    """
-    n_classes = max(n_columns, 2)
-    columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
-    if classes is not None:
-        return _check_classes(np.asarray(classes), present, n_classes, columns, name)
-    if len(present) == n_classes:
-        return present
-    numbers = np.arange(n_classes)
-    if _are_integers(present) and np.isin(present, numbers).all():
-        missing = np.setdiff1d(numbers, present).tolist()
-        warnings.warn(
-            f"No row has label {', '.join(map(str, missing))}: the labels are taken for column "
-            f"numbers 0 to {n_classes - 1}. Name all labels in column order with {name}= to "
-            "say so.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return numbers
-    raise ValueError(
-        f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
-        f"If y lacks classes, name all labels in column order with {name}=."
-    )
-
-
-def _are_integers(labels: NDArray[Any]) -> bool:
-    if labels.dtype.kind == "O":
-        return all(isinstance(label, Integral) for label in labels)
-    return labels.dtype.kind in "iu"
-
-
-def _check_classes(
-    classes: NDArray[Any], present: NDArray[Any], n_classes: int, columns: str, name: str
-) -> NDArray[Any]:
-    if classes.ndim != 1 or len(np.unique(classes)) != len(classes):
-        raise ValueError(f"{name} must be a list of distinct labels, got {classes.tolist()!r}.")
-    if len(classes) != n_classes:
-        raise ValueError(
-            f"{name} must name one label for each column, got {len(classes)} labels and {columns}."
-        )
-    known = set(classes.tolist())
-    unknown = [label for label in present.tolist() if label not in known]
-    if unknown:
-        raise ValueError(
-            f"y must hold only labels named in {name}, got {unknown[0]!r}, which is not one of "
-            f"{classes.tolist()!r}."
-        )
-    return classes
-
-
-def distinct_labels(labels: NDArray[Any], w: Floats | None) -> NDArray[Any]:
-    """Sorted labels of the rows that have weight."""
-    if labels.dtype.kind in "iu":
-        low, span = int(labels.min()), int(labels.max()) - int(labels.min()) + 1
-        if span <= MANY_LABELS:  # counting is several times faster than sorting
-
-            def count(y: NDArray[Any], w: Floats | None) -> Any:
-                return np.bincount(np.subtract(y, low, dtype=np.int64), w, span)
-
-            return (np.flatnonzero(sum_rows(count, labels, w)) + low).astype(labels.dtype)
-    present = np.unique(labels if w is None else labels[w > 0])
-    if present.dtype.kind == "f" and (present != np.floor(present)).any():
-        example = present[present != np.floor(present)][0]
-        raise ValueError(
-            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
-        )
-    return present
-
-
-def encode(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
-    """Index of each label in ``classes``; some index for labels that are not there."""
-    return map_whole(partial(_encoded, classes), labels, like=np.zeros(0, np.intp))
-
-
-def _encoded(classes: NDArray[Any], labels: NDArray[Any]) -> Indices:
-    last = len(classes) - 1
-    if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
-        inside = labels.min() >= 0 and labels.max() <= last
-        return (labels if inside else np.clip(labels, 0, last)).astype(np.intp, copy=False)
-    order = np.argsort(classes)
-    found = np.searchsorted(classes, labels, sorter=order)
-    return order[np.minimum(found, last)]
 
 
 def improper_rows(P: Floats) -> int:

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss
 from sklearn.utils import column_or_1d
 
-from ._base import check_weights, encode
+from ._base import check_weights
 from ._columns import Scored
+from ._labels import as_labels, encode
 from ._rows import both_columns, map_rows
 from .scaling import TemperatureScaling
 
@@ -148,7 +149,7 @@ class TemperatureSweepDisplay:
         sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
         P = calibrator.predict_proba(X)
         w = check_weights(sample_weight, len(P))
-        reference = _log_loss(P, encode(column_or_1d(y), calibrator.classes_), w)
+        reference = _log_loss(P, encode(column_or_1d(as_labels(y)), calibrator.classes_), w)
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
 
@@ -298,7 +299,7 @@ def _sweep(
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))
-    label = encode(column_or_1d(y), scaling.classes_)
+    label = encode(column_or_1d(as_labels(y)), scaling.classes_)
     Z = both_columns(np.asarray(logits, dtype=np.float64))
     # Below the largest logit of the row: the confidence is then one over a sum.
     below = Z - Z.max(axis=1, keepdims=True)

@@ -300,7 +300,7 @@ class IsotonicCalibration(_PerClass):
         return {"bin_edges_": rows.scores[both], "bin_values_": values}
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
-        if self.interpolation == "linear":
+        if len(edges) == len(values):  # lines; steps have one edge more
             return np.interp(p, edges, values)
         return super()._value(p, edges, values)
 

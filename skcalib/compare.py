@@ -21,8 +21,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ._base import BaseCalibrator, check_rows, check_total_weight, check_weights
 from ._chunks import is_dask
+from ._doors import as_numpy
 from ._events import check_input
 from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
+from ._labels import as_labels, check_column_names, not_among, shown
 from ._rows import checked_rows, sum_rows, total_weight
 from ._scorers import CalibrationScorer
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
@@ -520,8 +522,8 @@ def _checked_rows(
     labels = _Uncalibrated(classes=classes).fit(logits, y, sample_weight).classes_
     if is_dask(logits):
         return _Rows(logits, y, sample_weight), labels
-    Z = check_array(logits, dtype=[np.float64, np.float32])
-    return _Rows(Z, column_or_1d(y), check_weights(sample_weight, len(Z))), labels
+    Z = check_array(as_numpy(logits, "logits"), dtype=[np.float64, np.float32])
+    return _Rows(Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))), labels
 
 
 def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> _Rows:
@@ -539,11 +541,12 @@ def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> _Rows:
             f"Logits of test must have one column for each of the {len(classes)} classes, got "
             f"{Z.shape[1]} columns."
         )
-    unknown = np.setdiff1d(found.labels, classes).tolist()
-    if unknown:
+    check_column_names(logits, classes, "test")
+    unknown = not_among(found.labels, classes)
+    if len(unknown):
         raise ValueError(
-            f"Labels of test must be among those of y, got {unknown[0]!r}. If y lacks classes, "
-            "name all labels in column order with classes=."
+            f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
+            "classes, name all labels in column order with classes=."
         )
     return _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
 

@@ -287,8 +287,8 @@ def test_integers_that_lack_a_class_are_column_numbers(kind, logits3):
 @every
 def test_integer_objects_that_lack_a_class_are_column_numbers(kind, logits3):
     X, y = logits3
-    seen = y != 2
-    with pytest.warns(UserWarning, match="No row has label 2"):
+    seen = y != 1
+    with pytest.warns(UserWarning, match="No row has label 1"):
         calibrator = kind().fit(X[seen], y[seen].astype(object))
     assert_same_fit(calibrator, kind(classes=[0, 1, 2]).fit(X[seen], y[seen]))
 
@@ -396,7 +396,7 @@ BAD_FITS = {
     "few labels": (X3, Y3[:-1], None, r"inconsistent numbers of samples: \[30, 29\]"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
     "flat": (X3[:, 0], Y3, None, r"two dimensions, got one.*X.reshape\(-1, 1\)"),
-    "flat list": (X3[:, 0].tolist(), Y3, None, "Expected 2D array, got 1D array"),
+    "flat list": (X3[:, 0].tolist(), Y3, None, "two dimensions, got one. Reshape your data"),
 }
 
 
