@@ -332,7 +332,12 @@ def check_finite(Z: Floats) -> bool:
         "row": lambda Z: (-np.inf == Z).all(axis=1),
     }
     counts = sum_rows(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]), Z)
-    n = dict(zip(kinds, counts.tolist(), strict=True))
+    _refuse_logits(dict(zip(kinds, counts.tolist(), strict=True)), Z, float(largest))
+    return True
+
+
+def _refuse_logits(n: dict[str, int], Z: Floats, largest: float) -> None:
+    """Raise a ValueError if so many of each kind are more than masked classes."""
     if n["NaN"] or n["+inf"] or (n["-inf"] and Z.shape[1] == 1):
         found = ", ".join(f"{n[kind]} {kind}" for kind in ("NaN", "+inf", "-inf") if n[kind])
         raise ValueError(
@@ -349,7 +354,6 @@ def check_finite(Z: Floats) -> bool:
             f"Each row of X must have a finite logit, got {n['row']} rows of nothing but -inf. "
             f"{_REMEDY}"
         )
-    return True
 
 
 _REMEDY = (

@@ -363,8 +363,8 @@ class MatrixScaling(_LinearScaling):
     -----
     Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
     Log-probabilities below -1000 count as -1000. The objective is convex, and the fit ends where
-    the norm of its gradient, in double precision, is below ``tol``. A fit takes time :math:`O(n K^2)` and holds some fifty arrays of
-    the size of ``coef_``.
+    the norm of its gradient, in double precision, is below ``tol``. A fit takes time
+    :math:`O(n K^2)` and holds some fifty arrays of the size of ``coef_``.
 
     References
     ----------

@@ -479,8 +479,8 @@ def test_names_are_compared_as_text_and_as_labels(columns, labels):
 def test_other_names_mean_nothing(columns, classes):
     X = pd.DataFrame(Z3)
     X.columns = pd.Index(columns)
-    fitted = PlattScaling(classes=classes).fit(X, Y3)
-    assert_array_equal(fitted.coef_, PlattScaling(classes=classes).fit(Z3, Y3).coef_)
+    fitted = VectorScaling(classes=classes).fit(X, Y3)
+    assert_array_equal(fitted.coef_, VectorScaling(classes=classes).fit(Z3, Y3).coef_)
 
 
 def test_the_order_of_many_names_is_shown_from_the_first_that_differs():
