@@ -19,9 +19,9 @@ from skcalib import (
     CalibratedClassifier,
     HistogramBinning,
     LogitTransformer,
-    PlattScaling,
     ReliabilityDisplay,
     TemperatureScaling,
+    VectorScaling,
     compare_calibrators,
 )
 from skcalib._base import Found
