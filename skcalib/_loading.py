@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,33 +101,43 @@ def _load_parquet(args: argparse.Namespace) -> list[Rows]:
     else:
         tables = [table, _parquet.read(args.test_logits, args.label_column)]
     found = [table.rows() for table in _parquet.kept(tables, args.logits)]
-    if args.probabilities:
-        of_part = partial(_logs_of_part, file=args.logits)
-        return [rows._replace(logits=rows.logits.map_partitions(of_part)) for rows in found]
-    return found
+    if not args.probabilities:
+        return found
+    for rows in found:  # here, since the workers write down a traceback for what they raise
+        _check_probabilities(*_parquet.range_of(rows.logits), args.logits)
+    return [rows._replace(logits=rows.logits.map_partitions(_logs_of_part)) for rows in found]
 
 
-def _logs_of_part(part: Any, file: str) -> Any:
-    """A data frame of logarithms for one of probabilities."""
-    return part * np.nan if part.empty else part * 0 + _logs(part.to_numpy(), file)
+def _logs_of_part(part: Any) -> Any:
+    """A data frame of logarithms for one of probabilities, without pandas' own missing values."""
+    numeric = [getattr(dtype, "numpy_dtype", dtype) for dtype in part.dtypes]
+    P = part.to_numpy(np.result_type(np.float32, *numeric), na_value=np.nan)
+    return type(part)(_logs(P), index=part.index, columns=part.columns)
 
 
 def _read(logits: str, labels: str | None, args: argparse.Namespace) -> Rows:
     """Rows in files that are no Parquet, logits being logarithms of probabilities if need be."""
     rows = read_pair(logits, labels) if labels else read_table(logits, args.label_column)
-    return rows._replace(logits=_logs(rows.logits, logits)) if args.probabilities else rows
+    if not args.probabilities:
+        return rows
+    _check_probabilities(rows.logits.min(), rows.logits.max(), logits)
+    return rows._replace(logits=_logs(rows.logits))
 
 
-def _logs(P: Array, file: str) -> Array:
-    P = P if P.dtype.kind == "f" else P.astype(float)
-    if not (P.min() >= 0 and P.max() <= 1.001):
+def _check_probabilities(low: float, high: float, file: str) -> None:
+    if not (low >= 0 and high <= 1.001):  # NaN neither
         raise InputError(
-            f"{file} must hold probabilities, got numbers from {P.min():g} to {P.max():g}; "
-            "leave --probabilities out if they are logits."
+            f"{file} must hold probabilities, got numbers from {low:g} to {high:g}; leave "
+            "--probabilities out if they are logits."
         )
+
+
+def _logs(P: Array) -> Array:
+    """Logits of probabilities, of which zero has the logarithm of the smallest number."""
+    P = P if P.dtype.kind == "f" else P.astype(float)
     tiny = np.finfo(P.dtype).tiny
-    P = np.maximum(P, tiny)
-    return np.log(P) if P.shape[1] > 1 else np.log(P) - np.log(np.maximum(1 - P, tiny))
+    logs = np.log(np.maximum(P, tiny))
+    return logs if P.shape[1] > 1 else logs - np.log(np.maximum(1 - P, tiny))
 
 
 def _halves(rows: Rows) -> tuple[Rows, Rows]:

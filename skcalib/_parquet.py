@@ -48,17 +48,16 @@ class Table(NamedTuple):
     """A Dask data frame of logits, and labels in one of its columns."""
 
     frame: Any
-    label: Any
+    label: str
 
     @property
-    def others(self) -> list[Any]:
+    def others(self) -> list[str]:
         """Names of the columns of logits."""
         return [name for name in self.frame.columns if name != self.label]
 
     def rows(self) -> Rows:
         """Data frame of logits and series of labels."""
-        names = [str(name) for name in self.others]
-        return Rows(self.frame[self.others], self.frame[self.label], names)
+        return Rows(self.frame[self.others], self.frame[self.label], self.others)
 
 
 def read(pattern: str, label: str) -> Table:
@@ -67,15 +66,21 @@ def read(pattern: str, label: str) -> Table:
 
     with reading(pattern, REMEDY):
         frame = dd.read_parquet(pattern)
-        columns = {str(name): name for name in frame.columns}  # pandas writes numbers, too
+        columns = list(frame.columns)
     if not columns:
         raise InputError(f"{pattern} must match Parquet files with rows, got none.")
+    numbers = [name for name in columns if not isinstance(name, str)]
+    if numbers:  # pandas writes and reads them, Dask does not
+        raise InputError(
+            f"Columns of {pattern} must have strings for names, got {numbers[0]!r}; write it again "
+            "after frame.columns = frame.columns.astype(str)."
+        )
     if label not in columns:
         raise InputError(
-            f"--label-column must be one of the columns of {pattern}, {listed(list(columns))}, "
+            f"--label-column must be one of the columns of {pattern}, {listed(columns)}, "
             f"got {label!r}."
         )
-    table = Table(frame, columns[label])
+    table = Table(frame, label)
     dtypes = frame[table.others].dtypes
     words = [name for name, dtype in dtypes.items() if dtype.kind not in "fiu"]
     if words or not len(dtypes):
@@ -106,6 +111,14 @@ def kept(tables: list[Table], file: str) -> list[Table]:
             if future.status == "error":
                 raise future.exception()
     return [Table(f, t.label) for f, t in zip(frames, tables, strict=True)]
+
+
+def range_of(frame: Any) -> tuple[float, float]:
+    """Smallest and largest number of a data frame."""
+    import dask
+
+    low, high = dask.compute(frame.min(), frame.max())
+    return float(low.min()), float(high.max())
 
 
 def some_rows(rows: Rows) -> Rows:

@@ -12,7 +12,7 @@ from numpy.lib import format as npy
 from skcalib import _files
 from skcalib.__main__ import main
 from skcalib._files import InputError, Rows, read_pair, read_table, reading
-from skcalib._loading import _check_names, _halves, _logs, labels_of_type
+from skcalib._loading import _check_names, _check_probabilities, _halves, _logs, labels_of_type
 from skcalib.datasets import make_logits
 
 
@@ -584,21 +584,25 @@ def test_classes_that_no_integer_of_64_bits_holds():
 def test_a_probability_of_zero_is_the_smallest_number(dtype):
     tiny = np.finfo(dtype).tiny
     P = np.array([[0.0, 1.0, 0.0], [0.25, 0.25, 0.5]], dtype)
-    logs = _logs(P, "p")
+    logs = _logs(P)
     assert logs.dtype == dtype
     np.testing.assert_array_equal(logs, np.log(np.maximum(P, tiny)))
     assert logs[0].tolist() == [np.log(tiny), 0, np.log(tiny)]
-    margins = _logs(np.array([[0.0], [1.0], [0.5], [0.25]], dtype), "p")
+    margins = _logs(np.array([[0.0], [1.0], [0.5], [0.25]], dtype))
     largest = -np.log(tiny)
     np.testing.assert_allclose(margins[:, 0], [-largest, largest, 0, -np.log(3)], rtol=1e-6)
 
 
-@pytest.mark.parametrize("P", [[[0.0, 1.002]], [[-1e-9, 1.0]], [[np.nan, 1.0]]])
-def test_what_is_no_probability(P):
-    with pytest.raises(InputError, match="p must hold probabilities, got numbers from"):
-        _logs(np.array(P), "p")
-    _logs(np.array([[0, 1]]), "p")
-    _logs(np.array([[0.0, 1.0009]]), "p")
+@pytest.mark.parametrize("P", [[0.0, 1.002], [-1e-9, 1.0], [np.nan, 1.0]])
+def test_what_is_no_probability(files, folder, capsys, P):
+    np.save("p.npy", np.tile(P, (60, 1)))
+    assert main(["--logits", "p.npy", "--labels", "y.npy", "--probabilities"]) == 2
+    assert f"p.npy must hold probabilities, got numbers from {P[0]:g}" in capsys.readouterr().err
+
+
+def test_what_is_a_probability():
+    _check_probabilities(0, 1.0009, "p")
+    assert _logs(np.array([[0, 1]])).dtype == np.float64
 
 
 def test_every_class_with_two_rows_is_in_both_halves(rng):
