@@ -205,6 +205,42 @@ def test_classes_in_the_order_of_the_columns(files, folder, capsys, unseen):
     assert outputs[0] == outputs[1]
 
 
+def test_boolean_labels_in_the_order_of_the_columns(folder, capsys, unseen):
+    logits, y = make_logits(300, 2, random_state=0)
+    np.save("z.npy", logits)
+    np.save("other.npy", logits[:, ::-1])
+    np.save("y.npy", y.astype(bool))
+    lines = []
+    for columns, classes in (("z", ["False", "True"]), ("other", ["True", "False"])):
+        files = ["--logits", f"{columns}.npy", "--labels", "y.npy"]
+        assert main([*files, "--classes", *classes]) == 0
+        lines.append(row(capsys.readouterr().out, "TemperatureScaling"))
+    assert lines[0] == lines[1]
+
+
+def test_labels_in_a_column_of_text(files, folder, capsys, unseen):
+    logits, y = files
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 0
+    expected = row(capsys.readouterr().out, "VectorScaling")
+    frame = pd.DataFrame(logits, columns=list("abc"))
+    frame.insert(1, "label", np.array(["ant", "bee", "cat"])[y])
+    frame.to_csv("rows.tsv.gz", sep="\t", index=False)
+    arguments = ["--logits", "rows.tsv.gz", "--label-column", "label"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "rows.tsv.gz: 300 rows to calibrate on, 300 held out, 3 classes" in out
+    assert row(out, "VectorScaling") == expected
+    assert main([*arguments, "--test-logits", "rows.tsv.gz"]) == 0
+    assert "600 rows to calibrate on, 600 held out" in capsys.readouterr().out
+
+
+def test_labels_beyond_the_exact_numbers_of_floats(files, folder, capsys, unseen):
+    _, y = files
+    (folder / "y.csv").write_text("\n".join(str(2**53 + k) for k in y))
+    assert main(["--logits", "z.npy", "--labels", "y.csv"]) == 0
+    assert "3 classes" in capsys.readouterr().out
+
+
 def test_warnings_are_sentences(files, capsys, unseen):
     logits, _ = files
     np.save("best.npy", logits.argmax(axis=1))
