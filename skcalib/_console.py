@@ -106,7 +106,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
         ) from error
     finally:  # it is gone if all went well
         with suppress(OSError):
-            draft.unlink(missing_ok=True)
+            draft.unlink()
 
 
 def checked_target(option: str, path: str, suffixes: tuple[str, ...], other: str = "") -> Path:

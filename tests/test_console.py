@@ -355,8 +355,10 @@ def test_saved_calibrators_are_those_that_load(tmp_path, calibrator, suffix, log
     np.testing.assert_array_equal(loaded.predict_proba(logits3[0]), expected)
 
 
-def test_saving_without_skops(folder, monkeypatch, capsys):
+def test_saving_without_skops(folder, quick, monkeypatch, capsys):
     monkeypatch.setattr("skcalib._console.find_spec", lambda name: None)
+    assert main([*GIVEN, "--save", "c.pkl"]) == 0
+    capsys.readouterr()
     assert main([*GIVEN, "--save", "c.skops"]) == 2
     assert "needs skops: pip install skops, or give a file that ends in .joblib" in (
         capsys.readouterr().err

@@ -11,7 +11,7 @@ from numpy.lib import format as npy
 
 from skcalib import _files
 from skcalib.__main__ import main
-from skcalib._files import InputError, Rows, read_pair, read_table, reading
+from skcalib._files import InputError, Rows, listed, read_pair, read_table, reading
 from skcalib._loading import _check_names, _check_probabilities, _halves, _logs, labels_of_type
 from skcalib.datasets import make_logits
 
@@ -394,6 +394,7 @@ def test_a_header_above_too_few_numbers_is_no_label(folder):
         (["18446744073709551616", "18446744073709551617"], None, None),
         (["0.1", "0.10000000000000000001"], None, None),
         (["0.5", "1.5"], [0.5, 1.5], np.float64),
+        (["0.5", "1"], [0.5, 1.0], np.float64),
         (["1e3", "2.0"], [1000, 2], np.int64),
         (["10", "1_0"], None, None),
         (["1", "one"], None, None),
@@ -407,6 +408,30 @@ def test_labels_that_differ_are_never_merged(folder, texts, expected, dtype):
     labels = read_pair("z.npy", "y.csv").labels
     assert labels.tolist() == (texts if expected is None else expected)
     assert labels.dtype == dtype if dtype is not None else labels.dtype.kind == "U"
+
+
+def test_words_and_numbers_are_words(folder):
+    np.save("z.npy", np.zeros((3, 3)))
+    (folder / "y.csv").write_text("ant\n1\nbee\n")
+    assert read_pair("z.npy", "y.csv").labels.tolist() == ["ant", "1", "bee"]
+
+
+def test_a_header_above_nothing(folder):
+    (folder / "z.csv").write_text("a,b\n")
+    (folder / "y.csv").write_text("1\n")
+    with pytest.raises(InputError, match="must hold a table of numbers, got 'a' in row 1"):
+        read_pair("z.csv", "y.csv")
+
+
+def test_the_line_that_differs_is_named(folder):
+    (folder / "z.csv").write_text("1,2,3\n4,5,6\n7,8\n")
+    with pytest.raises(InputError, match="fields, 3 in the first and 2 in line 3"):
+        read_pair("z.csv", "y.csv")
+
+
+def test_names_are_listed_up_to_ten():
+    assert listed(range(10)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
+    assert listed(range(11)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (11 in all)"
 
 
 def test_a_label_that_is_missing(folder):
@@ -542,6 +567,7 @@ def test_columns_of_test_rows_are_those_of_the_others():
         (bool, ["False", "True"], [False, True]),
         (bool, ["True", "False"], [True, False]),
         (np.uint8, ["1", "300"], [1, 300]),
+        (np.uint8, ["1", "-1"], [1, -1]),
         (np.int64, ["9007199254740993", "-1"], [2**53 + 1, -1]),
         (np.uint64, ["18446744073709551615", "0"], [2**64 - 1, 0]),
         (np.int64, ["18446744073709551615", "0"], [2**64 - 1, 0]),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import dask.dataframe as dd
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,11 +16,12 @@ from sklearn.metrics import brier_score_loss
 
 import skcalib
 from skcalib import _parquet
-from skcalib.__main__ import main
+from skcalib.__main__ import _diagrams, main
 from skcalib._files import Rows
 from skcalib._loading import _halves
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error
+from skcalib.display import ReliabilityDisplay
+from skcalib.metrics import expected_calibration_error, reliability_curve
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.png"
 
@@ -93,6 +95,24 @@ def test_own_files(files, folder, capsys, unseen):
     expected = expected_calibration_error(y, softmax(logits, axis=1))
     assert row(out, "uncalibrated")["ECE"] == pytest.approx(expected, abs=1e-4)
     assert (folder / "out" / NAME).exists()
+
+
+def test_a_diagram_for_each_calibrator(files):
+    logits, y = files
+    P = softmax(logits, axis=1)
+    curve = reliability_curve(y, P)
+    curves = {f"c{k}": curve for k in range(6)}
+    figure = _diagrams(curves)
+    assert figure.get_size_inches().tolist() == [18, 10]
+    assert len(figure.axes) == 6
+    expected = ReliabilityDisplay(curve, name="c0").plot().ax_
+    for k, ax in enumerate(figure.axes):
+        assert (ax.get_subplotspec().rowspan.start, ax.get_subplotspec().colspan.start) == divmod(
+            k, 4
+        )
+        assert len(ax.patches) == len(expected.patches) > 5
+    texts = [text.get_text() for text in figure.findobj(mpl.text.Text)]
+    assert all(any(name in text for text in texts) for name in curves)
 
 
 def test_half_of_the_rows_is_held_out(files, capsys, unseen):

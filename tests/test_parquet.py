@@ -157,6 +157,16 @@ def test_probabilities(here, rows, capsys, is_nullable):
     assert _logs_of_part(whole)["a"].tolist() == [np.log(np.finfo(float).tiny), 0]
 
 
+def test_missing_values_of_pandas_are_nan():
+    part = pd.DataFrame({"a": [0.5, None], "b": [0.5, 0.5]}).astype("Float64")
+    np.testing.assert_array_equal(_logs_of_part(part), np.log([[0.5, 0.5], [np.nan, 0.5]]))
+
+
+def test_range_of_all_columns():
+    frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 7.0], "b": [-3.0, 2.0]}), npartitions=2)
+    assert _parquet.range_of(frame) == (-3.0, 7.0)
+
+
 def test_numbers_that_are_no_probabilities(here, rows, capsys):
     arguments = [*written(*rows), "--probabilities"]
     assert main(arguments) == 2
