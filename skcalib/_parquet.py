@@ -7,21 +7,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from ._files import InputError, Rows, listed, reading
+
 # A report is drawn on no more rows than this, which would add nothing to a picture.
 ROWS_OF_REPORT = 100_000
-
-
-class ParquetError(ValueError):
-    """What is wrong with the files, in one sentence."""
+REMEDY = "write it again as Parquet, with pandas or pyarrow"
 
 
 @contextmanager
 def cluster() -> Iterator[None]:
     """A cluster of processes on this machine, unless there is one already."""
-    try:
+    with _named_if_missing():
+        import dask.dataframe  # noqa: F401
         from distributed import Client, LocalCluster, default_client
-    except ImportError as missing:
-        raise ParquetError("Parquet files need Dask: pip install 'skcalib[dask]'.") from missing
     with ExitStack() as ours:
         try:
             default_client()
@@ -30,41 +28,65 @@ def cluster() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _named_if_missing() -> Iterator[None]:
+    """Dask comes in parts, and needs others for data frames: say which of them is missing."""
+    try:
+        yield
+    except ImportError as missing:
+        # Dask says in several lines that something is missing; what it is stands in the cause.
+        name, cause = "a part of Dask", missing  # type: str, BaseException | None
+        while cause is not None:
+            name = getattr(cause, "name", None) or name
+            cause = cause.__cause__ or cause.__context__
+        raise InputError(
+            f"Parquet files need Dask, and {name} is missing: pip install 'skcalib[dask]'."
+        ) from missing
+
+
 class Table(NamedTuple):
     """A Dask data frame of logits, and labels in one of its columns."""
 
     frame: Any
     label: str
 
-    def split(self) -> tuple[Any, Any]:
+    @property
+    def others(self) -> list[str]:
+        """Names of the columns of logits."""
+        return [name for name in self.frame.columns if name != self.label]
+
+    def rows(self) -> Rows:
         """Data frame of logits and series of labels."""
-        return self.frame[[name for name in self.frame.columns if name != self.label]], self.frame[
-            self.label
-        ]
+        return Rows(self.frame[self.others], self.frame[self.label], self.others)
 
 
 def read(pattern: str, label: str) -> Table:
     """The rows in Parquet files, of which nothing but the column names is looked at."""
     import dask.dataframe as dd
 
-    try:
-        table = Table(dd.read_parquet(pattern), label)
-        columns = list(table.frame.columns)
-    except (OSError, ValueError) as error:
-        raise ParquetError(f"{pattern} cannot be read: {error}".rstrip(".") + ".") from error
+    with reading(pattern, REMEDY):
+        frame = dd.read_parquet(pattern)
+        columns = list(frame.columns)
     if not columns:
-        raise ParquetError(f"{pattern} must match Parquet files with rows, got none.")
-    if label not in columns:
-        raise ParquetError(
-            f"--label-column must be one of the columns of {pattern}, {', '.join(columns)}, got "
-            f"{label!r}."
+        raise InputError(f"{pattern} must match Parquet files with rows, got none.")
+    numbers = [name for name in columns if not isinstance(name, str)]
+    if numbers:  # pandas writes and reads them, Dask does not
+        raise InputError(
+            f"Columns of {pattern} must have strings for names, got {numbers[0]!r}; write it again "
+            "after frame.columns = frame.columns.astype(str)."
         )
-    dtypes = table.split()[0].dtypes
-    others = [name for name, dtype in dtypes.items() if dtype.kind not in "fiu"]
-    if others or not len(dtypes):
-        raise ParquetError(
+    if label not in columns:
+        raise InputError(
+            f"--label-column must be one of the columns of {pattern}, {listed(columns)}, "
+            f"got {label!r}."
+        )
+    table = Table(frame, label)
+    dtypes = frame[table.others].dtypes
+    words = [name for name, dtype in dtypes.items() if dtype.kind not in "fiu"]
+    if words or not len(dtypes):
+        raise InputError(
             f"All columns of {pattern} but the labels must be logits, got "
-            f"{f'{others[0]!r}, which holds no numbers' if others else 'no other column'}."
+            f"{f'{words[0]!r}, which holds no numbers' if words else 'no other column'}."
         )
     return table
 
@@ -74,19 +96,35 @@ def halves(table: Table) -> list[Table]:
     return [Table(part, table.label) for part in table.frame.random_split([0.5, 0.5], 0)]
 
 
-def kept(tables: list[Table]) -> list[Table]:
+def kept(tables: list[Table], file: str) -> list[Table]:
     """The rows in the memory of the workers, with Dask's bar of progress on a terminal."""
     import dask
-    from distributed import progress, wait
+    from distributed import futures_of, progress, wait
 
-    frames = dask.persist(*(table.frame for table in tables))
-    if sys.stderr.isatty():
-        progress(frames, notebook=False)
-    wait(frames)
+    with reading(file, REMEDY):
+        frames = dask.persist(*(table.frame for table in tables))
+        # The bar is shown on one of them, and is to be seen on neither if that is not a terminal.
+        if all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)):
+            progress(frames, notebook=False)
+        wait(frames)
+        for future in futures_of(frames):
+            if future.status == "error":
+                raise future.exception()
     return [Table(f, t.label) for f, t in zip(frames, tables, strict=True)]
 
 
-def some_rows(logits: Any, labels: Any) -> tuple[Any, Any]:
+def range_of(frame: Any) -> tuple[float, float]:
+    """Smallest and largest number of a data frame."""
+    import dask
+
+    low, high = dask.compute(frame.min(), frame.max())
+    return float(low.min()), float(high.max())
+
+
+def some_rows(rows: Rows) -> Rows:
     """So many rows as a report needs, drawn at random with a fixed seed."""
-    share = min(1.0, ROWS_OF_REPORT / len(labels))
-    return tuple(x.sample(frac=share, random_state=0).compute() for x in (logits, labels))
+    share = min(1.0, ROWS_OF_REPORT / len(rows.labels))
+    logits, labels = (
+        x.sample(frac=share, random_state=0).compute() for x in (rows.logits, rows.labels)
+    )
+    return Rows(logits, labels)

@@ -12,8 +12,7 @@ import warnings
 from pathlib import Path
 
 import skcalib
-import skcalib.__main__
-from skcalib import _parquet
+from skcalib import _files
 
 PACKAGE = Path(skcalib.__file__).parent
 
@@ -28,7 +27,7 @@ SECTIONS = {
     "Monitoring": ["monitor"],
     "Rows with Dask": ["_chunks"],
     "Data": ["datasets"],
-    "Command line": ["__main__", "_parquet"],
+    "Command line": ["__main__", "_files", "_console", "_loading", "_parquet"],
 }
 HEADER = """\
 Messages
@@ -57,8 +56,7 @@ class Recorder:
         """Listen to warnings, to expected errors, and to those of the command line."""
         self._listen_to_warnings()
         self._listen_to_expected_errors()
-        for error in (skcalib.__main__.InputError, _parquet.ParquetError):
-            self._listen_to_made(error)
+        self._listen_to_made(_files.InputError)
 
     def _listen_to_warnings(self):
         warn = warnings.warn

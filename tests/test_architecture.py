@@ -58,7 +58,10 @@ FLOORS = {
     "display": 9,
     "monitor": 10,
     "report": 10,
-    "_parquet": 0,
+    "_files": 0,
+    "_console": 1,
+    "_parquet": 1,
+    "_loading": 6,
     "__init__": 11,
     "__main__": 12,
 }
@@ -114,6 +117,7 @@ EXTRAS = {
     "compare": {"pandas"},
     "_chunks": {"dask"},
     "_parquet": {"dask", "distributed"},
+    "_console": {"skops"},
 }
 
 

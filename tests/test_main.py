@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import dask.dataframe as dd
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,9 +16,12 @@ from sklearn.metrics import brier_score_loss
 
 import skcalib
 from skcalib import _parquet
-from skcalib.__main__ import Split, _halves, main
+from skcalib.__main__ import _diagrams, main
+from skcalib._files import Rows
+from skcalib._loading import _halves
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error
+from skcalib.display import ReliabilityDisplay
+from skcalib.metrics import expected_calibration_error, reliability_curve
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.png"
 
@@ -91,6 +95,24 @@ def test_own_files(files, folder, capsys, unseen):
     expected = expected_calibration_error(y, softmax(logits, axis=1))
     assert row(out, "uncalibrated")["ECE"] == pytest.approx(expected, abs=1e-4)
     assert (folder / "out" / NAME).exists()
+
+
+def test_a_diagram_for_each_calibrator(files):
+    logits, y = files
+    P = softmax(logits, axis=1)
+    curve = reliability_curve(y, P)
+    curves = {f"c{k}": curve for k in range(6)}
+    figure = _diagrams(curves)
+    assert figure.get_size_inches().tolist() == [18, 10]
+    assert len(figure.axes) == 6
+    expected = ReliabilityDisplay(curve, name="c0").plot().ax_
+    for k, ax in enumerate(figure.axes):
+        assert (ax.get_subplotspec().rowspan.start, ax.get_subplotspec().colspan.start) == divmod(
+            k, 4
+        )
+        assert len(ax.patches) == len(expected.patches) > 5
+    texts = [text.get_text() for text in figure.findobj(mpl.text.Text)]
+    assert all(any(name in text for text in texts) for name in curves)
 
 
 def test_half_of_the_rows_is_held_out(files, capsys, unseen):
@@ -180,7 +202,7 @@ def test_brier_score_is_that_of_scikit_learn(folder, capsys, unseen):
 
 def test_halves_share_every_class(rng):
     y = rng.permutation(np.repeat([0, 1], [196, 4]))
-    calibration, test = _halves(Split(rng.normal(size=(200, 2)), y))
+    calibration, test = _halves(Rows(rng.normal(size=(200, 2)), y))
     assert calibration.labels.sum() == test.labels.sum() == 2
 
 
@@ -201,6 +223,42 @@ def test_classes_in_the_order_of_the_columns(files, folder, capsys, unseen):
         assert main([*calibration, *test, *classes]) == 0
         outputs.append(row(capsys.readouterr().out, "VectorScaling"))
     assert outputs[0] == outputs[1]
+
+
+def test_boolean_labels_in_the_order_of_the_columns(folder, capsys, unseen):
+    logits, y = make_logits(300, 2, random_state=0)
+    np.save("z.npy", logits)
+    np.save("other.npy", logits[:, ::-1])
+    np.save("y.npy", y.astype(bool))
+    lines = []
+    for columns, classes in (("z", ["False", "True"]), ("other", ["True", "False"])):
+        files = ["--logits", f"{columns}.npy", "--labels", "y.npy"]
+        assert main([*files, "--classes", *classes]) == 0
+        lines.append(row(capsys.readouterr().out, "TemperatureScaling"))
+    assert lines[0] == lines[1]
+
+
+def test_labels_in_a_column_of_text(files, folder, capsys, unseen):
+    logits, y = files
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 0
+    expected = row(capsys.readouterr().out, "VectorScaling")
+    frame = pd.DataFrame(logits, columns=list("abc"))
+    frame.insert(1, "label", np.array(["ant", "bee", "cat"])[y])
+    frame.to_csv("rows.tsv.gz", sep="\t", index=False)
+    arguments = ["--logits", "rows.tsv.gz", "--label-column", "label"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "rows.tsv.gz: 300 rows to calibrate on, 300 held out, 3 classes" in out
+    assert row(out, "VectorScaling") == expected
+    assert main([*arguments, "--test-logits", "rows.tsv.gz"]) == 0
+    assert "600 rows to calibrate on, 600 held out" in capsys.readouterr().out
+
+
+def test_labels_beyond_the_exact_numbers_of_floats(files, folder, capsys, unseen):
+    _, y = files
+    (folder / "y.csv").write_text("\n".join(str(2**53 + k) for k in y))
+    assert main(["--logits", "z.npy", "--labels", "y.csv"]) == 0
+    assert "3 classes" in capsys.readouterr().out
 
 
 def test_warnings_are_sentences(files, capsys, unseen):
@@ -234,18 +292,25 @@ def test_rare_class_in_the_split(folder, capsys, unseen):
     assert "3 classes" in capsys.readouterr().out
 
 
-def test_progress_is_shown_to_people_who_wait(files, monkeypatch, capsys, unseen):
+def test_progress_is_shown_on_a_terminal_only(files, monkeypatch, capsys, unseen):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    for patience, shown in ((3600, False), (0, True)):
-        monkeypatch.setattr("skcalib.__main__.PATIENCE", patience)
-        terminal = Terminal()
-        monkeypatch.setattr(sys, "stderr", terminal)
+    for stream, shown in ((io.StringIO(), False), (Terminal(), True)):
+        monkeypatch.setattr(sys, "stderr", stream)
         assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 0
-        assert ("[===" in terminal.getvalue()) == shown
-        assert (f"\r[{'=' * 30}] 8 of 8 fits\r{' ' * 60}\r" in terminal.getvalue()) == shown
+        text = stream.getvalue()
+        if not shown:
+            assert text == ""
+            continue
+        # From the first moment to the last, each line over the one before, and nothing is left.
+        steps = ["reading ...", "calibrating ...", "1 of 8 fits", "8 of 8 fits", "drawing ..."]
+        places = [text.index(step) for step in steps]
+        assert places == sorted(places)
+        assert text.startswith("\rreading ...\rcalibrating")
+        assert f"[{'=' * 30}] 8 of 8 fits" in text
+        assert text.endswith(f"\rdrawing ...\r{' ' * 11}\r")
 
 
 def test_help_is_worth_reading(capsys):
@@ -274,7 +339,10 @@ BAD = {
     "only tests": (["--test-logits", "z.npy", "--test-labels", "y.npy"], "nothing to calibrate on"),
     "only a flag": (["--probabilities"], "nothing to calibrate on: give --logits"),
     "missing": (["--logits", "no.npy", "--labels", "y.npy"], "no.npy does not exist"),
-    "text": (["--logits", "z.txt", "--labels", "y.npy"], "z.txt must be a .npy, .npz or .csv"),
+    "text": (
+        ["--logits", "z.txt", "--labels", "y.npy"],
+        "must be a .npy, .npz, .csv or .tsv file",
+    ),
     "no npy": (["--logits", "fake.npy", "--labels", "y.npy"], "fake.npy cannot be read: "),
     "cut npy": (["--logits", "cut.npy", "--labels", "y.npy"], "cut.npy cannot be read: "),
     "no npz": (["--logits", "fake.npz", "--labels", "y.npy"], "fake.npz cannot be read: "),
@@ -286,19 +354,28 @@ BAD = {
     "ragged": (["--logits", "ragged.csv", "--labels", "y.npy"], "lines differ in the number of"),
     "words": (["--logits", "words.csv", "--labels", "y.npy"], "must hold a table of numbers"),
     "cube": (["--logits", "cube.npy", "--labels", "y.npy"], r"numbers, got shape (2, 2, 2)"),
-    "label table": (["--logits", "z.npy", "--labels", "z.npy"], "one label per row, got shape"),
+    "label table": (
+        ["--logits", "z.npy", "--labels", "z.npy"],
+        "must hold one label per row, numbers or",
+    ),
     "lengths": (["--logits", "z.npy", "--labels", "few.npy"], "got 600 and 3 rows"),
     "nan": (["--logits", "nan.npy", "--labels", "y.npy"], "finite logits, got 1 NaN"),
     "one class": (["--logits", "z.npy", "--labels", "same.npy"], "at least two classes"),
     "classes": ([*GIVEN, "--classes", "0", "1"], "got 2 labels and 3 columns"),
-    "bad classes": ([*GIVEN, "--classes", "a", "b", "c"], "invalid literal"),
+    "bad classes": (
+        [*GIVEN, "--classes", "a", "b", "c"],
+        "--classes must be integers, as",
+    ),
     "no probabilities": ([*GIVEN, "--probabilities"], "must hold probabilities, got numbers from"),
     "new labels": (
         [*GIVEN, "--test-logits", "z.npy", "--test-labels", "other.npy"],
         "Labels of test must be among those of y, got 7",
     ),
     "output folder": ([*GIVEN, "--output", "nowhere/p.png"], "must lie in a directory that exists"),
-    "output kind": ([*GIVEN, "--output", "p.txt"], "end in .png, .pdf or .svg"),
+    "output kind": (
+        [*GIVEN, "--output", "p.txt"],
+        "or a file that ends in .png, .pdf or .svg",
+    ),
 }
 
 
@@ -334,8 +411,8 @@ def test_bad_input(files, folder, capsys, case):
 def test_failure_while_writing_leaves_nothing(files, folder, capsys, monkeypatch):
     from matplotlib.figure import Figure
 
-    def full(self, path, **_):
-        path.write_text("half")
+    def full(self, file, **_):
+        file.write(b"half")
         raise OSError("No space left on device")
 
     monkeypatch.setattr(Figure, "savefig", full)
@@ -369,7 +446,7 @@ def parquet(folder, monkeypatch):
         (["--logits", "rows.parquet", "--label-column", "y"], "'name', which holds no numbers"),
         (["--logits", "labels.parquet", "--label-column", "y"], "got no other column"),
         (["--logits", "none/*.parquet", "--label-column", "y"], "must match Parquet files"),
-        (["--logits", "none.parquet", "--label-column", "y"], "cannot be read"),
+        (["--logits", "none.parquet", "--label-column", "y"], "none.parquet does not exist"),
     ],
 )
 def test_bad_parquet_input(parquet, arguments, message, capsys):
@@ -406,7 +483,7 @@ def test_parquet_with_a_cluster_of_its_own(monkeypatch):
 
 def test_probabilities_in_parquet_files(folder, monkeypatch, capsys, unseen):
     monkeypatch.setattr("skcalib._parquet.cluster", contextlib.nullcontext)
-    monkeypatch.setattr("skcalib._parquet.kept", lambda tables: tables)
+    monkeypatch.setattr("skcalib._parquet.kept", lambda tables, _: tables)
     monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: [skcalib.TemperatureScaling()])
     logits, y = make_logits(600, 3, temperature=2.0, random_state=0)
     P = softmax(logits, axis=1)
@@ -427,7 +504,8 @@ def test_bar_of_dask_on_a_terminal(monkeypatch):
     table = _parquet.Table(dd.from_pandas(pd.DataFrame({"a": [1.0], "y": [0]})), "y")
     for is_terminal, expected in ((True, ["bar", "done"]), (False, ["done"])):
         seen.clear()
-        monkeypatch.setattr(sys.stderr, "isatty", lambda said=is_terminal: said, raising=False)
-        (kept,) = _parquet.kept([table])
+        for stream in (sys.stdout, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda said=is_terminal: said, raising=False)
+        (kept,) = _parquet.kept([table], "t.parquet")
         assert seen == expected
         assert kept.label == "y"

@@ -1,0 +1,434 @@
+"""What the command line hands out: to pipes that close, terminals, links; saved calibrators."""
+
+import errno
+import io
+import os
+import pathlib
+import pickle
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import types
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import skops.io
+
+import skcalib
+from skcalib.__main__ import main
+from skcalib._console import Console, checked_target, replacing, save_calibrator
+from skcalib._files import InputError
+from skcalib.datasets import make_logits
+
+NAME, REPORT = "skcalib-reliability.png", "skcalib-report.png"
+GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    logits, y = make_logits(200, 3, random_state=0)
+    np.save("z.npy", logits)
+    np.save("y.npy", y)
+    return tmp_path
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One calibrator, and pictures that take no time."""
+    members = [skcalib.TemperatureScaling()]
+    monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: members)
+    drawn = types.SimpleNamespace(savefig=lambda file, **_: file.write(b"drawn"))
+    monkeypatch.setattr("skcalib.__main__._diagrams", lambda *_: drawn)
+    monkeypatch.setattr("skcalib.__main__.calibration_report", lambda *_, **__: drawn)
+
+
+@pytest.fixture
+def pictures(folder, quick):
+    """Whether both are there, and nothing that was not to stay."""
+
+    def are_there():
+        found = {p.name for p in folder.iterdir()} - {"z.npy", "y.npy"}
+        return found == {NAME, REPORT} and all((folder / p).read_bytes() == b"drawn" for p in found)
+
+    return are_there
+
+
+# --------------------------------------------------------------------------------------
+# Streams.
+
+
+def closed_pipe():
+    """A stream into a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return open(writer, "w", encoding="utf-8")  # noqa: PTH123
+
+
+class Full(io.StringIO):
+    """A stream to a disk on which there is no room."""
+
+    def flush(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fileno(self):
+        raise OSError
+
+
+def test_a_pipe_that_nobody_reads(pictures, monkeypatch, capsys):
+    with closed_pipe() as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(GIVEN) == 0
+        stream.write("what Python itself may write at its exit")
+        stream.flush()
+    assert pictures()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_pipe_for_errors_that_nobody_reads(folder, quick, monkeypatch):
+    with closed_pipe() as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert main(["--logits", "none.npy", "--labels", "y.npy"]) == 2
+        stream.write("what Python itself may write at its exit")
+        stream.flush()
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_stream_that_is_closed(pictures, monkeypatch, capsys, name):
+    monkeypatch.setattr(sys, name, None)
+    assert main(GIVEN) == 0
+    assert pictures()
+    out, err = capsys.readouterr()
+    assert (out == "") == (name == "stdout")
+    assert err == ""
+    assert main(["--logits", "none.npy", "--labels", "y.npy"]) == 2
+
+
+def test_no_room_for_what_is_printed(pictures, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(GIVEN) == 1
+    assert pictures()
+    assert capsys.readouterr().err == (
+        "skcalib: The results could not be printed: No space left on device.\n"
+    )
+
+
+def test_a_broken_stream_is_written_to_once():
+    full = Full()
+    console = Console(full, full)
+    console.say("one")
+    console.say("two")
+    console.complain("three")
+    console.complain("four")
+    assert full.getvalue() == "one\nskcalib: three\n"
+    assert console.fault.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name", "printed"),
+    [
+        ("ascii", "caf\u00e9.png", rb"caf\xe9.png"),
+        ("ascii", "\u96ea.png", rb"\u96ea.png"),
+        ("utf-8", "caf\u00e9.png", "caf\u00e9.png".encode()),
+        ("utf-8", "\udcff.png", rb"\udcff.png"),  # how Python reads a name that is not UTF-8
+        ("latin-1", "\u96ea.png", rb"\u96ea.png"),
+    ],
+)
+def test_names_that_the_stream_cannot_encode(folder, quick, monkeypatch, encoding, name, printed):
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
+    for stream, where in zip(streams, ("stdout", "stderr"), strict=True):
+        monkeypatch.setattr(sys, where, stream)
+    assert main([*GIVEN, "--output", name]) == 0
+    assert (folder / name).exists()
+    assert b"Reliability diagrams: " + printed in streams[0].buffer.getvalue()
+    assert main(["--logits", f"{name}.npy", "--labels", "y.npy"]) == 2
+    assert b"skcalib: " + printed + b".npy does not exist" in streams[1].buffer.getvalue()
+
+
+def test_an_interrupt_says_so_and_leaves_nothing(folder, quick, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    for where in ("load", "compare_calibrators", "_diagrams"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"skcalib.__main__.{where}", interrupted)
+            assert main(GIVEN) == 130
+        assert capsys.readouterr().err == "skcalib: interrupted.\n"
+    drawn = types.SimpleNamespace(savefig=interrupted)
+    monkeypatch.setattr("skcalib.__main__._diagrams", lambda *_: drawn)
+    assert main(GIVEN) == 130
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
+
+
+def test_fits_that_need_too_much_memory(folder, quick, monkeypatch, capsys):
+    def too_much(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("skcalib.__main__.compare_calibrators", too_much)
+    assert main(GIVEN) == 2
+    assert "The rows need more memory than there is; give fewer" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_on_a_terminal_is_cleared_by_what_is_printed():
+    for act, text in (
+        (lambda c: c.say("x"), ""),
+        (lambda c: c.complain("x"), "skcalib: x\n"),
+        (
+            lambda c: c.show_warning(UserWarning("x"), UserWarning, "f.py", 1),
+            "skcalib: warning: x\n",
+        ),
+        (lambda c: c.clear(), ""),
+    ):
+        out, err = io.StringIO(), Terminal()
+        console = Console(out, err)
+        console.show("drawing ...")
+        act(console)
+        console.clear()  # there is nothing left to clear
+        assert err.getvalue() == f"\rdrawing ...\r{' ' * 11}\r{text}"
+        assert out.getvalue() == ("" if text or act.__code__.co_names == ("clear",) else "x\n")
+
+
+def test_a_shorter_line_covers_a_longer_one():
+    err = Terminal()
+    console = Console(None, err)
+    console.show("calibrating ...")
+    console.show("short")
+    console(1, 2)
+    console.clear()
+    bar = f"[{'=' * 15}{' ' * 15}] 1 of 2 fits"
+    assert err.getvalue() == f"\rcalibrating ...\rshort          \r{bar}\r{' ' * len(bar)}\r"
+
+
+def test_no_progress_where_no_one_looks():
+    for stream in (io.StringIO(), None):
+        console = Console(None, stream)
+        console.show("drawing ...")
+        console(1, 2)
+        console.clear()
+        assert stream is None or stream.getvalue() == ""
+
+
+# --------------------------------------------------------------------------------------
+# Files.
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_have_the_mode_of_the_umask(tmp_path, mask):
+    old = os.umask(mask)
+    try:
+        with replacing(tmp_path / "a.png") as file:
+            file.write(b"whole")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "a.png").stat().st_mode) == 0o666 & ~mask
+    assert (tmp_path / "a.png").read_bytes() == b"whole"
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path):
+    target = tmp_path / "a.png"
+    target.write_text("old")
+    with replacing(target) as file:
+        file.write(b"half")
+        file.flush()
+        assert target.read_text() == "old"
+        (draft,) = set(tmp_path.iterdir()) - {target}
+        assert draft.name.startswith(".skcalib-")
+        assert draft.suffix == ".png"
+    assert target.read_bytes() == b"half"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError, OSError(errno.ENOSPC, "no room")])
+def test_a_failure_leaves_what_was_there(tmp_path, fault):
+    target = tmp_path / "a.png"
+    target.write_text("old")
+    expected = InputError if isinstance(fault, OSError) else fault
+    with pytest.raises(expected), replacing(target):
+        raise fault
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_names_of_drafts_cannot_be_foretold(tmp_path, monkeypatch):
+    names = set()
+    for _ in range(3):
+        with replacing(tmp_path / "a.png"):
+            names |= {p.name for p in tmp_path.iterdir()} - {"a.png"}
+    assert len(names) == 3
+    # And if they could, a link of that name is not followed, and stays.
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr("secrets.token_hex", lambda n: "known")
+    (tmp_path / ".skcalib-known.png").symlink_to(victim)
+    with pytest.raises(InputError, match="File exists"), replacing(tmp_path / "b.png"):
+        raise AssertionError
+    assert victim.read_text() == "mine"
+
+
+def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
+    (folder / "mine.txt").write_text("mine")
+    for name in (NAME, REPORT):
+        (folder / name).symlink_to("mine.txt")
+    assert main(GIVEN) == 0
+    assert (folder / "mine.txt").read_text() == "mine"
+    for name in (NAME, REPORT):
+        assert not (folder / name).is_symlink()
+        assert (folder / name).read_bytes() == b"drawn"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output", "none/p.png"], "--output none/p.png must lie in a directory that exists"),
+        (["--output", "p"], "--output p must be a directory that exists, or a file that ends in"),
+        (["--output", "d"], "--output d/skcalib-report.png must be a file that ends in .png"),
+        (["--save", "c.json"], "--save c.json must be a file that ends in .skops, .joblib or .pkl"),
+        (["--save", "d"], "--save d must be a file that ends in"),
+        (["--save", "none/c.pkl"], "--save none/c.pkl must lie in a directory that exists and is"),
+    ],
+)
+def test_targets_are_checked_before_the_work(folder, capsys, monkeypatch, arguments, message):
+    (folder / "d" / REPORT).mkdir(parents=True)
+    monkeypatch.setattr("skcalib.__main__.load", None)
+    assert main([*GIVEN, *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: not (path == tmp_path and mode == os.W_OK))
+    with pytest.raises(InputError, match="must lie in a directory that exists and is writable"):
+        checked_target("--output", str(tmp_path / "a.png"), (".png", ".pdf"))
+
+
+# --------------------------------------------------------------------------------------
+# Calibrators.
+
+LOADERS = {"skops": skops, "joblib": joblib, "pickle": pickle, "pathlib": pathlib}
+
+
+@pytest.mark.parametrize("suffix", ["skops", "joblib", "pkl", "PKL"])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_the_best_calibrator_is_saved(folder, quick, capsys, suffix, probabilities):
+    logits, y = np.load("z.npy"), np.array(["ant", "bee", "cat"])[np.load("y.npy")]
+    np.save("y.npy", y)
+    if probabilities:
+        P = np.exp(logits)
+        np.save("z.npy", P / P.sum(axis=1, keepdims=True))
+    name = f"it's the best.{suffix}"
+    test = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
+    flag = ["--probabilities"] if probabilities else []
+    assert main([*GIVEN, *test, *flag, "--save", name]) == 0
+    out = capsys.readouterr().out
+    takes = "logarithms of probabilities" if probabilities else "logits"
+    head, _, rest = out.partition(f"TemperatureScaling, which takes {takes}: {name}; to load it:\n")
+    assert "The temperature is" in head
+    # What is printed is what loads it.
+    loaded = eval(rest.splitlines()[0], dict(LOADERS))
+    X = np.load("z.npy")
+    X = np.log(X) if probabilities else X
+    expected = skcalib.TemperatureScaling().fit(X, y)
+    np.testing.assert_array_equal(loaded.predict_proba(X), expected.predict_proba(X))
+    assert loaded.classes_.tolist() == ["ant", "bee", "cat"]
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME, REPORT, name}
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [skcalib.TemperatureScaling(), skcalib.BBQ(), skcalib.IsotonicCalibration()],
+    ids=repr,
+)
+@pytest.mark.parametrize("suffix", ["skops", "joblib", "pkl"])
+def test_saved_calibrators_are_those_that_load(tmp_path, calibrator, suffix, logits3):
+    calibrator.fit(*logits3)
+    how = save_calibrator(calibrator, tmp_path / f"c.{suffix}")
+    loaded = eval(how, dict(LOADERS))
+    expected = calibrator.predict_proba(logits3[0])
+    np.testing.assert_array_equal(loaded.predict_proba(logits3[0]), expected)
+
+
+def test_saving_without_skops(folder, quick, monkeypatch, capsys):
+    monkeypatch.setattr("skcalib._console.find_spec", lambda name: None)
+    assert main([*GIVEN, "--save", "c.pkl"]) == 0
+    capsys.readouterr()
+    assert main([*GIVEN, "--save", "c.skops"]) == 2
+    assert "needs skops: pip install skops, or give a file that ends in .joblib" in (
+        capsys.readouterr().err
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Processes.
+
+
+def shell(command, folder, **kwargs):
+    """What a shell says of a command in which ``skcalib`` is the command line."""
+    package = Path(skcalib.__file__).parents[1]
+    script = f'skcalib() {{ "{sys.executable}" -m skcalib "$@"; }}; {command}'
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(package), "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        check=False,
+        **kwargs,
+    )
+
+
+FILES = " ".join(GIVEN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "out", "err"),
+    [
+        (f"skcalib {FILES} | head -1; echo ${{PIPESTATUS[0]}}", "3 classes\n0\n", ""),
+        (f"skcalib {FILES} >&- 2>&-; echo $?", "0\n", ""),
+        (f"skcalib {FILES} > /dev/full; echo $?", "1\n", "could not be printed: No space left"),
+    ],
+)
+def test_pictures_are_not_lost(folder, command, out, err):
+    run = shell(command, folder)
+    assert run.stdout.endswith(out)
+    assert err in run.stderr
+    assert run.stderr.count("\n") == bool(err), run.stderr
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME, REPORT}
+    for name in (NAME, REPORT):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_an_interrupt_has_the_status_of_one(folder):
+    """At any moment after the imports; this one waits for the first fit."""
+    script = (
+        "import sys, skcalib.compare as c\n"
+        "from skcalib.__main__ import main\n"
+        "c._every_calibrator = lambda: (print('ready', flush=True), __import__('time').sleep(60))\n"
+        f"sys.exit(main({GIVEN!r}))"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(skcalib.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    killer = threading.Timer(60, run.kill)
+    killer.start()
+    assert run.stdout.readline() == "ready\n"
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate()
+    killer.cancel()
+    assert run.returncode == 130
+    assert (out, err) == ("", "skcalib: interrupted.\n")
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
