@@ -601,6 +601,11 @@ def test_classes_of_another_type(dtype, classes, message):
         labels_of_type(classes, np.zeros(0, dtype))
 
 
+def test_classes_and_labels_are_integers_of_one_type():
+    # Else they meet as floating-point numbers, in which large ones are equal.
+    assert labels_of_type(["1", "0"], np.zeros(0, np.uint64)).dtype == np.uint64
+
+
 def test_classes_that_no_integer_of_64_bits_holds():
     with pytest.raises(InputError, match="must be integers of 64 bits, got -1 184"):
         labels_of_type(["-1", str(2**64)], np.zeros(0, int))
