@@ -92,3 +92,17 @@ def test_a_tiny_temperature_overflows_to_the_largest_logits():
     largest = np.finfo(float).max / 4
     assert calibrated.tolist() == [[largest, 0, -largest]]
     assert c.predict_log_proba([[1e200, 0, -1e200]]).tolist() == [[0, -largest, -2 * largest]]
+
+
+@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict_log_proba"])
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8, np.float16, bool, list])
+def test_logits_of_any_type_are_numbers(method, kind):
+    """What has no precision of its own is taken in double precision."""
+    Z, y = make_logits(60, 3, random_state=0)
+    given = np.abs(2 * Z).round().clip(0, 100)
+    given = given.tolist() if kind is list else given.astype(kind)
+    c = TemperatureScaling().fit(Z, y)
+    found = getattr(c, method)(given)
+    assert found.dtype == np.float64
+    expected = getattr(c, method)(np.array(given, dtype=np.float64))
+    np.testing.assert_array_equal(found, expected)

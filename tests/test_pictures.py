@@ -449,3 +449,17 @@ def test_legend_of_a_sweep_lies_above_the_curves(logits, stacked):
     assert len(texts) == len(set(texts)) == (4 if stacked else 5)
     assert ("ECE" in texts) == (not stacked)
     assert (len(display.best_lines_), len(display.start_lines_)) == ((2, 2) if stacked else (1, 1))
+
+
+# Sizes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 9])
+def test_diagrams_of_a_grid_are_large_enough_to_be_seen(n_classes):
+    P = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=50)
+    y = np.arange(50) % n_classes
+    grid = ReliabilityDisplay.from_predictions(y, P, kind="classwise", counts=False)
+    grid.figure_.draw_without_rendering()
+    sizes = [ax.get_window_extent().size / grid.figure_.dpi for ax in grid.axes_]
+    assert np.min(sizes) > 1.5
+    assert np.max(sizes) < 4.5
