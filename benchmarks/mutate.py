@@ -8,8 +8,11 @@ pytest anew for each mutant, and to collect these tests takes longer than most m
 of messages, default values and what is outside of functions are left alone. Needs ``os.fork`` and
 ``pip install -e '.[test]'``. Run::
 
-    python benchmarks/mutate.py [--modules _steps binning] [--jobs 2] [--sample 500] [--reach DIR]
+    python benchmarks/mutate.py [--modules _steps pictures] [--jobs 2] [--sample 500] [--reach DIR]
+    python benchmarks/mutate.py --modules pictures --tests tests/test_display.py
     python benchmarks/mutate.py --again OUTPUT --seconds 60
+
+``--modules`` takes modules and the groups below; all that is in no other group is numerical.
 """
 
 from __future__ import annotations
@@ -39,15 +42,19 @@ from typing import Any, NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NUMERICAL = """
-_base _binned _columns _curves _decomposition _draws _events _fitting _folds _maps _minimise
-_one_vs_rest _rounds _rows _smooth _steps _uncertainty binning monitor platt scaling
-""".split()  # noqa: SIM905
+sys.path.insert(0, str(ROOT))  # what is changed is what is tested, wherever skcalib is installed
+# Modules without anything to change: they hand on names.
+EMPTY = {"__init__", "_version", "display", "metrics"}
+GROUPS = {
+    "pictures": ["_layout", "_reliability", "_confidence", "_sweep", "report"],
+    "users": ["__main__", "compare", "compose", "datasets", "monitor", "_scorers"],
+    "dask": ["_chunks", "_parquet"],
+}
+GROUPS["numerical"] = sorted(
+    {path.stem for path in (ROOT / "skcalib").glob("*.py")} - EMPTY - set().union(*GROUPS.values())
+)
 # These run other processes, which know nothing of the mutant, or look at the text of the package.
-TESTS = [
-    "tests",
-    *(f"--ignore=tests/test_{x}.py" for x in ("architecture", "cluster", "main", "messages")),
-]
+IGNORED = [f"--ignore=tests/test_{x}.py" for x in ("architecture", "cluster", "messages")]
 MEMORY = 6 << 30  # a mutant may ask for any number of bytes
 BROKEN = 70  # exit status
 
@@ -235,14 +242,14 @@ def other_constants(value: Any) -> Iterator[Any]:
 # Which tests reach which line.
 
 
-def run_under_coverage(folder: Path, jobs: int) -> None:
+def run_under_coverage(tests: list[str], folder: Path, jobs: int) -> None:
     options = [
         *["-q", "-p", "no:cacheprovider", "-n", str(jobs), "--cov=skcalib", "--cov-context=test"],
         *["--cov-report=", "--cov-fail-under=0"],
         *["-o", "junit_family=xunit1", f"--junitxml={folder / 'times.xml'}"],
     ]
     subprocess.run(
-        [sys.executable, "-m", "pytest", *TESTS, *options],
+        [sys.executable, "-m", "pytest", *tests, *IGNORED, *options],
         cwd=ROOT,
         env={**os.environ, "COVERAGE_FILE": str(folder / "coverage")},
         check=True,
@@ -408,7 +415,8 @@ def report(mutation: Mutation) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--modules", nargs="+", default=NUMERICAL)
+    parser.add_argument("--modules", nargs="+", default=list(GROUPS))
+    parser.add_argument("--tests", nargs="+", default=["tests"], help="files or folders of tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=20, help="of tests per mutant")
     parser.add_argument("--sample", type=int, help="so many mutants at random")
@@ -418,7 +426,8 @@ if __name__ == "__main__":
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     args = parser.parse_args()
 
-    mutants = [mutant for module in args.modules for mutant in mutants_of(module)]
+    modules = dict.fromkeys(m for name in args.modules for m in GROUPS.get(name, [name]))
+    mutants = [mutant for module in modules for mutant in mutants_of(module)]
     if args.again:
         named = set(args.again.read_text().splitlines())
         mutants = [mutant for mutant in mutants if f"survived: {mutant}" in named]
@@ -432,11 +441,11 @@ if __name__ == "__main__":
     folder = args.reach or Path(tempfile.mkdtemp())
     folder.mkdir(exist_ok=True)
     if not (folder / "times.xml").exists():
-        run_under_coverage(folder, args.jobs)
+        run_under_coverage(args.tests, folder, args.jobs)
     started = time.perf_counter()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends early, with a report
     mutation = Mutation(mutants, folder, args.jobs, args.seconds)
     plain = ["-s", "-q", "--no-header", *(f"-pno:{x}" for x in ("cacheprovider", "xdist", "cov"))]
-    pytest.main([*TESTS, *plain], plugins=[mutation])
+    pytest.main([*args.tests, *IGNORED, *plain], plugins=[mutation])
     report(mutation)
     print(f"{time.perf_counter() - started:.0f} seconds with {args.jobs} processes")

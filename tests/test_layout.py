@@ -1,0 +1,113 @@
+"""Legends fit beside what they explain, and tick labels beside each other, at every size."""
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.special import expit
+
+from skcalib import ConfidenceDisplay, ReliabilityDisplay
+from skcalib._reliability import _logit_ticks
+from skcalib._sweep import _log_ticks
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    p = expit(rng.normal(-1, 2, size=400))
+    return rng.uniform(size=400) < p, p
+
+
+def drawn(rows, figure, **params):
+    params = {"kind": "binary", "ax": figure.axes[0], "n_resamples": 2, **params}
+    return ReliabilityDisplay.from_predictions(*rows, **params)
+
+
+def font_size(legend):
+    (size,) = {text.get_fontsize() for text in legend.get_texts()}
+    return size
+
+
+NAMES = {"short": "net", "long": "gradient boosting of a hundred trees, calibrated"}
+
+
+@pytest.mark.parametrize("width", [4, 9])
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize(("style", "n_models"), [("bars", 1), ("dots", 2), ("corp", 4)])
+def test_legends_of_diagrams_fit(rows, width, name, style, n_models):
+    figure = Figure(figsize=(width, 1.5 * width), layout="constrained")
+    figure.subplots()
+    for _ in range(n_models):
+        display = drawn(rows, figure, style=style, name=name)
+    figure.draw_without_rendering()
+    legend = display.ax_.get_legend()
+    box, whole = legend.get_window_extent(), display.ax_.get_window_extent()
+    strip = display.counts_ax_.get_window_extent()
+    assert whole.x0 - 1 <= box.x0 < box.x1
+    assert box.width <= 1.05 * whole.width  # widths of letters are guessed
+    assert strip.y1 <= box.y0
+    assert box.y1 <= whole.y1 + 1
+    size = font_size(legend)
+    line = 1.5 * size * figure.dpi / 72
+    assert box.y0 - strip.y1 < line  # hardly any empty room, below and above
+    assert whole.y1 - box.y1 < 2 * line
+    assert 5 < size <= 9
+    if width == 9:
+        assert size > 8.9
+
+
+@pytest.mark.parametrize(("width", "size"), [(1.5, 5.5), (2.5, 8), (9, 9)])
+def test_letters_are_smaller_in_small_axes(rows, width, size):
+    ax = Figure().add_axes((0, 0, width / 6.4, 1))
+    legend = ConfidenceDisplay.from_predictions(*rows, ax=ax).ax_.get_legend()
+    assert font_size(legend) == pytest.approx(size)
+
+
+@pytest.mark.parametrize("width", [3, 6, 12])
+def test_tick_labels_of_logit_axes_lie_beside_each_other(rows, width):
+    figure = Figure(figsize=(width, 1.3 * width))
+    figure.subplots()
+    display = drawn(rows, figure, style="dots", scale="logit", n_bins=30, strategy="quantile")
+    figure.draw_without_rendering()
+    low, high = display.ax_.get_xlim()
+    for axis, side in ((display.ax_.xaxis, 0), (display.ax_.yaxis, 1)):
+        assert all(low <= tick <= high for tick in axis.get_ticklocs())
+        labels = axis.get_ticklabels()
+        assert len(labels) >= 2
+        assert [float(label.get_text()) for label in labels] == axis.get_ticklocs().tolist()
+        ends = np.array([label.get_window_extent().get_points()[:, side] for label in labels])
+        assert all(a[1] < b[0] for a, b in itertools.pairwise(ends))
+    if width == 12:  # room for all of them
+        assert len(display.ax_.get_xticks()) == len(display.ax_.get_yticks())
+
+
+@pytest.mark.parametrize(
+    ("limits", "ticks"),
+    [
+        ((1 / 3, 3), [0.5, 1, 2]),
+        ((0.1, 10), [0.1, 1, 10]),
+        ((0.3, 30), [0.3, 1, 3, 10, 30]),
+        ((0.9, 7), [1, 2, 5]),
+        ((0.9, 2.9), [1, 1.5, 2]),
+        ((0.01, 1000), [0.01, 0.1, 1, 10, 100, 1000]),
+        ((1e-6, 1e6), 10.0 ** np.arange(-6, 7, 2)),
+    ],
+)
+def test_ticks_of_temperatures_are_three_or_more_round_numbers(limits, ticks):
+    np.testing.assert_allclose(_log_ticks(*limits), ticks)
+
+
+@pytest.mark.parametrize(
+    ("limits", "ticks"),
+    [
+        ((0.009, 0.6), [0.01, 0.1, 0.5]),
+        ((0.1, 0.9), [0.1, 0.5, 0.9]),
+        ((0.02, 0.2), [0.02, 0.05, 0.1, 0.2]),
+        ((0.8, 0.99), [0.8, 0.9, 0.95, 0.98, 0.99]),
+        ((5e-5, 0.02), [1e-4, 1e-3, 0.01]),
+        ((1e-6, 1 - 1e-6), [1e-6, 1e-4, 0.01, 0.5, 0.99, 1 - 1e-4, 1 - 1e-6]),
+    ],
+)
+def test_ticks_of_logit_axes_are_three_or_more_round_numbers(limits, ticks):
+    np.testing.assert_allclose(_logit_ticks(*limits), ticks)

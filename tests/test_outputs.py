@@ -1,0 +1,108 @@
+"""The three outputs of all calibrators: one answer in three forms, finite wherever it can be."""
+
+import numpy as np
+import pytest
+from families import FORMS
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+
+from skcalib import TemperatureScaling
+from skcalib._base import BaseCalibrator
+from skcalib.datasets import make_logits
+
+
+def columns(Z):
+    return np.concatenate([np.zeros_like(Z), Z], axis=1) if Z.shape[1] == 1 else Z
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_three_outputs_are_one(form, n_columns):
+    Z, y = make_logits(150, max(n_columns, 2), temperature=1.5, random_state=0)
+    Z = Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z
+    names = np.array(["c", "a", "b"])[: max(n_columns, 2)]
+    c = clone(form).set_params(classes=names).fit(Z, names[y])
+    new = np.concatenate([Z, 30 * Z[:50], 1e3 * Z[:5]])
+    calibrated = columns(c.transform(new))
+    # In double precision, where differences of logits are as exact as the logits.
+    np.testing.assert_allclose(c.predict_log_proba(new), log_softmax(calibrated, axis=1), rtol=1e-9)
+    np.testing.assert_allclose(c.predict_proba(new), softmax(calibrated, axis=1), rtol=1e-9)
+    assert c.predict(new).tolist() == names[calibrated.argmax(axis=1)].tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logs_of_probabilities_are_exact_where_those_round(dtype):
+    Z, y = make_logits(150, 3, random_state=0)
+    c = TemperatureScaling().fit(Z.astype(dtype), y)
+    t = c.temperature_
+    new = np.array([[0, 900, 0], [0, 30, 30], [-2e4, 2e4, 0]], dtype)
+    expected = [[-900, 0, -900], [-30, 0, 0], [-4e4, 0, -2e4]]
+    log_2 = np.log(2) * np.array([[0, 0, 0], [1, 1, 1], [0, 0, 0]])
+    np.testing.assert_allclose(c.predict_log_proba(new), np.array(expected) / t - log_2, rtol=1e-5)
+
+
+class Far(BaseCalibrator):
+    """Multiplies logits by a large number, or one beyond all."""
+
+    def __init__(self, factor=1.0, classes=None):
+        super().__init__(classes=classes)
+        self.factor = factor
+
+    def _fit(self, Z, y, w):
+        return {}
+
+    def _calibrate(self, Z):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return Z * np.array(self.factor).astype(Z.dtype)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_logits_beyond_all_bounds_become_the_largest(n_columns, dtype, factor):
+    """So large that their differences, and those of these, are numbers still."""
+    largest = np.finfo(dtype).max
+    signs = np.array([[1], [-1], [1]]) if n_columns == 1 else np.array([[1, -1, 1], [-1, 1, -1]])
+    Z = signs.astype(dtype)
+    c = Far(largest * factor).fit(Z[[0, 1, 0]], [0, 1, 2 if n_columns == 3 else 0])
+    calibrated = c.transform(Z)
+    assert calibrated.dtype == dtype
+    np.testing.assert_array_equal(calibrated, Z * (largest / 4))
+    with np.errstate(over="raise"):
+        assert np.isfinite(np.ptp(columns(calibrated), axis=1)).all()
+    # A logarithm of probabilities is a difference of these: zero, or one of them, or twice that.
+    log_p = c.predict_log_proba(Z)
+    assert log_p.dtype == dtype
+    assert np.isfinite(log_p).all()
+    np.testing.assert_allclose(log_p, log_softmax(columns(calibrated), axis=1))
+    np.testing.assert_allclose(c.predict_proba(Z).sum(axis=1), 1)
+    assert np.array_equal(c.predict(Z), columns(calibrated).argmax(axis=1))
+
+
+def test_smaller_logits_are_left_alone():
+    Z = np.array([[1.0, -1.0, 0.5], [-1.0, 1.0, 0.0], [0, 0.1, 1]])
+    factor = 0.2 * np.finfo(float).max
+    assert np.array_equal(Far(factor).fit(Z, [0, 1, 2]).transform(Z), factor * Z)
+
+
+def test_a_tiny_temperature_overflows_to_the_largest_logits():
+    Z, y = make_logits(100, 3, random_state=0)
+    c = TemperatureScaling().fit(1e-250 * Z, y)
+    calibrated = c.transform(np.array([[1e200, 0, -1e200]]))
+    largest = np.finfo(float).max / 4
+    assert calibrated.tolist() == [[largest, 0, -largest]]
+    assert c.predict_log_proba([[1e200, 0, -1e200]]).tolist() == [[0, -largest, -2 * largest]]
+
+
+@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict_log_proba"])
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8, np.float16, bool, list])
+def test_logits_of_any_type_are_numbers(method, kind):
+    """What has no precision of its own is taken in double precision."""
+    Z, y = make_logits(60, 3, random_state=0)
+    given = np.abs(2 * Z).round().clip(0, 100)
+    given = given.tolist() if kind is list else given.astype(kind)
+    c = TemperatureScaling().fit(Z, y)
+    found = getattr(c, method)(given)
+    assert found.dtype == np.float64
+    expected = getattr(c, method)(np.array(given, dtype=np.float64))
+    np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,465 @@
+"""Laws of all pictures: artists hold what the measures say, and every argument gets there."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from scipy.special import expit, log_softmax, logit, softmax
+from sklearn.metrics import log_loss
+
+from skcalib import (
+    ConfidenceDisplay,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    TemperatureSweepDisplay,
+    VectorScaling,
+)
+from skcalib._reliability import COLOURS, MARKERS
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error, reliability_curve
+
+N = 240
+STYLES = ["bars", "dots", "corp"]
+
+
+class Fixed:
+    """A classifier that hands out its input."""
+
+    def __init__(self, classes):
+        self.classes_ = classes
+
+    def predict_proba(self, X):
+        return X
+
+
+@pytest.fixture
+def rows():
+    """Labels, probabilities, classes in the order of the columns, and weights with zeros."""
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet([0.6, 0.8, 1.0], size=N)
+    y = np.where(rng.uniform(size=N) < 0.7, P.argmax(axis=1), rng.integers(3, size=N))
+    names = np.array(["zoo", "bee", "ant"])
+    return names[y], P, names, rng.integers(4, size=N).astype(float)
+
+
+def from_predictions(display, y, P, names, **params):
+    return display.from_predictions(y, P, labels=names, **params)
+
+
+def from_estimator(display, y, P, names, **params):
+    return display.from_estimator(Fixed(names), P, y, **params)
+
+
+both_ways = pytest.mark.parametrize("make", [from_predictions, from_estimator])
+
+
+def assert_same(curve, expected):
+    for name, values in vars(expected).items():
+        np.testing.assert_array_equal(getattr(curve, name), values, err_msg=name)
+
+
+def with_weight_alone(y, P, sample_weight=None, **params):
+    """The curve of the rows that have weight."""
+    if sample_weight is None:
+        return reliability_curve(y, P, **params)
+    kept = sample_weight > 0
+    return reliability_curve(y[kept], P[kept], sample_weight=sample_weight[kept], **params)
+
+
+def heights(bars):
+    return [bar.get_height() for bar in bars]
+
+
+def corners(bars):
+    return np.array([[bar.get_x(), bar.get_x() + bar.get_width()] for bar in bars])
+
+
+def whiskers(display):
+    """Segments of shape (n, 2, 2), and their colour."""
+    collection = display.intervals_.lines[2][0]
+    (colour,) = collection.get_edgecolor()
+    return np.array(collection.get_segments()), tuple(colour)
+
+
+# Bins -------------------------------------------------------------------------------------------
+
+BINS = [{}, {"n_bins": 4, "weighted": True}, {"n_bins": 40, "strategy": "quantile"}]
+
+
+@both_ways
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("bins", BINS, ids=str)
+def test_bins_are_those_asked_for(make, style, bins, rows):
+    y, P, names, w = rows
+    params = {**bins, "sample_weight": w if bins.get("weighted") else None}
+    params.pop("weighted", None)
+    drawn = {"style": style, "n_resamples": 2, "ax": Figure().subplots()}
+    display = make(ReliabilityDisplay, y, P, names, **params, **drawn)
+    expected = with_weight_alone(y, P, **params, labels=names)
+    assert_same(display.curve, expected)
+    error = expected_calibration_error(y, P, labels=names, **params)
+    assert display.expected_calibration_error == pytest.approx(error)
+    if style == "bars":
+        np.testing.assert_allclose(heights(display.bars_), expected.accuracy)
+        np.testing.assert_allclose(heights(display.counts_), expected.n_samples)
+        edges = np.column_stack([expected.lower, expected.upper])
+        for bars in (display.bars_, display.gaps_, display.counts_):
+            np.testing.assert_allclose(corners(bars), edges)
+    else:
+        counts, edges, _ = display.counts_.get_data()
+        assert counts[counts > 0].tolist() == expected.n_samples.tolist()
+        assert edges[:-1][counts > 0].tolist() == expected.lower.tolist()
+        assert edges[1:][counts > 0].tolist() == expected.upper.tolist()
+    most = expected.n_samples.max()
+    assert display.counts_ax_.get_ylim() == (0, most)
+    assert [text.get_text() for text in display.counts_ax_.get_yticklabels()] == [f"{most:,.0f}"]
+
+
+@both_ways
+@pytest.mark.parametrize("bins", BINS, ids=str)
+def test_grid_has_the_bins_of_each_class_and_the_worst_first(make, bins, rows):
+    y, P, names, w = rows
+    params = {**bins, "sample_weight": w if bins.get("weighted") else None}
+    params.pop("weighted", None)
+    kwargs = {"kind": "classwise", "max_classes": 2, "counts": False, "confidence_level": None}
+    grid = make(ReliabilityDisplay, y, P, names, figure=Figure(), **params, **kwargs)
+    errors = {}
+    for k, name in enumerate(names):
+        column = {"kind": "binary", **params}
+        errors[str(name)] = expected_calibration_error(y == name, P[:, k], **column)
+        drawn = [display for display in grid.displays_ if display.name == str(name)]
+        if drawn:
+            assert_same(drawn[0].curve, with_weight_alone(y == name, P[:, k], **column))
+            assert drawn[0].kind == "binary"
+            assert drawn[0].intervals_ is drawn[0].counts_ is None
+    assert [d.name for d in grid.displays_] == sorted(errors, key=errors.get, reverse=True)[:2]
+
+
+def test_classes_that_are_equally_bad_keep_their_order():
+    one = np.tile([0.5, 0.25, 0.25, 0.0], (8, 1))
+    P = np.concatenate([np.roll(one, k, axis=1) for k in range(4)])
+    y = np.repeat(np.arange(4), 8)
+    params = {"kind": "classwise", "n_bins": 4, "counts": False, "figure": Figure()}
+    grid = ReliabilityDisplay.from_predictions(y, P, **params)
+    # By symmetry, and to the last bit: all numbers are sums of powers of two.
+    assert len({display.expected_calibration_error for display in grid.displays_}) == 1
+    assert [display.name for display in grid.displays_] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("style", ["bars", "dots"])
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_whiskers_stand_in_their_bins(rows, style, level):
+    y, P, names, w = rows
+    kwargs = {"style": style, "confidence_level": level, "sample_weight": w}
+    display = from_predictions(ReliabilityDisplay, y, P, names, ax=Figure().subplots(), **kwargs)
+    segments, colour = whiskers(display)
+    c = display.curve
+    x = (c.lower + c.upper) / 2 if style == "bars" else c.confidence
+    np.testing.assert_allclose(segments[:, :, 0], np.column_stack([x, x]))
+    np.testing.assert_allclose(segments[:, :, 1], np.column_stack(c.interval(level)), atol=1e-12)
+    assert colour == to_rgba("black" if style == "bars" else COLOURS[0])
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert f"{100 * level:g} % interval" in texts
+
+
+@pytest.mark.parametrize("styles", list(itertools.permutations(STYLES, 2)))
+def test_another_style_forgets_the_first(rows, styles):
+    y, P, names, _ = rows
+    held = {"bars": {"bars_", "gaps_", "intervals_"}, "dots": {"intervals_", "line_"}}
+    held["corp"] = {"line_", "band_"}
+    display = from_predictions(ReliabilityDisplay, y, P, names, style=styles[0], n_resamples=2)
+    display.plot(Figure().subplots(), style=styles[1], n_resamples=2)
+    drawn = {name for name in set().union(*held.values()) if getattr(display, name) is not None}
+    assert drawn == held[styles[1]]
+    assert all(getattr(display, name) is not None for name in ("counts_", "diagonal_"))
+
+
+# The confidence histogram -----------------------------------------------------------------------
+
+
+@both_ways
+@pytest.mark.parametrize(("weighted", "n_bins"), [(False, None), (True, 3), (True, 50)])
+def test_histogram_of_the_confidence(make, weighted, n_bins, rows):
+    y, P, names, w = rows
+    w = w if weighted else np.ones(N)
+    given = {} if n_bins is None else {"n_bins": n_bins}
+    ax = Figure().subplots()
+    display = make(ConfidenceDisplay, y, P, names, sample_weight=w, ax=ax, name="A", **given)
+    confidence, right = P.max(axis=1), names[P.argmax(axis=1)] == y
+    share, edges = np.histogram(confidence, n_bins or 15, range=(0, 1), weights=w)
+    held = np.histogram(confidence[w > 0], edges)[0] > 0
+    np.testing.assert_allclose(heights(display.bars_), share[held] / share.sum())
+    expected = np.column_stack([edges[:-1], edges[1:]])[held]
+    np.testing.assert_allclose(corners(display.bars_), expected)
+    for value, line in (
+        (np.average(confidence, weights=w), display.confidence_line_),
+        (np.average(right, weights=w), display.accuracy_line_),
+    ):
+        np.testing.assert_allclose(line.get_xdata(), [value, value])
+        assert float(line.get_label().split()[-1]) == pytest.approx(value, abs=6e-4)
+    assert ax.get_xlim() == (0, 1)
+    assert ax.get_ylim() == pytest.approx((0, 1.25 * max(heights(display.bars_))))
+    assert ax.get_title() == "A"
+    of = "weight of " if weighted else ""
+    assert ax.get_ylabel() == f"Share of {of}{np.sum(w > 0)} rows"
+
+
+# Several models on the same axes ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["linear", "logit"])
+@pytest.mark.parametrize("style", ["dots", "corp"])
+def test_each_model_has_a_look_of_its_own(rows, style, scale):
+    y, P, names, _ = rows
+    ax = Figure(figsize=(6, 9)).subplots()
+    dashes = {"line": set(), "counts": set()}
+    for k in range(9):
+        name = None if k in {0, 4} else f"model {k}"
+        display = from_predictions(
+            ReliabilityDisplay, y, P, names, ax=ax, style=style, scale=scale, name=name,
+            n_resamples=2, n_bins=5 + k,
+        )  # fmt: skip
+        colour = COLOURS[k % len(COLOURS)]
+        assert display.line_.get_color() == colour
+        assert tuple(display.counts_.get_edgecolor()) == to_rgba(colour)
+        label = name or {0: "Accuracy", 4: "Model 5"}[k]
+        if style == "dots":
+            assert display.line_.get_marker() == MARKERS[k % len(MARKERS)]
+            assert (
+                display.line_.get_xydata().tolist()
+                == np.column_stack([display.curve.confidence, display.curve.accuracy]).tolist()
+            )
+            assert whiskers(display)[1] == to_rgba(colour)
+            label += f" (ECE = {display.expected_calibration_error:.3f})"
+        else:
+            assert tuple(display.band_.get_facecolor()[0]) == to_rgba(colour, 0.2)
+            dashes["line"].add(str(display.line_._unscaled_dash_pattern))
+            dashes["counts"].add(str(display.counts_.get_linestyle()))
+        assert display.line_.get_label() == label
+        assert [text.get_text() for text in ax.get_legend().get_texts()].count(label) == 1
+    if style == "corp":
+        assert list(map(len, dashes.values())) == [4, 4]
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(texts) == len(set(texts)) == 9 + 2  # the diagonal and the whiskers or the band
+    assert len(ax.child_axes) == 1
+    assert ax.get_xlim() == ax.child_axes[0].get_xlim()
+
+
+@pytest.mark.parametrize("few_first", [False, True])
+def test_histogram_reaches_as_high_as_the_model_with_most_rows_in_a_bin(rows, few_first):
+    y, P, names, _ = rows
+    ax = Figure().subplots()
+    parts = [slice(None), slice(0, 30)]
+    made = [
+        from_predictions(ReliabilityDisplay, y[s], P[s], names, ax=ax, style="dots")
+        for s in (parts[::-1] if few_first else parts)
+    ]
+    most = max(display.curve.n_samples.max() for display in made)
+    strip = made[0].counts_ax_
+    assert strip is made[1].counts_ax_
+    assert strip.get_ylim() == (0, most)
+    assert [text.get_text() for text in strip.get_yticklabels()] == [f"{most:,.0f}"]
+
+
+@pytest.mark.parametrize("style", ["dots", "corp"])
+def test_logit_axes_show_all_models(style):
+    """Limits are those of each model alone, taken together, in whatever order they come."""
+    rng = np.random.default_rng(0)
+    made = []
+    for middle in (-4, 2):
+        p = expit(rng.normal(middle, 1, size=500))
+        made.append((rng.uniform(size=500) < p, p))
+    make = partial(
+        ReliabilityDisplay.from_predictions, kind="binary", style=style, scale="logit",
+        strategy="quantile", n_bins=5, n_resamples=2,
+    )  # fmt: skip
+    alone = np.array([make(*rows, ax=Figure().subplots()).ax_.get_xlim() for rows in made])
+    assert alone[0, 0] < alone[1, 0]
+    for order in (made, made[::-1]):
+        ax = Figure().subplots()
+        for rows in order:
+            display = make(*rows, ax=ax)
+        wanted = (alone[:, 0].min(), alone[:, 1].max())
+        assert ax.get_xlim() == pytest.approx(wanted)
+        assert ax.get_ylim()[0] == pytest.approx(wanted[0])
+        assert display.counts_ax_.get_xlim() == pytest.approx(wanted)
+
+
+def test_limits_of_logit_axes_leave_a_margin_around_the_dots():
+    rng = np.random.default_rng(0)
+    p = expit(rng.normal(0, 1, size=4000))
+    display = ReliabilityDisplay.from_predictions(
+        rng.uniform(size=4000) < p, p, kind="binary", style="dots", scale="logit",
+        strategy="quantile", n_bins=8, ax=Figure().subplots(),
+    )  # fmt: skip
+    c = display.curve
+    z = logit(np.concatenate([c.confidence, c.accuracy]))
+    margin = max(0.3, 0.05 * np.ptp(z))
+    wanted = expit([z.min() - margin, z.max() + margin])
+    np.testing.assert_allclose(display.ax_.get_xlim(), wanted)
+
+
+@pytest.mark.parametrize("style", ["dots", "corp"])
+def test_logit_axes_end_a_tenth_of_a_row_from_zero_and_one(style):
+    p = np.repeat([1e-9, 0.5, 1 - 1e-9], 40)
+    y = np.arange(120) % 2
+    display = ReliabilityDisplay.from_predictions(
+        y, p, kind="binary", style=style, scale="logit", n_resamples=2, ax=Figure().subplots()
+    )
+    nearest = logit(0.1 / 120)
+    wanted = [1.1 * nearest, -1.1 * nearest]  # 5 % of twice that as a margin
+    np.testing.assert_allclose(logit(display.ax_.get_xlim()), wanted)
+
+
+# Where things are -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["linear", "logit"])
+@pytest.mark.parametrize("n_models", [1, 3])
+@pytest.mark.parametrize("legend", [True, False])
+def test_histogram_stands_right_above_the_diagram(rows, scale, n_models, legend):
+    y, P, names, _ = rows
+    ax = Figure(figsize=(5, 7)).subplots()
+    for _ in range(n_models):
+        display = from_predictions(
+            ReliabilityDisplay, y, P, names, ax=ax, style="dots", scale=scale, legend=legend
+        )
+    ax.figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    left, bottom, right, top = ax.transData.transform([[low, low], [high, high]]).ravel()
+    assert right - left == pytest.approx(top - bottom)  # a square
+    strip = display.counts_ax_.get_window_extent()
+    assert (strip.x0, strip.x1) == pytest.approx((left, right), abs=0.5)
+    above = (np.array([strip.y0, strip.y1]) - bottom) / (top - bottom)
+    np.testing.assert_allclose(above, [1.04, 1.22], atol=1e-3)
+    whole = ax.get_window_extent()
+    assert strip.y1 <= whole.y1 + 0.5
+    if legend:
+        assert ax.get_legend().get_window_extent().y0 >= strip.y1
+    else:
+        assert strip.y1 == pytest.approx(whole.y1, abs=0.5)
+        assert ax.get_legend() is None
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_axes_of_a_diagram_end_at_its_corner(rows, counts):
+    y, P, names, _ = rows
+    display = from_predictions(
+        ReliabilityDisplay, y, P, names, ax=Figure().subplots(), counts=counts, legend=False
+    )
+    ax = display.ax_
+    assert ax.get_xlim() == (0, 1)
+    assert ax.get_ylim() == pytest.approx((0, 1.22 if counts else 1))
+    for side in ("left", "right"):
+        assert ax.spines[side].get_bounds() == (0, 1)
+    assert ax.spines["top"].get_position() == ("data", 1)
+    assert ax.yaxis.label.get_position()[1] == pytest.approx(0.5 / ax.get_ylim()[1])
+    assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_small_axes_have_few_ticks(rows):
+    y, P, names, _ = rows
+    ax = Figure(figsize=(2, 2)).subplots()
+    from_predictions(ReliabilityDisplay, y, P, names, ax=ax)
+    assert ax.get_xticks().tolist() == [0, 0.5, 1]
+
+
+# Sweeps -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logits():
+    Z, y = make_logits(300, 3, temperature=2.0, random_state=3)
+    return Z, y, np.random.default_rng(0).integers(4, size=300).astype(float)
+
+
+def literal_sweep(Z, y, w, T, n_bins):
+    losses, errors = [], []
+    for t in T:
+        losses.append(-np.average(log_softmax(Z / t, axis=1)[np.arange(len(y)), y], weights=w))
+        P = softmax(Z / t, axis=1)
+        errors.append(expected_calibration_error(y, P, n_bins=n_bins, sample_weight=w))
+    return losses, errors
+
+
+@pytest.mark.parametrize(
+    ("scale", "weighted", "n_bins"), [(1.0, False, None), (0.2, True, None), (30.0, True, 4)]
+)
+@pytest.mark.parametrize("way", ["logits", "estimator"])
+def test_sweep_is_made_of_everything_it_is_given(logits, scale, weighted, n_bins, way):
+    Z, y, w = logits
+    Z, w = scale * Z, w if weighted else None
+    given = {"ax": Figure().subplots(2), "sample_weight": w}
+    given |= {} if n_bins is None else {"n_bins": n_bins}
+    vector = VectorScaling().fit(Z[:200], y[:200])
+    if way == "logits":
+        display = TemperatureSweepDisplay.from_logits(Z, y, **given)
+        assert display.reference is display.reference_line_ is None
+    else:
+        display = TemperatureSweepDisplay.from_estimator(vector, Z, y, **given)
+        loss = log_loss(y, vector.predict_proba(Z), sample_weight=w)
+        assert display.reference == pytest.approx(loss)
+        assert list(display.reference_line_.get_ydata()) == [display.reference] * 2
+        assert display.reference_line_.get_label() == f"VectorScaling: {loss:.3f}"
+    best = TemperatureScaling().fit(Z, y, w).temperature_
+    T = display.temperatures
+    spaced = np.geomspace(min(best, 1) / 3, max(best, 1) * 3, 60)
+    np.testing.assert_allclose(T, np.union1d(spaced, [1, best]))
+    losses, errors = literal_sweep(Z, y, w, T, n_bins or 15)
+    np.testing.assert_allclose(display.log_loss, losses, rtol=1e-9)
+    np.testing.assert_allclose(display.expected_calibration_error, errors, rtol=1e-6, atol=1e-9)
+    upper, lower = display.axes_
+    for line, ax, values in (
+        (display.log_loss_line_, upper, display.log_loss),
+        (display.ece_line_, lower, display.expected_calibration_error),
+    ):
+        np.testing.assert_array_equal(line.get_xydata(), np.column_stack([T, values]))
+        assert line.axes is ax
+    assert display.best_temperature == best
+    assert [line.get_xdata()[0] for line in display.best_lines_] == [best] * 2
+    assert [line.axes for line in display.best_lines_] == [upper, lower]
+    assert [line.axes for line in display.start_lines_] == [upper, lower]
+    assert display.best_lines_[0].get_label() == f"T = {best:.3g} (lowest log loss)"
+    assert [upper.get_ylabel(), lower.get_ylabel()] == ["Log loss", "ECE"]
+    assert lower.get_xlabel() == "Temperature T"
+    assert upper.get_xscale() == lower.get_xscale() == "log"
+    for ax in (upper, lower):
+        np.testing.assert_allclose(ax.get_xlim(), (T[0], T[-1]))
+    assert lower.get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+def test_legend_of_a_sweep_lies_above_the_curves(logits, stacked):
+    figure = Figure(figsize=(5, 5))
+    ax = figure.subplots(2) if stacked else figure.subplots()
+    vector = VectorScaling().fit(*logits[:2])
+    display = TemperatureSweepDisplay.from_estimator(vector, *logits[:2], ax=ax, name="V")
+    figure.draw_without_rendering()
+    legend = display.ax_.get_legend()
+    low = legend.get_window_extent().y0
+    drawn = [display.log_loss_line_, display.reference_line_]
+    drawn += [] if stacked else [display.ece_line_]
+    for line in drawn:
+        highest = line.axes.transData.transform([1, np.max(line.get_ydata())])[1]
+        assert highest < low
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == len(set(texts)) == (4 if stacked else 5)
+    assert ("ECE" in texts) == (not stacked)
+    assert (len(display.best_lines_), len(display.start_lines_)) == ((2, 2) if stacked else (1, 1))
+
+
+# Sizes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 9])
+def test_diagrams_of_a_grid_are_large_enough_to_be_seen(n_classes):
+    P = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=50)
+    y = np.arange(50) % n_classes
+    grid = ReliabilityDisplay.from_predictions(y, P, kind="classwise", counts=False)
+    grid.figure_.draw_without_rendering()
+    sizes = [ax.get_window_extent().size / grid.figure_.dpi for ax in grid.axes_]
+    assert np.min(sizes) > 1.5
+    assert np.max(sizes) < 4.5
