@@ -12,21 +12,19 @@ from sklearn.utils import check_random_state
 from ._base import Indices
 from ._curves import OF_GAPS, Strategy
 from ._draws import (
+    ROUNDING,
     Measure,
     Measured,
     MeasuredByGaps,
     Method,
     check_numbers,
     draw_rows,
-    inverted_ends,
     measured_by,
     problem_of,
     simple_ends,
 )
 from ._events import Kind, check_option
-
-# Differences of measures that are smaller, relative to them, are none.
-ROUNDING = 1e-12
+from ._inversion import inverted_ends
 
 
 @dataclass(frozen=True)
@@ -164,16 +162,14 @@ def calibration_error_interval(
     measured = measured_by(problem, measure, n_bins, strategy)
     n, random = len(problem.y), check_random_state(random_state)
     estimate = measured.of_rows(np.ones(n, dtype=np.intp))
-    draws = (draw_rows(n, random) for _ in range(n_resamples))
     if method in {"auto", "inversion"} and isinstance(measured, MeasuredByGaps):
-        return CalibrationErrorInterval(
-            estimate, *inverted_ends(measured, estimate, draws, confidence_level)
-        )
+        ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
+        return CalibrationErrorInterval(estimate, *ends)
     if method == "inversion":
         raise ValueError(
             f"method='inversion' is for {', '.join(OF_GAPS)}, got measure={measure!r}. Use 'basic'."
         )
-    values = np.array([measured.of_rows(times) for times in draws])
+    values = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
     low, high = simple_ends(estimate, values, confidence_level, method)
     if isinstance(measure, str):  # no error is less than nothing
         low, high = max(low, 0.0), max(high, 0.0)
