@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -83,7 +84,6 @@ def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strat
         smooth = partial(
             smooth_calibration_error,
             kind=problem.kind,
-            labels=problem.classes,
             pos_label=problem.pos_label,
         )
         return MeasuredByCall(problem, smooth)
@@ -178,6 +178,8 @@ class MeasuredByCall:
     def __init__(self, problem: Problem, measure: Callable[..., float]) -> None:
         self.problem = problem
         self.measure = measure
+        # A draw may lack a class, which only the list of all of them tells.
+        self.named = {"labels": problem.classes} if takes_labels(measure) else {}
 
     def of_rows(self, times: Indices) -> float:
         """The measure if row i were there ``times[i]`` times."""
@@ -191,7 +193,18 @@ class MeasuredByCall:
     def _value(self, y: Indices, rows: Any) -> float:
         P, w, classes = self.problem.P, self.problem.w, self.problem.classes
         weights = {} if w is None else {"sample_weight": w[rows]}
-        return float(self.measure(classes[y], P[rows], **weights))
+        return float(self.measure(classes[y], P[rows], **weights, **self.named))
+
+
+def takes_labels(measure: Callable[..., float]) -> bool:
+    """Whether a function has a parameter ``labels`` that is not bound yet."""
+    if isinstance(measure, partial) and "labels" in measure.keywords:
+        return False
+    try:
+        found = signature(measure).parameters.get("labels")
+    except (TypeError, ValueError):  # some functions in C have no signature
+        return False
+    return found is not None and found.kind in {found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY}
 
 
 def draw_labels(P: Floats, random: np.random.RandomState) -> Indices:

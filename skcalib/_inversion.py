@@ -1,9 +1,10 @@
 """Confidence limits of errors in proportion to the gaps of bins, by the inversion of a test.
 
-Which true gaps would make the error that was found no surprise? Gaps are multiples of those found,
-``m * gap``, and what is found of them is ``m * gap + noise``. The noise is that of labels drawn from
-the probabilities for ``m = 0``, where the model is calibrated, and from accuracies of bins
-otherwise. Arrays are of shape (n_columns, n_bins), draws of shape (n_draws, n_columns, n_bins).
+Which true gaps would make the error that was found no surprise? True gaps are taken to be multiples
+of those found, ``m * gap``, and what is found of them to be ``m * gap + noise``. The noise is that
+of labels drawn from the probabilities for ``m = 0``, where the model is calibrated, and from the
+accuracies of bins where gaps are as large as those found, with quantiles interpolated between.
+Arrays are of shape (n_columns, n_bins), draws of shape (n_draws, n_columns, n_bins).
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def drawn(
         weight = draw_rows(n, random) * w
         share[r] = _sums(bins.cells, np.broadcast_to(weight, bins.cells.shape), shape)
         share[r] /= weight.sum()
-    return Draws(*noise, share)
+    return Draws(noise[0], noise[1], share)
 
 
 def _expected(bins: Bins, chance: Floats, w: Floats) -> Floats:
@@ -183,7 +184,8 @@ def _hits(bins: Bins, cumulative: Floats, u: Floats, w: Floats) -> Floats:
 
 def _sums(cells: Indices, values: Floats, shape: tuple[int, ...]) -> Floats:
     size = int(np.prod(shape))
-    return np.bincount(cells.ravel(), values.ravel(), size).reshape(shape)
+    sums = np.bincount(cells.ravel(), values.ravel(), size).astype(np.float64, copy=False)
+    return sums.reshape(shape)
 
 
 # --------------------------------------------------------------------------------------
