@@ -108,8 +108,8 @@ def calibration_error_interval(
       but misses 0 for half of all calibrated models.
     - ``"inversion"``: the true errors at which :math:`e` would be no surprise. If the true gaps of
       the bins are :math:`\gamma_m`, what is found is the error of the gaps
-      :math:`\gamma_m + \epsilon_m`. The ends are the errors of those gaps for which :math:`e` is the
-      quantile :math:`1 - \alpha/2`, or :math:`\alpha/2`, of what is found.
+      :math:`\gamma_m + \epsilon_m`. The ends are the errors of those gaps for which :math:`e` is
+      the quantile :math:`1 - \alpha/2`, or :math:`\alpha/2`, of what is found.
 
     For the last one labels are drawn for the rows at hand, and :math:`\epsilon_m` is what a draw
     changes of a gap: labels from the probabilities where :math:`\gamma_m = 0`, so that the lower
