@@ -40,8 +40,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NUMERICAL = """
-_base _binned _columns _curves _decomposition _draws _events _fitting _folds _maps _minimise
-_one_vs_rest _rounds _rows _smooth _steps _uncertainty binning monitor platt scaling
+_base _binned _columns _curves _decomposition _draws _events _fitting _folds _inversion _maps
+_minimise _one_vs_rest _rounds _rows _smooth _steps _uncertainty binning monitor platt scaling
 """.split()  # noqa: SIM905
 # These run other processes, which know nothing of the mutant, or look at the text of the package.
 TESTS = [
