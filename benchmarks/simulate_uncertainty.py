@@ -1,19 +1,24 @@
 """How often intervals cover the truth, and tests reject, in data whose truth is known.
 
-Logits of three classes are drawn as ``make_logits`` does, with a temperature that makes the model
-calibrated (1) or over-confident. The true calibration error of the bins is that of a million rows
-with their true probabilities in place of labels. Run::
+Logits are drawn as ``make_logits`` does: calibrated, over-confident (T > 1), under-confident
+(T < 1), or with one of them too large. The true calibration error of the bins is that of up to
+200 000 rows with their true probabilities in place of labels. Run::
 
-    python benchmarks/simulate_uncertainty.py [--simulations 400] [--resamples 199]
+    python benchmarks/simulate_uncertainty.py [--quick] [--simulations 400] [--resamples 199]
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 
+from skcalib._curves import OF_GAPS
+from skcalib._events import scored
+from skcalib._steps import quantile_edges, ranked, uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     calibration_error_interval,
@@ -25,81 +30,234 @@ from skcalib.metrics import (
     root_mean_squared_calibration_error,
 )
 
-TEMPERATURES = [1.0, 1.2, 2.0]
-N_ROWS = [300, 1000, 5000]
-N_BINS = 15
+ECE = "expected_calibration_error"
+RMSCE = "debiased_root_mean_squared_calibration_error"
+#: Temperature, and what is added to the logits of the first class.
+MODELS = {"T=1": (1.0, 0.0), "1.2": (1.2, 0.0), "2": (2.0, 0.0), "0.7": (0.7, 0.0), "c=1": (1, 1.0)}
 
 
-def sample(n: int, temperature: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    logits, y = make_logits(n, 3, temperature=temperature, random_state=seed)
-    return y, softmax(logits, axis=1)
+class Cell(NamedTuple):
+    """Rows, and how they are measured."""
+
+    kind: str
+    n_classes: int
+    n_rows: int
+    strategy: str
+    n_bins: int
+    weights: str
+
+    def sample(self, model: str, seed: int) -> tuple[np.ndarray, np.ndarray, dict]:
+        y, P, _ = rows(self.n_rows, self.n_classes, model, seed)
+        weights = np.random.RandomState(seed).exponential(size=self.n_rows)
+        how = {"kind": self.kind, "n_bins": self.n_bins, "strategy": self.strategy}
+        how |= {"labels": range(self.n_classes)}
+        return y, P, how | {"sample_weight": weights if self.weights else None}
+
+    def edges(self, y: np.ndarray, P: np.ndarray, w: np.ndarray | None) -> list[np.ndarray]:
+        columns = scored(y, P, w, np.arange(self.n_classes), self.kind, None)
+        if self.strategy == "uniform":
+            return [uniform_edges(self.n_bins)] * len(columns.labels)
+        return [quantile_edges(ranked(c.score, None, w), self.n_bins) for c in columns.each()]
 
 
-def truth(temperature: float, power: int) -> float:
-    """Mean of the gaps of the bins to this power, from true probabilities."""
-    logits, _, proba = make_logits(
-        1_000_000, 3, temperature=temperature, return_proba=True, random_state=0
+CELLS = [
+    Cell("top-label", 3, 200, "uniform", 15, ""),
+    Cell("top-label", 3, 200, "uniform", 15, "Exp(1)"),
+    Cell("top-label", 3, 1000, "uniform", 15, ""),
+    Cell("top-label", 10, 5000, "uniform", 15, ""),
+    Cell("top-label", 3, 500, "quantile", 100, ""),
+    Cell("top-label", 20, 1000, "quantile", 100, "Exp(1)"),
+    Cell("top-label", 100, 500, "uniform", 100, "Exp(1)"),
+    Cell("top-label", 100, 5000, "quantile", 100, "Exp(1)"),
+    Cell("binary", 2, 200, "quantile", 15, ""),
+    Cell("binary", 2, 500, "uniform", 100, "Exp(1)"),
+    Cell("binary", 2, 1000, "uniform", 15, ""),
+    Cell("classwise", 2, 500, "quantile", 15, ""),
+    Cell("classwise", 3, 1000, "uniform", 15, "Exp(1)"),
+    Cell("classwise", 10, 500, "quantile", 15, "Exp(1)"),
+    Cell("classwise", 20, 500, "uniform", 15, ""),
+    Cell("classwise", 100, 1000, "uniform", 15, ""),
+]
+OTHERS = [CELLS[k] for k in (0, 4, 8, 14)]
+
+
+def rows(n: int, n_classes: int, model: str, seed: int) -> tuple[np.ndarray, ...]:
+    """Labels, probabilities, true probabilities."""
+    temperature, offset = MODELS[model]
+    logits, y, true = make_logits(
+        n,
+        n_classes,
+        temperature=temperature,
+        offset=offset * np.eye(n_classes)[0],
+        return_proba=True,
+        random_state=seed,
     )
-    P = softmax(logits, axis=1)
-    best, score = P.argmax(axis=1), P.max(axis=1)
-    bins = np.minimum((np.ceil(score * N_BINS) - 1).astype(int), N_BINS - 1)
-    gap = np.bincount(bins, score - proba[np.arange(len(P)), best], N_BINS) / len(P)
-    share = np.bincount(bins, minlength=N_BINS) / len(P)
-    filled = share > 0
-    return float(np.sum(share[filled] * np.abs(gap[filled] / share[filled]) ** power))
+    return y, softmax(logits, axis=1), true
 
 
-def of_size(n: int, temperature: float, simulations: int, resamples: int) -> list[float]:
-    error, covered, rejected, different = truth(temperature, 1), [], [], []
-    args = {"n_bins": N_BINS, "n_resamples": resamples, "random_state": 0}
-    for seed in range(simulations):
-        y, P = sample(n, temperature, seed)
-        for method in ("auto", "basic", "percentile"):
-            interval = calibration_error_interval(y, P, method=method, **args)
-            covered.append(interval.low <= error <= interval.high)
-        rejected.append(calibration_test(y, P, **args).pvalue <= 0.05)
-        # Two models with the same true error: noise of the logits in opposite directions.
-        noise = np.random.default_rng(seed).normal(scale=0.5, size=P.shape)
-        one, other = (softmax(np.log(P) + sign * noise, axis=1) for sign in (1, -1))
-        different.append(compare_calibration(y, one, other, **args).pvalue <= 0.05)
-    by_method = np.reshape(covered, (-1, 3)).mean(axis=0)
-    return [error, *by_method, float(np.mean(rejected)), float(np.mean(different))]
+@cache
+def population(kind: str, n_classes: int, model: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Scores in order, and cumulative sums of how far they are off, for each column."""
+    n = min(200_000, 4_000_000 // n_classes)
+    _, P, true = rows(n, n_classes, model, 10**6)
+    if model == "T=1":
+        true = P
+    off = P - true
+    if kind == "top-label":
+        best = P.argmax(axis=1)[:, None]
+        P, off = (np.take_along_axis(values, best, axis=1) for values in (P, off))
+    elif kind == "binary":
+        P, off = P[:, 1:], off[:, 1:]
+    order = P.argsort(axis=0)
+    sums = np.cumsum(np.take_along_axis(off, order, axis=0), axis=0)
+    return [(P[order[:, k], k], np.append(0, sums[:, k])) for k in range(P.shape[1])]
 
 
-def biases(n: int, temperature: float, simulations: int) -> list[float]:
-    """Mean of each estimate less the truth; squares for the quadratic ones."""
-    linear, square = truth(temperature, 1), truth(temperature, 2)
+def truth(cell: Cell, model: str, edges: list[np.ndarray], measure: str = ECE) -> float:
+    """True error of bins with these edges."""
     errors = []
+    for (score, off), of_column in zip(
+        population(cell.kind, cell.n_classes, model), edges, strict=True
+    ):
+        ends = np.searchsorted(score, of_column[1:-1], side="right")
+        ends = np.r_[0, ends, len(score)]
+        count = np.diff(ends)
+        gap = np.diff(off[ends]) / np.maximum(count, 1)
+        errors.append(OF_GAPS[measure](gap, count / len(score)))
+    return float(np.mean(errors))
+
+
+def coverage(cell: Cell, model: str, simulations: int, resamples: int, measure: str = ECE) -> float:
+    """Share of samples whose interval holds the true error."""
+    covered = []
     for seed in range(simulations):
-        y, P = sample(n, temperature, seed)
-        errors.append(
-            [
-                expected_calibration_error(y, P) - linear,
-                debiased_expected_calibration_error(y, P) - linear,
-                root_mean_squared_calibration_error(y, P) ** 2 - square,
-                debiased_root_mean_squared_calibration_error(y, P) ** 2 - square,
-            ]
-        )
-    return list(np.mean(errors, axis=0))
+        y, P, how = cell.sample(model, seed)
+        error = truth(cell, model, cell.edges(y, P, how["sample_weight"]), measure)
+        how |= {"measure": measure, "n_resamples": resamples, "random_state": seed}
+        interval = calibration_error_interval(y, P, **how)
+        covered.append(interval.low <= error <= interval.high)
+    return float(np.mean(covered))
+
+
+def level(cell: Cell, simulations: int, resamples: int, measure: str = ECE) -> float:
+    """Share of samples of a calibrated model that the test rejects at 5 %."""
+    rejected = []
+    for seed in range(simulations):
+        y, P, how = cell.sample("T=1", seed)
+        how |= {"measure": measure, "n_resamples": resamples, "random_state": seed}
+        rejected.append(calibration_test(y, P, **how).pvalue <= 0.05)
+    return float(np.mean(rejected))
+
+
+def pair(case: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict]:
+    """Labels and the probabilities of two models, both calibrated or one of them not."""
+    random = np.random.RandomState(seed)
+    if case == "beta scores, three levels":
+        fine = random.beta(0.5, 0.5, size=n)
+        y = (random.uniform(size=n) < fine).astype(int)
+        # Means of the thirds of the arcsine law, so that both are calibrated.
+        angle = np.arcsin(np.sqrt(1 / 3))
+        outer = 0.5 - np.sqrt(2) / (6 * angle)
+        coarse = np.select([fine < 1 / 3, fine < 2 / 3], [outer, 0.5], 1 - outer)
+        return y, fine, coarse, {"kind": "binary"}
+    if case == "beta scores, base rate":
+        fine = random.beta(2, 2, size=n)
+        y = (random.uniform(size=n) < fine).astype(int)
+        return y, fine, np.full(n, 0.5), {"kind": "binary"}
+    kind, K, other = case.split()
+    K, how = int(K), {"kind": kind, "labels": range(int(K))}
+    y, P, true = rows(n, K, "T=1" if other == "merged" else other, seed)
+    if other == "merged":  # the classes of the first half are not told apart
+        true = P.copy()
+        true[:, : K // 2 + 1] = P[:, : K // 2 + 1].mean(axis=1, keepdims=True)
+    return y, P, true, how
+
+
+PAIRS = [
+    "beta scores, three levels",
+    "beta scores, base rate",
+    "top-label 10 merged",
+    "classwise 4 merged",
+    "top-label 3 1.2",
+    "top-label 3 2",
+    "classwise 10 2",
+    "binary 2 2",
+]
+BINS = [("uniform", 15), ("quantile", 50)]
+
+
+def told_apart(case: str, n: int, simulations: int, resamples: int, **how: object) -> float:
+    found = []
+    for seed in range(simulations):
+        y, one, other, kind = pair(case, n, seed)
+        params = {"n_resamples": resamples, "random_state": seed, **kind, **how}
+        found.append(compare_calibration(y, one, other, **params).pvalue <= 0.05)
+    return float(np.mean(found))
+
+
+def bias(n: int, model: str, simulations: int) -> np.ndarray:
+    """Mean of each estimate less the truth; squares for the quadratic ones."""
+    cell = Cell("top-label", 3, n, "uniform", 15, "")
+    edges = [uniform_edges(15)]
+    linear = truth(cell, model, edges)
+    square = truth(cell, model, edges, "root_mean_squared_calibration_error") ** 2
+    estimates = [
+        lambda y, P: expected_calibration_error(y, P) - linear,
+        lambda y, P: debiased_expected_calibration_error(y, P) - linear,
+        lambda y, P: root_mean_squared_calibration_error(y, P) ** 2 - square,
+        lambda y, P: debiased_root_mean_squared_calibration_error(y, P) ** 2 - square,
+    ]
+    samples = (rows(n, 3, model, seed)[:2] for seed in range(simulations))
+    return np.mean([[estimate(y, P) for estimate in estimates] for y, P in samples], axis=0)
+
+
+def print_coverage(
+    simulations: int, resamples: int, measures: list[str], cells: list[Cell]
+) -> None:
+    for measure in measures:
+        print(f"{measure}: coverage of intervals of 95 %, and level of the test at 5 % for T=1")
+        print(f"{'kind':10}{'K':>4}{'rows':>6} {'bins':14}{'weights':8}", end="")
+        print("".join(f"{model:>7}" for model in MODELS) + f"{'test':>7}")
+        for cell in cells:
+            print(f"{cell.kind:10}{cell.n_classes:4}{cell.n_rows:6} ", end="")
+            print(f"{cell.strategy:9}{cell.n_bins:<5}{cell.weights:8}", end="")
+            for model in MODELS:
+                covered = coverage(cell, model, simulations, resamples, measure)
+                print(f"{covered:7.3f}", end="", flush=True)
+            population.cache_clear()
+            print(f"{level(cell, simulations, resamples, measure):7.3f}", flush=True)
+
+
+def print_pairs(simulations: int, resamples: int) -> None:
+    print("compare_calibration: rejections at 5 %; the first four pairs are calibrated")
+    print(f"{'pair':28}{'rows':>6} {'bins':12}{'default':>9}{'plain ECE':>11}")
+    for case in PAIRS:
+        for n in (300, 1000):
+            for strategy, n_bins in BINS:
+                count = partial(told_apart, case, n, simulations, resamples)
+                shares = [
+                    count(strategy=strategy, n_bins=n_bins, **measure)
+                    for measure in ({}, {"measure": ECE})
+                ]
+                print(f"{case:28}{n:6} {strategy:9}{n_bins:<3}", end="")
+                print(f"{shares[0]:9.3f}{shares[1]:11.3f}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--simulations", type=int, default=400)
     parser.add_argument("--resamples", type=int, default=199)
+    parser.add_argument("--quick", action="store_true", help="100 simulations of 99 draws")
     args = parser.parse_args()
-    print("share of simulations: basic and percentile interval (95 %) cover the true ECE; the test")
-    print("rejects at 5 %; two models with the same error are told apart at 5 %")
-    print(f"{'rows':>6}{'T':>6}{'ECE':>9}{'basic':>9}{'percent.':>9}{'test':>9}{'two':>9}")
-    for n in N_ROWS:
-        for T in TEMPERATURES:
-            error, *shares = of_size(n, T, args.simulations, args.resamples)
-            print(f"{n:6}{T:6}{error:9.4f}" + "".join(f"{x:9.3f}" for x in shares), flush=True)
+    size = (100, 99) if args.quick else (args.simulations, args.resamples)
+    print_coverage(*size, [ECE], CELLS)
+    print_coverage(*size, [name for name in OF_GAPS if name != ECE], OTHERS)
+    print_pairs(*size)
     print("bias of ECE, debiased ECE, squared RMSCE, squared debiased RMSCE")
-    for n in N_ROWS:
-        for T in TEMPERATURES:
-            values = biases(n, T, args.simulations)
-            print(f"{n:6}{T:6}" + "".join(f"{x:10.5f}" for x in values), flush=True)
+    for n in (300, 1000, 5000):
+        for model in ("T=1", "1.2", "2"):
+            found = bias(n, model, size[0])
+            print(f"{n:6}{model:>6}" + "".join(f"{x:10.5f}" for x in found), flush=True)
 
 
 if __name__ == "__main__":

@@ -218,8 +218,19 @@ def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCu
         weight=weight,
         confidence=scores / weight,
         accuracy=hits / weight,
-        n_effective=weight**2 / weight_squared,
+        n_effective=effective_rows(count, weight, weight_squared),
         label=None if label is None else np.full(len(weight), label),
+    )
+
+
+def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Floats:
+    """Number of equally weighted rows that would fix the accuracy of bins as well."""
+    # Squares underflow for weights below 1e-162: beside others of note, no measure feels them.
+    known = weight_squared > 0
+    return np.clip(
+        np.divide(weight**2, weight_squared, out=count.copy(), where=known),
+        np.minimum(count, 1),
+        count,
     )
 
 

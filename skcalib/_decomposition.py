@@ -11,7 +11,7 @@ from scipy.special import xlogy
 
 from ._base import Floats
 from ._events import Kind, check_option, columns_of
-from ._steps import Ranked, isotonic_blocks
+from ._steps import TINY, Ranked, isotonic_blocks
 
 Score = Literal["log_loss", "brier_score"]
 
@@ -131,5 +131,6 @@ def _shares(values: Floats, weight: Floats, start: NDArray[np.intp]) -> Floats:
 
 def _cost(p: Floats, q: Floats, hits: Floats, misses: Floats, score: Score) -> Floats:
     if score == "log_loss":
-        return -(xlogy(hits, p) + xlogy(misses, q))
+        # A share of tiny weights beside others underflows, and counts for nothing.
+        return -(xlogy(hits, np.maximum(p, TINY)) + xlogy(misses, np.maximum(q, TINY)))
     return hits * q**2 + misses * p**2

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from ._base import Floats, Indices
 from ._curves import (
@@ -29,6 +29,8 @@ Measure = str | Callable[..., float]
 Method = Literal["auto", "inversion", "basic", "percentile"]
 
 SMOOTH = "smooth_calibration_error"
+# Differences of measures that are smaller, relative to them, are none.
+ROUNDING = 1e-12
 
 
 # --------------------------------------------------------------------------------------
@@ -82,7 +84,6 @@ def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strat
         smooth = partial(
             smooth_calibration_error,
             kind=problem.kind,
-            labels=problem.classes,
             pos_label=problem.pos_label,
         )
         return MeasuredByCall(problem, smooth)
@@ -170,17 +171,6 @@ class MeasuredByGaps(MeasuredByBins):
         super().__init__(problem, name, n_bins, strategy)
         self.of_gaps = OF_GAPS[name]
 
-    def gaps(self, times: Indices) -> tuple[Floats, Floats]:
-        """Gaps and shares of bins, (n_columns, n_bins), 0 for those without rows."""
-        size = len(self.columns), max(len(column.edges) for column in self.columns) - 1
-        gap, share = np.zeros(size), np.zeros(size)
-        events = [column.event for column in self.columns]
-        for k, sums in enumerate(self.sums(times, events)):
-            filled, some = np.flatnonzero(sums.weight), sums.weight > 0
-            gap[k, filled] = (sums.scores[some] - sums.hits[some]) / sums.weight[some]
-            share[k, filled] = sums.weight[some] / sums.weight.sum()
-        return gap, share
-
 
 class MeasuredByCall:
     """Any function of labels and probabilities."""
@@ -188,6 +178,8 @@ class MeasuredByCall:
     def __init__(self, problem: Problem, measure: Callable[..., float]) -> None:
         self.problem = problem
         self.measure = measure
+        # A draw may lack a class, which only the list of all of them tells.
+        self.named = {"labels": problem.classes} if takes_labels(measure) else {}
 
     def of_rows(self, times: Indices) -> float:
         """The measure if row i were there ``times[i]`` times."""
@@ -201,16 +193,29 @@ class MeasuredByCall:
     def _value(self, y: Indices, rows: Any) -> float:
         P, w, classes = self.problem.P, self.problem.w, self.problem.classes
         weights = {} if w is None else {"sample_weight": w[rows]}
-        return float(self.measure(classes[y], P[rows], **weights))
+        return float(self.measure(classes[y], P[rows], **weights, **self.named))
+
+
+def takes_labels(measure: Callable[..., float]) -> bool:
+    """Whether a function has a parameter ``labels`` that is not bound yet."""
+    if isinstance(measure, partial) and "labels" in measure.keywords:
+        return False
+    try:
+        found = signature(measure).parameters.get("labels")
+    except (TypeError, ValueError):  # some functions in C have no signature
+        return False
+    return found is not None and found.kind in {found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY}
 
 
 def draw_labels(P: Floats, random: np.random.RandomState) -> Indices:
     """Class indices drawn from probabilities of shape (n, n_classes) or, of two, (n,)."""
     u = random.uniform(size=len(P))
-    if P.ndim == 1:
-        return (u < P).astype(np.intp)
-    below = P.cumsum(axis=1)[:, :-1] <= (u * P.sum(axis=1))[:, None]
-    return below.sum(axis=1)
+    return (u < P).astype(np.intp) if P.ndim == 1 else labels_at(P.cumsum(axis=1), u)
+
+
+def labels_at(cumulative: Floats, u: Floats) -> Indices:
+    """Class indices from cumulative probabilities (n, n_classes) and numbers in [0, 1)."""
+    return (cumulative[:, :-1] <= (u * cumulative[:, -1])[:, None]).sum(axis=1)
 
 
 def draw_rows(n: int, random: np.random.RandomState) -> Indices:
@@ -225,29 +230,3 @@ def simple_ends(
     if method != "percentile":
         low, high = 2 * estimate - high, 2 * estimate - low
     return float(low), float(high)
-
-
-def inverted_ends(
-    measured: MeasuredByGaps, estimate: float, draws: Iterable[Indices], level: float
-) -> tuple[float, float]:
-    """Errors in proportion to the gaps found at which the estimate would be no surprise."""
-    gap, _ = measured.gaps(np.ones(len(measured.problem.y), dtype=np.intp))
-    drawn, share = map(np.array, zip(*(measured.gaps(times) for times in draws), strict=True))
-    noise = np.where(share > 0, drawn - gap, 0.0)
-
-    def excess(scale: float, quantile: float) -> float:
-        errors = measured.of_gaps(scale * gap + noise, share).mean(axis=-1)
-        return float(np.quantile(errors, quantile)) - estimate
-
-    def end(quantile: float, otherwise: float) -> float:
-        if excess(0.0, quantile) >= 0:
-            return otherwise
-        upper, largest = 1.0, 1 / np.abs(gap).max()  # no gap is larger than one
-        while excess(upper, quantile) < 0:
-            if upper >= largest:
-                return largest * estimate
-            upper = min(2 * upper, largest)
-        return float(brentq(excess, 0.0, upper, args=(quantile,), xtol=1e-6)) * estimate
-
-    # An error smaller than chance allows says nothing but that the true one is not larger.
-    return end((1 + level) / 2, 0.0), end((1 - level) / 2, estimate)

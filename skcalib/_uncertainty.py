@@ -12,21 +12,19 @@ from sklearn.utils import check_random_state
 from ._base import Indices
 from ._curves import OF_GAPS, Strategy
 from ._draws import (
+    ROUNDING,
     Measure,
     Measured,
     MeasuredByGaps,
     Method,
     check_numbers,
     draw_rows,
-    inverted_ends,
     measured_by,
     problem_of,
     simple_ends,
 )
 from ._events import Kind, check_option
-
-# Differences of measures that are smaller, relative to them, are none.
-ROUNDING = 1e-12
+from ._inversion import inverted_ends
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,8 @@ class CalibrationErrorInterval:
     estimate : float
         The measure of all rows.
     low, high : float
-        Ends of the interval.
+        Ends of the interval of the true error. The estimate may lie above both, since it is biased
+        upwards where bins hold few rows.
     """
 
     estimate: float
@@ -98,7 +97,7 @@ def calibration_error_interval(
     method: Method = "auto",
     random_state: int | np.random.RandomState | None = None,
 ) -> CalibrationErrorInterval:
-    r"""Confidence interval of a calibration error, by the bootstrap over rows.
+    r"""Confidence interval of the true calibration error, by draws of rows and labels.
 
     Rows are drawn with replacement ``n_resamples`` times, as many as there are. With the quantiles
     :math:`q` of the measures of the draws and the measure :math:`e` of all rows, the methods are
@@ -107,11 +106,25 @@ def calibration_error_interval(
       those of draws are so twice.
     - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which undoes most of that,
       but misses 0 for half of all calibrated models.
-    - ``"inversion"``: the errors :math:`\lambda e` at which :math:`e` would be no surprise. If the
-      true gaps of the bins were :math:`\lambda g_m`, with those found :math:`g_m`, what is found
-      would be that of the gaps :math:`\lambda g_m + (g^*_m - g_m)` of the draws. Ends of the
-      interval are where :math:`e` is the quantile :math:`1 - \alpha/2`, or :math:`\alpha/2`, of
-      these; the lower one is 0 where calibration would be no surprise.
+    - ``"inversion"``: the true errors at which :math:`e` would be no surprise. If the true gaps of
+      the bins are :math:`\gamma_m`, what is found is the error of the gaps
+      :math:`\gamma_m + \epsilon_m`. The ends are the errors of those gaps for which :math:`e` is
+      the quantile :math:`1 - \alpha/2`, or :math:`\alpha/2`, of what is found.
+
+    For the last one labels are drawn for the rows at hand, and :math:`\epsilon_m` is what a draw
+    changes of a gap: labels from the probabilities where :math:`\gamma_m = 0`, so that the lower
+    end is 0 exactly where :func:`calibration_test` has a p-value above :math:`\alpha/2`; labels
+    from the accuracies of bins for gaps as large as those found; and quantiles are interpolated
+    between. So bins of a single row have noise, too. Draws of rows add how shares of bins vary.
+
+    The gaps :math:`\gamma_m` are multiples of those found, within what accuracies between 0 and 1
+    allow. Bins of few rows do not tell how unevenly an error is spread over them, and of the same
+    error uneven gaps show more: the lower end is for gaps of neighbouring bins together, as many as
+    hold :math:`4 \sqrt n` rows, less their noise, :math:`g (1 - \sigma^2 / g^2)_+`; the upper one
+    the larger of those for these gaps with their noise and for the gaps of single bins.
+
+    Where bins hold few rows, much of :math:`e` is chance, and the interval of the true error may
+    lie below it. :func:`debiased_expected_calibration_error` has less of that bias.
 
     Parameters
     ----------
@@ -119,7 +132,9 @@ def calibration_error_interval(
         As for :func:`reliability_curve`.
     measure : str or callable, default="expected_calibration_error"
         Name of one of the measures of this module, or a function
-        ``measure(y_true, y_proba)``, which gets ``sample_weight=`` if there are weights.
+        ``measure(y_true, y_proba)``, which gets ``sample_weight=`` if there are weights, and
+        ``labels=`` with all labels in the order of the columns if it has a parameter of that name
+        that :func:`functools.partial` has not bound: a draw may lack a class.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. Bins are those of all rows in every draw.
     n_resamples : int, default=999
@@ -164,16 +179,14 @@ def calibration_error_interval(
     measured = measured_by(problem, measure, n_bins, strategy)
     n, random = len(problem.y), check_random_state(random_state)
     estimate = measured.of_rows(np.ones(n, dtype=np.intp))
-    draws = (draw_rows(n, random) for _ in range(n_resamples))
     if method in {"auto", "inversion"} and isinstance(measured, MeasuredByGaps):
-        return CalibrationErrorInterval(
-            estimate, *inverted_ends(measured, estimate, draws, confidence_level)
-        )
+        ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
+        return CalibrationErrorInterval(estimate, *ends)
     if method == "inversion":
         raise ValueError(
             f"method='inversion' is for {', '.join(OF_GAPS)}, got measure={measure!r}. Use 'basic'."
         )
-    values = np.array([measured.of_rows(times) for times in draws])
+    values = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
     low, high = simple_ends(estimate, values, confidence_level, method)
     if isinstance(measure, str):  # no error is less than nothing
         low, high = max(low, 0.0), max(high, 0.0)
@@ -258,7 +271,7 @@ def compare_calibration(
     y_proba: ArrayLike,
     other_proba: ArrayLike,
     *,
-    measure: Measure = "expected_calibration_error",
+    measure: Measure = "debiased_root_mean_squared_calibration_error",
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     kind: Kind = "top-label",
@@ -279,14 +292,21 @@ def compare_calibration(
 
     and the interval is the basic one of :func:`calibration_error_interval`.
 
+    The default measure is the square root of one without bias. What chance adds to a plain
+    calibration error depends on the model: more where scores spread over more bins, and where they
+    are near 0.5. The plain errors of two calibrated models that differ in sharpness therefore
+    differ, and ``measure="expected_calibration_error"`` tells them apart in a third of samples
+    at a level of 5 %, and with many bins in most.
+
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`.
     other_proba : array-like of the shape of ``y_proba``
         Probabilities of the second model.
-    measure : str or callable, default="expected_calibration_error"
-        As for :func:`calibration_error_interval`.
+    measure : str or callable, default="debiased_root_mean_squared_calibration_error"
+        As for :func:`calibration_error_interval`. Others by name have a bias that depends on the
+        sharpness of the model, see above.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     n_resamples : int, default=999

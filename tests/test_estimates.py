@@ -308,31 +308,58 @@ def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
         np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance)
 
 
-def test_inversion_is_the_literal_search(rng):
-    """On a grid of factors, from draws of the rows."""
-    y, P = sample(400, 1.5)
-    score, miss = P.max(axis=1), P.max(axis=1) - (P.argmax(axis=1) == y)
-    bins = np.minimum((np.ceil(score * 5) - 1).astype(int), 4)
-    random, n = np.random.RandomState(0), 400
+def test_inversion_is_the_literal_search():
+    """On a grid of multiples of the gaps, bin by bin and draw by draw."""
+    n, n_draws, y, P = 400, 99, *sample(400, 1.5)
+    score, event = P.max(axis=1), P.argmax(axis=1) == y
+    bins = np.minimum((np.ceil(score * 12) - 1).astype(int), 11)
+    present = np.unique(bins)
+    members = [np.flatnonzero(bins == m) for m in present]
+    count = np.array([len(rows) for rows in members])
+    conf = np.array([score[rows].mean() for rows in members])
+    acc = np.array([event[rows].mean() for rows in members])
+    share = count / n
 
-    def gaps(rows):
-        weight = np.bincount(bins[rows], minlength=5)
-        gap = np.bincount(bins[rows], miss[rows], 5) / np.maximum(weight, 1)
-        return gap, weight / n
+    # Neighbours together: blocks of 4 sqrt(n) = 80 rows, by the middle row of each bin.
+    pooled, left = np.empty(len(count)), np.empty(len(count))
+    block = (np.cumsum(count) - count / 2) // 80
+    for b in np.unique(block):
+        rows = np.concatenate([members[m] for m in np.flatnonzero(block == b)])
+        k = len(rows)
+        gap = (score[rows] - event[rows]).mean() * k / (k + 2)
+        a = score[rows].mean() - gap
+        pooled[block == b] = gap
+        left[block == b] = gap * max(1 - a * (1 - a) / k / gap**2, 0)
+    single = (conf - acc) * count / (count + 2)
 
-    gap, share = gaps(np.arange(n))
-    estimate = (share * np.abs(gap)).sum()
-    drawn = [gaps(random.randint(n, size=n)) for _ in range(199)]
-    factors = np.linspace(0, 2, 1001)
-    found = np.array(
-        [[(s * np.abs(f * gap + g - gap * (s > 0))).sum() for g, s in drawn] for f in factors]
-    )
-    low = factors[np.argmax(np.quantile(found, 0.95, axis=1) >= estimate)]
-    high = factors[np.argmax(np.quantile(found, 0.05, axis=1) >= estimate)]
+    random = np.random.RandomState(0)
+    chance = score - pooled[np.searchsorted(present, bins)]
+    noise = np.empty((2, n_draws, len(count)))
+    for r in range(n_draws):
+        u = random.uniform(size=n)
+        for kind, p in enumerate((score, chance)):
+            noise[kind, r] = [(p[rows] - (u[rows] < p[rows])).mean() for rows in members]
+    times = [np.bincount(random.randint(n, size=n), minlength=n) for _ in range(n_draws)]
+    shares = np.array([[t[rows].sum() / n for rows in members] for t in times])
+
+    def end(gap, q):
+        for multiple in np.linspace(0, 3, 3001):
+            true = conf - np.clip(conf - multiple * gap, 0, 1)
+            by_share = ((shares - share) * np.abs(true)).sum(axis=1)
+            found = (share * np.abs(true + noise)).sum(axis=2) + by_share
+            low, high = np.quantile(found, q, axis=1)
+            size = (share * np.abs(multiple * gap)).sum() / (share * np.abs(pooled)).sum()
+            part = min(size, 1)
+            if (1 - part) * low + part * high >= (share * np.abs(conf - acc)).sum():
+                return (share * np.abs(true)).sum()
+        raise AssertionError
+
     got = calibration_error_interval(
-        y, P, n_bins=5, n_resamples=199, confidence_level=0.9, random_state=0
+        y, P, n_bins=12, n_resamples=n_draws, confidence_level=0.9, random_state=0
     )
-    np.testing.assert_allclose([got.low, got.high], [low * estimate, high * estimate], atol=5e-4)
+    expected = [end(left, 0.95), max(end(pooled, 0.05), end(single, 0.05))]
+    assert 0 < expected[0]
+    np.testing.assert_allclose([got.low, got.high], expected, atol=3e-4)
 
 
 def test_intervals_cover_and_tests_keep_their_level():
@@ -538,7 +565,8 @@ def test_upper_end_where_most_draws_lack_the_gap():
         y, p, kind="binary", labels=[0, 1], n_resamples=50, random_state=0
     )
     assert found.estimate == pytest.approx(0.75 / 50)
-    assert found.high == pytest.approx(1 / 50)  # a gap of one, the largest there can be
+    # The gap is as large as it can be; of a draw, up to three or four rows in fifty are such.
+    assert 2 * 0.75 / 50 < found.high < 5 * 0.75 / 50
 
 
 def test_labels_that_are_always_drawn_again_are_no_surprise():
