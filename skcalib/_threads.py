@@ -105,37 +105,17 @@ def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
     slower, and so do the idle threads of one BLAS, which spin, where numpy and scipy each bring
     theirs.
     """
-    place = _Place()
+    place = object()
     # Twice, since Ctrl-C may come when leave() is called and before its first instruction. A with
     # statement has no place for a second time, and so would leave one thread for good.
     try:
         try:
-            place.enter()
+            _blas.enter(place)
             return f(*args)
         finally:
-            place.leave()
+            _blas.leave(place)
     finally:
-        place.leave()
-
-
-class _Place:
-    """Being among those who need one thread, from one call to the other."""
-
-    def __init__(self) -> None:
-        self.key = object()
-
-    def enter(self) -> None:
-        _blas.inside[self.key] = threading.get_ident()
-        _blas.adjust()
-
-    def leave(self) -> None:
-        _blas.inside.pop(self.key, None)
-        _blas.adjust()
-
-    def __del__(self) -> None:
-        # Were leave() interrupted twice, the next one to leave would put things right. Here is no
-        # place to wait for a lock.
-        _blas.inside.pop(self.key, None)
+        _blas.leave(place)
 
 
 class _Blas:
@@ -153,6 +133,14 @@ class _Blas:
         self.inside: dict[object, int] = {}  #: each place, with its thread
         self.numbers: dict[tuple[Library, int | None], int] = {}  #: where the limit is set
         self.libraries: list[Library] | None = None
+
+    def enter(self, place: object) -> None:
+        self.inside[place] = threading.get_ident()
+        self.adjust()
+
+    def leave(self, place: object) -> None:
+        self.inside.pop(place, None)
+        self.adjust()
 
     def adjust(self) -> None:
         """Limit the libraries if somebody is inside, else give them their numbers back."""
