@@ -93,14 +93,15 @@ def interrupted(n: int, random: np.random.Generator, before: list[int]) -> Count
         kind, rows = KINDS[k % 3], (SHORT, LARGE)[k % 2]
         start = time.perf_counter()
         fit(kind, rows)
-        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, time.perf_counter() - start))
+        seconds = time.perf_counter() - start
         try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, seconds))
             fit(kind, rows)
-            counts["not reached"] += 1
-        except KeyboardInterrupt:
-            counts["interrupted"] += 1
-        finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            what = "not reached"
+        except KeyboardInterrupt:
+            what = "interrupted"
+        counts[what] += 1
         counts[OUTCOMES[2] if limit_lasts(before) else OUTCOMES[0]] += 1
     return counts
 

@@ -205,7 +205,7 @@ def _checked(
     if min(lengths) < max(lengths):
         return (
             f"{where}{' and '.join(names)} must have the same number of rows, got "
-            f"{' and '.join(map(str, lengths))}. Filter them together, as columns of one data frame."
+            f"{' and '.join(map(str, lengths))}. Filter them together, in one data frame."
         )
     given = dict(zip(names, blocks, strict=True))
     try:
