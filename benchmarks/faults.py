@@ -27,7 +27,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from skcalib import PlattScaling, TemperatureScaling, VectorScaling
-from skcalib._threads import _pool
+from skcalib._threads import _helpers
 from skcalib.datasets import make_logits
 
 KINDS = [TemperatureScaling, VectorScaling, PlattScaling]
@@ -152,8 +152,9 @@ def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> C
     """With up to 20 MiB more than the process has, and threads that are still to be started."""
     counts: Counter[str] = Counter()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    for _ in range(n):
-        _pool.cache_clear()
+    for k in range(n):
+        if k % 10 == 0:
+            _helpers.__init__()
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         more = int(random.uniform(0, 20) * 2**20)
         resource.setrlimit(resource.RLIMIT_AS, (size + more, hard))

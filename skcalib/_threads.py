@@ -6,13 +6,14 @@ work, calls from inside of what is being worked on, and no memory or no permissi
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import joblib
@@ -56,43 +57,71 @@ def share(work: Callable[[Any], Result], parts: Iterable[Any], n_threads: int) -
 
 
 def _share(work: Callable[[Any], Result], parts: list[Any], n_threads: int) -> list[Result]:
-    results: dict[int, Result] = {}
-    todo = deque(enumerate(parts))
+    todo, results = deque(enumerate(parts)), dict[int, Result]()
+    done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
 
-    def take() -> None:
-        while True:
+    def help_out() -> None:
+        for k, part in _taken(todo):
+            value, failure = None, None
             try:
-                k, part = todo.popleft()
-            except IndexError:
-                return
-            results[k] = work(part)
+                value = work(part)
+            except BaseException as error:  # the caller raises it
+                failure = error
+            done.put((k, value, failure))
 
     try:
-        helpers = _helpers(take, n_threads - 1)
-        take()
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
+        _helpers.call(help_out, n_threads - 1)
+        for k, part in _taken(todo):
+            results[k] = work(part)
+        while len(results) < len(parts):
+            k, results[k], error = done.get()
+            if error is not None:
+                raise error
     finally:
         todo.clear()  # after an error or Ctrl-C helpers end with the part they are at
     return [results[k] for k in range(len(parts))]
 
 
-def _helpers(take: Callable[[], None], n: int) -> list[Future[None]]:
-    """Threads that take parts, as many as can be started, up to n."""
-    helpers = []
-    # No more threads, or the interpreter shuts down: those that are there do the work.
-    with suppress(RuntimeError, MemoryError):
-        for _ in range(n):
-            # Not as a list: those that have started before an error count.
-            helpers.append(_pool(n).submit(with_one_blas_thread, take))  # noqa: PERF401
-    return helpers
+def _taken(todo: deque[Any]) -> Iterator[Any]:
+    """What this thread takes, until nothing is left."""
+    while True:
+        try:
+            yield todo.popleft()
+        except IndexError:  # maybe since another thread was quicker
+            return
 
 
-@cache
-def _pool(n: int) -> ThreadPoolExecutor:
-    """Threads that are kept: new ones often start on the core of the one that made them."""
-    return ThreadPoolExecutor(n, thread_name_prefix="skcalib")
+class _Helpers:
+    """Threads that are kept: new ones often start on the core of the one that made them.
+
+    Futures, and all else that is made of ``threading.Condition``, keep a lock for ever if Ctrl-C
+    comes at the wrong bytecode: the thread that works would wait for it, and the interpreter, at
+    its end, for the thread. So there are queues, which are written in C, and threads that nobody
+    joins.
+    """
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.n_threads = 0
+
+    def call(self, task: Callable[[], None], n: int) -> None:
+        """Have as many threads call the task as can be started, up to n, as soon as they can."""
+        # No more threads, or the interpreter shuts down: those that are there do the work.
+        with suppress(RuntimeError, MemoryError):
+            while self.n_threads < n:
+                _thread.start_new_thread(_serve, (self.tasks,))
+                self.n_threads += 1
+        for _ in range(min(n, self.n_threads)):
+            self.tasks.put(task)
+
+
+def _serve(tasks: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        with suppress(Exception):  # of the limit: the caller does what is not taken
+            with_one_blas_thread(tasks.get())  # in no variable, which would keep arrays alive
+
+
+_helpers = _Helpers()
 
 
 # --------------------------------------------------------------------------------------
@@ -211,7 +240,7 @@ def _let_go() -> None:
 
 def _start_anew() -> None:
     """A forked process has none of the threads of its parent, and would wait for ever for them."""
-    _pool.cache_clear()
+    _helpers.__init__()  # type: ignore[misc]
     _blas.after_fork()
 
 

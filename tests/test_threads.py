@@ -63,6 +63,14 @@ def in_time(f):
     return found[0]
 
 
+def wait_for_helpers():
+    """Until those that were at work when the caller left have ended, too."""
+    deadline = time.monotonic() + DEADLINE
+    while _threads._blas.inside and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert not _threads._blas.inside
+
+
 @pytest.fixture
 def two_threads(monkeypatch):
     monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
@@ -197,9 +205,7 @@ def test_ctrl_c_at_any_bytecode_of_shared_work(library):
     step = 1
     while interrupted_at(step, f):
         assert f() == [5, 4, 3, 2, 1], step
-        deadline = time.monotonic() + DEADLINE
-        while _threads._blas.inside and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_for_helpers()
         assert library.get_num_threads() == 4, step
         step += 1
     assert step > 40
@@ -279,21 +285,19 @@ def test_after_an_error_of_the_caller_no_part_is_begun():
     with pytest.raises(RuntimeError, match="inside"):
         share(fail, range(100), 2)
     failed.set()
+    wait_for_helpers()
     assert len(calls) <= 2
 
 
 @pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()], ids=repr)
 def test_without_more_threads_the_caller_works_alone(monkeypatch, two_threads, error):
-    def refuse(_):
+    def refuse(*_):
         raise error
 
-    _threads._pool.cache_clear()
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(_threads, "_helpers", _threads._Helpers())
+    monkeypatch.setattr(_threads._thread, "start_new_thread", refuse)
     assert sum_rows(np.sum, np.arange(100)) == 4950
     assert share(abs, range(-3, 0), 3) == [3, 2, 1]
-    assert not _threads._blas.inside
-    monkeypatch.undo()
-    _threads._pool.cache_clear()
 
 
 # --------------------------------------------------------------------------------------
