@@ -121,7 +121,7 @@ def checked_chunks(
     report = computed(_tree(partial(reduce, _merged_reports), reports))
     if report.fault is not None:
         raise ValueError(report.fault)
-    if not any(report.lengths):
+    if report.found is None:
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
     filled = [(c, n) for c, n in zip(chunks, report.lengths, strict=True) if n]
     lengths = tuple(n for _, n in filled)
@@ -199,15 +199,21 @@ def _checked(
     check: Callable[..., Any], where: str, inputs: list[str], names: list[str], *blocks: Any
 ) -> _Checked | str:
     """The task of a chunk: the outcome of the check, or what is wrong."""
-    n_rows = len(blocks[0])
-    if max(map(len, blocks)) == 0:  # as a filter on a data frame may leave behind
+    lengths = list(map(len, blocks))
+    if max(lengths) == 0:  # as a filter on a data frame may leave behind
         return _Checked((), None, 0)
+    if min(lengths) < max(lengths):
+        return (
+            f"{where}{' and '.join(names)} must have the same number of rows, got "
+            f"{' and '.join(map(str, lengths))}. Filter them together, in one data frame."
+        )
     given = dict(zip(names, blocks, strict=True))
     try:
         arrays, found = check(*(given.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         return where + str(error)
-    return _Checked(arrays, found, n_rows)
+    # As many as are left: the check may drop rows that do not count.
+    return _Checked(arrays, found, next(len(a) for a in arrays if a is not None))
 
 
 def _report(chunk: _Checked | str) -> _Report:
@@ -315,7 +321,8 @@ def collection_row(x: Any) -> Any:
         return np.zeros((1, *x.shape[1:]), x.dtype)
     from dask.dataframe.utils import make_meta, meta_nonempty
 
-    return meta_nonempty(make_meta(x))
+    # Of the two rows that Dask makes up, the second lacks the values of nullable columns.
+    return meta_nonempty(make_meta(x)).iloc[:1]
 
 
 def _called(f: Callable[..., Any], *blocks: Array | None) -> Any:

@@ -9,21 +9,15 @@ chunk is walked through where it is.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import cache, partial, reduce
 from itertools import pairwise
 from operator import add, itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
-import joblib
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from threadpoolctl import ThreadpoolController
 
 from ._chunks import (
     Chunked,
@@ -35,6 +29,7 @@ from ._chunks import (
     map_collection,
     reduce_chunks,
 )
+from ._threads import max_threads, share, with_one_blas_thread
 
 # 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
 # thread, larger ones leave the cache.
@@ -109,9 +104,8 @@ def reduce_rows(
 
 def _reduced_chunk(merge: Any, f: Any, blocks: dict[str, Any], *arrays: Rows) -> Any:
     """In one thread: Dask has as many tasks as there are cores, and the order never changes."""
-    with single_threaded_blas:
-        each = _blocks(arrays, 0, _n_rows(arrays), **blocks)
-        return reduce(merge, (f(*block) for _, block in each))
+    each = _blocks(arrays, 0, _n_rows(arrays), **blocks)
+    return with_one_blas_thread(reduce, merge, (f(*block) for _, block in each))
 
 
 def map_rows(
@@ -286,83 +280,14 @@ def _copied(source: Array, target: Array) -> Array:
 def _in_threads(work: Callable[[int, int], Any], arrays: tuple[Rows, ...]) -> list[Any]:
     """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
     n_rows = _n_rows(arrays)
-    n_threads = min(_max_threads(), n_rows, n_rows * _width(arrays) // THREAD_ELEMENTS)
+    n_threads = min(max_threads(), n_rows, n_rows * _width(arrays) // THREAD_ELEMENTS)
     if n_threads < 2:
         return [work(0, n_rows)]
     ends = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
-    with single_threaded_blas:
-        return list(_threads(n_threads).map(lambda span: work(*span), pairwise(ends)))
+    return share(lambda span: work(*span), pairwise(ends), n_threads)
 
 
 def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[Any]:
     """``f(k)`` for every column k, in threads where columns of so many rows are worth it."""
-    n_threads = min(_max_threads(), n_columns, n_columns * n_rows // THREAD_ELEMENTS)
-    if n_threads < 2:
-        return [f(k) for k in range(n_columns)]
-    with single_threaded_blas:
-        return list(_threads(n_threads).map(f, range(n_columns)))
-
-
-@cache
-def _threads(n: int) -> ThreadPoolExecutor:
-    """Threads that are kept: new ones often start on the core of the one that made them."""
-    return ThreadPoolExecutor(n, thread_name_prefix="skcalib")
-
-
-# A forked process has none of the threads of its parent, and would wait for them for ever.
-if hasattr(os, "register_at_fork"):  # pragma: no branch
-    os.register_at_fork(after_in_child=_threads.cache_clear)
-
-
-class _SingleThreadedBlas:
-    """Keeps BLAS to one thread for as long as somebody is inside.
-
-    Threads that start threads of their own for every matrix product make it several times
-    slower, and so do the idle threads of one BLAS, which spin, where numpy and scipy each bring
-    theirs. The number of threads of BLAS is a property of the process, so those who are inside
-    are counted for the process: with a count of its own, each of two fits in two threads would
-    take the other's one thread for the number to go back to.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.restore = ExitStack()
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if self.inside == 0:
-                self.restore.enter_context(_thread_pools().limit(limits=1, user_api="blas"))
-            self.inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                self.restore.close()
-
-
-single_threaded_blas = _SingleThreadedBlas()
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    """The libraries with threads that are loaded; finding them takes a millisecond."""
-    return ThreadpoolController()
-
-
-def _max_threads() -> int:
-    """Number of threads that may be used: the usable cores, or fewer by ``OMP_NUM_THREADS``.
-
-    The variable is what users of numerical libraries set, and what joblib sets in its worker
-    processes, so that a parallel grid search does not start more threads than there are cores.
-    """
-    cores = _cores()
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
-
-
-@cache
-def _cores() -> int:
-    """Cores that this process may use; finding out reads files."""
-    return int(joblib.cpu_count())
+    n_threads = min(max_threads(), n_columns, n_columns * n_rows // THREAD_ELEMENTS)
+    return share(f, range(n_columns), n_threads)

@@ -17,7 +17,8 @@ from ._base import BaseCalibrator, Floats, Indices
 from ._maps import MatrixMap, VectorMap
 from ._minimise import Objective, Rows, Scale, fit_scale, raised, share_wrong
 from ._rounds import best_parameters
-from ._rows import both_columns, single_threaded_blas, total_weight
+from ._rows import both_columns, total_weight
+from ._threads import with_one_blas_thread
 
 __all__ = ["MatrixScaling", "TemperatureScaling", "VectorScaling"]
 
@@ -166,8 +167,7 @@ class _LinearScaling(BaseCalibrator):
             fun, _ = objective.in_double().value_gradient(objective.centre)
             found = OptimizeResult(x=objective.centre, fun=fun, nit=0)
         else:
-            with single_threaded_blas:
-                found = _search(map_, objective, self.tol, self.max_iter)
+            found = with_one_blas_thread(_search, map_, objective, self.tol, self.max_iter)
         coef, intercept = map_.coefficients(found.x, K)
         return {
             "coef_": coef * (1.0 if self.normalize else scale),

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 # Imports point from a higher floor to a lower one only.
 FLOORS = {
     "_chunks": 0,
+    "_threads": 0,
     "_doors": 1,
     "_labels": 1.5,
     "_rows": 1,

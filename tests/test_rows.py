@@ -5,14 +5,12 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
-from skcalib import _rows
-from skcalib._rows import both_columns, map_rows, single_threaded_blas, sum_rows
+from skcalib import _rows, _threads
+from skcalib._rows import both_columns, map_rows, sum_rows
 
 
 @pytest.fixture(params=["one block", "many blocks", "threads"])
@@ -22,7 +20,7 @@ def blocking(request, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     if request.param == "threads":
         monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 20)
-        monkeypatch.setattr(_rows, "_max_threads", lambda: 3)
+        monkeypatch.setattr(_rows, "max_threads", lambda: 3)
     return request.param
 
 
@@ -122,7 +120,7 @@ def test_map_result_does_not_share_memory_with_the_input(rng):
 
 def test_errors_in_a_thread_reach_the_caller(monkeypatch):
     monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
-    monkeypatch.setattr(_rows, "_max_threads", lambda: 2)
+    monkeypatch.setattr(_rows, "max_threads", lambda: 2)
 
     def fail(a):
         raise RuntimeError("inside")
@@ -136,12 +134,12 @@ def test_errors_in_a_thread_reach_the_caller(monkeypatch):
 )
 def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", value)
-    monkeypatch.setattr(_rows, "_cores", lambda: 8)
-    assert _rows._max_threads() == expected
+    monkeypatch.setattr(_threads, "_cores", lambda: 8)
+    assert _threads.max_threads() == expected
 
 
 def test_cores_are_at_least_one():
-    assert _rows._cores() >= 1
+    assert _threads._cores() >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -149,7 +147,7 @@ def test_cores_are_at_least_one():
 def test_a_forked_process_makes_threads_of_its_own(monkeypatch):
     """It has none of those of its parent, and would wait for them for ever."""
     monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
-    monkeypatch.setattr(_rows, "_max_threads", lambda: 2)
+    monkeypatch.setattr(_rows, "max_threads", lambda: 2)
     assert sum_rows(np.sum, np.arange(100)) == 4950
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -174,23 +172,6 @@ def test_one_column_is_the_log_odds_of_the_second_class():
     assert both.dtype == np.float32
     assert both.tolist() == [[0.0, 1.5], [0.0, -2.0]]
     assert both_columns(both) is both
-
-
-def blas_threads():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-
-def test_blas_has_one_thread_until_the_last_one_leaves():
-    """Fits in two threads overlap: neither may take the other's one thread for the rule."""
-    with threadpool_limits(2, "blas"), ExitStack() as first, ExitStack() as second:
-        before = blas_threads()
-        first.enter_context(single_threaded_blas)
-        second.enter_context(single_threaded_blas)
-        assert set(blas_threads()) <= {1}
-        first.close()
-        assert set(blas_threads()) <= {1}
-        second.close()
-        assert blas_threads() == before
 
 
 def test_blocks_are_small_where_memory_is_given_back_at_once(monkeypatch, rng):
