@@ -23,9 +23,11 @@ ROOT = Path(__file__).parents[1]
 # Imports point from a higher floor to a lower one only.
 FLOORS = {
     "_chunks": 0,
+    "_warn": 0,
+    "_proper": 0,
     "_rows": 1,
     "_steps": 0,
-    "_version": 0,
+    "_version": 1,
     "_columns": 2,
     "_base": 2,
     "_minimise": 2,
@@ -40,6 +42,7 @@ FLOORS = {
     "_binned": 5,
     "_draws": 5,
     "_scorers": 6,
+    "_measures": 7,
     "_uncertainty": 6,
     "metrics": 7,
     "_rounds": 4,

@@ -23,7 +23,8 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
-from skcalib.compare import EVERY_MEASURE, _every_calibrator
+from skcalib._measures import EVERY_MEASURE
+from skcalib.compare import _every_calibrator
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.metrics import get_scorer as our_scorer
