@@ -55,7 +55,7 @@ class Separable(GaussianNB):
 
     def predict_proba(self, X):
         labels = np.searchsorted(self.classes_, X[:, -1])
-        return softmax(np.eye(len(self.classes_))[labels] * (3 + X[:, :1]), axis=1)
+        return softmax(np.eye(len(self.classes_))[labels] * (3 + X[:, :1] ** 2), axis=1)
 
 
 def searched():
@@ -70,7 +70,7 @@ SITES = {
     "temperature": (sharp, ConvergenceWarning, "no minimum"),
     "hopeless": (lambda: TemperatureScaling().fit(-Z, y), ConvergenceWarning, "chance"),
     "vector": (
-        lambda: VectorScaling(alpha=0).fit(SEPARABLE, TWO), ConvergenceWarning, "classifies every"
+        lambda: VectorScaling(alpha=0).fit(np.eye(3)[y] + [5, 0, 0], y), ConvergenceWarning, "classifies every"
     ),
     "matrix": (
         lambda: MatrixScaling(max_iter=1, tol=1e-12).fit(Z, y), ConvergenceWarning, "The fit"
@@ -108,7 +108,7 @@ SITES = {
     ),
     "report": (
         lambda: calibration_report(
-            TemperatureScaling(classes=[0, 1]).fit(*make_logits(99, 2)), np.c_[-SEPARABLE, SEPARABLE], TWO
+            TemperatureScaling().fit(*make_logits(99, 2)), np.c_[-SEPARABLE, SEPARABLE], TWO
         ), ConvergenceWarning, "no minimum",
     ),
     "comparison": (
