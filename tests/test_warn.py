@@ -70,7 +70,8 @@ SITES = {
     "temperature": (sharp, ConvergenceWarning, "no minimum"),
     "hopeless": (lambda: TemperatureScaling().fit(-Z, y), ConvergenceWarning, "chance"),
     "vector": (
-        lambda: VectorScaling(alpha=0).fit(np.eye(3)[y] + [5, 0, 0], y), ConvergenceWarning, "classifies every"
+        lambda: VectorScaling(alpha=0).fit(np.eye(3)[y] + [5, 0, 0], y),
+        ConvergenceWarning, "separable",
     ),
     "matrix": (
         lambda: MatrixScaling(max_iter=1, tol=1e-12).fit(Z, y), ConvergenceWarning, "The fit"
