@@ -273,12 +273,12 @@ def warn_of_unknown_classes(classes: Presence) -> None:
 
 
 def splits_of(cv: Any, problem: Problem) -> list[Split]:
-    """The splits that a splitter, a number or an iterable stands for, checked."""
+    """The splits of the rows of a problem, checked."""
     if isinstance(cv, str) and cv == "prefit":
         raise ValueError(
             "cv must split rows, got 'prefit'. Pass a fitted classifier in a FrozenEstimator."
         )
-    splitter = check_cv(cv, problem.y, classifier=True)
+    splitter = cv if _are_splits(cv) else check_cv(cv, problem.y, classifier=True)
     labels, rows = np.unique(problem.y, return_counts=True)
     if isinstance(splitter, StratifiedKFold) and rows.min() < splitter.n_splits:
         raise ValueError(
@@ -286,15 +286,32 @@ def splits_of(cv: Any, problem: Problem) -> list[Split]:
             f"class {labels[rows.argmin() :].tolist()[0]!r} for {splitter.n_splits} folds. Pass a "
             "smaller cv."
         )
+    return made_splits(
+        splitter, problem.X, problem.y, "Pass groups= to fit.", **problem.split_params
+    )
+
+
+def _are_splits(cv: Any) -> bool:
+    """Whether it is an iterable of splits, and no splitter, as ``check_cv`` tells them apart."""
+    return isinstance(cv, Iterable) and not hasattr(cv, "split")
+
+
+def made_splits(
+    cv: Any, X: Any, y: NDArray[Any], where_groups_go: str, **params: Any
+) -> list[Split]:
+    """The splits that a splitter, a number or an iterable stands for."""
+    if _are_splits(cv):
+        return row_numbers(cv, len(y))
+    splitter = check_cv(cv, y, classifier=True)
     try:
-        splits = list(splitter.split(problem.X, problem.y, **problem.split_params))
+        splits = list(splitter.split(X, y, **params))
     except ValueError as error:
-        if "groups" in str(error) and problem.split_params.get("groups") is None:
+        if "groups" in str(error) and params.get("groups") is None:
             raise ValueError(
-                f"{type(splitter).__name__} needs groups, got none. Pass groups= to fit."
+                f"{type(splitter).__name__} needs groups, got none. {where_groups_go}"
             ) from error
         raise
-    return row_numbers(splits, len(problem.y))
+    return row_numbers(splits, len(y))
 
 
 # --------------------------------------------------------------------------------------

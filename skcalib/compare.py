@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -21,7 +21,7 @@ from ._base import BaseCalibrator, check_rows, check_total_weight, check_weights
 from ._chunks import is_dask
 from ._events import check_input
 from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
-from ._folds import Split, check_training_rows, presence, row_numbers
+from ._folds import Split, check_training_rows, made_splits, presence
 from ._layout import as_written
 from ._measures import (
     FIT_TIME,
@@ -537,8 +537,8 @@ def _splits(rows: _Rows, cv: Any, random_state: Any) -> list[Split]:
         )
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    splitter = check_cv(cv, rows.y, classifier=True)
-    splits = row_numbers(splitter.split(rows.Z, rows.y), len(rows.y))
+    remedy = "Pass its splits, cv=splitter.split(logits, y, groups)."
+    splits = made_splits(cv, rows.Z, rows.y, remedy)
     classes = presence(splits, rows.y, w_train=rows.w, w_test=rows.w)
     check_training_rows(classes)
     for i, present in enumerate(classes.test):

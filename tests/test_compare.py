@@ -459,7 +459,12 @@ def test_arguments_are_left_alone(rows):
         ({"cv": []}, "cv must give at least one split, got none"),
         ({"cv": [([0, 1], [2]), ([3, 4], [])]}, "test rows, got 2 and 0 in split 1. Leave it out"),
         ({"cv": [(range(9), [600])]}, "of the 600 rows or .*, got in split 0 .*index 600 is out"),
-        ({"cv": LeaveOneGroupOut()}, "groups"),
+        (
+            {"cv": LeaveOneGroupOut()},
+            r"LeaveOneGroupOut needs groups, got none. Pass its spli",
+        ),
+        ({"cv": [([0, 1], [2]), 3]}, r"pairs \(training rows, test rows\), got 3 as split 1"),
+        ({"cv": "5"}, "Expected `cv` as an integer"),
         ({"scoring": len}, r"or be a dict where scorers .*get names, got <built-in function len>"),
         ({"scoring": ["accuracy", len]}, "get names, got <built-in function len>. Pass scoring="),
         ({"scoring": {"mine": 3}}, r"function scorer\(estimator, X, y\), got 3 for 'mine'"),

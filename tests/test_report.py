@@ -174,7 +174,8 @@ def test_bins_of_the_sweep_are_those_of_the_rest(logits3):
 @pytest.mark.parametrize("n_features", [3, 5, 20])
 def test_a_classifier_of_features_is_no_calibrator(n_features, draw):
     """Whether it gets its logits or its features; the message says where both are."""
-    X, y = make_blobs(90, n_features, centers=3, cluster_std=9.0, random_state=0)
+    spread = 4.5 * np.sqrt(n_features)
+    X, y = make_blobs(90, n_features, centers=3, cluster_std=spread, random_state=0)
     classifier = CalibratedClassifier(LogisticRegression()).fit(X, y)
     message = (
         "calibrator must be fitted to logits, one column for each of its 3 classes, got "
