@@ -13,6 +13,7 @@ from pathlib import Path
 
 import skcalib
 import skcalib.__main__
+import skcalib._warn
 from skcalib import _parquet
 
 PACKAGE = Path(skcalib.__file__).parent
@@ -22,7 +23,7 @@ SECTIONS = {
     "Logits, labels, weights, classes": ["_base"],
     "Parameters and fits of calibrators": ["scaling", "platt", "binning", "_version"],
     "Classifiers and pipelines": ["compose", "_folds", "_fitting"],
-    "Comparing calibrators": ["compare"],
+    "Comparing calibrators": ["compare", "_measures"],
     "Measures": ["_events", "_curves", "_draws", "_uncertainty", "_scorers"],
     "Pictures": ["_layout", "_reliability", "_confidence", "_sweep", "report"],
     "Monitoring": ["monitor"],
@@ -65,6 +66,8 @@ class Recorder:
 
         def listening(message, category=UserWarning, *args, **kwargs):
             frame = sys._getframe(1)
+            if frame.f_code.co_filename == skcalib._warn.__file__:  # which gives all of them
+                frame = frame.f_back
             self.record(frame, frame.f_lineno, getattr(category, "__name__", ""), str(message))
             return warn(message, category, *args, **kwargs)
 
