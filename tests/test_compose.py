@@ -529,6 +529,37 @@ def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
         CalibratedClassifier(Weighable(), cv=splits).fit(X, y, sample_weight=w)
 
 
+def test_as_many_rows_of_a_class_as_folds():
+    X, y = problem()
+    rows = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:3]]
+    assert LogitTransformer(GaussianNB(), cv=3).fit_transform(X[rows], y[rows]).shape[1] == 3
+    with pytest.raises(ValueError, match="got 3 of class 2 for 4 folds"):
+        LogitTransformer(Unfittable(), cv=4).fit_transform(X[rows], y[rows])
+
+
+def test_a_frozen_classifier_needs_no_splits():
+    X, y = problem()
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    t = LogitTransformer(frozen, cv=[(np.arange(9), np.arange(9))])
+    assert_array_equal(t.fit_transform(X, y), t.transform(X))
+
+
+def test_classes_are_named_for_the_calibrator_where_its_rows_do_not_tell_them():
+    X, y = problem()
+    base = LogisticRegression(max_iter=1000)
+    labels = np.array(["a", "b", "c"])[y]
+    told = CalibratedClassifier(GaussianNB(), cv=3).fit(X, labels)
+    assert told.calibrator_.classes is None
+    # Rows of weight 0 are no rows: without their labels three columns would be an error.
+    w = (y < 2).astype(float)
+    c = CalibratedClassifier(base, cv=3).fit(X, labels, sample_weight=w)
+    assert_array_equal(c.calibrator_.classes, ["a", "b", "c"])
+    # What the user has named stays as it is.
+    named = TemperatureScaling(classes=("a", "b", "c"))
+    c = CalibratedClassifier(base, named, cv=3).fit(X, labels, sample_weight=w)
+    assert c.calibrator_.classes == ("a", "b", "c")
+
+
 def test_groups_that_are_classes():
     X, y = problem()
     for ensemble in (False, True):
