@@ -734,6 +734,8 @@ def test_names_of_logits():
     t = LogitTransformer(LinearSVC(), cv=3).fit(X, y == 1)
     assert t.get_feature_names_out().tolist() == ["logit_True"]
     assert t.transform(X).shape == (len(y), 1)
+    t = LogitTransformer(LinearSVC(), cv=3).fit(X, y)
+    assert t.get_feature_names_out().tolist() == ["logit_0", "logit_1", "logit_2"]
     pipe = make_pipeline(LogitTransformer(GaussianNB(), cv=3), TemperatureScaling()).fit(X, y)
     assert pipe.get_feature_names_out().tolist() == ["logit_0", "logit_1", "logit_2"]
 
