@@ -11,7 +11,6 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,12 +20,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, T
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._doors import as_array
+from ._labels import (
+    as_labels,
+    check_column_names,
+    distinct_labels,
+    encode,
+    resolve_classes,
+    shown,
+    union,
+)
 from ._rows import (
     both_columns,
     checked_rows,
     map_outputs,
     map_rows,
-    map_whole,
     row_like,
     sum_rows,
     total_weight,
@@ -36,10 +44,13 @@ from ._version import Versioned
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-# Rows of probabilities that were rounded (to float16, to three digits) still sum to one within it.
-SUM_TOLERANCE = 1e-3
-# Integer labels that span no more than this are counted, others sorted.
-MANY_LABELS = 1 << 16
+# Rows of probabilities that were rounded still sum to one within it: bfloat16, which softmax of
+# networks is often in, changes each number by up to 2^-8 of it.
+SUM_TOLERANCE = 5e-3
+# Sums of weights are not less than it, nor more than one over it.
+SMALLEST_WEIGHT = 1e-140
+# Weights whose mean is smaller are probably shares of a total.
+SMALL_SHARE = 0.02
 
 
 class BaseCalibrator(
@@ -53,17 +64,22 @@ class BaseCalibrator(
 
     # How many rows _calibrate is to get at once, where there are as many.
     _rows_at_least: ClassVar[int] = 1
+    # Whether a class may be masked in some rows, which takes a map of each class by itself.
+    _takes_masked: ClassVar[bool] = True
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
 
     @abstractmethod
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        """Fitted attributes by name, from finite logits, class indices and weights."""
+        """Fitted attributes by name, from logits, class indices and positive weights.
+
+        A logit of -inf is that of a masked class, which is never that of the label.
+        """
 
     @abstractmethod
     def _calibrate(self, Z: Floats) -> Floats:
-        """Calibrated logits of a block of logits, of the same shape and dtype."""
+        """Calibrated logits of a block of finite logits, of the same shape and dtype."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the calibrator to logits and the labels that turned out to be right.
@@ -73,8 +89,9 @@ class BaseCalibrator(
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits of rows the classifier was not trained on: one column per class in the order
             of ``classes_``, or a single column with the log-odds of ``classes_[1]``. For
-            probabilities ``p`` pass ``np.log(p)``. A Dask array or data frame stays where it is:
-            labels and weights are then with Dask as well, in the same chunks of rows.
+            probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row: its
+            probability is 0. A Dask array or data frame stays where it is: labels and weights are
+            then with Dask as well, in the same chunks of rows.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -88,26 +105,34 @@ class BaseCalibrator(
         Raises
         ------
         ValueError
-            If ``X`` is not finite or its width does not fit the labels, if ``y`` holds fewer
-            than two classes or labels that are not in ``classes``, if weights are negative or
-            all zero, or if lengths differ; for Dask collections also if chunks do not fit. The
-            calibrator is then unchanged.
+            If ``X`` holds NaN, +inf or a row without a finite logit, if its width does not fit
+            the labels, if its columns are named by the labels in another order, if ``y`` holds
+            fewer than two classes, missing labels, labels that are not in ``classes`` or that of a
+            masked class, if weights are negative or all zero, or if lengths differ; for Dask
+            collections also if chunks do not fit. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
-        check_two_dimensions(X)
+        X = as_array(X)
         check = partial(check_rows, estimator=type(self).__name__)
         (Z, labels, w), found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
         check_total_weight(found.weight)
         present = found.labels
         if len(present) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got one class only: {present.tolist()[0]!r}."
+                f"y must hold at least two classes, got one class only: {shown(present)}."
             )
         classes = resolve_classes(present, Z.shape[1], self.classes)
+        check_column_names(X, classes)
+        y = encode(labels, classes)
+        if found.masked:
+            self._check_takes_masked(masked=True)
+            check_labels_are_not_masked(Z, y)
         if found.like_probabilities:
             warn_of_probabilities()
-        fitted = self._fit(Z, encode(labels, classes), w)
+        if not self._weights_are_relative():
+            warn_of_small_weights(found.weight, found.n_rows)
+        fitted = self._fit(Z, y, w)
         # Stores width and column names, last.
         validate_data(self, row_like(X), skip_check_array=True)
         self.classes_ = classes
@@ -127,10 +152,11 @@ class BaseCalibrator(
         -------
         ndarray of the shape of ``X``
             Logits of the calibrated probabilities, known up to a constant per row. float32 for
-            float32 logits, else float64. Always finite. For a Dask array or data frame, here as
-            in the other outputs, a lazy Dask array with the same chunks of rows.
+            float32 logits, else float64. Finite but for masked classes, whose logit stays -inf.
+            For a Dask array or data frame, here as in the other outputs, a lazy Dask array with
+            the same chunks of rows.
         """
-        return self._outputs(X, BaseCalibrator._finite_logits)
+        return self._outputs(X, BaseCalibrator._calibrated)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probabilities, the softmax of the calibrated logits.
@@ -181,7 +207,7 @@ class BaseCalibrator(
     def _outputs(self, X: Any, f: Callable[[Any, Floats], NDArray[Any]]) -> NDArray[Any]:
         """``f(self, Z)`` for blocks ``Z`` of logits, which are checked first."""
         check_is_fitted(self)
-        check_two_dimensions(X)
+        X = as_array(X, n_columns=self.n_features_in_)
         # A copy, since what is lazy must not change with another fit.
         return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), f), X)
 
@@ -189,23 +215,47 @@ class BaseCalibrator(
         Z = validate_data(
             self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
-        check_finite(Z)
+        self._check_takes_masked(masked=check_finite(Z))
         return map_rows(partial(f, self), Z, at_least=self._rows_at_least)
 
     def _probabilities(self, Z: Floats) -> Floats:
-        return softmax(both_columns(self._finite_logits(Z)), axis=1)
+        return softmax(both_columns(self._calibrated(Z)), axis=1)
 
     def _log_probabilities(self, Z: Floats) -> Floats:
-        return log_softmax(both_columns(self._finite_logits(Z)), axis=1)
+        return log_softmax(both_columns(self._calibrated(Z)), axis=1)
 
     def _most_probable(self, Z: Floats) -> NDArray[Any]:
-        return self.classes_[both_columns(self._finite_logits(Z)).argmax(axis=1)]
+        return self.classes_[both_columns(self._calibrated(Z)).argmax(axis=1)]
 
-    def _finite_logits(self, Z: Floats) -> Floats:
+    def _calibrated(self, Z: Floats) -> Floats:
+        """Calibrated logits, finite but for those of masked classes."""
         # A quarter of the range, so that differences of two logits are finite as well.
         largest = np.finfo(Z.dtype).max / 4
+        masked = np.isneginf(Z) if Z.min() < -largest else None
+        # A calibrator need not think of what infinity times zero is.
+        out = self._calibrate_safely(Z if masked is None else np.maximum(Z, -largest), largest)
+        if masked is not None:
+            out[masked] = -np.inf
+        return out
+
+    def _calibrate_safely(self, Z: Floats, largest: Any) -> Floats:
         with np.errstate(over="ignore"):
             return np.clip(self._calibrate(Z), -largest, largest)
+
+    def _weights_are_relative(self) -> bool:
+        """Whether the fit stays as it is if all weights are multiplied by the same number."""
+        return False
+
+    def _check_takes_masked(self, *, masked: bool) -> None:
+        if masked and not self._takes_masked:
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} mixes the logits of all classes, so X must hold finite ones, got -inf. "
+                "Use VectorScaling or another calibrator that maps each class by itself if "
+                "they say that a class is masked, that is, impossible in a row; if they are "
+                "logarithms of zero probabilities, clip these before taking the log, as in "
+                "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+            )
 
 
 # --------------------------------------------------------------------------------------
@@ -218,60 +268,109 @@ class Found:
 
     labels: NDArray[Any]  #: the distinct ones of rows with weight, sorted
     weight: float  #: sum of the weights
+    n_rows: int = 0  #: number of rows with weight
     like_probabilities: bool = False  #: whether all logits could be probabilities
+    masked: bool = False  #: whether some logit is -inf
 
     def __add__(self, other: Found) -> Found:
         return Found(
-            np.union1d(self.labels, other.labels),
+            union(self.labels, other.labels),
             self.weight + other.weight,
+            self.n_rows + other.n_rows,
             self.like_probabilities and other.like_probabilities,
+            self.masked or other.masked,
         )
 
 
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
 ) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
-    """Logits, labels and weights as arrays, and what there is in them."""
+    """Logits, labels and weights of the rows that have weight, and what there is in them."""
     Z, labels = check_X_y(
-        X, y, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=estimator
+        X,
+        as_labels(y),
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        estimator=estimator,
     )
-    check_finite(Z)
+    masked = check_finite(Z)
     w = check_each_weight(sample_weight, len(Z))
-    present = distinct_labels(labels, w)
-    return (Z, labels, w), Found(present, total_weight(labels, w), are_like_probabilities(Z))
+    if w is not None and not np.all(w):
+        # They are absent: nothing large in them may meet a weight of zero.
+        kept = w > 0
+        Z, labels, w = Z[kept], labels[kept], w[kept]
+    if not len(Z):
+        return (Z, labels, w), Found(labels, 0.0, like_probabilities=True)
+    found = Found(
+        distinct_labels(labels, w),
+        total_weight(labels, w),
+        len(Z),
+        like_probabilities=are_like_probabilities(Z),
+        masked=masked,
+    )
+    return (Z, labels, w), found
 
 
-def check_two_dimensions(X: Any) -> None:
-    """Raise a ValueError for an array of one dimension, as margins of two classes come in."""
-    if getattr(X, "ndim", 2) == 1:
-        raise ValueError(
-            "X must have two dimensions, got one. Reshape your data: log-odds of two classes make "
-            "a single column, X.reshape(-1, 1)."
-        )
+def check_finite(Z: Floats) -> bool:
+    """Whether some class is masked; a ValueError for logits that are invalid.
 
-
-def check_finite(Z: Floats) -> None:
-    """Raise a ValueError if some logit is NaN, infinite, or too large to take differences."""
+    Those are NaN and +inf, logits too large to take differences, and rows, or log-odds, of nothing
+    but -inf.
+    """
     largest = np.finfo(Z.dtype).max / 4
 
     def is_bad(Z: Floats) -> NDArray[Any]:
         return np.array(not (Z.max() <= largest and Z.min() >= -largest), dtype=np.intp)
 
     if not sum_rows(is_bad, Z):
-        return
-    kinds: dict[str, Any] = {"NaN": np.isnan, "+inf": np.isposinf, "-inf": np.isneginf}
+        return False
+    kinds: dict[str, Any] = {
+        "NaN": np.isnan,
+        "+inf": np.isposinf,
+        "too large": lambda Z: np.isfinite(Z) & (np.abs(Z) > largest),
+        "-inf": np.isneginf,
+        "row": lambda Z: (-np.inf == Z).all(axis=1),
+    }
     counts = sum_rows(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]), Z)
-    found = ", ".join(f"{n} {kind}" for kind, n in zip(kinds, counts, strict=True) if n)
-    if not found:
+    _refuse_logits(dict(zip(kinds, counts.tolist(), strict=True)), Z, float(largest))
+    return True
+
+
+def _refuse_logits(n: dict[str, int], Z: Floats, largest: float) -> None:
+    """Raise a ValueError if so many of each kind are more than masked classes."""
+    if n["NaN"] or n["+inf"] or (n["-inf"] and Z.shape[1] == 1):
+        found = ", ".join(f"{n[kind]} {kind}" for kind in ("NaN", "+inf", "-inf") if n[kind])
+        raise ValueError(
+            f"X must hold finite logits, or -inf for masked classes, got {found}. {_REMEDY}"
+        )
+    if n["too large"]:
         raise ValueError(
             f"X must hold logits of at most {largest:.2g} in size, so that their differences are "
-            f"finite in {Z.dtype}, got larger ones. Scale them down."
+            f"finite in {Z.dtype}, got larger ones. Scale them down, and use -inf for masked "
+            "classes."
         )
-    raise ValueError(
-        f"X must hold finite logits, got {found}. A logit of -inf is the log of a zero "
-        "probability: clip probabilities before taking the log, as in "
-        "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
-    )
+    if n["row"]:
+        raise ValueError(
+            f"Each row of X must have a finite logit, got {n['row']} rows of nothing but -inf. "
+            f"{_REMEDY}"
+        )
+
+
+_REMEDY = (
+    "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
+    "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+)
+
+
+def check_labels_are_not_masked(Z: Floats, y: Indices) -> None:
+    """Raise a ValueError if the logit of some label is -inf."""
+    n = int(sum_rows(lambda Z, y: np.isneginf(Z[np.arange(len(Z)), y]).sum(), Z, y))
+    if n:
+        raise ValueError(
+            f"The logit of the label of a row must be finite, got {n} rows in which it is -inf: a "
+            "masked class is impossible. Check that the columns of X are in the order of the "
+            f"classes. {_REMEDY}"
+        )
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
@@ -302,115 +401,16 @@ def check_each_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats | 
 
 
 def check_total_weight(weight: float) -> None:
-    """Raise a ValueError for rows that weigh nothing, or more than can be written down."""
+    """Raise a ValueError for rows that weigh nothing, or whose squared weights are no numbers."""
     if weight == 0:
         raise ValueError("sample_weight must not be all zero, got only weights of zero.")
-    if not np.isfinite(weight):
-        raise ValueError("sample_weight must have a finite sum, got infinity; scale it down.")
-
-
-def resolve_classes(
-    present: NDArray[Any], n_columns: int, classes: ArrayLike | None, *, name: str = "classes"
-) -> NDArray[Any]:
-    """Labels in the order of the columns.
-
-    Parameters
-    ----------
-    present : ndarray
-        The distinct labels that were seen, sorted.
-    n_columns : int
-        Width of the logits or probabilities; 1 stands for two classes.
-    classes : array-like or None
-        All labels in the order of the columns, if the user named them.
-    name : str
-        What the user calls ``classes``, for messages.
-
-    Returns
-    -------
-    ndarray of shape (max(n_columns, 2),)
-        ``classes`` if given, else the labels that are present if they are as many, else the
-        column numbers if the labels are integers among them, with a UserWarning.
-    """
-    n_classes = max(n_columns, 2)
-    columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
-    if classes is not None:
-        return _check_classes(np.asarray(classes), present, n_classes, columns, name)
-    if len(present) == n_classes:
-        return present
-    numbers = np.arange(n_classes)
-    if _are_integers(present) and np.isin(present, numbers).all():
-        missing = np.setdiff1d(numbers, present).tolist()
-        warnings.warn(
-            f"No row has label {', '.join(map(str, missing))}: the labels are taken for column "
-            f"numbers 0 to {n_classes - 1}. Name all labels in column order with {name}= to "
-            "say so.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return numbers
-    raise ValueError(
-        f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
-        f"If y lacks classes, name all labels in column order with {name}=."
-    )
-
-
-def _are_integers(labels: NDArray[Any]) -> bool:
-    if labels.dtype.kind == "O":
-        return all(isinstance(label, Integral) for label in labels)
-    return labels.dtype.kind in "iu"
-
-
-def _check_classes(
-    classes: NDArray[Any], present: NDArray[Any], n_classes: int, columns: str, name: str
-) -> NDArray[Any]:
-    if classes.ndim != 1 or len(np.unique(classes)) != len(classes):
-        raise ValueError(f"{name} must be a list of distinct labels, got {classes.tolist()!r}.")
-    if len(classes) != n_classes:
+    if not SMALLEST_WEIGHT <= weight <= 1 / SMALLEST_WEIGHT:
         raise ValueError(
-            f"{name} must name one label for each column, got {len(classes)} labels and {columns}."
+            f"sample_weight must have a sum between {SMALLEST_WEIGHT:g} and "
+            f"{1 / SMALLEST_WEIGHT:g}, so that squares of weights are finite, got {weight:.3g}. "
+            "Multiply all weights by the "
+            "same number; a weight of 2 is the row twice."
         )
-    known = set(classes.tolist())
-    unknown = [label for label in present.tolist() if label not in known]
-    if unknown:
-        raise ValueError(
-            f"y must hold only labels named in {name}, got {unknown[0]!r}, which is not one of "
-            f"{classes.tolist()!r}."
-        )
-    return classes
-
-
-def distinct_labels(labels: NDArray[Any], w: Floats | None) -> NDArray[Any]:
-    """Sorted labels of the rows that have weight."""
-    if labels.dtype.kind in "iu":
-        low, span = int(labels.min()), int(labels.max()) - int(labels.min()) + 1
-        if span <= MANY_LABELS:  # counting is several times faster than sorting
-
-            def count(y: NDArray[Any], w: Floats | None) -> Any:
-                return np.bincount(np.subtract(y, low, dtype=np.int64), w, span)
-
-            return (np.flatnonzero(sum_rows(count, labels, w)) + low).astype(labels.dtype)
-    present = np.unique(labels if w is None else labels[w > 0])
-    if present.dtype.kind == "f" and (present != np.floor(present)).any():
-        example = present[present != np.floor(present)][0]
-        raise ValueError(
-            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
-        )
-    return present
-
-
-def encode(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
-    """Index of each label in ``classes``; some index for labels that are not there."""
-    return map_whole(partial(_encoded, classes), labels, like=np.zeros(0, np.intp))
-
-
-def _encoded(classes: NDArray[Any], labels: NDArray[Any]) -> Indices:
-    last = len(classes) - 1
-    if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
-        inside = labels.min() >= 0 and labels.max() <= last
-        return (labels if inside else np.clip(labels, 0, last)).astype(np.intp, copy=False)
-    order = np.argsort(classes)
-    found = np.searchsorted(classes, labels, sorter=order)
-    return order[np.minimum(found, last)]
 
 
 def improper_rows(P: Floats) -> int:
@@ -427,6 +427,22 @@ def are_like_probabilities(Z: Floats) -> bool:
     """Whether every row of the logits is non-negative and sums to one."""
     # Real logits fail in the first few rows, so the full test costs nothing.
     return not (Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z))
+
+
+class SmallWeightsWarning(UserWarning):
+    """Weights have a sum that is far below the number of rows."""
+
+
+def warn_of_small_weights(weight: float, n_rows: int) -> None:
+    """Warn of weights that seem to be shares, where a weight of 2 is the row twice."""
+    if weight < SMALL_SHARE * n_rows:
+        warnings.warn(
+            f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
+            f"twice: the fit is regularized, or smoothed, as if there were {weight:.3g} rows. If "
+            "weights are relative, multiply them by len(w) / sum(w).",
+            SmallWeightsWarning,
+            stacklevel=3,
+        )
 
 
 def warn_of_probabilities() -> None:

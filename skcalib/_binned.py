@@ -73,7 +73,7 @@ def reliability_curve(
     Raises
     ------
     ValueError
-        If probabilities are outside [0, 1] or rows do not sum to one within 1e-3, if labels do
+        If probabilities are outside [0, 1] or rows do not sum to one within 5e-3, if labels do
         not fit the columns, if weights are negative or all zero, if lengths differ, or if an
         argument is none of those listed.
 

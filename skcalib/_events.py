@@ -11,18 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from ._base import (
+    SUM_TOLERANCE,
     Floats,
     Found,
     Indices,
     check_each_weight,
     check_total_weight,
-    distinct_labels,
-    encode,
     improper_rows,
-    resolve_classes,
 )
 from ._chunks import is_dask
 from ._columns import Columns, Scored
+from ._doors import as_array
+from ._labels import (
+    as_labels,
+    check_column_names,
+    distinct_labels,
+    encode,
+    resolve_classes,
+    shown,
+)
 from ._rows import checked_rows, is_far, total_weight
 
 Kind = Literal["top-label", "classwise", "binary"]
@@ -82,19 +89,25 @@ def check_input(
     """
     if is_far(y_true):
         return y_true, y_proba, sample_weight, np.asarray(labels)
+    y_proba = as_array(y_proba, "y_proba", flat=True)
     (y, P, w), found = checked_rows(
         _check_rows, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
     check_total_weight(found.weight)
     n_columns = P.shape[1] if P.ndim == 2 else 1
-    classes = resolve_classes(found.labels, n_columns, labels, name="labels")
-    if pos_label is not None:
-        position = classes.tolist().index(pos_label) if pos_label in classes.tolist() else -1
-        if position < 0:
-            raise ValueError(f"pos_label must be one of {classes.tolist()!r}, got {pos_label!r}.")
-        if P.ndim == 1 and position == 0:
-            classes = classes[::-1]
+    classes = resolve_classes(found.labels, n_columns, labels, name="labels", proper=True)
+    check_column_names(y_proba, classes, "y_proba", param="labels")
+    if pos_label is not None and _position(pos_label, classes) == 0 and P.ndim == 1:
+        classes = classes[::-1]
     return encode(y, classes), P, w, classes
+
+
+def _position(pos_label: Any, classes: NDArray[Any]) -> int:
+    """Number of the column of a class."""
+    known = classes.tolist()
+    if pos_label not in known:
+        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
+    return known.index(pos_label)
 
 
 def _check_rows(
@@ -114,7 +127,7 @@ def _check_rows(
             f"shape {P.shape}."
         )
     check_probabilities(P)
-    y = column_or_1d(y_true)
+    y = column_or_1d(as_labels(y_true, "y_true"))
     check_consistent_length(y, P)
     w = check_each_weight(sample_weight, len(P))
     return (y, P, w), Found(distinct_labels(y, w), total_weight(y, w))
@@ -133,9 +146,9 @@ def check_probabilities(P: Floats) -> None:
         row = next(row for row in P if improper_rows(row[None]))
         raise ValueError(
             "Each row of y_proba must hold probabilities between 0 and 1 that sum to one within "
-            f"1e-3, got {n_bad} of {len(P)} rows that do not, the first with minimum "
+            f"{SUM_TOLERANCE:g}, got {n_bad} of {len(P)} rows that do not, the first with minimum "
             f"{row.min():g}, maximum {row.max():g} and sum {row.sum():g}. Pass probabilities, "
-            "not logits."
+            "not logits; if they only do not sum to one, p / p.sum(axis=1, keepdims=True)."
         )
 
 
@@ -151,7 +164,7 @@ def scored(y: Any, P: Any, w: Any, classes: NDArray[Any], kind: Kind, pos_label:
     if kind == "classwise":
         return Columns(list(classes), _every_class, y, P, w)
     named = pos_label is not None and P.ndim == 2
-    k = int(np.flatnonzero(classes == pos_label)[0]) if named else 1
+    k = _position(pos_label, classes) if named else 1
     return Columns([None], partial(_one_class, k), y, P, w)
 
 

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ._base import distinct_labels, encode
 from ._chunks import is_dask
+from ._labels import distinct_labels, encode
 
 Floats = NDArray[np.floating[Any]]
 

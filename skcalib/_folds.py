@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from ._base import encode
+from ._labels import encode, is_among
 from ._rows import both_columns
 from ._warn import warn
 
@@ -365,7 +365,7 @@ def lesson(estimator: Any, parts: list[HeldOut], problem: Problem, w: Floats | N
     y, least = problem.y, problem.response.least(parts[0].logits.dtype)
     rows = np.concatenate([part.rows for part in parts])
     Z = np.concatenate([_in_columns(part, estimator.classes_, least) for part in parts])
-    known = np.concatenate([np.isin(y[part.rows], part.estimator.classes_) for part in parts])
+    known = np.concatenate([is_among(y[part.rows], part.estimator.classes_) for part in parts])
     in_order = np.argsort(rows, kind="stable")  # as fit_transform has them
     in_order = in_order[known[in_order]]
     rows = rows[in_order]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,26 @@ from ._rows import (
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-# A temperature below 1e-4 or above 1e6 times the mean range of a row of logits leaves nothing
-# but zeros and ones, or nothing but 1/K: nobody needs the loss minimised beyond.
+# Where no temperature is best, 1e6 times the mean range of a row leaves nothing but 1/K, and 1e-4
+# times the typical distance from the largest logit to the next leaves nothing but zeros and ones.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
+# Scores so far below the largest of their row have a probability of zero, whatever they are.
+LOWEST_SCORE = -1e4
+# So do lower log-probabilities, whatever slope a map gives them. None is to outweigh all others.
+LOWEST_FEATURE = -1e3
+# Ranges of logits that are smaller have no finite scale in double precision.
+SMALLEST_RANGE = 1e-280
+# Logarithm of the smallest scale that is tried.
+LEAST_LOG = float(np.log(np.finfo(float).tiny))
+# Single precision holds the products of logits with scales between these.
+SINGLE_SCALES = 1e-30, 1e30
 # Relative error of the scale that Newton's method starts from.
 ROUGH = 1e-2
 # Products with the Hessian, each the cost of a gradient or two, for one Newton step.
 NEWTON_PRODUCTS = 50
+# A step has to lower the objective by this share of what its slope promises; shares of a step below
+# the second are no step; and objectives that differ by the third, relative to them, by rounding.
+ENOUGH, SMALLEST_SHARE, NOISE = 1e-4, 1e-6, 1e-12
 # Iterations of L-BFGS after which the coordinates are made anew where the search has come to.
 ROUND = 30
 
@@ -103,8 +116,6 @@ def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
 
 
 def _rough_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
-    if w is not None and not w.any():
-        return Scale(1.0, "constant")
     return _bracketed_scale(Z, y, w, ROUGH)
 
 
@@ -126,16 +137,22 @@ def scale_slope(
     ``Var_p[s]``: shape (2,). Scores are moderate where logits are not, and squares of them finite.
     ``U`` and ``P`` are scratch arrays like ``Z``.
     """
+    if Z.dtype == np.float32 and not SINGLE_SCALES[0] < b < SINGLE_SCALES[1]:
+        Z, U, P = Z.astype(np.float64), None, None
     Z, U, P = _with_both_columns(Z, U, P)
     U = np.subtract(Z, Z.max(axis=1, keepdims=True), out=U)
     U *= np.asarray(b, U.dtype)
+    of_label = U[np.arange(len(U)), y]
     P = np.exp(U, out=P)
     total = P.sum(axis=1)
-    mean = np.einsum("ij,ij->i", P, U) / total
+    with np.errstate(invalid="ignore"):
+        mean = np.einsum("ij,ij->i", P, U) / total
+    if not np.isfinite(mean).all():  # zero times infinity
+        np.maximum(U, LOWEST_SCORE, out=U)
+        mean = np.einsum("ij,ij->i", P, U) / total
     P *= U
     square = np.einsum("ij,ij->i", P, U) / total
-    slope = mean - U[np.arange(len(U)), y]
-    return np.array([_weighted_sum(slope, w), _weighted_sum(square - mean**2, w)])
+    return np.array([_weighted_sum(mean - of_label, w), _weighted_sum(square - mean**2, w)])
 
 
 def _with_both_columns(Z: Floats, *scratch: Floats | None) -> tuple[Any, ...]:
@@ -157,26 +174,79 @@ def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | Non
 
 
 def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) -> Scale:
-    """Zero of the slope between two bounds, to a relative tolerance; robust, some 15 passes."""
-    spread = float(sum_rows(_ranges, Z, w)) / total_weight(y, w)
-    if spread == 0:
+    """Zero of the slope between two bounds, to a relative tolerance; robust, some 15 passes.
+
+    With the gap of a row, its largest logit less that of its label, the loss is at least ``b``
+    times the mean gap, and it is the mean of ``log K`` at ``b = 0``. So the minimum is below the
+    quotient of the two. There is none exactly where the mean gap is zero, so that the loss falls
+    for ever, and where the slope at ``b = 0`` is not negative. Logits that are far below the
+    others enter none of the three.
+    """
+    facts = Facts(*sum_rows(partial(_facts, total_weight(y, w)), Z, y, w).tolist())
+    check_range(facts.range)
+    if facts.range == 0:
         return Scale(1.0, "constant")
-    low, high = SMALLEST_SCALE / spread, LARGEST_SCALE / spread
+    if facts.gap == 0:
+        # With nothing but ties and masked classes below the largest logits any scale will do.
+        distance = np.exp(facts.log_distance / facts.has_distance) if facts.has_distance else 1.0
+        return Scale(float(LARGEST_SCALE / distance), "separable")
+    hopeless = Scale(max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny)), "hopeless")
+    if facts.slope >= 0:
+        return hopeless
 
     def slope(log_b: float) -> float:
         return _summed_slope(np.exp(log_b), Z, y, w)[0]
 
-    if slope(np.log(low)) >= 0:
-        return Scale(low, "hopeless")
-    if slope(np.log(high)) <= 0:
-        return Scale(high, "separable")
-    root = root_scalar(slope, bracket=(np.log(low), np.log(high)), method="brentq", xtol=tolerance)
+    high = np.log(2 * facts.entropy / facts.gap)
+    step = np.log(4.0)
+    low = high - step
+    while slope(low) >= 0:
+        step *= 2
+        high, low = low, low - step
+        if low < LEAST_LOG:  # only rounding makes the slope at zero negative
+            return hopeless
+    root = root_scalar(slope, bracket=(low, high), method="brentq", xtol=tolerance)
     return Scale(float(np.exp(root.root)), "minimum")
 
 
-def _ranges(Z: Floats, w: Floats | None) -> Floats:
-    Z = both_columns(Z)
-    return _weighted_sum(Z.max(axis=1) - Z.min(axis=1), w)
+class Facts(NamedTuple):
+    """Means over the rows that say where the best scale is, and whether there is one."""
+
+    gap: float  #: the largest logit less that of the label
+    slope: float  #: the mean logit less that of the label: the slope of the loss at zero
+    entropy: float  #: the logarithm of the number of classes that are not masked
+    range: float  #: the largest logit less the least that is finite
+    log_distance: (
+        float  #: logarithm of the distance from the largest logit to the next that differs
+    )
+    has_distance: float  #: whether there is such a distance
+
+
+def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """What the rows of a block add to the :class:`Facts` of rows of this weight in all."""
+    Z = both_columns(Z).astype(np.float64)
+    top, label = Z.max(axis=1, keepdims=True), Z[np.arange(len(Z)), y][:, None]
+    masked = np.isneginf(Z)
+    n = np.count_nonzero(~masked, axis=1)
+    # Each is divided before it is added, for the sum of large ones need not be finite.
+    slope = (np.where(masked, 0, Z - label) / n[:, None]).sum(axis=1)
+    least = np.where(masked, np.inf, Z).min(axis=1)
+    next_one = np.where(top > Z, Z, -np.inf).max(axis=1)
+    top, label = top[:, 0], label[:, 0]
+    has_distance = np.isfinite(next_one)
+    log_distance = np.log(np.where(has_distance, top - next_one, 1))
+    values = np.array([top - label, slope, np.log(n), top - least, log_distance, has_distance])
+    return (values / weight) @ (np.ones(len(Z)) if w is None else w)
+
+
+def check_range(value: float) -> None:
+    """Raise a ValueError for logits whose best scale may be beyond the largest number."""
+    if 0 < value < SMALLEST_RANGE:
+        raise ValueError(
+            f"The logits of a row of X must differ by {SMALLEST_RANGE:g} or more on average for "
+            f"their scale to be finite, or not at all, got differences of {value:.2g}. Scale them "
+            "up."
+        )
 
 
 def _weighted_sum(values: Floats, w: Floats | None) -> Any:
@@ -195,6 +265,9 @@ class Rows:
     ``shift`` has one number per row or is None. With the log-sum-exp of ``scale * Z`` the
     features are log-probabilities, which are made block by block and never stored. With
     ``double`` they are made, and worked with, in double precision whatever the dtype of ``Z``.
+    Log-probabilities below :data:`LOWEST_FEATURE`, as those of masked classes, are raised to it,
+    and scores of -inf are as far below the largest of their row; ``reaching`` says that there may
+    be some.
     """
 
     Z: Floats
@@ -203,6 +276,7 @@ class Rows:
     scale: float = 1.0
     shift: Floats | None = None
     double: bool = False
+    reaching: bool = False
 
     @property
     def n_classes(self) -> int:
@@ -234,12 +308,20 @@ class Rows:
     @classmethod
     def of_log_probabilities(cls, Z: Floats, y: Indices, w: Floats | None, scale: float) -> Self:
         """Rows whose features are the log-probabilities of the scores ``scale * Z``."""
-        return cls(Z, y, w, scale, map_rows(lambda Z: _log_sum_exp(scale, Z), Z))
+        shift = map_rows(partial(_log_sum_exp, scale), Z)
+        # No log-probability is further below zero than the range of its row and log K.
+        reaching = scale * _longest_range(Z) > -LOWEST_FEATURE / 2
+        return cls(Z, y, w, scale, shift, reaching=bool(reaching))
+
+    @classmethod
+    def of_scores(cls, Z: Floats, y: Indices, w: Floats | None, scale: float) -> Self:
+        """Rows whose features are the scores ``scale * Z``."""
+        return cls(Z, y, w, scale, reaching=bool(np.isinf(_longest_range(Z))))
 
     def mean(self, f: Callable[..., Floats], *, scratch: int, room: int = 1) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
         # What goes to the rows must not hold them.
-        block = partial(_of_features, f, self.scale, self.dtype)
+        block = partial(_of_features, f, self.scale, self.dtype, self.reaching)
         total = sum_rows(block, *self.arrays, scratch=1 + scratch, dtype=self.dtype, room=room)
         return total / self.weight
 
@@ -248,6 +330,7 @@ def _of_features(
     f: Callable[..., Floats],
     scale: float,
     dtype: np.dtype[Any],
+    reaching: bool,  # noqa: FBT001
     Z: Floats,
     y: Indices,
     w: Floats | None,
@@ -259,7 +342,24 @@ def _of_features(
     F = np.multiply(Z, scale, out=F, dtype=dtype)
     if shift is not None:
         F -= shift[:, None]
-    return f(F, y, w, *rest)
+    if reaching and shift is None:
+        np.copyto(F, F.max(axis=1, keepdims=True) + LOWEST_FEATURE, where=np.isneginf(F))
+    return f(raised(F) if reaching and shift is not None else F, y, w, *rest)
+
+
+def raised(F: Floats) -> Floats:
+    """Log-probabilities, in place no less than :data:`LOWEST_FEATURE`."""
+    return np.maximum(F, np.asarray(LOWEST_FEATURE, F.dtype), out=F)
+
+
+def _longest_range_of_block(Z: Floats) -> Any:
+    Z = both_columns(Z)
+    return np.max(Z.max(axis=1).astype(np.float64) - Z.min(axis=1))
+
+
+def _longest_range(Z: Floats) -> float:
+    """The largest range of a row of logits, infinite where a class is masked."""
+    return float(reduce_rows(np.maximum, _longest_range_of_block, Z))
 
 
 def _log_sum_exp(scale: float, Z: Floats) -> Floats:
@@ -433,7 +533,7 @@ def minimise(
             change = coordinates(found.x)
             limit = min(ROUND, max_iter - found.nit)
             found, going_on = _lbfgs(precision, found, change, tol, limit)
-        found = _newton(precision, found, change, tol, max_iter)
+        found = _newton(precision, found, change, coordinates, tol, max_iter)
         settled = found.success or found.fun < objective.separated
         if settled or precision.rows.dtype == np.float64:
             return found
@@ -472,9 +572,14 @@ def _lbfgs(
 
 
 def _newton(
-    objective: Objective, found: OptimizeResult, change: Coordinates, tol: float, max_iter: int
+    objective: Objective,
+    found: OptimizeResult,
+    change: Coordinates,
+    coordinates: Callable[[Floats], Coordinates],
+    tol: float,
+    max_iter: int,
 ) -> OptimizeResult:
-    """Newton steps from ``found`` for as long as they shorten the gradient.
+    """Newton steps from ``found``, shortened where the objective does not fall, until none helps.
 
     Gradients are in double precision, the Hessian, which only says where to go, in that of the
     rows.
@@ -486,12 +591,43 @@ def _newton(
     while not (length := float(np.linalg.norm(found.jac))) <= tol and found.nit < max_iter:
         if found.fun < objective.separated:
             break
-        x = found.x + _newton_step(objective, found, change, 0.1 * tol / length)
-        fun, jac = exact.value_gradient(x)
-        if not np.linalg.norm(jac) < 0.9 * length:
+        step = _newton_step(objective, found, change, 0.1 * tol / length)
+        ahead, share = step_along(exact, found, step)
+        if share == 0:
             break
-        found = OptimizeResult(found, x=x, fun=fun, jac=jac, nit=found.nit + 1)
+        found = ahead
+        if share < 1:  # what made the coordinates good lies behind
+            change = coordinates(found.x)
     return OptimizeResult(found, success=bool(np.linalg.norm(found.jac) <= tol))
+
+
+def step_along(
+    exact: Objective, found: OptimizeResult, step: Floats
+) -> tuple[OptimizeResult, float]:
+    """Where a step leads, or the share of it that is accepted, and that share; else 0."""
+    slope = float(found.jac @ step)
+    share = 1.0 if slope < 0 else 0.0
+    while share > SMALLEST_SHARE:
+        x = found.x + share * step
+        fun, jac = exact.value_gradient(x)
+        ahead = OptimizeResult(found, x=x, fun=fun, jac=jac, nit=found.nit + 1)
+        if is_accepted(found, ahead):
+            return ahead, share
+        # The zero of the derivative along the step, if that were a straight line.
+        rise = float(jac @ step) - slope
+        share *= min(max(-slope / rise if 0 < rise < np.inf else 0.0, 0.1), 0.5)
+    return found, 0.0
+
+
+def is_accepted(found: OptimizeResult, ahead: OptimizeResult) -> bool:
+    """Whether the objective falls by a share of what the gradient promises.
+
+    Close to the minimum rounding hides that it does. There the gradient has to be shorter.
+    """
+    promised = float(found.jac @ (ahead.x - found.x))
+    falls = ahead.fun <= found.fun + ENOUGH * promised
+    level = ahead.fun <= found.fun + NOISE * abs(found.fun)
+    return bool(falls or (level and np.linalg.norm(ahead.jac) < 0.9 * np.linalg.norm(found.jac)))
 
 
 def _newton_step(

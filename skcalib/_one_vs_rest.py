@@ -57,14 +57,6 @@ def probabilities(Z: Floats) -> Floats:
     return softmax(Z, axis=1) if Z.shape[1] > 2 else expit(margins(Z))
 
 
-def add_at_events(R: Floats, y: NDArray[np.intp], values: Floats) -> None:
-    """Add ``values[i]`` to ``R`` (m, n_maps) in place, where row i holds the event of its label."""
-    if R.shape[1] > 1:
-        R[np.arange(len(R)), y] += values
-    else:
-        R[:, 0] += values * y
-
-
 def joined(S: Floats, n_columns: int) -> Floats:
     r"""Logits (m, n_columns) of probabilities whose log-odds for each class are ``S``.
 

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from ._columns import Scored
 from ._curves import ReliabilityCurve, Strategy
 from ._events import Kind, check_option, scored_rows
+from ._labels import shown
 from ._steps import Ranked, isotonic_blocks, ranked
 
 if TYPE_CHECKING:
@@ -886,8 +887,7 @@ def _chosen(
     wanted = np.atleast_1d(np.asarray(classes)).tolist()
     unknown = [label for label in wanted if label not in known]
     if unknown:
-        names = ", ".join(repr(np.asarray(label).tolist()) for label in known)
-        raise ValueError(f"classes must be among {names}, got {unknown[0]!r}.")
+        raise ValueError(f"classes must be among {shown(known)}, got {unknown[0]!r}.")
     return [known[label] for label in dict.fromkeys(wanted)]
 
 

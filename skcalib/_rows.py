@@ -167,15 +167,17 @@ def checked_rows(
     return check(*inputs.values())
 
 
-def call_on_sample(f: Callable[..., Any], *arrays: Rows, at_least: int = SAMPLE_ROWS) -> Any:
-    """``f`` of every so-manieth row, of ``at_least`` so many.
+def call_on_sample(
+    f: Callable[..., Any], *arrays: Rows, at_least: int = SAMPLE_ROWS, or_all: bool = False
+) -> Any:
+    """``f`` of every k-th row, of ``at_least`` so many.
 
-    None if that would be all rows, or too many to gather.
+    None if that would be all rows, or too many to gather, unless it is to be called all the same.
     """
     n_rows, width = _n_rows(arrays), _width(arrays)
     every = max(SAMPLE_EVERY, n_rows * width // SAMPLE_ELEMENTS)
-    every = min(every, n_rows // at_least)
-    if every < 2 or at_least * width > SAMPLE_ELEMENTS:
+    every = max(min(every, n_rows // at_least), 1)
+    if not or_all and (every == 1 or at_least * width > SAMPLE_ELEMENTS):
         return None
     if isinstance(arrays[0], Chunked):
         return call_on_chunks(f, arrays, itemgetter(slice(None, None, every)))

@@ -24,6 +24,7 @@ from ._binned import (
 )
 from ._chunks import is_dask
 from ._decomposition import score_decomposition
+from ._labels import as_labels, in_one_type, not_among
 from ._rows import is_far
 from ._smooth import smooth_calibration_error
 
@@ -79,9 +80,10 @@ class CalibrationScorer(BaseEstimator):
         P, labels = estimator.predict_proba(X), np.asarray(estimator.classes_)
         if not (is_dask(y_true) or is_far(y_true)):
             # A class that the estimator never saw is one that it gives no probability.
-            unseen = np.setdiff1d(np.unique(column_or_1d(y_true)), labels)
-            P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)]) if len(unseen) else P
-            labels = np.concatenate([labels, unseen])
+            unseen = not_among(column_or_1d(as_labels(y_true, "y_true")), labels)
+            if len(unseen):
+                P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)])
+                labels = np.concatenate(in_one_type(labels, unseen))
         return -self.measure(y_true, P, labels=labels, sample_weight=sample_weight, **self.params)
 
 

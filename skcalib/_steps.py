@@ -51,7 +51,9 @@ class Ranked(NamedTuple):
 def ranked(
     scores: Floats, hits: NDArray[np.bool_] | None = None, weights: Floats | None = None
 ) -> Ranked:
-    """Order scores (n,) whose events happened or not; rows without weight are left out.
+    """Order scores (n,) whose events happened or not.
+
+    Rows without weight are left out, and scores of NaN, those of classes that are masked.
 
     Scores in double precision that differ by no more than rounding are one. Otherwise equal votes
     of a forest would be torn apart by what is left of them after a logarithm and an exponential.
@@ -61,11 +63,14 @@ def ranked(
         scores, weights = scores[kept], weights[kept]
         hits = None if hits is None else hits[kept]
     alone = hits is None and weights is None  # a sort is quicker than an order
-    order = slice(None) if alone else np.argsort(scores)
-    in_order = (np.sort(scores) if alone else scores[order]).astype(np.float64, copy=False)
+    order = None if alone else np.argsort(scores)
+    in_order = (np.sort(scores) if order is None else scores[order]).astype(np.float64, copy=False)
+    if len(in_order) and np.isnan(in_order[-1]):
+        in_order = in_order[: np.searchsorted(in_order, np.nan)]
+        order = None if order is None else order[: len(in_order)]
     first = _starts(in_order, scores.dtype == np.float64)
     w = None if weights is None else weights[order]
-    count = np.diff(first, append=len(scores)).astype(np.float64)
+    count = np.diff(first, append=len(in_order)).astype(np.float64)
     weight = count if w is None else _per_score(w, first)
     if hits is None:
         return Ranked(in_order[first], weight, np.zeros(len(first)))
@@ -104,6 +109,10 @@ def summary(
     in size, probabilities nearer to 0 or 1 than 4e-18. Summaries of parts of the rows can be
     merged, and keep this promise.
     """
+    there = ~np.isnan(scores)
+    if not there.all():
+        scores, hits = scores[there], hits[there]
+        weights = None if weights is None else weights[there]
     w = np.ones(len(scores)) if weights is None else weights
     heavy = scores[w > 0].astype(np.float64, copy=False)
     if _are_many(heavy, n_cells):
@@ -195,8 +204,10 @@ def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp
         total = np.cumsum(values)[end]
         return total - np.where(first, 0.0, np.roll(total, 1))
 
-    weight = since_last(rows.weight)
-    hits = np.clip(since_last(rows.hits), 0.0, weight)  # rounding may leave more hits than weight
+    weight, hits = since_last(rows.weight), since_last(rows.hits)
+    # What rounding leaves of differences is nothing: neither hits, nor misses, nor fewer of them.
+    rounding = 4 * np.finfo(np.float64).eps * rows.weight.sum()
+    hits = np.where(weight - hits <= rounding, weight, np.where(hits <= rounding, 0.0, hits))
     return Bins(binning, end, np.where(first, 0.0, np.roll(high, 1)), high, weight, hits)
 
 
@@ -247,7 +258,8 @@ def bin_sums(
     """The rows of :class:`BinSums` for each column of scores: shape (n_columns, 5, n_bins).
 
     ``scores`` and ``hits``, whether events happened, are of shape (m, n_columns), weights of shape
-    (m,). ``edges`` are those of at most ``n_bins`` bins, for all columns or a list for each.
+    (m,). Scores of NaN are in no bin. ``edges`` are those of at most ``n_bins`` bins, for all
+    columns or a list for each.
     """
     n_columns = scores.shape[1]
     if isinstance(edges, list):
@@ -259,11 +271,14 @@ def bin_sums(
     cells = 2 * bins + hits
     if n_columns > 1:
         cells = cells + 2 * n_bins * np.arange(n_columns)
+    n_cells = 2 * n_bins * n_columns
+    if np.isnan(scores.min()):  # one more cell, which is left out
+        cells = np.where(np.isnan(scores), n_cells, cells)
 
     def per_cell(values: Floats | None) -> Floats:
         if values is not None:
             values = np.broadcast_to(values, cells.shape).ravel()
-        count = np.bincount(cells.ravel(), values, 2 * n_bins * n_columns)
+        count = np.bincount(cells.ravel(), values, n_cells)[:n_cells]
         return count.reshape(n_columns, n_bins, 2).astype(np.float64)
 
     count = weighted = squared = per_cell(None)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
-from ._base import check_weights, encode
+from ._base import check_weights
 from ._columns import Scored
 from ._fitting import check_takes_logits
+from ._labels import as_labels, encode
 from ._proper import log_losses, log_losses_of
 from ._rows import both_columns, map_rows
 from .scaling import TemperatureScaling
@@ -158,7 +159,7 @@ class TemperatureSweepDisplay:
         sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
         P = calibrator.predict_proba(X)
         w = check_weights(sample_weight, len(P))
-        losses = log_losses(P, encode(column_or_1d(y), calibrator.classes_))
+        losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
         reference = float(np.average(losses, weights=w))
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
@@ -309,7 +310,7 @@ def _sweep(
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))
-    label = encode(column_or_1d(y), scaling.classes_)
+    label = encode(column_or_1d(as_labels(y)), scaling.classes_)
     # Probabilities in the precision of the logits, as those of a calibrator.
     dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
     Z = both_columns(np.asarray(logits, dtype=np.float64))

@@ -32,6 +32,8 @@ Bools = NDArray[np.bool_]
 
 # Priors of a bin are not surer than this (Naeini, Cooper, Hauskrecht 2015, their code).
 SUREST_PRIOR = 0.005
+# What a class that is masked in all rows is taken to have: a row that is not of the class.
+ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
 # A binning of smaller weight adds nothing to an average that rounding would not take away.
 LEAST_WEIGHT = 1e-17
 
@@ -59,7 +61,10 @@ class _PerClass(BaseCalibrator):
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
     def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
-        return columns.ranked(self._fit_class)
+        return columns.ranked(self._fit_some_class)
+
+    def _fit_some_class(self, rows: Ranked) -> dict[str, Any]:
+        return self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED)
 
     def _calibrate(self, Z: Floats) -> Floats:
         calibrated = self._values(probabilities(Z))
@@ -79,8 +84,15 @@ class _PerClass(BaseCalibrator):
 
 
 def _events_of_classes(y: Indices, Z: Floats) -> tuple[Floats, Bools]:
-    """Probability of each class, or of the second of two, and whether it was that class."""
+    """Probability of each class, or of the second of two, and whether it was that class.
+
+    In rows where a class is masked, or the other one of two, its probability is NaN: such rows say
+    nothing about it.
+    """
     P = probabilities(Z)
+    masked = np.isneginf(Z)
+    if masked.any():
+        P[masked if P.shape[1] > 1 else masked.any(axis=1, keepdims=True)] = np.nan
     return P, y[:, None] == (np.arange(P.shape[1]) if P.shape[1] > 1 else 1)
 
 
@@ -156,6 +168,9 @@ class HistogramBinning(_PerClass):
         self.n_bins = n_bins
         self.strategy = strategy
         self.smoothing = smoothing
+
+    def _weights_are_relative(self) -> bool:
+        return not self.smoothing
 
     def _check(self) -> None:
         if not (_is_integer(self.n_bins) and self.n_bins >= 1):
@@ -256,6 +271,9 @@ class IsotonicCalibration(_PerClass):
     ([0.0, 0.2, 0.6, 1.0], [0.0, 0.5, 1.0])
     """
 
+    def _weights_are_relative(self) -> bool:
+        return True
+
     def __init__(
         self,
         *,
@@ -282,7 +300,7 @@ class IsotonicCalibration(_PerClass):
         return {"bin_edges_": rows.scores[both], "bin_values_": values}
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
-        if self.interpolation == "linear":
+        if len(edges) == len(values):  # lines; steps have one edge more
             return np.interp(p, edges, values)
         return super()._value(p, edges, values)
 
@@ -339,8 +357,11 @@ class BBQ(_PerClass):
 
     Notes
     -----
-    Midpoints are kept between 0.005 and 0.995 in the priors, as in the authors' code. Where equal
-    probabilities would be torn apart a histogram has fewer bins than its number says.
+    Midpoints are kept between 0.005 and 0.995 in the priors, as in the authors' program. Bins are
+    cut where the cumulative weight reaches equal parts of the total; the authors' program gives
+    each bin the same whole number of rows and the last one the remainder as well. Single
+    probabilities differ by up to 0.17 for that, held-out log loss does not. Ties share a bin, so a
+    histogram may have fewer bins than its number says.
 
     References
     ----------
@@ -400,8 +421,8 @@ def _published_range(weight: float, n_scores: int) -> tuple[int, int]:
     There are never more bins than distinct scores, however much the rows weigh.
     """
     root = np.cbrt(weight)
-    low = max(1, int(root / 10))
-    return low, max(low, min(int(np.ceil(weight / 5)), int(np.ceil(10 * root)), n_scores))
+    high = max(1, int(min(np.ceil(weight / 5), np.ceil(10 * root), n_scores)))
+    return min(max(1, int(root / 10)), high), high
 
 
 def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:

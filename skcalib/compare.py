@@ -19,9 +19,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ._base import BaseCalibrator, check_rows, check_total_weight, check_weights
 from ._chunks import is_dask
+from ._doors import as_numpy
 from ._events import check_input
 from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
 from ._folds import Split, check_training_rows, made_splits, presence
+from ._labels import as_labels, check_column_names, not_among, shown
 from ._layout import as_written
 from ._measures import (
     FIT_TIME,
@@ -69,6 +71,9 @@ class _Rows(NamedTuple):
 
 class _Uncalibrated(BaseCalibrator):
     """Logits as they are: what calibrators are compared with."""
+
+    def _weights_are_relative(self) -> bool:
+        return True
 
     def _fit(self, Z: Floats, y: NDArray[np.intp], w: Floats | None) -> dict[str, Any]:  # noqa: ARG002
         return {}
@@ -503,8 +508,12 @@ def _checked_rows(
     labels, n_columns = checked.classes_, checked.n_features_in_
     if is_dask(logits):
         return _Rows(logits, y, sample_weight), labels, n_columns
-    Z = check_array(logits, dtype=[np.float64, np.float32])
-    return _Rows(Z, column_or_1d(y), check_weights(sample_weight, len(Z))), labels, n_columns
+    Z = check_array(as_numpy(logits, "logits"), dtype=[np.float64, np.float32])
+    return (
+        _Rows(Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))),
+        labels,
+        n_columns,
+    )
 
 
 def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int) -> _Rows:
@@ -520,11 +529,12 @@ def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns:
         raise ValueError(
             f"Logits of test must have as many columns as logits, {n_columns}, got {Z.shape[1]}."
         )
-    unknown = np.setdiff1d(found.labels, classes).tolist()
-    if unknown:
+    check_column_names(logits, classes, "test")
+    unknown = not_among(found.labels, classes)
+    if len(unknown):
         raise ValueError(
-            f"Labels of test must be among those of y, got {unknown[0]!r}. If y lacks classes, "
-            "name all labels in column order with classes=."
+            f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
+            "classes, name all labels in column order with classes=."
         )
     return _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
 

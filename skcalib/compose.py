@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ._base import check_weights, distinct_labels
+from ._base import check_weights
 from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
 from ._folds import (
     Floats,
@@ -40,6 +40,7 @@ from ._folds import (
     splits_of,
     warn_of_unknown_classes,
 )
+from ._labels import as_labels, distinct_labels, not_among, shown
 from ._version import Versioned
 from ._warn import warn
 from .scaling import TemperatureScaling
@@ -54,6 +55,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     cv: Any
     response_method: ResponseMethod
     min_proba: float
+    response_method_: str
+    min_proba_: float
     n_jobs: int | None
 
     def _problem(
@@ -66,7 +69,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             )
         check_classifier(self.estimator, type(self).__name__)
         response = self._response(self.estimator)
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(as_labels(y), warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         X, y = indexable(X, y)
@@ -75,7 +78,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         classes = distinct_labels(y, w)
         if len(classes) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got one class only: {classes.tolist()[0]!r}."
+                f"y must hold at least two classes, got one class only: {shown(classes)}."
             )
         if isinstance(self.estimator, FrozenEstimator):
             _check_known(classes, np.asarray(self.estimator.classes_))
@@ -83,6 +86,13 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
 
     def _response(self, estimator: Any) -> Response:
         return response_of(estimator, self.response_method, self.min_proba)
+
+    def _store_response(self, estimator: Any) -> None:
+        self.response_method_, self.min_proba_ = self._response(estimator)
+
+    def _logits(self, estimator: Any, X: Any) -> Floats:
+        """Logits of a fitted classifier, as they were in ``fit``."""
+        return logits_of(estimator, X, Response(self.response_method_, self.min_proba_))
 
     def _routed(self, caller: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments of the classifier's ``fit`` and of the splitter's ``split``."""
@@ -161,6 +171,10 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Fitted on all rows.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the logits.
+    response_method_ : str
+        Where logits come from, "decision_function" or "predict_proba".
+    min_proba_ : float
+        As ``min_proba`` was in ``fit``.
     n_features_in_ : int
         Number of features, if the classifier says it.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -291,6 +305,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     def _fit_to_all_rows(self, problem: Problem) -> Self:
         estimator = clone(self.estimator).fit(problem.X, problem.y, **problem.fit_params)
         self._take_over_features(estimator)
+        self._store_response(estimator)
         self.estimator_ = estimator
         self.classes_ = np.asarray(estimator.classes_)
         return self
@@ -310,7 +325,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             ``decision_function`` a single column with the margin of ``classes_[1]``.
         """
         check_is_fitted(self)
-        return logits_of(self.estimator_, X, self._response(self.estimator_))
+        return self._logits(self.estimator_, X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:  # noqa: ARG002
         """Names of the columns of logits, ``logit_`` and the label.
@@ -326,7 +341,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             One name per column.
         """
         check_is_fitted(self)
-        margin = self._response(self.estimator_).method == "decision_function"
+        margin = self.response_method_ == "decision_function"
         labels = self.classes_[1:] if margin and len(self.classes_) == 2 else self.classes_
         return np.array([f"logit_{label}" for label in labels.tolist()], dtype=object)
 
@@ -369,6 +384,10 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         The fitted classifiers: one, or with ``ensemble=True`` one for each split.
     calibrators_ : list of calibrators
         The fitted calibrator of each of them.
+    response_method_ : str
+        Where logits come from, "decision_function" or "predict_proba".
+    min_proba_ : float
+        As ``min_proba`` was in ``fit``.
     n_features_in_ : int
         Number of features, if the classifier says it.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -469,6 +488,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self.estimators_ = [lesson.estimator for lesson in lessons]
         self.calibrators_ = calibrators
         self._take_over_features(self.estimators_[0])
+        self._store_response(self.estimators_[0])
         frozen = isinstance(self.estimator, FrozenEstimator)
         self.classes_ = np.asarray(self.estimator.classes_) if frozen else np.unique(problem.y)
         return self
@@ -536,7 +556,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         check_is_fitted(self)
         total: Any = 0
         for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True):
-            P = calibrator.predict_proba(logits_of(estimator, X, self._response(estimator)))
+            P = calibrator.predict_proba(self._logits(estimator, X))
             known = getattr(calibrator, "classes_", estimator.classes_)
             total = total + with_unknown_classes(P, np.asarray(known), self.classes_)
         return total / len(self.estimators_)
@@ -585,9 +605,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
 
 
 def _check_known(labels: NDArray[Any], classes: NDArray[Any]) -> None:
-    unknown = np.setdiff1d(labels, classes).tolist()
-    if unknown:
+    unknown = not_among(labels, classes)
+    if len(unknown):
         raise ValueError(
             "y must hold only labels that the frozen classifier knows, got "
-            f"{unknown[0]!r}, which is not one of {classes.tolist()!r}."
+            f"{shown(unknown[:1])}, which is not one of [{shown(classes)}]."
         )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import resolve_classes
 from ._binned import reliability_curve
 from ._curves import (
     OF_BINS,
@@ -19,6 +18,7 @@ from ._curves import (
     mean_over_classes,
 )
 from ._events import Kind, check_input, scored
+from ._labels import exact, resolve_classes
 from ._steps import BinSums, uniform_edges
 from ._version import Versioned
 from .display import ReliabilityDisplay
@@ -107,7 +107,7 @@ class CalibrationMonitor(Versioned):
                 "labels must name all labels in column order, got None. A batch may lack some of "
                 "them, so they cannot be taken from it."
             )
-        labels = np.array(labels)  # a copy, which nobody else changes
+        labels = np.array(exact(labels, "labels"))  # a copy, which nobody else changes
         width = labels.size
         if width < 2:
             raise ValueError(f"labels must name at least two labels, got {labels.tolist()!r}.")

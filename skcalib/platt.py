@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
-from ._one_vs_rest import add_at_events, joined, margins, n_maps
-from ._rows import call_on_sample, sum_rows
+from ._minimise import check_range
+from ._one_vs_rest import joined, margins, n_maps
+from ._rows import SAMPLE_ROWS, call_on_sample, sum_rows
 
 __all__ = ["PlattScaling"]
 
@@ -23,6 +25,18 @@ SMALLEST_CURVATURE = 1e-12
 MAX_PASSES = 100
 # A sample that is to give a start has so many rows for each class.
 ROWS_PER_MAP = 512
+# The middle of the margins is that of the rows of the class if there are so many.
+FEWEST_EVENTS = 8
+# Margins so many units off the centre are those of masked classes or of rows beyond doubt, of which
+# smoothed targets would have the slope make some doubt, so they are left out. On the wrong side of
+# the centre they count, up to as many units as single precision holds the squares of.
+BEYOND_DOUBT, FARTHEST = 1e3, 1e8
+# Margins differ by rounding only if they differ by so many rounding errors of the logits.
+ROUNDINGS = 8
+# Slopes are told to be negative if they are so many of their standard errors below zero.
+CLEARLY = 3.0
+# Single precision holds margins with units between these, and their squares.
+SINGLE_UNITS = 1e-15, 1e15
 
 
 class PlattScaling(BaseCalibrator):
@@ -66,13 +80,18 @@ class PlattScaling(BaseCalibrator):
         With ``smooth_targets=False``, if a class has no optimum, because a threshold on its
         margin separates it from the others. Its slope is then large but finite.
     UserWarning
-        As for :class:`TemperatureScaling`.
+        If a slope is negative by more than three of its standard errors, so that the order of the
+        rows is reversed, if weights sum to far less than the number of rows, and as for
+        :class:`TemperatureScaling`.
 
     Notes
     -----
     The margin, not the probability, is what a sigmoid can calibrate: margins that are right by a
     constant and a factor come out exact. All classes take their Newton steps together, each one
-    pass over the rows that sums a gradient and a Hessian of two by two for every class.
+    pass over the rows that sums a gradient and a Hessian of two by two for every class. Rows in
+    which a class is masked are not counted for it, nor are margins on the right side of their
+    median and a thousand times as far from it as margins typically are: smoothed targets would have
+    the slope make some doubt of what is beyond doubt.
 
     References
     ----------
@@ -102,80 +121,149 @@ class PlattScaling(BaseCalibrator):
         self.smooth_targets = smooth_targets
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        events = _Events.of(Z, y, w, smooth=self.smooth_targets)
-        of_sample = call_on_sample(_rough_sigmoids, Z, y, w, at_least=ROWS_PER_MAP * n_maps(Z))
+        units = _Units.of(Z, y)
+        events = _Events.of(Z, y, w, units, smooth=self.smooth_targets)
+        rough = partial(_rough_sigmoids, units)
+        of_sample = call_on_sample(rough, Z, y, w, at_least=ROWS_PER_MAP * n_maps(Z))
         theta, n_passes, converged = _fit_sigmoids(events, of_sample)
         if not (self.smooth_targets and converged):
             _warn_unless_optimal(events, theta, converged=converged)
-        slope, offset = theta
+        _warn_of_reversed_order(events, theta)
+        slope = theta[0] / units.unit
         return {
             "coef_": slope,
-            "intercept_": offset - slope * events.centre,
+            "intercept_": theta[1] - slope * units.centre,
             "n_iter_": n_passes,
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        coef, intercept = self.coef_.astype(Z.dtype), self.intercept_.astype(Z.dtype)
-        with np.errstate(over="ignore"):
-            return joined(margins(Z) * coef + intercept, Z.shape[1])
+        # In double precision, for margins and intercept may be large and nearly cancel.
+        S = margins(Z).astype(np.float64) * self.coef_ + self.intercept_
+        return joined(S.astype(Z.dtype, copy=False), Z.shape[1])
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Where the margins of each class lie and how they spread: arrays of shape (n_maps,).
+
+    Both are medians over the rows of the class, in which it is not masked, or over all if these
+    are few: the margins of masked classes, and single ones far out, have no say.
+    """
+
+    centre: Floats  #: a margin, exact in the precision of the logits
+    unit: Floats  #: a power of two
+    rounding: Floats  #: what rounding of the logits may add to margins, in units
+
+    @classmethod
+    def of(cls, Z: Floats, y: Indices) -> _Units:
+        """The units of labels ``y`` (n,) for logits ``Z`` (n, K)."""
+        found = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True)
+        centre, spread, size = found.astype(Z.dtype).astype(np.float64)
+        level = spread == 0
+        if level.any():  # of most rows at least
+            mean = sum_rows(partial(_deviations, centre), Z) / len(y)
+            spread = np.where(level, mean, spread)
+        check_range(float(spread.max()))
+        unit = np.exp2(np.round(np.log2(np.where(spread > 0, spread, 1))))
+        rounding = ROUNDINGS * float(np.finfo(Z.dtype).eps) * np.maximum(size, np.abs(centre))
+        return cls(centre, unit, np.where(spread > 0, rounding / unit, np.inf))
+
+    def margins(self, Z: Floats, y: Indices) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Margins in units about the centre, whether events happened, and which margins count.
+
+        In double precision where single precision would not hold them. Those that do not count,
+        as they are masked or beyond doubt, are zero.
+        """
+        low, high = SINGLE_UNITS
+        M = margins(Z)
+        if not (self.unit.min() > low and self.unit.max() < high):
+            M = M.astype(np.float64)
+        M -= self.centre.astype(M.dtype)
+        M *= (1 / self.unit).astype(M.dtype)
+        event = y[:, None] == (np.arange(M.shape[1]) if M.shape[1] > 1 else 1)
+        counts = np.abs(M) < BEYOND_DOUBT
+        if not counts.all():
+            counts |= np.isfinite(M) & ((M > 0) != event)
+            M = np.where(counts, np.clip(M, -FARTHEST, FARTHEST), 0)
+        return M, event, counts
+
+
+def _middle(Z: Floats, y: Indices) -> Floats:
+    """Median margin, median distance from it, and median size of the largest logit: (3, n_maps)."""
+    M, K = margins(Z), n_maps(Z)
+    size = np.median(np.abs(Z.max(axis=1) if Z.shape[1] > 1 else Z))
+    centre, spread = np.zeros((2, K))
+    for k in range(K):
+        of_class, all_rows = M[y == (k if K > 1 else 1), k], M[:, k]
+        for margin in (of_class, all_rows):
+            finite = margin[np.isfinite(margin)]
+            if len(finite) >= (FEWEST_EVENTS if margin is of_class else 1):
+                centre[k] = _median(finite)
+                spread[k] = _median(np.abs(finite - centre[k]))
+            if spread[k] > 0:
+                break
+    return np.stack([centre, spread, np.full(K, size)])
+
+
+def _median(values: Floats) -> Any:
+    """One of the middle values, and so exact in their precision."""
+    middle = len(values) // 2
+    return np.partition(values, middle)[middle]
+
+
+def _deviations(centre: Floats, Z: Floats) -> Floats:
+    M = margins(Z)
+    return np.abs(np.where(np.isfinite(M), M - centre, 0)).sum(axis=0, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class _Events:
-    """Margins about a centre, and targets between 0 and 1 for each class: the problem to solve."""
+    """Margins in their units, and targets between 0 and 1 for each class: the problem to solve."""
 
     Z: Floats
     y: Indices
     w: Floats | None
-    centre: Floats  # (n_maps,): the mean margin
+    units: _Units
     high: Floats  # (n_maps,): the target of rows of the class
     low: Floats  # (n_maps,): that of the others
     rate: Floats  # (n_maps,): the mean target
-    weight: float
+    weight: Floats  # (n_maps,): of the rows in which the class is not masked
 
     @classmethod
-    def of(cls, Z: Floats, y: Indices, w: Floats | None, *, smooth: bool) -> _Events:
+    def of(cls, Z: Floats, y: Indices, w: Floats | None, units: _Units, *, smooth: bool) -> _Events:
         """The events of labels ``y`` (n,) for logits ``Z`` (n, K)."""
         K = n_maps(Z)
 
         def total(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M = margins(Z)
-            margin = M.sum(axis=0, dtype=np.float64) if w is None else w @ M
-            hits = np.bincount(y, w, max(K, 2))[-K:]
-            return np.stack([margin, hits, np.full(K, len(y) if w is None else w.sum())])
+            _, event, counts = units.margins(Z, y)
+            w = np.ones(len(y)) if w is None else w
+            return np.stack([w @ (event & counts), w @ counts])
 
-        margin, hits, weights = sum_rows(total, Z, y, w)
-        weight = float(weights[0])
+        hits, weight = sum_rows(total, Z, y, w)
         misses = weight - hits
         high, low = np.ones(K), np.zeros(K)
         if smooth:
             high, low = (hits + 1) / (hits + 2), 1 / (misses + 2)
-        rate = (hits * high + misses * low) / weight
-        return cls(Z, y, w, margin / weight, high, low, rate, weight)
-
-    def beyond_rounding(self, variance: Floats) -> Floats:
-        """Variances of the margins, with zero for what is no more than rounding: (n_maps,)."""
-        rounding = 8 * np.finfo(self.Z.dtype).eps * (1 + np.abs(self.centre))
-        return np.where(variance > rounding**2, variance, 0)
+        weight = np.maximum(weight, np.finfo(float).tiny)
+        return cls(Z, y, w, units, high, low, (hits * high + misses * low) / weight, weight)
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradient (2, n_maps) and Hessian (2, 2, n_maps) of the mean log loss."""
-        dtype = self.Z.dtype
-        slope, offset, centre, low = (v.astype(dtype) for v in (*theta, self.centre, self.low))
-        rise = (self.high - self.low).astype(dtype)
-        largest = -np.log(np.finfo(dtype).tiny) / 2
+        rise = self.high - self.low
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M = margins(Z)
-            M -= centre
+            M, event, counts = self.units.margins(Z, y)
+            slope, offset, low, up = (v.astype(M.dtype) for v in (*theta, self.low, rise))
             # expit would take four times as long. The bound keeps p^2 from underflow.
             E = M * -slope
             E -= offset
-            np.exp(np.minimum(E, largest, out=E), out=E)
+            np.exp(np.minimum(E, -np.log(np.finfo(M.dtype).tiny) / 2, out=E), out=E)
             P = np.reciprocal(1 + E)
             Q = np.multiply(E, P**2, out=E)  # p (1 - p) without the difference, lost near p = 1
             R = np.subtract(P, low, out=P)
-            add_at_events(R, y, -rise[y if len(rise) > 1 else 0])
+            R -= event * up
+            if not counts.all():
+                R, Q = R * counts, Q * counts
             if w is not None:
                 R, Q = R * w[:, None], Q * w[:, None]
             QM = Q * M
@@ -187,43 +275,35 @@ class _Events:
 
     def share_wrong(self, theta: Floats) -> Floats:
         """Share of the weight that each sigmoid puts on the wrong side of 1/2: (n_maps,)."""
-        centre = self.centre
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            S = theta[0] * (margins(Z) - centre) + theta[1]
-            of_label = np.zeros_like(S)
-            add_at_events(of_label, y, np.ones(len(y)))
-            wrong = np.where(of_label, S <= 0, S >= 0)
+            M, event, counts = self.units.margins(Z, y)
+            S = theta[0] * M + theta[1]
+            wrong = counts & np.where(event, S <= 0, S >= 0)
             return wrong.sum(axis=0) if w is None else w @ wrong
 
         return sum_rows(block, self.Z, self.y, self.w) / self.weight
 
 
-def _rough_sigmoids(Z: Floats, y: Indices, w: Floats | None) -> Floats | None:
-    """Slopes and offsets (2, n_maps) for a sample of the rows, or None if it has no weight."""
-    if w is not None and not w.any():
-        return None
-    events = _Events.of(Z, y, w, smooth=True)
-    slope, offset = _fit_sigmoids(events)[0]
-    return np.stack([slope, offset - slope * events.centre])
+def _rough_sigmoids(units: _Units, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Slopes and offsets (2, n_maps) for a sample of the rows."""
+    return _fit_sigmoids(_Events.of(Z, y, w, units, smooth=True))[0]
 
 
 def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats, int, bool]:
-    """Slopes about the centre and offsets (2, n_maps), the number of passes, and whether all.
+    """Slopes and offsets (2, n_maps) for margins in units, the number of passes, whether all.
 
     Newton's method from the start or from a slope of zero, for all classes at once, each with a
     step of its own. A step is shortened where the loss rises steeply at its end, a condition on
     derivatives alone that suits a convex loss.
     """
     rate = np.clip(events.rate, 1e-10, 1 - 1e-10)
-    theta = np.stack([np.zeros_like(rate), logit(rate)])
-    if start is not None:
-        theta = np.stack([start[0], start[1] + start[0] * events.centre])
+    theta = np.stack([np.zeros_like(rate), logit(rate)]) if start is None else start
     tiny, least = np.finfo(float).tiny, TOLERANCE * rate * (1 - rate)
     gradient, hessian = events.derivatives(theta)
-    variance = events.beyond_rounding(hessian[0, 0] / hessian[1, 1])
-    step, length = _newton_step(gradient, hessian, variance), np.ones_like(rate)
-    n_passes = 2  # one of them for the centre
+    varies = hessian[0, 0] > events.units.rounding**2 * hessian[1, 1]
+    step, length = _newton_step(gradient, hessian, varies), np.ones_like(rate)
+    n_passes = 2  # one of them for the weights
     while True:
         before = np.einsum("ik,ik->k", gradient, step)
         done = -before <= least
@@ -235,25 +315,45 @@ def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats,
         after = np.einsum("ik,ik->k", ahead, step)
         good = (after <= 0.5 * np.abs(before)) & ~done
         theta, gradient = np.where(good, trial, theta), np.where(good, ahead, gradient)
-        step = np.where(good, _newton_step(ahead, curved, variance), step)
+        step = np.where(good, _newton_step(ahead, curved, varies), step)
         shorter = length * np.clip(before / (before - np.maximum(after, tiny)), 0.1, 0.9)
         length = np.where(good | done, 1.0, shorter)
     # A last step that needs no look at where it leads.
     return theta + np.where(done, step, 0), n_passes, bool(done.all())
 
 
-def _newton_step(gradient: Floats, hessian: Floats, variance: Floats) -> Floats:
+def _newton_step(gradient: Floats, hessian: Floats, varies: NDArray[np.bool_]) -> Floats:
     """Minus the inverse of the Hessian (2, 2, n) times the gradient (2, n).
 
-    Curvatures are kept from zero, relative to the variance of the margins; where that is zero,
-    the slope stays as it is.
+    Curvatures are kept from zero; where margins do not vary, the slope stays as it is.
     """
-    aa = np.maximum(hessian[0, 0], SMALLEST_CURVATURE * variance) + np.finfo(float).tiny
-    cc, ac = np.maximum(hessian[1, 1], SMALLEST_CURVATURE), hessian[0, 1]
-    ga, gc = gradient
+    aa, cc = (
+        np.maximum(hessian[0, 0], SMALLEST_CURVATURE),
+        np.maximum(hessian[1, 1], SMALLEST_CURVATURE),
+    )
+    ac, (ga, gc) = hessian[0, 1], gradient
     det = np.maximum(aa * cc - ac**2, SMALLEST_CURVATURE * aa * cc)
-    slope = np.where(variance > 0, (ac * gc - cc * ga) / det, 0)
+    slope = np.where(varies, (ac * gc - cc * ga) / det, 0)
     return np.stack([slope, -(gc + ac * slope) / cc])
+
+
+def _warn_of_reversed_order(events: _Events, theta: Floats) -> None:
+    """Warn of classes whose probability falls as their logit rises, by more than chance."""
+    slope = theta[0]
+    if (slope >= 0).all():
+        return
+    (aa, ac), (_, cc) = events.derivatives(theta)[1]
+    information = events.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
+    falling = np.flatnonzero((slope < 0) & (slope * np.sqrt(information) < -CLEARLY))
+    if falling.size:
+        warnings.warn(
+            f"The slope of {falling.size} of {slope.size} sigmoids is negative, which reverses the "
+            f"order of the rows, the first for column {falling[0] + (slope.size == 1)} of X: on "
+            "these rows the class is less frequent where its logit is larger. Check that the "
+            "columns of X are in the order of the classes.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> None:

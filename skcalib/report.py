@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from ._base import check_weights, encode
+from ._base import check_weights
 from ._binned import expected_calibration_error, maximum_calibration_error
 from ._fitting import check_takes_logits
+from ._labels import as_labels, encode
 from ._proper import brier_scores, log_losses
 from ._rows import both_columns, map_rows
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
@@ -134,7 +135,7 @@ def calibration_report(
     before = map_rows(lambda z: softmax(z, axis=1), Z)
     w = check_weights(sample_weight, len(Z))
     check_consistent_length(y, Z)
-    rows = _Rows(column_or_1d(y), w, calibrator.classes_, n_bins)
+    rows = _Rows(column_or_1d(as_labels(y)), w, calibrator.classes_, n_bins)
     numbers = rows.measures(before), rows.measures(after)
     name = type(calibrator).__name__ if name is None else name
     if figure is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
 from ._maps import MatrixMap, VectorMap
-from ._minimise import Objective, Rows, Scale, fit_scale, share_wrong
+from ._minimise import Objective, Rows, Scale, fit_scale, raised, share_wrong
 from ._rounds import best_parameters
 from ._rows import both_columns, single_threaded_blas, total_weight
 
@@ -80,8 +80,8 @@ class TemperatureScaling(BaseCalibrator):
     -----
     ConvergenceWarning
         If no temperature minimises the log loss: separable rows, rows no better than chance
-        (``temperature_`` is then at a bound relative to the spread of the logits), or constant
-        logits (``temperature_`` is 1).
+        (``temperature_`` is then at a bound relative to the differences of the logits), or
+        constant logits (``temperature_`` is 1).
     UserWarning
         If ``X`` seems to hold probabilities, or ``y`` lacks classes that are taken for granted.
 
@@ -90,8 +90,10 @@ class TemperatureScaling(BaseCalibrator):
     With :math:`b = 1/T` the log loss is convex, and its derivatives for a row are the mean of
     the logits under :math:`\hat p` less the logit of the label, and their variance under
     :math:`\hat p`. The temperature is the exact zero of the first, found by Newton's method
-    from the answer on a sample of the rows. The answer scales with the logits:
-    :math:`T(c z) = c\, T(z)`.
+    from the answer on a sample of the rows. It lies between exact bounds: the loss is at least
+    ``b`` times the mean gap between the largest logit of a row and that of its label, and ``log K``
+    at ``b = 0``. Masked classes and other logits far below the largest have no say in them. The
+    answer scales with the logits: :math:`T(c z) = c\, T(z)`.
 
     References
     ----------
@@ -112,15 +114,29 @@ class TemperatureScaling(BaseCalibrator):
 
     temperature_: float
 
+    def _weights_are_relative(self) -> bool:
+        return True
+
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
         return {"temperature_": 1 / _fit_scale(Z, y, w).value}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return Z / np.asarray(self.temperature_, Z.dtype)
+        return _divided(Z, self.temperature_)
+
+
+def _divided(Z: Floats, temperature: float) -> Floats:
+    """Logits divided by a temperature, which a number of their precision may not hold."""
+    limits = np.finfo(Z.dtype)
+    if limits.tiny <= temperature <= limits.max:
+        return Z / np.asarray(temperature, Z.dtype)
+    return (Z.astype(np.float64) / temperature).astype(Z.dtype)
 
 
 class _LinearScaling(BaseCalibrator):
     """What vector and matrix scaling share: a linear map, fitted around temperature scaling."""
+
+    # The map of a fitted calibrator, whose offsets may be zero.
+    _fitted_map: ClassVar[VectorMap | MatrixMap]
 
     alpha: Literal["auto"] | float
     normalize: bool
@@ -129,6 +145,7 @@ class _LinearScaling(BaseCalibrator):
     coef_: Floats
     intercept_: Floats
     temperature_: float
+    normalize_: bool
     loss_: float
     n_iter_: int
 
@@ -140,7 +157,7 @@ class _LinearScaling(BaseCalibrator):
         strength = _check_search(self.alpha, self.max_iter, self.tol)
         temperature = _fit_scale(Z, y, w)
         scale = temperature.value
-        make_rows = Rows.of_log_probabilities if self.normalize else Rows
+        make_rows = Rows.of_log_probabilities if self.normalize else Rows.of_scores
         rows = make_rows(Z, y, w, scale)
         K, map_ = rows.n_classes, self._map()
         ridge = strength / total_weight(y, w) * map_.ridge(K)
@@ -156,14 +173,17 @@ class _LinearScaling(BaseCalibrator):
             "coef_": coef * (1.0 if self.normalize else scale),
             "intercept_": intercept,
             "temperature_": 1 / scale if self.normalize else 1.0,
+            "normalize_": bool(self.normalize),
             "loss_": found.fun - objective.penalty(found.x),
             "n_iter_": int(found.nit),
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
         theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
-        F = both_columns(Z / np.asarray(self.temperature_, Z.dtype))
-        S = self._map().scores(theta, log_softmax(F, axis=1) if self.normalize else F)
+        F = both_columns(_divided(Z, self.temperature_))
+        if self.normalize_:
+            F = raised(log_softmax(F, axis=1))
+        S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
 
@@ -213,6 +233,8 @@ class VectorScaling(_LinearScaling):
         ``normalize=False``, where they multiply the logits.
     loss_ : float
         Mean log loss on the calibration rows, without the ridge.
+    normalize_ : bool
+        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
         Number of iterations, each about one pass over the rows.
     classes_ : ndarray of shape (n_classes,)
@@ -248,6 +270,8 @@ class VectorScaling(_LinearScaling):
     >>> losses[1] < losses[0]
     True
     """
+
+    _fitted_map = VectorMap()
 
     def __init__(
         self,
@@ -315,6 +339,8 @@ class MatrixScaling(_LinearScaling):
         ``normalize=False``, where it multiplies the logits.
     loss_ : float
         Mean log loss on the calibration rows, without the ridge.
+    normalize_ : bool
+        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
         Number of iterations, each about one pass over the rows.
     classes_ : ndarray of shape (n_classes,)
@@ -335,9 +361,10 @@ class MatrixScaling(_LinearScaling):
 
     Notes
     -----
-    The objective is convex, and the fit ends where the norm of its gradient, in double
-    precision, is below ``tol``. A fit takes time :math:`O(n K^2)` and holds some fifty arrays of
-    the size of ``coef_``.
+    Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
+    Log-probabilities below -1000 count as -1000. The objective is convex, and the fit ends where
+    the norm of its gradient, in double precision, is below ``tol``. A fit takes time
+    :math:`O(n K^2)` and holds some fifty arrays of the size of ``coef_``.
 
     References
     ----------
@@ -361,6 +388,9 @@ class MatrixScaling(_LinearScaling):
     >>> losses[1] < losses[0]
     True
     """
+
+    _fitted_map = MatrixMap()
+    _takes_masked = False
 
     def __init__(
         self,
@@ -409,9 +439,12 @@ def _search(
             "Use alpha='auto' or another alpha above 0, or calibrate on more rows."
         )
     elif not found.success:
+        length = np.linalg.norm(found.jac)
+        limited = found.nit >= max_iter
         message = (
-            f"The fit stopped after {found.nit} iterations at a gradient of norm "
-            f"{np.linalg.norm(found.jac):.1e}, above tol={tol:g}. Increase max_iter or alpha"
+            f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
+            f"above tol={tol:g}{'' if limited else ', where no step lowers the objective'}. "
+            f"Increase {'max_iter' if limited else 'tol'} or alpha"
             + (": without a ridge there is no optimum if some rows are separable." * plain or ".")
         )
     if message:

@@ -25,6 +25,8 @@ FLOORS = {
     "_chunks": 0,
     "_warn": 0,
     "_proper": 0,
+    "_doors": 1,
+    "_labels": 1.5,
     "_rows": 1,
     "_steps": 0,
     "_version": 1,

@@ -215,7 +215,7 @@ def test_persistence_and_clone(kind, logits3):
 @every
 def test_fitted_state_is_plain(kind, logits3):
     for name, value in fitted_state(kind().fit(*logits3)).items():
-        assert type(value) in {float, int, np.ndarray, list}, name
+        assert type(value) in {float, int, bool, np.ndarray, list}, name
 
 
 @every
@@ -287,8 +287,8 @@ def test_integers_that_lack_a_class_are_column_numbers(kind, logits3):
 @every
 def test_integer_objects_that_lack_a_class_are_column_numbers(kind, logits3):
     X, y = logits3
-    seen = y != 2
-    with pytest.warns(UserWarning, match="No row has label 2"):
+    seen = y != 1
+    with pytest.warns(UserWarning, match="No row has label 1"):
         calibrator = kind().fit(X[seen], y[seen].astype(object))
     assert_same_fit(calibrator, kind(classes=[0, 1, 2]).fit(X[seen], y[seen]))
 
@@ -355,21 +355,18 @@ X3 = make_logits(30, 3, random_state=0)[0]
 Y3 = np.arange(30) % 3
 
 
-def changed(value, row=4):
+def changed(value, columns=1):
     X = X3.copy()
-    X[row, 1] = value
+    X[4, columns] = value
     return X
 
 
 BAD_FITS = {
-    "nan": (changed(np.nan), Y3, None, "X must hold finite logits, got 1 NaN."),
-    "inf": (changed(np.inf), Y3, None, r"finite logits, got 1 \+inf"),
-    "-inf": (
-        changed(-np.inf),
-        Y3,
-        None,
-        "got 1 -inf. A logit of -inf is the log of a zero .* clip",
-    ),
+    "nan": (changed(np.nan), Y3, None, "X must hold finite logits, .*, got 1 NaN."),
+    "inf": (changed(np.inf), Y3, None, r"finite logits, .*, got 1 \+inf.*clip these"),
+    "log-odds of -inf": (changed(-np.inf)[:, 1:2], Y3 % 2, None, "got 1 -inf.* clip these before"),
+    "row of -inf": (changed([-np.inf] * 3, slice(None)), Y3, None, "got 1 rows? of nothing but"),
+    "masked label": (changed(-np.inf), Y3, None, "label of a row must be finite, got 1 |mixes"),
     "too large": (changed(1e308), Y3, None, r"logits of at most 4.5e\+307 in size.*float64"),
     "too large in single precision": (
         changed(3e38).astype(np.float32),
@@ -391,14 +388,15 @@ BAD_FITS = {
     "numbers": (X3, X3[:, 0], None, "Unknown label type: continuous. y must hold class labels"),
     "negative weight": (X3, Y3, np.full(30, -1.0), "must not be negative, got a weight of -1"),
     "no weight": (X3, Y3, np.zeros(30), "must not be all zero"),
-    "huge weights": (X3, Y3, np.full(30, 1e308), "must have a finite sum, got infinity"),
+    "huge weights": (X3, Y3, np.full(30, 1e308), r"a sum between 1e-140 and 1e\+140, .*, got inf"),
+    "tiny weights": (X3, Y3, np.full(30, 5e-324), "between 1e-140 .*, got 1.48e-322. Multiply"),
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
     "few labels": (X3, Y3[:-1], None, r"inconsistent numbers of samples: \[30, 29\]"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
     "flat": (X3[:, 0], Y3, None, r"two dimensions, got one.*X.reshape\(-1, 1\)"),
-    "flat list": (X3[:, 0].tolist(), Y3, None, "Expected 2D array, got 1D array"),
+    "flat list": (X3[:, 0].tolist(), Y3, None, "two dimensions, got one. Reshape your data"),
 }
 
 

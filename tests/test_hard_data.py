@@ -55,9 +55,10 @@ HARD = {
 
 
 def fitted(form, X, y, w):
-    """The fitted form; it may warn of what has no optimum, and of nothing else."""
+    """The fitted form; it may warn of what has no optimum or is the wrong way round."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The slope of . of . sigmoids is negative", UserWarning)
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
 
 

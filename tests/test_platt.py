@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from skcalib import PlattScaling, TemperatureScaling, platt
 from skcalib._one_vs_rest import margins
 from skcalib.datasets import make_logits
-from skcalib.platt import _Events
+from skcalib.platt import _Events, _Units
 
 
 @pytest.fixture(params=[None, "weights"])
@@ -182,7 +182,8 @@ def test_scale_of_a_margin_is_irrelevant(scale):
 
 def test_scores_that_point_the_wrong_way_get_a_negative_slope():
     Z, y = make_logits(500, 2, random_state=0)
-    c = PlattScaling().fit(-Z, y)
+    with pytest.warns(UserWarning, match="1 of 1 sigmoids is negative.*column 1 of X"):
+        c = PlattScaling().fit(-Z, y)
     assert c.coef_[0] < 0
     np.testing.assert_allclose(
         c.predict_proba(-Z), PlattScaling().fit(Z, y).predict_proba(Z), rtol=1e-6
@@ -232,18 +233,20 @@ def test_sample_without_weight_is_no_start():
 def test_share_on_the_wrong_side_is_counted(weighted, rng):
     Z, y = make_logits(300, 3, offset=[4, 0, -2], random_state=0)
     w = rng.uniform(size=300) if weighted else None
-    events = _Events.of(Z, y, w, smooth=False)
+    units = _Units.of(Z, y)
+    events = _Events.of(Z, y, w, units, smooth=False)
     theta = rng.normal(size=(2, 3))
-    S = theta[0] * (literal_margins(Z) - events.centre) + theta[1]
+    S = theta[0] * (literal_margins(Z) - units.centre) / units.unit + theta[1]
     event = y[:, None] == np.arange(3)
     wrong = np.where(event, S <= 0, S >= 0)
     np.testing.assert_allclose(events.share_wrong(theta), np.average(wrong, axis=0, weights=w))
     np.testing.assert_allclose(events.share_wrong(np.zeros((2, 3))), 1)  # on the threshold
 
 
-@pytest.mark.parametrize("centre", [0, 1e3, -1e4])
-def test_margins_that_differ_by_rounding_have_no_slope(centre, rng):
-    margin = (centre + 1e-7 * max(1, abs(centre)) * rng.normal(size=(200, 1))).astype(np.float32)
+@pytest.mark.parametrize("centre", [1, 1e3, -1e4])
+@pytest.mark.parametrize("scale", [1e-30, 1, 1e30])
+def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):
+    margin = (scale * centre * (1 + 1e-7 * rng.normal(size=(200, 1)))).astype(np.float32)
     y = rng.integers(2, size=200)
     calibrator = PlattScaling().fit(margin, y)
     assert calibrator.coef_ == 0
@@ -253,11 +256,10 @@ def test_margins_that_differ_by_rounding_have_no_slope(centre, rng):
 
 def test_all_classes_have_to_settle(monkeypatch):
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
-    events = _Events.of(Z, y, None, smooth=True)
-    theta, _, converged = platt._fit_sigmoids(events)
+    events = _Events.of(Z, y, None, _Units.of(Z, y), smooth=True)
+    start, _, converged = platt._fit_sigmoids(events)
     assert converged
     monkeypatch.setattr(platt, "MAX_PASSES", 2)
-    start = np.stack([theta[0], theta[1] - theta[0] * events.centre])
     start[:, 1:] += 1
     assert not platt._fit_sigmoids(events, start)[2]
 
@@ -266,8 +268,8 @@ def test_newton_steps_solve_the_equations_of_each_class(rng):
     gradient = rng.normal(size=(2, 5))
     roots = rng.normal(size=(5, 2, 2))
     matrices = roots @ roots.transpose(0, 2, 1) + np.eye(2)
-    step = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.ones(5))
+    step = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.ones(5, bool))
     wanted = [-np.linalg.solve(A, g) for A, g in zip(matrices, gradient.T, strict=True)]
     np.testing.assert_allclose(step.T, wanted)
-    level = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.zeros(5))
+    level = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.zeros(5, bool))
     np.testing.assert_allclose(level, [np.zeros(5), -gradient[1] / matrices[:, 1, 1]])

@@ -181,7 +181,8 @@ def fit_warned(Z, y, message, **params):
 def test_separable(scale):
     Z = scale * np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 1.0]])
     calibrator = fit_warned(Z, [0, 1, 0], "every row is classified correctly.*not trained on")
-    assert calibrator.temperature_ == pytest.approx(scale * (5 / 3) * 1e-4)
+    distance = (2 * 1 * 2) ** (1 / 3)  # from the largest logit to the next, in the geometric mean
+    assert calibrator.temperature_ == pytest.approx(scale * distance * 1e-4)
     np.testing.assert_allclose(calibrator.predict_proba(Z), [[1, 0], [0, 1], [1, 0]])
 
 

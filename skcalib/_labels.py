@@ -1,0 +1,359 @@
+"""Labels: which there are, the classes that columns stand for, and the place of each among them.
+
+Labels are integers of any size, strings, booleans, or other things that can be sorted. NumPy
+compares signed with unsigned integers, and integers with floats, as floats, to which many large
+integers are one and the same. Here all are compared exactly.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from numbers import Integral, Real
+from operator import ne
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._doors import as_numpy
+from ._rows import map_whole, sum_rows
+
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.intp]
+Labels = NDArray[Any]
+
+# Integer labels that span no more than this are counted, others sorted.
+MANY_LABELS = 1 << 16
+# Every integer up to this size is a float64.
+LARGEST_EXACT_FLOAT = 1 << 53
+# Messages show no more labels than this.
+SHOWN_LABELS = 5
+
+
+# --------------------------------------------------------------------------------------
+# Labels as arrays.
+
+
+def as_labels(y: Any, name: str = "y") -> Any:
+    """Labels of rows as an array that holds each of them exactly.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, 1)
+        Labels. None and what is no array at all are returned as they are, for scikit-learn's
+        checks to refuse.
+    name : str
+        What the user calls it.
+
+    Returns
+    -------
+    ndarray of the shape of ``y``
+        Integers that fit into 64 bits are integers, whatever they came in.
+
+    Raises
+    ------
+    ValueError
+        If a label is missing, if labels cannot be sorted, or if there are several in a row.
+    """
+    labels = exact(y, name)
+    if getattr(labels, "ndim", 1) < 2 or (labels.ndim == 2 and labels.shape[1] == 1):
+        return labels
+    if labels.ndim == 2 and _is_one_hot(labels):
+        raise ValueError(
+            f"{name} must hold one label per row, got a one-hot array of shape {labels.shape}. "
+            f"Pass {name}.argmax(axis=1)."
+        )
+    raise ValueError(
+        f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
+        f"column of it, or {name}.ravel() if there is a row of logits for each entry."
+    )
+
+
+def _is_one_hot(labels: Labels) -> bool:
+    if labels.dtype.kind not in "biuf":
+        return False
+    return bool(np.isin(labels, [0, 1]).all() and (labels.sum(axis=1) == 1).all())
+
+
+def exact(values: Any, name: str) -> Any:
+    """Labels as an array of any shape, each as it is; a ValueError if some cannot be labels."""
+    labels = values if values is None else np.asarray(as_numpy(values, name))
+    if labels is None or labels.ndim == 0:
+        return values
+    if isinstance(values, list | tuple) and _changed(values, labels):
+        labels = np.array(values, dtype=object)
+    if labels.dtype.kind in "fmM":
+        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.isnat(labels)
+        if missing.any():
+            _refuse_missing(labels.ravel().tolist(), int(missing.argmax()), name)
+    return _exact_objects(labels, name) if labels.dtype.kind == "O" else labels
+
+
+def _changed(values: list[Any] | tuple[Any, ...], labels: Labels) -> bool:
+    """Whether NumPy made floats of integers, or strings of what is none."""
+    if labels.ndim > 1:
+        return False
+    if labels.dtype.kind == "f":
+        return all(isinstance(value, Integral) for value in values)
+    return labels.dtype.kind == "U" and not all(isinstance(value, str) for value in values)
+
+
+def _exact_objects(labels: Labels, name: str) -> Labels:
+    """Objects as integers or booleans if they all are; a ValueError if they cannot be sorted."""
+    flat = labels.ravel().tolist()
+    try:
+        distinct = set(flat)
+    except TypeError as error:
+        raise ValueError(f"{name} must hold labels, got {flat[0]!r}.") from error
+    if any(map(_is_missing, distinct)):
+        place = next(k for k, label in enumerate(flat) if _is_missing(label))
+        _refuse_missing(flat, place, name)
+    try:
+        in_order = sorted(distinct)
+    except TypeError as error:
+        _refuse_types(flat, name, error)
+    if all(isinstance(label, bool | np.bool_) for label in distinct):
+        return labels.astype(bool)
+    if all(isinstance(label, Integral) for label in distinct):
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= in_order[0] and in_order[-1] <= np.iinfo(dtype).max:
+                return labels.astype(dtype)
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(ne(label, label))  # as only NaN and NaT do
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
+
+
+def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
+    found = "NaN" if isinstance(flat[place], float) else repr(flat[place])
+    raise ValueError(
+        f"Input {name} contains {found}: each row must have a label, got {found} at position "
+        f"{place}. Leave out rows without one."
+    )
+
+
+def _refuse_types(flat: list[Any], name: str, error: Exception) -> NoReturn:
+    first = {type(label): label for label in reversed(flat)}
+    found = " and ".join(f"{label!r} of type {kind.__name__}" for kind, label in first.items())
+    raise ValueError(
+        f"{name} must hold labels of one type that can be sorted, got {found}. Make them all "
+        f"strings, as in [str(label) for label in {name}]."
+    ) from error
+
+
+def shown(labels: Any) -> str:
+    """The first labels, and how many more there are, for messages."""
+    values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    first = [v.item() if isinstance(v, np.generic) else v for v in values[:SHOWN_LABELS]]
+    more = len(values) - len(first)
+    return ", ".join(map(repr, first)) + (f", ... ({more:,} more)" if more else "")
+
+
+# --------------------------------------------------------------------------------------
+# Comparison.
+
+
+def in_one_type(*arrays: Labels) -> list[Labels]:
+    """The arrays in one type, which holds the labels of all of them exactly."""
+    dtype = np.result_type(*arrays)
+    kinds = {a.dtype.kind in "SU" for a in arrays if a.size}
+    inexact = dtype.kind == "f" and any(map(_exceeds_floats, arrays))
+    if inexact or len(kinds) > 1:  # or numbers would become strings
+        dtype = np.dtype(object)
+    return [a.astype(dtype, copy=False) for a in arrays]
+
+
+def _exceeds_floats(labels: Labels) -> bool:
+    if labels.dtype.kind not in "iu" or labels.size == 0:
+        return False
+    return max(int(labels.max()), -int(labels.min())) > LARGEST_EXACT_FLOAT
+
+
+def union(a: Labels, b: Labels) -> Labels:
+    """Sorted labels that are in either array."""
+    return np.unique(np.concatenate(in_one_type(a, b)))
+
+
+def not_among(labels: Labels, classes: Labels) -> Labels:
+    """Sorted distinct labels that are none of the classes, in the type of the labels."""
+    known = set(classes.tolist())
+    distinct = np.unique(labels)
+    return distinct[[label not in known for label in distinct.tolist()]]
+
+
+def is_among(labels: Labels, classes: Labels) -> NDArray[np.bool_]:
+    """Whether each label is one of the classes."""
+    a, b = in_one_type(labels, classes)
+    return np.isin(a, b)
+
+
+def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
+    """Sorted labels of the rows that have weight."""
+    if labels.dtype.kind in "iu":
+        span = int(labels.max()) - int(labels.min()) + 1
+        if span <= MANY_LABELS:  # counting is several times faster than sorting
+            least, unsigned = labels.min(), f"u{labels.dtype.itemsize}"
+
+            def count(y: Labels, w: Floats | None) -> Any:
+                # A difference too large for a signed type is right when taken for unsigned.
+                return np.bincount((y - least).astype(unsigned).astype(np.intp), w, span)
+
+            return np.flatnonzero(sum_rows(count, labels, w)).astype(labels.dtype) + least
+    present = np.unique(labels if w is None else labels[w > 0])
+    if present.dtype.kind == "f" and (present != np.floor(present)).any():
+        example = present[present != np.floor(present)][0]
+        raise ValueError(
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
+        )
+    return present
+
+
+def encode(labels: Labels, classes: Labels) -> Indices:
+    """Index of each label in ``classes``; some index for labels that are not there."""
+    return map_whole(partial(_encoded, classes), labels, like=np.zeros(0, np.intp))
+
+
+def _encoded(classes: Labels, labels: Labels) -> Indices:
+    last = len(classes) - 1
+    if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
+        inside = labels.min() >= 0 and labels.max() <= last
+        highest = min(last, np.iinfo(labels.dtype).max)
+        return (labels if inside else np.clip(labels, 0, highest)).astype(np.intp, copy=False)
+    labels, classes = in_one_type(labels, classes)
+    order = np.argsort(classes)
+    found = np.searchsorted(classes, labels, sorter=order)
+    return order[np.minimum(found, last)]
+
+
+# --------------------------------------------------------------------------------------
+# Classes: the labels in the order of the columns.
+
+
+def resolve_classes(
+    present: Labels,
+    n_columns: int,
+    classes: ArrayLike | None,
+    *,
+    name: str = "classes",
+    proper: bool = False,
+) -> Labels:
+    """Labels in the order of the columns.
+
+    Parameters
+    ----------
+    present : ndarray
+        The distinct labels that were seen, sorted.
+    n_columns : int
+        Width of the logits or probabilities; 1 stands for two classes.
+    classes : array-like or None
+        All labels in the order of the columns, if the user named them.
+    name : str
+        What the user calls ``classes``, for messages.
+    proper : bool
+        Whether rows are known to sum to one, as those of features do not.
+
+    Returns
+    -------
+    ndarray of shape (max(n_columns, 2),)
+        ``classes`` if given, else the labels that are present if they are as many, else the
+        column numbers if the labels are integers among them, with a UserWarning.
+    """
+    n_classes = max(n_columns, 2)
+    columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
+    if classes is not None:
+        return _check_classes(exact(classes, name), present, n_classes, columns, name)
+    if len(present) == n_classes:
+        return present
+    if present.dtype.kind == "b" and n_classes == 2:
+        return np.array([False, True])
+    if _are_integers(present) and int(present[0]) >= 0 and int(present[-1]) < n_classes:
+        return _column_numbers(present, n_classes, name, proper=proper)
+    raise ValueError(
+        f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
+        f"If y lacks classes, name all labels in column order with {name}=."
+    )
+
+
+def _are_integers(labels: Labels) -> bool:
+    if labels.dtype.kind == "O":
+        return all(isinstance(label, Integral) for label in labels)
+    return labels.dtype.kind in "iu"
+
+
+def _column_numbers(present: Labels, n_classes: int, name: str, *, proper: bool) -> Labels:
+    """The column numbers, with a warning of those that no row has for a label.
+
+    A split lacks classes here and there. Columns that are no classes, such as features or an
+    index, all stand behind those that labels name.
+    """
+    numbers = np.arange(n_classes)
+    missing = not_among(numbers, present)
+    n_behind = n_classes - 1 - int(present[-1])
+    if n_behind and n_behind >= len(missing) - n_behind and not proper:
+        raise ValueError(
+            f"X must have one column of logits for each class, got {n_classes} columns, and labels "
+            f"[{shown(present)}], of which none stands for the last "
+            f"{f'{n_behind} columns' if n_behind > 1 else 'column'}. Check that X holds logits, "
+            f"no features and no index; if y lacks the last classes, pass "
+            f"{name}=range({n_classes})."
+        )
+    warnings.warn(
+        f"No row has label {shown(missing)}: the labels are taken for column numbers 0 to "
+        f"{n_classes - 1}. Name all labels in column order with {name}= to say so.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return numbers
+
+
+def _check_classes(
+    classes: Labels, present: Labels, n_classes: int, columns: str, name: str
+) -> Labels:
+    if np.ndim(classes) != 1:
+        found = f"{type(classes).__name__} of shape {np.shape(classes)}"
+        raise ValueError(f"{name} must be a list of distinct labels, got {found}.")
+    if len(set(classes.tolist())) != len(classes):
+        raise ValueError(f"{name} must be a list of distinct labels, got [{shown(classes)}].")
+    if len(classes) != n_classes:
+        raise ValueError(
+            f"{name} must name one label for each column, got {len(classes)} labels and {columns}."
+        )
+    unknown = not_among(present, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not one "
+            f"of [{shown(classes)}]."
+        )
+    return classes
+
+
+def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
+    """Raise a ValueError for a data frame whose columns are the labels in another order.
+
+    Names that are not the labels mean nothing, and neither do the numbers 0, 1, 2, ... that
+    data frames without names have.
+    """
+    names = list(getattr(X, "columns", ()))
+    if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
+        return
+    found, wanted = list(map(_as_name, names)), list(map(_as_name, classes.tolist()))
+    numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))
+    if numbered or found == wanted or set(found) != set(wanted):
+        return
+    first = next(k for k, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
+    raise ValueError(
+        f"Columns of {name} must be in the order of the classes, got columns "
+        f"{shown(names[first:])} for classes {shown(classes[first:])}"
+        f"{f' from column {first} on' * bool(first)}. Reorder the columns, as in "
+        f"{name}[classes], or name the labels in their order with {param}=."
+    )
+
+
+def _as_name(label: Any) -> str:
+    """As text; a whole number without the point of its type."""
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)

@@ -1,0 +1,694 @@
+"""Labels of any type are told apart; the columns are theirs; input in other forms than arrays."""
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from families import CALIBRATORS
+from numpy.testing import assert_array_equal
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import (
+    CalibratedClassifier,
+    HistogramBinning,
+    LogitTransformer,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    VectorScaling,
+    compare_calibrators,
+)
+from skcalib._base import Found
+from skcalib._labels import (
+    as_labels,
+    distinct_labels,
+    encode,
+    in_one_type,
+    is_among,
+    not_among,
+    resolve_classes,
+    shown,
+    union,
+)
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error, get_scorer, reliability_curve
+
+every = pytest.mark.parametrize("kind", CALIBRATORS)
+Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
+P3 = softmax(Z3, axis=1)
+
+# --------------------------------------------------------------------------------------
+# Exactness. Integers that are one and the same as floats: NumPy takes a mixture for floats.
+
+U64 = np.array([2**63, 2**63 + 1, 2**64 - 1], dtype=np.uint64)
+FORMS = {
+    "integers": np.array([2**62, 2**62 + 1, 2**62 + 2]),
+    "unsigned integers near one another": U64[0] + np.arange(3, dtype=np.uint64),
+    "unsigned integers": U64,
+    "unsigned integers from 0": np.array([0, 2**63, 2**63 + 1], dtype=np.uint64),
+    "objects of 64 bits": np.array([0, 2**63, 2**63 + 1], dtype=object),
+    "objects of both signs": np.array([-1, 2**63, 2**63 + 1], dtype=object),
+    "objects of 70 bits": np.array([-(2**70), 2**70, 2**70 + 1], dtype=object),
+    "bytes of numbers": np.array([-128, 0, 127], dtype=np.int8),
+}
+CONTAINERS = {
+    "array": lambda y: y,
+    "list": lambda y: y.tolist(),
+    "series": lambda y: pd.Series(y, index=range(5, 5 + len(y))),
+}
+large = pytest.mark.parametrize("form", FORMS)
+held_as = pytest.mark.parametrize("container", CONTAINERS)
+
+
+@large
+@held_as
+def test_large_integers_are_labels_of_their_own(form, container):
+    names = FORMS[form]
+    y = CONTAINERS[container](names[Y3])
+    calibrator, plain = HistogramBinning().fit(Z3, y), HistogramBinning().fit(Z3, Y3)
+    assert calibrator.classes_.tolist() == names.tolist()
+    assert calibrator.predict(Z3).tolist() == names[plain.predict(Z3)].tolist()
+    assert_array_equal(calibrator.predict_proba(Z3), plain.predict_proba(Z3))
+
+
+@large
+@held_as
+def test_large_integers_as_classes_in_the_order_of_the_columns(form, container):
+    names = FORMS[form][[2, 0, 1]]
+    calibrator = HistogramBinning(classes=CONTAINERS[container](names)).fit(Z3, names[Y3])
+    assert calibrator.classes_.tolist() == names.tolist()
+    plain = HistogramBinning().fit(Z3, Y3)
+    assert_array_equal(calibrator.predict_proba(Z3), plain.predict_proba(Z3))
+
+
+@large
+@held_as
+@pytest.mark.parametrize("named", [False, True])
+def test_measures_tell_large_integers_apart(form, container, named):
+    names = FORMS[form]
+    y, labels = CONTAINERS[container](names[Y3]), CONTAINERS[container](names) if named else None
+    for kind in ("top-label", "classwise"):
+        assert expected_calibration_error(
+            y, P3, kind=kind, labels=labels
+        ) == expected_calibration_error(Y3, P3, kind=kind)
+
+
+@large
+def test_the_positive_label_may_be_a_large_integer(form):
+    names, y = FORMS[form][1:], Y3 % 2
+    p = P3[:, 0]
+    for k in (0, 1):
+        of_class = reliability_curve(
+            names[y], p, kind="binary", pos_label=names.tolist()[k], strategy="quantile"
+        )
+        plain = reliability_curve(y == k, p, kind="binary", strategy="quantile")
+        assert_array_equal(of_class.accuracy, plain.accuracy)
+
+
+def test_labels_and_classes_of_different_types():
+    names = 2**62 + np.arange(3)
+    calibrator = TemperatureScaling(classes=names).fit(Z3, names.astype(np.uint64)[Y3])
+    assert calibrator.temperature_ == TemperatureScaling().fit(Z3, Y3).temperature_
+    assert_array_equal(encode(names[Y3], names.astype(object)), Y3)
+    assert_array_equal(encode(Y3.astype(float), np.array([2, 0, 1], dtype=np.uint64)), (Y3 + 1) % 3)
+    with pytest.raises(ValueError, match=r"got '1', which is not one of \[1, 2, 3\]"):
+        TemperatureScaling(classes=[1, 2, 3]).fit(Z3, np.array(["1", "2", "3"])[Y3])
+
+
+MANY = [
+    np.array([-1, 2**53, 2**53 + 1]),
+    np.array([2**53, 2**53 + 1, 2**63, 2**63 + 1], dtype=np.uint64),
+    np.array([-5, 2**53 + 1, 2**70], dtype=object),
+    np.array([-1.0, 0.0, 2.0**53]),
+    np.array([True, False]),
+    np.array([3, -7], dtype=np.int8),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(MANY, MANY)))
+def test_sets_of_labels_are_those_of_python(a, b):
+    """Whose integers are exact, and equal to floats and booleans of the same value."""
+    A, B = set(a.tolist()), set(b.tolist())
+    assert set(union(a, b).tolist()) == A | B
+    assert union(a, b).tolist() == sorted(A | B)
+    assert set(not_among(a, b).tolist()) == A - B
+    assert is_among(a, b).tolist() == [label in B for label in a.tolist()]
+    inside = a[is_among(a, b)]
+    assert b[encode(inside, b)].tolist() == inside.tolist()
+    assert [x.tolist() for x in in_one_type(a, b)] == [a.tolist(), b.tolist()]
+
+
+def test_numbers_and_strings_are_never_the_same_label():
+    numbers, words = np.array([1, 2]), np.array(["1", "2"])
+    assert not is_among(numbers, words).any()
+    assert not_among(words, numbers).tolist() == ["1", "2"]
+
+
+def test_findings_of_chunks_of_different_types_add_up():
+    some = Found(np.array([-1, 5]), 2.0)
+    total = some + Found(np.array([2**63, 2**63 + 1], dtype=np.uint64), 2.0)
+    assert total.labels.tolist() == [-1, 5, 2**63, 2**63 + 1]
+
+
+@large
+def test_large_integers_in_chunks(form):
+    da = pytest.importorskip("dask.array")
+    X = da.from_array(Z3, chunks=(100, 3))
+    y = da.from_array(FORMS[form][Y3], chunks=100)
+    calibrator = TemperatureScaling().fit(X, y)
+    assert calibrator.classes_.tolist() == FORMS[form].tolist()
+    here = TemperatureScaling().fit(Z3, Y3)
+    assert calibrator.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distinct_labels_over_the_whole_range_of_a_type(dtype, weighted):
+    info = np.iinfo(dtype)
+    for labels in ([info.min, info.min + 3], [info.max - 2, info.max], [info.min, info.max]):
+        y = np.repeat(np.array(labels, dtype), 3)
+        w = np.ones(6) if weighted else None
+        found = distinct_labels(y, w)
+        assert found.tolist() == labels
+        assert found.dtype == dtype
+
+
+def test_unknown_labels_of_small_types_become_some_place():
+    """Of rows of weight zero: 300 is no number of eight bits."""
+    assert encode(np.array([-1, 7], np.int8), np.arange(300)).tolist() == [0, 7]
+
+
+def test_scorers_take_an_unseen_label_for_another():
+    y = (U64[0] + np.arange(3, dtype=np.uint64))[Y3]
+    some = Y3 < 2
+    calibrator = TemperatureScaling().fit(Z3[some][:, :2], y[some])
+    score = get_scorer("neg_expected_calibration_error")(calibrator, Z3[:, :2], y)
+    P = np.c_[calibrator.predict_proba(Z3[:, :2]), np.zeros(len(y))]
+    assert score == -expected_calibration_error(Y3, P)
+
+
+def test_scorers_know_labels_of_another_type():
+    names = 2**62 + np.arange(3)
+    calibrator = TemperatureScaling().fit(Z3, names[Y3])
+    score = get_scorer("neg_expected_calibration_error")
+    for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
+        assert score(calibrator, Z3, y) == score(calibrator, Z3, names[Y3])
+    higher = (names + 1).astype(np.uint64)[Y3]  # of which the last is unseen
+    assert score(calibrator, Z3, higher) == -expected_calibration_error(
+        Y3 + 1, np.c_[calibrator.predict_proba(Z3), np.zeros(len(Z3))], labels=range(4)
+    )
+
+
+def test_a_frozen_classifier_does_not_know_the_next_label():
+    X, y = Z3[:, :2], (2**62 + Y3 % 2)
+    model = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(X, y)))
+    with pytest.raises(ValueError, match="labels that the frozen classifier knows"):
+        model.fit(X, y.astype(np.uint64) + np.uint64(1))
+
+
+# --------------------------------------------------------------------------------------
+# Types that stand for others.
+
+NULLABLE = {
+    "Int64": (pd.Series(2**60 + Y3, dtype="Int64"), [2**60, 2**60 + 1, 2**60 + 2]),
+    "UInt64": (pd.Series(U64[Y3], dtype="UInt64"), U64.tolist()),
+    "string": (pd.Series(np.array(["a", "b", "c"])[Y3], dtype="string"), ["a", "b", "c"]),
+    "category": (pd.Series(np.array(["a", "b", "c"])[Y3], dtype="category"), ["a", "b", "c"]),
+    "polars": (pl.Series(U64[Y3]), U64.tolist()),
+    "polars strings": (pl.Series(np.array(["a", "b", "c"])[Y3]), ["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("case", NULLABLE)
+def test_columns_of_data_frames(case):
+    y, names = NULLABLE[case]
+    calibrator = TemperatureScaling().fit(Z3, y)
+    assert calibrator.classes_.tolist() == names
+    assert calibrator.temperature_ == TemperatureScaling().fit(Z3, Y3).temperature_
+    assert expected_calibration_error(y, P3) == expected_calibration_error(Y3, P3)
+
+
+@every
+def test_booleans_are_named_and_stay_booleans(kind):
+    Z, y = Z3[:, :2], Y3 == 1
+    for labels in (y, pd.Series(y, dtype="boolean"), y.astype(object), y.tolist()):
+        assert kind().fit(Z, labels).classes_.dtype == bool
+        calibrator = kind(classes=[False, True]).fit(Z, labels)
+        assert calibrator.classes_.dtype == bool
+        assert calibrator.predict(Z).dtype == bool
+        assert_array_equal(calibrator.predict_proba(Z), kind().fit(Z, Y3 == 1).predict_proba(Z))
+
+
+@pytest.mark.parametrize("event", [False, True])
+def test_events_of_one_kind_are_booleans_all_the_same(event):
+    y, p = np.full(300, event), P3[:, 0]
+    for of_classes in (p, np.c_[1 - p, p]):
+        error = expected_calibration_error(y, of_classes, kind="binary")
+        assert error == pytest.approx(abs(p.mean() - event))
+    assert resolve_classes(y[:1], 2, None).tolist() == [False, True]
+
+
+# --------------------------------------------------------------------------------------
+# What predictions need is fitted.
+
+OTHER_VALUES = {
+    "classes": [[2, 1, 0]],
+    "alpha": [0.0, 7.0],
+    "normalize": [True, False],
+    "fit_intercept": [True, False],
+    "max_iter": [1],
+    "tol": [1e-2],
+    "smooth_targets": [True, False],
+    "n_bins": [3, 40],
+    "strategy": ["uniform", "quantile"],
+    "smoothing": [2.0],
+    "interpolation": ["constant", "linear"],
+    "bin_range": [(2, 3)],
+}
+
+
+def outputs(calibrator):
+    return [
+        getattr(calibrator, name)(Z3)
+        for name in ("transform", "predict_proba", "predict_log_proba", "predict")
+    ]
+
+
+@every
+def test_later_parameters_change_no_prediction(kind):
+    for name in kind().get_params():
+        for first, then in itertools.product(
+            [kind().get_params()[name], *OTHER_VALUES[name]], OTHER_VALUES[name]
+        ):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # one iteration is not enough
+                calibrator = kind(**{name: first}).fit(Z3, Y3)
+            before = outputs(calibrator)
+            calibrator.set_params(**{name: then})
+            for again in (calibrator, pickle.loads(pickle.dumps(calibrator))):
+                for old, new in zip(before, outputs(again), strict=True):
+                    assert_array_equal(old, new, err_msg=f"{name}: {first!r}, then {then!r}")
+            assert clone(calibrator).get_params()[name] == then
+
+
+@pytest.mark.parametrize(
+    ("params", "later"),
+    [
+        ({}, {"min_proba": 0.2}),
+        ({"response_method": "predict_proba"}, {"response_method": "decision_function"}),
+    ],
+)
+def test_later_parameters_change_no_prediction_of_a_classifier(params, later):
+    X = Z3[:, :1]
+    base = LogisticRegression().fit(X, Y3)
+    for model in (
+        CalibratedClassifier(base, cv=3, **params),
+        LogitTransformer(base, cv=3, **params),
+    ):
+        model.fit(X, Y3)
+        name = "predict_proba" if hasattr(model, "predict_proba") else "transform"
+        before = getattr(model, name)(X)
+        assert_array_equal(getattr(model.set_params(**later), name)(X), before)
+
+
+# --------------------------------------------------------------------------------------
+# Columns and classes.
+
+
+def with_label_column_missing(missing, n_classes=10):
+    """Logits of that many classes, labels without some."""
+    Z, y = make_logits(600, n_classes, random_state=0)
+    seen = ~np.isin(y, missing)
+    return Z[seen], y[seen]
+
+
+FEATURES = {
+    "last column": (11, range(10), "last column"),
+    "pixels": (64, range(10), "last 54 columns"),
+    "labels from 1": (13, [1, 2, 3], "last 9 columns"),
+    "two of many": (784, [3, 5], "last 778 columns"),
+    "iris": (4, [0, 2], "last column"),
+}
+
+
+@every
+@pytest.mark.parametrize("case", FEATURES)
+def test_features_and_index_columns_are_no_logits(kind, case, rng):
+    n_columns, labels, which = FEATURES[case]
+    X, y = rng.normal(size=(200, n_columns)), np.array(labels)[np.arange(200) % len(labels)]
+    calibrator = kind()
+    message = (
+        rf"got {n_columns} columns, and labels \[.*none stands for the {which}.*no features and "
+        rf"no index.*classes=range\({n_columns}\)"
+    )
+    with pytest.raises(ValueError, match=message) as refusal:
+        calibrator.fit(X, y)
+    assert len(str(refusal.value)) < 400
+    assert not hasattr(calibrator, "classes_")
+    if n_columns < 20:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            assert kind(classes=range(n_columns)).fit(X, y).classes_.tolist() == list(
+                range(n_columns)
+            )
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "missing"), [(10, [7]), (10, [0]), (10, [3, 7]), (10, [2, 5, 9]), (100, None)]
+)
+def test_a_split_that_lacks_classes_is_taken_with_a_warning(n_classes, missing):
+    if missing is None:  # as chance has it: about 13 of 100
+        Z, y = make_logits(200, n_classes, random_state=0)
+        missing = np.setdiff1d(np.arange(n_classes), y).tolist()
+        assert len(missing) > 5
+    else:
+        Z, y = with_label_column_missing(missing, n_classes)
+    first = ", ".join(map(str, missing[:5]))
+    with pytest.warns(UserWarning, match=f"^No row has label {first}") as caught:
+        calibrator = TemperatureScaling().fit(Z, y)
+    assert calibrator.classes_.tolist() == list(range(n_classes))
+    assert len(str(caught[0].message)) < 250
+
+
+def test_probabilities_are_no_features():
+    """Rows that sum to one: a batch may lack the last classes."""
+    Z, y = with_label_column_missing([8, 9])
+    P = softmax(Z, axis=1)
+    with pytest.warns(UserWarning, match="No row has label 8, 9: "):
+        found = expected_calibration_error(y, P)
+    assert found == expected_calibration_error(y, P, labels=range(10))
+
+
+# Data frames whose names are the labels.
+NAMES = ["bee", "ant", "cat"]
+FRAMES = {"pandas": pd.DataFrame, "polars": lambda Z, columns: pl.DataFrame(Z, schema=columns)}
+frames = pytest.mark.parametrize("frame", FRAMES)
+
+
+def dask_frame(Z, columns):
+    dd = pytest.importorskip("dask.dataframe")
+    return dd.from_pandas(pd.DataFrame(Z, columns=columns), npartitions=3)
+
+
+@frames
+@every
+def test_columns_named_by_labels_in_another_order_are_refused(kind, frame):
+    y = np.array(NAMES)[Y3]
+    X = FRAMES[frame](Z3, columns=NAMES)
+    message = (
+        r"^Columns of X must be in the order of the classes, got columns 'bee', 'ant', 'cat' "
+        r"for classes 'ant', 'bee', 'cat'\. .* X\[classes\], .* with classes=\.$"
+    )
+    calibrator = kind()
+    with pytest.raises(ValueError, match=message):
+        calibrator.fit(X, y)
+    assert not hasattr(calibrator, "classes_")
+    wanted = kind(classes=NAMES).fit(X, y)
+    assert wanted.predict(X).tolist() == kind(classes=NAMES).fit(Z3, y).predict(Z3).tolist()
+    sorted_names = sorted(NAMES)
+    assert_array_equal(
+        kind().fit(X[sorted_names], y).predict(X[sorted_names]),
+        kind().fit(Z3[:, [1, 0, 2]], y).predict(Z3[:, [1, 0, 2]]),
+    )
+
+
+def test_names_of_the_columns_of_dask_data_frames():
+    y = np.array(NAMES)[Y3]
+    X = dask_frame(np.c_[Z3, Y3], [*NAMES, "y"])
+    X["y"] = X["y"].map(dict(enumerate(NAMES)), meta=("y", object))
+    with pytest.raises(ValueError, match="got columns 'bee', 'ant', 'cat' for classes 'ant'"):
+        TemperatureScaling().fit(X[NAMES], X["y"])
+    fitted = TemperatureScaling().fit(X[sorted(NAMES)], X["y"])
+    here = TemperatureScaling(classes=NAMES).fit(Z3, y)
+    assert fitted.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
+
+
+@frames
+def test_names_of_the_columns_of_test_logits(frame):
+    y = np.array(NAMES)[Y3]
+    X = FRAMES[frame](Z3, columns=NAMES)
+    with pytest.raises(ValueError, match=r"^Columns of test must be in the order"):
+        compare_calibrators(X[sorted(NAMES)], y, test=(X, y))
+
+
+@frames
+def test_names_of_the_columns_of_probabilities(frame):
+    y = np.array(NAMES)[Y3]
+    P = FRAMES[frame](P3, columns=NAMES)
+    message = "^Columns of y_proba must be in the order .* 'bee', 'ant', 'cat' .* with labels=.$"
+    for measure in (expected_calibration_error, ReliabilityDisplay.from_predictions):
+        with pytest.raises(ValueError, match=message):
+            measure(y, P)
+    error = expected_calibration_error(y, P, labels=NAMES)
+    assert error == expected_calibration_error(Y3, P3)
+    assert error == expected_calibration_error(y, P[sorted(NAMES)])
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels"),
+    [
+        ([2, 0, 1], [0, 1, 2]),
+        (["2", "0", "1"], [0, 1, 2]),
+        (["2", "0", "1"], [0.0, 1.0, 2.0]),
+        ([2, 0, 1], ["0", "1", "2"]),
+        (["True", "False"], [False, True]),
+    ],
+)
+def test_names_are_compared_as_text_and_as_labels(columns, labels):
+    K = len(labels)
+    X, y = pd.DataFrame(Z3[:, :K], columns=columns), np.array(labels)[Y3 % K]
+    with pytest.raises(ValueError, match="must be in the order of the classes"):
+        TemperatureScaling().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("columns", "classes"),
+    [
+        (["z2", "z0", "z1"], None),
+        (["0", "1", "3"], None),
+        (range(3), [2, 0, 1]),  # a data frame without names
+        ([("a", 0), ("a", 1), ("b", 0)], None),
+    ],
+)
+def test_other_names_mean_nothing(columns, classes):
+    X = pd.DataFrame(Z3)
+    X.columns = pd.Index(columns)
+    fitted = VectorScaling(classes=classes).fit(X, Y3)
+    assert_array_equal(fitted.coef_, VectorScaling(classes=classes).fit(Z3, Y3).coef_)
+
+
+def test_the_order_of_many_names_is_shown_from_the_first_that_differs():
+    Z, y = make_logits(3000, 200, random_state=0)
+    names = [f"c{k:03}" for k in range(200)]
+    names[150], names[151] = names[151], names[150]
+    with pytest.raises(ValueError, match="got columns 'c151', 'c150', 'c152'") as refusal:
+        TemperatureScaling().fit(pd.DataFrame(Z, columns=names), np.array(sorted(names))[y])
+    assert "(45 more) from column 150 on" in str(refusal.value)
+
+
+# --------------------------------------------------------------------------------------
+# Messages.
+
+
+def test_few_of_many_labels_are_shown():
+    assert shown(np.arange(3)) == "0, 1, 2"
+    assert shown(["a", np.int64(1), True]) == "'a', 1, True"
+    assert shown(range(32_000)) == "0, 1, 2, 3, 4, ... (31,995 more)"
+    assert shown([]) == ""
+
+
+LARGE = np.arange(32_000)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda: resolve_classes(np.array([40_000]), 32_000, LARGE),
+        lambda: resolve_classes(LARGE, 2, [*LARGE, 0]),
+        lambda: resolve_classes(LARGE, 40_000, None),
+        lambda: resolve_classes(LARGE.astype(str), 40_000, None),
+        lambda: resolve_classes(LARGE, 2, LARGE[None]),
+    ],
+)
+def test_no_message_lists_thousands_of_labels(action):
+    with pytest.raises(ValueError, match="got") as refusal:
+        action()
+    assert len(str(refusal.value)) < 500
+
+
+def test_the_warning_of_missing_labels_is_short():
+    with pytest.warns(UserWarning, match=r"No row has label 0, 1, 2, 3, 4, \.\.\. \(31,994 mo"):
+        resolve_classes(np.array([31_999]), 32_000, None)
+
+
+NAMED = np.array(["a", "b", "c"], dtype=object)[Y3]
+
+
+def spoiled(value):
+    y = NAMED.copy()
+    y[7] = value
+    return y
+
+
+MISSING = {
+    "None": (spoiled(None), "None"),
+    "NaN": (spoiled(np.nan), "NaN"),
+    "NA": (spoiled(pd.NA), "<NA>"),
+    "list with NaN": (spoiled(np.nan).tolist(), "NaN"),
+    "list with None": (spoiled(None).tolist(), "None"),
+    "series of strings": (pd.Series(spoiled(pd.NA), dtype="string"), "(<NA>|NaN)"),
+    "nullable integers": (pd.Series(Y3, dtype="Int64").where(np.arange(300) != 7), "(<NA>|NaN)"),
+    "floats": (np.where(np.arange(300) == 7, np.nan, Y3), "NaN"),
+    "polars": (pl.Series(spoiled(None).tolist()), "None"),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_missing_labels_are_named(case):
+    y, found = MISSING[case]
+    message = f"contains {found}: each row must have a label, got {found} at position 7. Leave"
+    with pytest.raises(ValueError, match=f"^Input y {message}"):
+        TemperatureScaling().fit(Z3, y)
+    with pytest.raises(ValueError, match=f"^Input y_true {message}"):
+        expected_calibration_error(y, P3)
+
+
+@pytest.mark.parametrize("labels", [spoiled(1), spoiled(1).tolist(), pd.Series(spoiled(1))])
+def test_labels_of_two_types_are_named(labels):
+    for action in (
+        lambda: TemperatureScaling().fit(Z3, labels),
+        lambda: expected_calibration_error(labels, P3),
+    ):
+        with pytest.raises(ValueError, match=r"one type .* got '[abc]' of type str and 1 of"):
+            action()
+
+
+def test_labels_that_are_none_are_refused():
+    with pytest.raises(ValueError, match=r"y must hold labels, got \[0\]"):
+        as_labels(np.array([[0], [1, 2], None], dtype=object))
+
+
+def test_one_hot_labels_are_told_the_remedy():
+    for y in (np.eye(3)[Y3], np.eye(3, dtype=bool)[Y3], np.eye(3)[Y3].tolist()):
+        with pytest.raises(ValueError, match=r"one-hot array of shape \(300, 3\)\. Pass y\.argmax"):
+            TemperatureScaling().fit(Z3, y)
+        with pytest.raises(ValueError, match=r"Pass y_true\.argmax\(axis=1\)"):
+            expected_calibration_error(y, P3)
+    with pytest.raises(ValueError, match=r"one dimension, .*got shape \(300, 2\).*y\.ravel\(\)"):
+        TemperatureScaling().fit(Z3, np.c_[Y3, Y3])
+
+
+@every
+def test_a_row_of_one_dimension_is_a_row(kind, logits3):
+    calibrator = kind().fit(*logits3)
+    for row in (Z3[0], Z3[0].tolist()):
+        with pytest.raises(ValueError, match=r"got one.*a single row of logits, X\.reshape\(1, -1"):
+            calibrator.predict_proba(row)
+    margins = kind().fit(Z3[:, 1:2] - Z3[:, :1], Y3 == 1)
+    with pytest.raises(ValueError, match=r"a single column, X\.reshape\(-1, 1\)"):
+        margins.predict_proba(Z3[:, 0])
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 2, 5), (4, 3, 10)])
+def test_logits_of_images_and_sequences(shape, rng):
+    X, y = rng.normal(size=shape), rng.integers(3, size=(4, *shape[2:]))
+    remedy = r"np\.moveaxis\({0}, 1, -1\)\.reshape\(-1, K\)"
+    calibrator = TemperatureScaling()
+    with pytest.raises(ValueError, match=remedy.format("X") + r".*X\.reshape\(-1, K\).*y\.ravel"):
+        calibrator.fit(X, y)
+    with pytest.raises(ValueError, match=remedy.format("y_proba")):
+        expected_calibration_error(y, softmax(X, axis=1))
+    # The remedy, as it stands there.
+    flat = np.moveaxis(X, 1, -1).reshape(-1, 3)
+    calibrator.fit(flat, y.ravel())
+    assert_array_equal(flat[7], X[0, :, 1, 2] if X.ndim == 4 else X[0, :, 7])
+    with pytest.raises(ValueError, match=remedy.format("X")):
+        calibrator.predict_proba(X)
+
+
+class Tensor:
+    """What NumPy sees of a tensor of another library."""
+
+    def __init__(self, values, dtype, fault=None, *, requires_grad=False, device="cpu"):
+        self.values, self.dtype, self.fault = np.asarray(values), dtype, fault
+        self.requires_grad, self.device = requires_grad, device
+        self.shape, self.ndim = self.values.shape, self.values.ndim
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.fault is not None:
+            raise self.fault
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tensors_keep_their_precision(kind, dtype):
+    Z = Z3.astype(dtype)
+    tensor, labels = Tensor(Z, f"torch.{np.dtype(dtype)}"), Tensor(Y3, "torch.int64")
+    calibrator = kind().fit(tensor, labels)
+    for name in ("transform", "predict_proba", "predict_log_proba"):
+        out = getattr(calibrator, name)(tensor)
+        assert out.dtype == dtype
+        assert_array_equal(out, getattr(kind().fit(Z, Y3), name)(Z))
+    assert expected_calibration_error(labels, Tensor(P3, "x")) == expected_calibration_error(Y3, P3)
+
+
+HALF = TypeError("Got unsupported ScalarType BFloat16")
+GRAD = RuntimeError("Can't call numpy() on Tensor that requires grad. Use detach() instead.")
+AWAY = TypeError("can't convert cuda:0 device type tensor to numpy.")
+UNREADABLE = {
+    "bfloat16": (Tensor(Z3, "torch.bfloat16", HALF), r"X\.float\(\)\."),
+    "gradient": (Tensor(Z3, "torch.float32", GRAD, requires_grad=True), r"X\.detach\(\)\."),
+    "device": (Tensor(Z3, "torch.float32", AWAY, device="cuda:0"), r"X\.cpu\(\)\."),
+    "all": (
+        Tensor(Z3, "torch.bfloat16", GRAD, requires_grad=True, device="cuda:0"),
+        r"X\.detach\(\)\.float\(\)\.cpu\(\)\.",
+    ),
+    "something else": (Tensor(Z3, "quantized", TypeError("no")), "it as a NumPy array"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_tensors_that_numpy_cannot_read(case):
+    tensor, remedy = UNREADABLE[case]
+    message = f"something that NumPy can read, got Tensor of type {tensor.dtype}: .*Pass {remedy}"
+    with pytest.raises(ValueError, match=f"^X must be {message}"):
+        TemperatureScaling().fit(tensor, Y3)
+    with pytest.raises(ValueError, match=f"^X must be {message}"):
+        TemperatureScaling().fit(Z3, Y3).predict_proba(tensor)
+    with pytest.raises(ValueError, match=f"^y must be {message.replace('X', 'y')}"):
+        TemperatureScaling().fit(Z3, tensor)
+    with pytest.raises(ValueError, match=f"^y_proba must be {message.replace('X', 'y_proba')}"):
+        expected_calibration_error(Y3, tensor)
+
+
+def to_bfloat16(values):
+    """The nearest number with eight bits: float32 without its last two bytes."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+
+
+@pytest.mark.parametrize("rounded", [to_bfloat16, np.float16])
+def test_probabilities_rounded_by_networks_are_probabilities(rounded):
+    Z, y = make_logits(4000, 5, random_state=0)
+    P = rounded(softmax(Z, axis=1)).astype(np.float32)
+    off = np.abs(P.sum(axis=1) - 1).max()
+    assert off > 1e-4
+    exact = expected_calibration_error(y, softmax(Z, axis=1))
+    assert expected_calibration_error(y, P) == pytest.approx(exact, abs=0.01)
+    with pytest.warns(UserWarning, match="X probably holds probabilities"):
+        TemperatureScaling().fit(P, y)
+
+
+def test_probabilities_that_only_do_not_sum_to_one_are_told_the_remedy():
+    with pytest.raises(ValueError, match=r"sum 1\.1\. .*p / p\.sum\(axis=1, keepdims=True\)"):
+        expected_calibration_error(Y3, 1.1 * P3)

@@ -1,0 +1,333 @@
+"""Masked classes, logits far below the others, rows of weight 0, and the ends of the range."""
+
+import warnings
+
+import numpy as np
+import pytest
+from families import CALIBRATORS, FORMS, JOINT
+from scipy.special import log_expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+
+import skcalib
+from skcalib import (
+    BBQ,
+    MatrixScaling,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib._minimise import SMALLEST_RANGE, fit_scale, scale_slope
+from skcalib.datasets import make_logits
+
+K = 4
+Z, Y = make_logits(1200, K, temperature=2.0, offset=[0, 1, 0, -1], random_state=0)
+HIDDEN = np.random.default_rng(0).uniform(size=Z.shape) < 0.4
+HIDDEN[np.arange(len(Y)), Y] = False
+MASKED = np.where(HIDDEN, -np.inf, Z)
+TAKING = [kind for kind in CALIBRATORS if kind is not MatrixScaling]
+DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def quiet(form, *args, **params):
+    """The fitted form, whatever it warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(form).set_params(**params).fit(*args)
+
+
+# --------------------------------------------------------------------------------------
+# Masked classes.
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if type(f) in TAKING], ids=repr)
+@DTYPES
+def test_a_masked_class_has_probability_zero_and_the_others_sum_to_one(form, dtype):
+    X = MASKED.astype(dtype)
+    c = quiet(form, X, Y)
+    P, L, T = c.predict_proba(X), c.predict_log_proba(X), c.transform(X)
+    assert P.dtype == L.dtype == T.dtype == dtype
+    for hidden in (P == 0, np.isneginf(L), np.isneginf(T)):
+        assert np.array_equal(hidden, HIDDEN) or (hidden[HIDDEN].all() and hidden is not T)
+    assert np.isfinite(T[~HIDDEN]).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-5)
+    assert not HIDDEN[np.arange(len(Y)), c.predict(X)].any()
+    np.testing.assert_allclose(softmax(T, axis=1), P, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if type(f) in TAKING], ids=repr)
+def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
+    """Beside the other columns it changes nothing, whatever it is masked by."""
+    c = quiet(form, Z, Y)
+    for low in (-np.inf, -1e9):
+        wide = np.c_[Z, np.full(len(Z), low)]
+        other = quiet(form, wide, Y, classes=range(K + 1))
+        # The ridge of vector scaling has the number of classes in it. A sigmoid that does not
+        # know that a class is masked gives it one row in so many.
+        atol = 1e-9
+        if isinstance(form, VectorScaling):
+            atol = 5e-3
+        elif low > -np.inf:
+            atol = 2e-3
+        np.testing.assert_allclose(other.predict_proba(wide)[:, :K], c.predict_proba(Z), atol=atol)
+
+
+@pytest.mark.parametrize("kind", TAKING)
+def test_masked_rows_do_not_count_for_their_class(kind):
+    """A class is fitted to the rows in which it is not masked, if it has a map of its own."""
+    c = kind().fit(MASKED, Y)
+    if kind is TemperatureScaling:
+        slope, _ = scale_slope(1 / c.temperature_, MASKED, Y, None)
+        assert abs(slope) < 1e-6
+        return
+    extra = np.full((500, K), -np.inf)  # rows that say nothing of the last class
+    extra[:, :3] = Z[:500, :3]
+    first = kind().fit(np.r_[MASKED, extra], np.r_[Y, np.arange(500) % 3])
+    for name in ("coef_", "bin_values_"):
+        if hasattr(c, name) and kind is not VectorScaling:
+            np.testing.assert_allclose(getattr(first, name)[3], getattr(c, name)[3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", TAKING)
+def test_two_classes_of_which_one_may_be_masked(kind):
+    X = Z[:, :2].copy()
+    y = Y % 2
+    X[::5, 1] = np.where(y[::5] == 0, -np.inf, X[::5, 1])
+    P = kind().fit(X, y).predict_proba(X)
+    assert np.array_equal(P[:, 1] == 0, np.isneginf(X[:, 1]))
+    assert (P[np.isneginf(X[:, 1]), 0] == 1).all()
+    kept = np.isfinite(X).all(axis=1)
+    alone = kind().fit(X[kept], y[kept])
+    np.testing.assert_allclose(alone.predict_proba(X[kept]), P[kept], atol=3e-3)
+
+
+@pytest.mark.parametrize("calibrator", [MatrixScaling(), make_pipeline(MatrixScaling(), BBQ())])
+def test_what_mixes_logits_refuses_masked_classes(calibrator):
+    with pytest.raises(ValueError, match=r"MatrixScaling mixes the logits .* Use VectorScaling"):
+        calibrator.fit(MASKED, Y)
+    calibrator.fit(Z, Y)
+    with pytest.raises(ValueError, match="MatrixScaling mixes the logits"):
+        calibrator.predict_proba(MASKED)
+
+
+@pytest.mark.parametrize("kind", TAKING)
+def test_the_label_is_never_masked(kind):
+    X = MASKED.copy()
+    X[7, Y[7]] = -np.inf
+    X[7, Y[7] - 1] = 0
+    with pytest.raises(ValueError, match="the label of a row must be finite, got 1 rows"):
+        kind().fit(X, Y)
+    w = np.ones(len(Y))
+    w[7] = 0  # the row is not there
+    kind().fit(X, Y, w)
+
+
+# --------------------------------------------------------------------------------------
+# Logits far below the others, or far above.
+
+
+@pytest.mark.parametrize("far", [1e4, 1e9, 1e30])
+@DTYPES
+def test_temperature_is_not_set_by_what_is_far_below(far, dtype, recwarn):
+    wide = np.c_[Z, np.full(len(Z), -far)].astype(dtype)
+    expected = TemperatureScaling().fit(Z.astype(dtype), Y).temperature_
+    found = TemperatureScaling(classes=range(K + 1)).fit(wide, Y).temperature_
+    assert found == pytest.approx(expected, rel=1e-6)
+    some = np.where(HIDDEN, -far, Z).astype(dtype)
+    expected = TemperatureScaling().fit(MASKED.astype(dtype), Y).temperature_
+    assert TemperatureScaling().fit(some, Y).temperature_ == pytest.approx(expected, rel=1e-6)
+    assert not recwarn
+
+
+def test_temperature_is_not_set_by_a_row_that_is_surely_right():
+    X = Z.copy()
+    X[5, Y[5]] = 1e9
+    found, kept = (
+        TemperatureScaling().fit(X, Y),
+        TemperatureScaling().fit(np.delete(X, 5, 0), np.delete(Y, 5)),
+    )
+    assert found.temperature_ == pytest.approx(kept.temperature_, rel=5e-3)
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling, PlattScaling])
+@pytest.mark.parametrize("far", [1e5, 1e30])
+@DTYPES
+def test_maps_are_not_set_by_what_is_far_below(kind, far, dtype, recwarn):
+    """A column far below the others in all rows, or in some, as masks without -inf have it."""
+    half = len(Z) // 2
+    for X in (np.c_[Z, np.full(len(Z), -far)], np.where(HIDDEN, -far, Z)):
+        params = {"classes": range(X.shape[1])}
+        c = kind(**params).fit(X[:half].astype(dtype), Y[:half])
+        reference = TemperatureScaling(**params).fit(X[:half], Y[:half])
+        of_label = np.arange(half), Y[half:]
+        losses = [-np.mean(f.predict_log_proba(X[half:])[of_label]) for f in (c, reference)]
+        assert losses[0] < losses[1]
+    assert not recwarn
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("normalize", [True, False])
+@DTYPES
+def test_rare_events_and_rows_far_out_do_not_end_the_search(seed, kind, normalize, dtype, recwarn):
+    """Where undamped Newton steps lengthen the gradient."""
+    z = np.random.default_rng(seed).normal(-10, 1, 2000)
+    z[-3:] = 300
+    y = (np.arange(2000) < 5).astype(int)
+    c = kind(normalize=normalize).fit(z[:, None].astype(dtype), y)
+    platt = PlattScaling(smooth_targets=False).fit(z[:, None], y)
+    s = platt.coef_ * z + platt.intercept_
+    best = -np.mean(np.where(y == 1, log_expit(s), log_expit(-s)))
+    assert c.loss_ < 0.0200
+    assert best < c.loss_ + 1e-9 or kind is MatrixScaling or normalize
+    assert not recwarn
+
+
+# --------------------------------------------------------------------------------------
+# Rows of weight 0.
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+@DTYPES
+def test_rows_of_weight_zero_are_not_there_whatever_they_hold(form, dtype):
+    X, w = Z.astype(dtype), np.ones(len(Z))
+    X[:9:3] = [8e37, 0, 0, -8e37]
+    X[1:10:3] = [0, -1e36, 0, 1e20]
+    w[:10] = 0
+    found, kept = quiet(form, X, Y, w), quiet(form, X[10:], Y[10:])
+    np.testing.assert_allclose(
+        found.predict_proba(X[10:]), kept.predict_proba(X[10:]), rtol=1e-4, atol=1e-6
+    )
+
+
+# --------------------------------------------------------------------------------------
+# The ends of the range.
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if type(f) in (*JOINT, PlattScaling)], ids=repr)
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(np.float32, s) for s in (1e-36, 1e-6, 1e6, 8e35)]
+    + [(np.float64, s) for s in (1e-270, 1e-160, 1e160, 4e305)],
+)
+def test_scale_of_the_logits_is_irrelevant(form, dtype, scale):
+    """Up to what the sums of squares of single and double precision would not hold."""
+    X, y = Z[:300], Y[:300]
+    if isinstance(form, PlattScaling):  # margins of more than two classes do not scale
+        X, y = X[:, :2], y % 2
+    plain = quiet(form, X.astype(dtype), y)
+    scaled = (X / 10 * scale).astype(dtype)
+    np.testing.assert_allclose(
+        quiet(form, scaled, y).predict_proba(scaled),
+        plain.predict_proba(X.astype(dtype)),
+        rtol=2e-3 if dtype == np.float32 else 1e-4,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+@pytest.mark.parametrize("scale", [1e-270, 1e-30, 1e30, 4e305])
+def test_all_of_the_accepted_range_is_fitted(kind, scale):
+    X = Z[:300] / 10 * scale
+    with np.errstate(all="raise", under="ignore"):
+        c = quiet(kind(), X, Y[:300])
+        P = c.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert np.isfinite(c.transform(X)).all()
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling, MatrixScaling, PlattScaling])
+def test_logits_without_a_finite_scale_are_refused(kind):
+    with pytest.raises(ValueError, match=f"differ by {SMALLEST_RANGE:g} or more .* Scale them up"):
+        kind().fit(1e-300 * Z[:, :2], Y % 2)
+
+
+def test_the_bounds_of_the_temperature_are_exact():
+    """The loss is at least the scale times the mean gap, and log K at zero."""
+    for seed in range(20):
+        X, y = make_logits(30, 3, temperature=5.0, random_state=seed)
+        gap = np.mean(X.max(axis=1) - X[np.arange(30), y])
+        chance = np.mean(X.mean(axis=1) - X[np.arange(30), y])
+        scale = fit_scale(X, y, None)
+        if chance >= 0:
+            assert scale.outcome == "hopeless"
+        elif gap == 0:
+            assert scale.outcome == "separable"
+        else:
+            assert scale.outcome == "minimum"
+            assert 0 < scale.value <= np.log(3) / gap
+
+
+def test_hardly_separable_and_hardly_hopeless_rows_have_a_temperature(recwarn):
+    X = np.array([[10.0, 0.0], [0.0, 10.0], [1e-9, 0.0]])
+    T = TemperatureScaling().fit(X, [0, 1, 1]).temperature_  # one row is wrong, by next to nothing
+    assert 1e-9 < T < 1
+    X = np.array([[2.0, 0.0], [2.0 + 1e-9, 0.0]])
+    T = TemperatureScaling().fit(X, [1, 0]).temperature_  # right by next to nothing
+    assert T > 1e8
+    assert not recwarn
+
+
+# --------------------------------------------------------------------------------------
+# Weights that are shares of one.
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_weights_that_sum_to_one_warn_where_their_sum_matters(form):
+    w = np.full(len(Z), 1 / len(Z))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        c = clone(form).fit(Z, Y, w)
+    warned = any("sum to 1, and a weight of 2 is the row twice" in str(w.message) for w in caught)
+    plain = quiet(form, Z, Y)
+    differs = np.abs(c.predict_proba(Z) - plain.predict_proba(Z)).max() > 1e-6
+    assert warned == (not c._weights_are_relative())
+    assert warned or not differs
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_weights_of_few_rows_do_not_warn(kind, recwarn):
+    w = np.full(len(Z), 0.1)
+    kind().fit(Z, Y, w)
+    assert not recwarn
+
+
+# --------------------------------------------------------------------------------------
+# Numbers of bins under large weights.
+
+
+@pytest.mark.parametrize("weight", [1e3, 1e15, 1e26, 1e138])
+def test_bins_of_bbq_are_no_more_than_the_scores(weight):
+    X, y = make_logits(60, 2, random_state=0)
+    c = BBQ().fit(X, y, np.full(60, weight))
+    assert 1 <= c.n_bins_[0][0] <= c.n_bins_[0][-1] <= 60
+
+
+# --------------------------------------------------------------------------------------
+# Order that is reversed.
+
+
+def test_a_slope_that_is_negative_by_chance_is_not_told(recwarn):
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        PlattScaling().fit(random.normal(size=(100, 1)), random.integers(2, size=100))
+    assert not recwarn
+
+
+def test_columns_in_another_order_are_told():
+    with pytest.warns(UserWarning, match=r"negative.* order of the rows.*order of the classes"):
+        PlattScaling().fit(Z[:, [1, 0, 3, 2]], Y)
+
+
+def test_message_names_max_iter_only_where_it_was_reached():
+    X = make_logits(300, 3, random_state=1)
+    with pytest.warns(ConvergenceWarning, match="after 1 iterations.*Increase max_iter"):
+        MatrixScaling(max_iter=1).fit(*X)
+    with pytest.warns(ConvergenceWarning, match="no step lowers the objective.*Increase tol"):
+        MatrixScaling(tol=1e-300).fit(*X)
+
+
+def test_every_calibrator_is_here():
+    assert set(TAKING) | {MatrixScaling} == set(CALIBRATORS)
+    assert skcalib.MatrixScaling._takes_masked is False
