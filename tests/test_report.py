@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.special import softmax
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -174,8 +174,10 @@ def test_bins_of_the_sweep_are_those_of_the_rest(logits3):
 @pytest.mark.parametrize("n_features", [3, 5, 20])
 def test_a_classifier_of_features_is_no_calibrator(n_features, draw):
     """Whether it gets its logits or its features; the message says where both are."""
-    spread = 4.5 * np.sqrt(n_features)
-    X, y = make_blobs(90, n_features, centers=3, cluster_std=spread, random_state=0)
+    X, y = make_classification(
+        200, n_features, n_informative=3, n_redundant=0, n_classes=3, n_clusters_per_class=1,
+        flip_y=0.2, random_state=0,
+    )  # fmt: skip
     classifier = CalibratedClassifier(LogisticRegression()).fit(X, y)
     message = (
         "calibrator must be fitted to logits, one column for each of its 3 classes, got "
@@ -189,8 +191,11 @@ def test_a_classifier_of_features_is_no_calibrator(n_features, draw):
         for rows in (X, Z):
             with pytest.raises(ValueError, match=r"got LogisticRegression, which .* features"):
                 draw(classifier.estimator_, rows, y)
-    draw(classifier.calibrator_, Z, y)
-    draw(LogisticRegression().fit(Z, y), Z, y)  # a classifier of logits is a calibrator
+
+
+@pytest.mark.parametrize("draw", [calibration_report, TemperatureSweepDisplay.from_estimator])
+def test_a_classifier_of_logits_is_a_calibrator(logits3, draw):
+    draw(LogisticRegression().fit(*logits3), *logits3)
 
 
 @pytest.mark.parametrize("thing", [TemperatureScaling, StandardScaler(), "temperature"], ids=repr)
