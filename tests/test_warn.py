@@ -85,24 +85,24 @@ SITES = {
         UserWarning, "probably holds prob",
     ),
     "fit that lacks a class": (
-        lambda: TemperatureScaling().fit(Z[y < 2], y[y < 2]), UserWarning, "No row has label 2"
+        lambda: TemperatureScaling().fit(Z[y > 0], y[y > 0]), UserWarning, "No row has label 0"
     ),
     "measure that lacks a class": (
-        lambda: expected_calibration_error(y[y < 2], P[y < 2]), UserWarning, "No row has label 2"
+        lambda: expected_calibration_error(y[y > 0], P[y > 0]), UserWarning, "No row has label 0"
     ),
     "curve that lacks a class": (
-        lambda: reliability_curve(y[y < 2], P[y < 2]), UserWarning, "No row has label 2"
+        lambda: reliability_curve(y[y > 0], P[y > 0]), UserWarning, "No row has label 0"
     ),
     "display that lacks a class": (
-        lambda: ReliabilityDisplay.from_predictions(y[y < 2], P[y < 2]), UserWarning, "label 2"
+        lambda: ReliabilityDisplay.from_predictions(y[y > 0], P[y > 0]), UserWarning, "label 0"
     ),
     "histogram that lacks a class": (
-        lambda: ConfidenceDisplay.from_predictions(y[y < 2], P[y < 2]), UserWarning, "label 2"
+        lambda: ConfidenceDisplay.from_predictions(y[y > 0], P[y > 0]), UserWarning, "label 0"
     ),
     "comparison that lacks a class": (
         lambda: compare_calibrators(
-            Z[y < 2], y[y < 2], calibrators=[PlattScaling()], cv=2
-        ), UserWarning, "label 2",
+            Z[y > 0], y[y > 0], calibrators=[PlattScaling()], cv=2
+        ), UserWarning, "label 0",
     ),
     "sweep": (
         lambda: TemperatureSweepDisplay.from_logits(SEPARABLE, TWO), ConvergenceWarning, "no min"
