@@ -342,6 +342,16 @@ def test_rows_that_lack_classes(rows):
         assert_allclose(of(backwards, name, "log loss"), of(found, name, "log loss"), rtol=1e-5)
 
 
+def test_a_classifier_that_never_saw_a_class_gives_it_no_probability(rows):
+    logits, y = rows
+    train, test = np.flatnonzero((y != 1) & (np.arange(len(y)) < 400)), np.arange(400, 600)
+    own = {"own": LogisticRegression(max_iter=1000)}
+    found = compare_calibrators(logits, y, calibrators=own, cv=[(train, test)])
+    P = np.insert(own["own"].fit(logits[train], y[train]).predict_proba(logits[test]), 1, 0, axis=1)
+    assert of(found, "own", "log loss") == [pytest.approx(log_loss(y[test], P))]
+    assert of(found, "own", "accuracy") == [np.mean(P.argmax(axis=1) == y[test])]
+
+
 def test_two_classes_in_one_column():
     logits, y = make_logits(300, 2, random_state=0)
     margin = logits[:, 1:] - logits[:, :1]
