@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 from ._layout import (
     BLUE,
     VERMILION,
+    as_written,
     curve_of_rows,
     font_size,
     new_figure,
@@ -214,6 +215,6 @@ class ConfidenceDisplay:
         weighted = not np.array_equal(c.weight, c.n_samples)
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
-            ax.set_title(self.name)
+            as_written(ax.set_title(self.name))
         ax.legend(fontsize=font_size(size_of(ax)[0]), loc="best")
         return self

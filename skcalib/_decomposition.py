@@ -11,6 +11,7 @@ from scipy.special import xlogy
 
 from ._base import Floats
 from ._events import Kind, check_option, columns_of
+from ._proper import bounded
 from ._steps import TINY, Ranked, isotonic_blocks
 
 Score = Literal["log_loss", "brier_score"]
@@ -114,8 +115,7 @@ def _parts(order: Ranked, score: Score) -> list[float]:
         return float(np.sum(_cost(p, q, hits, misses, score)) / weight.sum())
 
     # Probabilities and what is missing to one: beside large weights 1 - p may be lost in rounding.
-    smallest = np.finfo(np.float64).eps if score == "log_loss" else 0.0
-    p = np.clip(order.scores, smallest, 1 - smallest)
+    p = bounded(order.scores) if score == "log_loss" else np.clip(order.scores, 0, 1)
     own = mean(p, 1 - p)
     best = mean(*(_shares(values, weight, blocks.start) for values in (hits, misses)))
     once = np.zeros(1, np.intp)

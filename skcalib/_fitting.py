@@ -29,6 +29,24 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
         _weight_params(calibrator, w)
 
 
+def check_takes_logits(calibrator: Any) -> None:
+    """Raise a ValueError for what is no calibrator, or was fitted to features and not to logits."""
+    check_calibrator(calibrator, None)
+    if not hasattr(calibrator, "classes_"):
+        return  # not fitted, which its own methods say
+    n_classes = len(calibrator.classes_)
+    n_columns = getattr(calibrator, "n_features_in_", n_classes)
+    # There may be as many features as classes; a classifier that has calibrators takes features.
+    has_calibrators = hasattr(calibrator, "calibrators_")
+    if has_calibrators or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
+        raise ValueError(
+            f"calibrator must be fitted to logits, one column for each of its {n_classes} classes, "
+            f"got {type(calibrator).__name__}, which was fitted to {n_columns} features. Pass a "
+            "calibrator of logits, such as the calibrator_ of a CalibratedClassifier, and logits "
+            "of the classifier, as LogitTransformer gives them."
+        )
+
+
 def _weight_params(calibrator: Any, w: Floats) -> dict[str, Floats]:
     """Arguments that hand the weights to a calibrator, or to all steps of a pipeline of some."""
     if has_fit_parameter(calibrator, "sample_weight"):

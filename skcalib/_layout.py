@@ -16,6 +16,7 @@ from ._curves import ReliabilityCurve, Strategy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 Floats = NDArray[np.floating[Any]]
 
@@ -29,6 +30,17 @@ def new_figure(size: tuple[float, float]) -> Figure:
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=size, layout="constrained")
+
+
+def as_written(*texts: Text) -> None:
+    """Texts that hold names of the user's are drawn as they are, dollar signs and all."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def entry(name: str) -> str:
+    """A name for a legend, out of which matplotlib leaves those that begin with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def check_count(name: str, value: Any) -> None:

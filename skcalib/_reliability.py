@@ -37,8 +37,10 @@ from ._layout import (
     GREY,
     VERMILION,
     Floats,
+    as_written,
     check_count,
     curve_of_rows,
+    entry,
     fitting,
     new_figure,
     size_of,
@@ -431,7 +433,7 @@ class ReliabilityDisplay:
         )
         self._draw_intervals(ax, (c.lower + c.upper) / 2, level, "black")
         if name is not None:
-            ax.set_title(name)
+            as_written(ax.set_title(name))
 
     def _draw_dots(self, ax: Axes, level: float | None, look: _Look, label: str) -> None:
         c = self.curve
@@ -619,7 +621,7 @@ class ReliabilityGridDisplay:
         for k, display in enumerate(self.displays):
             ax = figure.add_subplot(n_rows, n_columns, k + 1)
             display.plot(ax, **{**plot_params, "legend": False})
-            ax.set_title(titles[k], fontsize=size)
+            as_written(ax.set_title(titles[k], fontsize=size))
             ax.set(xlabel="", ylabel="")
             if display.counts_ax_ is not None and k % n_columns:
                 display.counts_ax_.set_ylabel("")
@@ -681,7 +683,7 @@ class _Look(NamedTuple):
     def label(self, name: str | None, kind: str) -> str:
         """Its entry in the legend."""
         if name is not None:
-            return name
+            return entry(name)
         return f"Model {self.number + 1}" if self.number else _AXIS_NAMES[kind][1]
 
 
@@ -794,7 +796,7 @@ def _arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool)
 
 
 def _draw_legend(ax: Axes, size: float, n_columns: int, bottom: float) -> None:
-    ax.legend(
+    legend = ax.legend(
         loc="lower left",
         bbox_to_anchor=(0, bottom),
         ncols=n_columns,
@@ -806,6 +808,7 @@ def _draw_legend(ax: Axes, size: float, n_columns: int, bottom: float) -> None:
         borderaxespad=0,
         frameon=False,
     )
+    as_written(*legend.get_texts())
 
 
 def _legend_size(ax: Axes) -> tuple[float, int, float]:
@@ -901,6 +904,8 @@ def _grid_legend(figure: Figure | SubFigure, display: ReliabilityDisplay, name: 
     event = _AXIS_NAMES[display.kind][1]
     general = {id(display.gaps_): "Gap to the mean prediction", id(display.line_): event}
     labels = [general.get(id(h), label) for h, label in zip(handles, labels, strict=True)]
-    return figure.legend(
+    legend = figure.legend(
         handles, labels, loc="outside upper center", ncols=2, title=name, frameon=False
     )
+    as_written(legend.get_title())
+    return legend

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -121,7 +122,7 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     Raises
     ------
     ValueError
-        If there is no scorer of that name.
+        If there is no scorer of that name, or its measure takes no such argument or value.
 
     Examples
     --------
@@ -136,6 +137,7 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     """
     if name in _SCORERS:
         measure, fixed = _SCORERS[name]
+        _check_params(name, measure, fixed, params)
         return CalibrationScorer(measure, {**fixed, **params})
     if name not in sklearn.metrics.get_scorer_names():
         raise ValueError(
@@ -147,6 +149,23 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
             f"{', '.join(params)}. Use sklearn.metrics.make_scorer."
         )
     return sklearn.metrics.get_scorer(name)
+
+
+def _check_params(
+    name: str, measure: Callable[..., float], fixed: dict[str, Any], params: dict[str, Any]
+) -> None:
+    """Raise a ValueError for what the measure takes no argument of, or not with this value."""
+    described = score_decomposition if measure is _miscalibration else measure
+    brought = {"y_true", "y_proba", "sample_weight", "labels", *fixed}
+    accepted = [key for key in inspect.signature(described).parameters if key not in brought]
+    unknown = [key for key in params if key not in accepted]
+    if unknown:
+        raise ValueError(
+            f"{name!r} takes the arguments {', '.join(accepted)}, got {', '.join(unknown)}."
+        )
+    # Two rows find fault with values as all others would, but with a label, which these lack.
+    values = {key: value for key, value in params.items() if key != "pos_label"}
+    measure([0, 1], np.full((2, 2), 0.5), **{**fixed, **values})
 
 
 def get_scorer_names() -> list[str]:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import log_loss
+from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
 from ._base import check_weights
 from ._columns import Scored
+from ._fitting import check_takes_logits
 from ._labels import as_labels, encode
+from ._proper import log_losses, log_losses_of
 from ._rows import both_columns, map_rows
 from .scaling import TemperatureScaling
 
@@ -27,7 +28,9 @@ from ._layout import (
     GREY,
     VERMILION,
     Floats,
+    as_written,
     curve_of_rows,
+    entry,
     fitting,
     new_figure,
     size_of,
@@ -145,11 +148,19 @@ class TemperatureSweepDisplay:
         -------
         TemperatureSweepDisplay
             With the sweep drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_logits`, and for what is no calibrator of logits, such as a classifier
+            that takes features.
         """
+        check_takes_logits(calibrator)
         sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
         P = calibrator.predict_proba(X)
         w = check_weights(sample_weight, len(P))
-        reference = _log_loss(P, encode(column_or_1d(as_labels(y)), calibrator.classes_), w)
+        losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
+        reference = float(np.average(losses, weights=w))
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
 
@@ -234,7 +245,7 @@ class TemperatureSweepDisplay:
                 self.reference,
                 color="#009E73",
                 linestyle=(0, (5, 1)),
-                label=f"{self.name or 'Calibrator'}: {self.reference:.3f}",
+                label=entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}"),
             )
         marked = [upper, lower] if stacked else [upper]
         self._mark(marked)
@@ -300,6 +311,8 @@ def _sweep(
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))
     label = encode(column_or_1d(as_labels(y)), scaling.classes_)
+    # Probabilities in the precision of the logits, as those of a calibrator.
+    dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
     Z = both_columns(np.asarray(logits, dtype=np.float64))
     # Below the largest logit of the row: the confidence is then one over a sum.
     below = Z - Z.max(axis=1, keepdims=True)
@@ -307,7 +320,8 @@ def _sweep(
     losses, errors = np.empty_like(T), np.empty_like(T)
     for k, t in enumerate(T):
         total = map_rows(lambda z, t=t: np.exp(z / t).sum(axis=1), below)
-        losses[k] = np.average(np.log(total) - of_label / t, weights=w)
+        p = (np.exp(of_label / t) / total).astype(dtype)
+        losses[k] = np.average(log_losses_of(p), weights=w)
         rows = Scored(None, 1 / total, right, w)
         curve = curve_of_rows(rows, n_bins, "uniform")
         errors[k] = np.average(np.abs(curve.gap), weights=curve.weight)
@@ -336,7 +350,7 @@ def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
     for ax in axes:
         low, high = ax.get_ylim()
         ax.set_ylim(low, low + (high - low) / (1 - share))
-    axes[0].legend(
+    legend = axes[0].legend(
         handles=handles,
         loc="upper center",
         ncols=n_columns,
@@ -347,13 +361,9 @@ def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
         framealpha=1,  # marks go through it
         edgecolor="none",
     )
+    as_written(*legend.get_texts())
 
 
 def _span(temperatures: Floats, best: float) -> tuple[float, float]:
     """Limits that show what is marked, wherever the curves end."""
     return min(temperatures[0], best, 1.0), max(temperatures[-1], best, 1.0)
-
-
-def _log_loss(P: Floats, y: NDArray[np.intp], w: Floats | None) -> float:
-    """Log loss of probabilities and class indices, in whatever order the labels are."""
-    return float(log_loss(y, P, labels=np.arange(P.shape[1]), sample_weight=w))

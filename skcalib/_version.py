@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
+
+from ._warn import warn
 
 __version__ = "0.1.0"
 
@@ -13,26 +15,37 @@ __version__ = "0.1.0"
 class Versioned:
     """Mixin that writes the version into pickles and warns where another version reads them.
 
-    scikit-learn does so for its own estimators only.
+    scikit-learn does so for its own estimators only. Parameters are written as lists and arrays
+    where they are ranges or arrays of other packages, so that a reader need not trust more types.
     """
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return {**state, "_skcalib_version": __version__}
+        plain = {name: _plain(value) for name, value in state.items()}
+        return {**plain, "_skcalib_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         written_by = state.pop("_skcalib_version", "unknown")
         if written_by != __version__:
-            warnings.warn(
+            warn(
                 InconsistentVersionWarning(
                     estimator_name=type(self).__name__,
                     current_sklearn_version=__version__,
                     original_sklearn_version=written_by,
-                ),
-                stacklevel=2,
+                )
             )
         if hasattr(super(), "__setstate__"):
             super().__setstate__(state)  # type: ignore[misc]
         else:
             vars(self).update(state)
+
+
+def _plain(value: Any) -> Any:
+    """A range as a list, and what is like an array as one, such as an index of pandas."""
+    if isinstance(value, range):
+        return list(value)
+    is_foreign_array = hasattr(value, "__array__") and not isinstance(
+        value, np.ndarray | np.generic
+    )
+    return np.asarray(value) if is_foreign_array else value

@@ -6,16 +6,14 @@ import re
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -24,11 +22,21 @@ from ._chunks import is_dask
 from ._doors import as_numpy
 from ._events import check_input
 from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
+from ._folds import Split, check_training_rows, made_splits, presence
 from ._labels import as_labels, check_column_names, not_among, shown
-from ._rows import checked_rows, sum_rows, total_weight
-from ._scorers import CalibrationScorer
+from ._layout import as_written
+from ._measures import (
+    FIT_TIME,
+    LOG_LOSS,
+    Measure,
+    Predictions,
+    Scorer,
+    check_measures_by_sums,
+    measures_of,
+)
+from ._rows import checked_rows
+from ._warn import warn
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
-from .metrics import get_scorer
 from .platt import PlattScaling
 from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
 
@@ -39,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["CalibratorComparison", "compare_calibrators"]
 
 Floats = NDArray[np.floating[Any]]
-Scorer = Callable[..., float]
 
 UNCALIBRATED = "uncalibrated"
 # Differences are pointed out if they are so many of their standard errors from zero.
@@ -48,15 +55,6 @@ NOTE = (
     "Sorted by log loss, which only true probabilities minimise. A calibration error says how far\n"
     "they are off on average, and can be small for probabilities that tell rows badly apart."
 )
-EVERY_MEASURE = {
-    "log loss": "neg_log_loss",
-    "Brier": "neg_brier_score",
-    "ECE": "neg_expected_calibration_error",
-    "RMSCE": "neg_root_mean_squared_calibration_error",
-    "MCE": "neg_maximum_calibration_error",
-    "classwise ECE": "neg_classwise_calibration_error",
-    "accuracy": "accuracy",
-}
 
 
 class _Rows(NamedTuple):
@@ -69,34 +67,6 @@ class _Rows(NamedTuple):
     def part(self, rows: Any) -> _Rows:
         """Some of the rows."""
         return _Rows(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
-
-
-class _Measure(NamedTuple):
-    """A scorer, and what is shown of it: errors are positive, whatever sign scorers give them."""
-
-    name: str
-    scorer: Scorer
-    sign: int
-
-    def __call__(self, predictions: _Predictions, rows: _Rows) -> float:
-        weights = {} if rows.w is None else {"sample_weight": rows.w}
-        return float(self.sign * self.scorer(predictions, rows.Z, rows.y, **weights))
-
-
-class _Predictions(ClassifierMixin, BaseEstimator):
-    """What scorers see of a calibrator: probabilities that were computed once."""
-
-    def __init__(self, classes_: NDArray[Any], P: Floats) -> None:
-        self.classes_ = classes_
-        self.P = P
-
-    def predict_proba(self, X: Any) -> Floats:  # noqa: ARG002
-        """The probabilities."""
-        return self.P
-
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
-        """The most probable classes."""
-        return self.classes_[self.P.argmax(axis=1)]
 
 
 class _Uncalibrated(BaseCalibrator):
@@ -124,7 +94,9 @@ class CalibratorComparison:
         Names of the calibrators, by their log loss, and "uncalibrated" among them.
     scores : dict of str to ndarray of shape (n_calibrators, n_splits)
         For each measure its values for each calibrator in the order of ``names`` and each split.
-        Errors are positive numbers: the lower the better.
+        Errors are positive numbers, the lower the better, but those of scorers that were passed as
+        objects: they are as these give them. The Brier score is that of scikit-learn, half the sum
+        of squares for two classes.
     fit_times : ndarray of shape (n_calibrators, n_splits)
         Seconds that the fits took.
     calibrators : dict of str to calibrator
@@ -237,7 +209,7 @@ class CalibratorComparison:
             columns[measure, "standard error"] = self.standard_error(measure)
             columns[measure, "difference"] = difference
             columns[measure, "difference error"] = error
-        columns["fit time", "mean"] = self.fit_times.mean(axis=1)
+        columns[FIT_TIME, "mean"] = self.fit_times.mean(axis=1)
         return pd.DataFrame(columns, index=pd.Index(self.names, name="calibrator"))
 
     def __str__(self) -> str:
@@ -269,7 +241,7 @@ class CalibratorComparison:
         if any(self.clear(measure).any() for measure in self.scores):
             yield "* differs from uncalibrated by more than two standard errors of the difference."
 
-    def plot(self, ax: Axes | None = None, *, measure: str = "log loss") -> Axes:
+    def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
         """Draw one measure of all calibrators.
 
         Bars are two standard errors of the difference from uncalibrated to either side, so one
@@ -305,6 +277,7 @@ class CalibratorComparison:
         ax.invert_yaxis()
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
         ax.set_xlabel(f"{measure}{bars_are}")
+        as_written(ax.xaxis.label, *ax.get_yticklabels())
         return ax
 
 
@@ -349,9 +322,12 @@ def compare_calibrators(
         Judge on these rows instead, after fits to all the others. There are no standard errors
         then.
     scoring : str, list of str or dict of str to str or callable, default=None
-        Names for :func:`skcalib.metrics.get_scorer`, or scorers. Those named ``neg_...`` are shown
-        as positive errors without the prefix. The log loss is always there. By default log loss,
-        Brier score, accuracy, and each calibration error.
+        Names for :func:`skcalib.metrics.get_scorer`, or a dict with scorers under names of your
+        own. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
+        without the prefix; values of scorers that are objects keep the sign that they give them,
+        greater is better. The log loss is always there, under the name "log loss", and what the
+        comparison is sorted by. By default log loss, Brier score, accuracy, and each calibration
+        error.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
     classes : array-like of shape (n_classes,), default=None
@@ -372,8 +348,9 @@ def compare_calibrators(
     Raises
     ------
     ValueError
-        If logits, labels or weights are no good, for an unknown scorer, and for what is no
-        calibrator.
+        If logits, labels or weights are invalid, for an unknown scorer, for a measure of another
+        kind named "log loss", for what is no calibrator, and for splits without training or test
+        rows or with training rows of a single class.
 
     Warns
     -----
@@ -389,17 +366,17 @@ def compare_calibrators(
     >>> found.names[0]
     'MatrixScaling'
     """
-    rows, labels = _checked_rows(logits, y, sample_weight, classes)
+    rows, labels, n_columns = _checked_rows(logits, y, sample_weight, classes)
     members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
-    measures = _measures(scoring)
+    measures = measures_of(scoring)
     if is_dask(logits):
-        _check_measures_by_sums(measures)
+        check_measures_by_sums(measures)
     if test is None:
         pairs = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
-        pairs = [(rows, _checked_test(test, labels))]
+        pairs = [(rows, _checked_test(test, labels, n_columns))]
     jobs = [
         delayed(_fit_and_judge)(member, *pair, labels, measures)
         for member in members.values()
@@ -424,7 +401,7 @@ class _Outcome(NamedTuple):
 
 
 def _fit_and_judge(
-    calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[_Measure]
+    calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[Measure]
 ) -> _Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -438,8 +415,8 @@ def _fit_and_judge(
     if is_dask(P):  # one check for all measures
         y, P, w, _ = check_input(test.y, P, test.w, classes, None)
         test = _Rows(test.Z, y, w)
-    predictions = _Predictions(classes, P)
-    values = {measure.name: measure(predictions, test) for measure in measures}
+    predictions = Predictions(classes, P)
+    values = {measure.name: measure(predictions, *test) for measure in measures}
     said = dict.fromkeys((w.category, str(w.message)) for w in caught)
     return _Outcome(seconds, values, fitted, list(said))
 
@@ -457,7 +434,7 @@ def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
     for key, whose in found.items():
         splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
         each = ", ".join(f"{name}{splits.format(n)}" for name, n in Counter(whose).items())
-        warnings.warn(f"{each}: {first[key]}", key[0], stacklevel=3)
+        warn(f"{each}: {first[key]}", key[0])
 
 
 def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:
@@ -467,7 +444,7 @@ def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> Cal
         measure: np.reshape([o.measured[measure] for o in outcomes], shape)
         for measure in outcomes[0].measured
     }
-    order = np.argsort(by_name["log loss"].mean(axis=1), kind="stable")
+    order = np.argsort(by_name[LOG_LOSS].mean(axis=1), kind="stable")
     return CalibratorComparison(
         [names[k] for k in order],
         {measure: values[order] for measure, values in by_name.items()},
@@ -495,8 +472,16 @@ def _every_calibrator() -> list[BaseCalibrator]:
 
 def _by_name(calibrators: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, Any]:
     """Calibrators by their names; by their types or, if types are equal, by what they print as."""
+    if hasattr(calibrators, "fit"):  # a pipeline is a sequence of its steps
+        raise ValueError(
+            f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
+            "a list."
+        )
     if isinstance(calibrators, Mapping):
         named = dict(calibrators)
+        nameless = [name for name in named if not isinstance(name, str)]
+        if nameless:
+            raise ValueError(f"Names of calibrators must be strings, got {nameless[0]!r}.")
     else:
         members = _every_calibrator() if calibrators is None else list(calibrators)
         kinds = Counter(type(member).__name__ for member in members)
@@ -517,16 +502,21 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any] | None) -> dict[str,
 
 def _checked_rows(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-) -> tuple[_Rows, NDArray[Any]]:
-    """The rows, checked as calibrators do, and the classes."""
-    labels = _Uncalibrated(classes=classes).fit(logits, y, sample_weight).classes_
+) -> tuple[_Rows, NDArray[Any], int]:
+    """The rows, checked as calibrators do, the classes, and the number of columns."""
+    checked = _Uncalibrated(classes=classes).fit(logits, y, sample_weight)
+    labels, n_columns = checked.classes_, checked.n_features_in_
     if is_dask(logits):
-        return _Rows(logits, y, sample_weight), labels
+        return _Rows(logits, y, sample_weight), labels, n_columns
     Z = check_array(as_numpy(logits, "logits"), dtype=[np.float64, np.float32])
-    return _Rows(Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))), labels
+    return (
+        _Rows(Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))),
+        labels,
+        n_columns,
+    )
 
 
-def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> _Rows:
+def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int) -> _Rows:
     if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
         raise ValueError(
             "test must be a pair (logits, y) or (logits, y, sample_weight), got "
@@ -535,11 +525,9 @@ def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> _Rows:
     logits, y, sample_weight = (*test, None)[:3]
     (Z, labels, w), found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
     check_total_weight(found.weight)
-    width = 1 if len(classes) == 2 and Z.shape[1] == 1 else len(classes)
-    if Z.shape[1] != width:
+    if Z.shape[1] != n_columns:
         raise ValueError(
-            f"Logits of test must have one column for each of the {len(classes)} classes, got "
-            f"{Z.shape[1]} columns."
+            f"Logits of test must have as many columns as logits, {n_columns}, got {Z.shape[1]}."
         )
     check_column_names(logits, classes, "test")
     unknown = not_among(found.labels, classes)
@@ -551,7 +539,7 @@ def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any]) -> _Rows:
     return _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
 
 
-def _splits(rows: _Rows, cv: Any, random_state: Any) -> Iterable[tuple[Any, Any]]:
+def _splits(rows: _Rows, cv: Any, random_state: Any) -> list[Split]:
     if is_dask(rows.Z):
         raise ValueError(
             "Rows with Dask cannot be split into folds, got test=None. Pass test=(logits, y), as "
@@ -559,80 +547,14 @@ def _splits(rows: _Rows, cv: Any, random_state: Any) -> Iterable[tuple[Any, Any]
         )
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    return check_cv(cv, rows.y, classifier=True).split(rows.Z, rows.y)
-
-
-def _measures(scoring: Any) -> list[_Measure]:
-    """Measures, the log loss first."""
-    if scoring is None:
-        scoring = EVERY_MEASURE
-    elif isinstance(scoring, str):
-        scoring = [scoring]
-    if not isinstance(scoring, Mapping):
-        scoring = {name.removeprefix("neg_"): name for name in scoring}
-    measures = [_Measure("log loss", OWN_SCORERS["neg_log_loss"], -1)]
-    for name, scorer in scoring.items():
-        if scorer == "neg_log_loss":
-            continue
-        if not isinstance(scorer, str):
-            measures.append(_Measure(name, scorer, 1))
-            continue
-        found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
-        measures.append(_Measure(name, found, -1 if scorer.startswith("neg_") else 1))
-    return measures
-
-
-def _check_measures_by_sums(measures: list[_Measure]) -> None:
-    """Raise a ValueError for a measure that would fetch rows of Dask collections."""
-    for measure in measures:
-        if not isinstance(measure.scorer, CalibrationScorer | _MeanOverRows):
+    remedy = "Pass its splits, cv=splitter.split(logits, y, groups)."
+    splits = made_splits(cv, rows.Z, rows.y, remedy)
+    classes = presence(splits, rows.y, w_train=rows.w, w_test=rows.w)
+    check_training_rows(classes)
+    for i, present in enumerate(classes.test):
+        if not present.any():
             raise ValueError(
-                "For rows with Dask, scoring must name measures of skcalib, 'neg_log_loss', "
-                f"'neg_brier_score' or 'accuracy', got {measure.name!r}."
+                "The test rows of each split must hold some weight, got weights of zero only in "
+                f"split {i}. Leave it out of cv, or choose another cv."
             )
-
-
-# scikit-learn's scorers of the first two fail where the test rows lack a class, and all three
-# would fetch the rows of Dask collections.
-
-
-@dataclass(frozen=True)
-class _MeanOverRows:
-    """The scorer that is the mean of ``f(P, y)`` (m,) of probabilities and class indices."""
-
-    f: Callable[[Floats, NDArray[np.intp]], Floats]
-
-    def __call__(
-        self, predictions: Any, _: Any, y: NDArray[Any], sample_weight: Floats | None = None
-    ) -> float:
-        classes = predictions.classes_
-        y, P, w, _ = check_input(y, predictions.P, sample_weight, classes, None)
-        return float(sum_rows(partial(_weighted_sum, self.f), y, P, w)) / total_weight(y, w)
-
-
-def _weighted_sum(f: Any, y: NDArray[np.intp], P: Floats, w: Floats | None) -> Any:
-    values = f(P, y)
-    return values.sum(dtype=np.float64) if w is None else w @ values
-
-
-def _log_of_label(P: Floats, y: NDArray[np.intp]) -> Floats:
-    eps = np.finfo(P.dtype).eps
-    return np.log(np.clip(P[np.arange(len(P)), y], eps, 1 - eps))
-
-
-def _neg_squared_error(P: Floats, y: NDArray[np.intp]) -> Floats:
-    """As scikit-learn 1.7 defines the Brier score; 1.6 only has that of two classes."""
-    # The sum over all classes is the score of several classes, and twice that of two.
-    squares = ((P - (y[:, None] == np.arange(P.shape[1]))) ** 2).sum(axis=1)
-    return -squares / (2 if P.shape[1] == 2 else 1)
-
-
-def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
-    return P.argmax(axis=1) == y
-
-
-OWN_SCORERS = {
-    "neg_log_loss": _MeanOverRows(_log_of_label),
-    "neg_brier_score": _MeanOverRows(_neg_squared_error),
-    "accuracy": _MeanOverRows(_hit),
-}
+    return splits

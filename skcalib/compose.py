@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -31,14 +30,19 @@ from ._folds import (
     ResponseMethod,
     averaged,
     check_classifier,
+    check_test_rows,
+    check_training_rows,
     held_out,
     lesson,
     logits_of,
+    presence,
     response_of,
     splits_of,
+    warn_of_unknown_classes,
 )
 from ._labels import as_labels, distinct_labels, not_among, shown
 from ._version import Versioned
+from ._warn import warn
 from .scaling import TemperatureScaling
 
 __all__ = ["CalibratedClassifier", "LogitTransformer"]
@@ -270,21 +274,22 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         ------
         ValueError
             As for :meth:`fit`; if there are fewer rows of a class than folds, if the splitter needs
-            ``groups`` and there are none, or if some row is in no test set.
+            ``groups`` and there are none, if the training rows of a split hold a single class, or
+            if some row is in no test set.
         """
         problem = self._problem("fit_transform", X, y, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen or self.cv is None:
             if not frozen:
-                warnings.warn(
+                warn(
                     "Without cv, fit_transform returns logits of the rows that the classifier was "
                     "fitted on, which are too good to fit a calibrator to. Pass cv=5, or a "
-                    "FrozenEstimator with rows that it was not fitted on.",
-                    UserWarning,
-                    stacklevel=2,
+                    "FrozenEstimator with rows that it was not fitted on."
                 )
             return self._fit_to_all_rows(problem).transform(X)
         splits = splits_of(self.cv, problem)
+        classes = presence(splits, problem.y)
+        check_training_rows(classes)
         times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(problem.y))
         if not times.all():
             raise ValueError(
@@ -292,6 +297,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                 f"{np.count_nonzero(times == 0)} of {len(times)} rows that are in none. "
                 "CalibratedClassifier takes such splits."
             )
+        warn_of_unknown_classes(classes)
         parts = held_out(self.estimator, problem, splits, self.n_jobs)
         self._fit_to_all_rows(problem)
         return averaged(parts, self.classes_, times, problem.response)
@@ -466,7 +472,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ValueError
             If ``estimator`` is no classifier or has neither method, is frozen but not fitted, if
             ``calibrator`` is no calibrator, if ``y`` holds fewer than two classes or fewer rows of
-            a class than there are folds, or if the splitter needs ``groups`` and there are none.
+            a class than there are folds, if the splitter needs ``groups`` and there are none, if
+            the training rows of a split hold a single class, or if the test rows do that the
+            calibrator is to be fitted to: with ``ensemble=True`` those of each split.
         """
         w = None if sample_weight is None else check_weights(sample_weight, len(column_or_1d(y)))
         calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
@@ -492,11 +500,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         routing = get_config()["enable_metadata_routing"]
         if routing or has_fit_parameter(self.estimator, "sample_weight"):
             return {"sample_weight": w}
-        warnings.warn(
+        warn(
             f"{type(self.estimator).__name__} does not say that it takes sample_weight: only the "
-            "calibrator uses it. If a step of it does, enable scikit-learn's metadata routing.",
-            UserWarning,
-            stacklevel=3,
+            "calibrator uses it. If a step of it does, enable scikit-learn's metadata routing."
         )
         return {}
 
@@ -506,6 +512,10 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             Z = logits_of(self.estimator, X, response)
             return [Lesson(self.estimator, Z, np.arange(len(y)), w)]
         splits = splits_of(self.cv, problem)
+        classes = presence(splits, y, w_test=w)
+        check_training_rows(classes)
+        check_test_rows(classes, ensemble=self.ensemble)
+        warn_of_unknown_classes(classes)
         parts = held_out(self.estimator, problem, splits, self.n_jobs)
         if self.ensemble:
             return [lesson(part.estimator, [part], problem, w) for part in parts]

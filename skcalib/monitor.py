@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ class CalibrationMonitor(Versioned):
     with :math:`W_{bm}` the weight, :math:`H_{bm}` the weight of the hits, and :math:`S_{bm}` the
     weighted sum of the scores that batch b leaves in bin m. Whatever the batches and their order,
     the results are those of the measures on all rows at once, up to rounding. Monitors with the
-    same arguments add up with ``+``, and one without rows changes no sum.
+    same arguments add up with ``+`` and ``sum``, and one without rows changes no sum.
 
     Parameters
     ----------
@@ -189,6 +190,10 @@ class CalibrationMonitor(Versioned):
         )
         total._sums = self._sums + other._sums
         return total
+
+    def __radd__(self, other: Any) -> Self:
+        # What ``sum(monitors)`` begins with. A copy, so that the sum is no monitor of the user's.
+        return copy(self) if type(other) is int and other == 0 else NotImplemented
 
     def reset(self) -> Self:
         """Forget all rows.

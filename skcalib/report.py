@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.metrics import log_loss
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from ._base import check_weights
 from ._binned import expected_calibration_error, maximum_calibration_error
+from ._fitting import check_takes_logits
 from ._labels import as_labels, encode
+from ._proper import brier_scores, log_losses
 from ._rows import both_columns, map_rows
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
 
@@ -42,15 +43,16 @@ class _Rows(NamedTuple):
         """The numbers of the table, by name."""
         # By position, in whatever order the labels are.
         index = encode(self.y, self.classes)
-        hit = np.arange(P.shape[1]) == index[:, None]
-        right = P.argmax(axis=1) == index
         return {
-            "log loss": log_loss(index, P, labels=np.arange(P.shape[1]), sample_weight=self.w),
-            "Brier": float(np.average(np.sum((P - hit) ** 2, axis=1), weights=self.w)),
+            "log loss": self._mean(log_losses(P, index)),
+            "Brier": self._mean(brier_scores(P, index)),
             "ECE": expected_calibration_error(self.y, P, **self.keywords),
             "MCE": maximum_calibration_error(self.y, P, **self.keywords),
-            "accuracy": float(np.average(right, weights=self.w)),
+            "accuracy": self._mean(P.argmax(axis=1) == index),
         }
+
+    def _mean(self, values: NDArray[Any]) -> float:
+        return float(np.average(values, weights=self.w))
 
 
 def calibration_report(
@@ -68,9 +70,10 @@ def calibration_report(
     Reliability diagrams and histograms of the confidence of the logits as they are and of the
     calibrated ones; log loss and ECE of the logits divided by a range of temperatures, with the
     log loss of the calibrator as a horizontal line; and a table of measures, in which the Brier
-    score is the sum over the classes,
+    score is that of scikit-learn, the sum over the classes and half of it for two,
 
-    .. math:: \frac1N \sum_i w_i \sum_k (\hat p_{ik} - 1[y_i = k])^2 ,
+    .. math:: \frac{1}{N h} \sum_i w_i \sum_k (\hat p_{ik} - 1[y_i = k])^2 ,
+        \qquad h = 2 \text{ for two classes, else } 1 ,
 
     with N the sum of the weights.
 
@@ -100,7 +103,8 @@ def calibration_report(
     Raises
     ------
     ValueError
-        If logits, labels or weights are no good, or ``n_bins`` is no number of bins.
+        If logits, labels or weights are invalid, ``n_bins`` is no number of bins, or
+        ``calibrator`` takes no logits, such as a classifier that was fitted to features.
     NotFittedError
         If the calibrator is not fitted.
 
@@ -125,6 +129,7 @@ def calibration_report(
     >>> len(figure.axes)
     7
     """
+    check_takes_logits(calibrator)
     after = calibrator.predict_proba(logits)  # first, for it checks the logits
     Z = both_columns(check_array(logits, dtype=[np.float64, np.float32]))
     before = map_rows(lambda z: softmax(z, axis=1), Z)

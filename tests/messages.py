@@ -12,17 +12,18 @@ import warnings
 from pathlib import Path
 
 import skcalib
+import skcalib._warn
 from skcalib import _files
 
 PACKAGE = Path(skcalib.__file__).parent
 
 # Titles of the page, and the modules whose messages stand there.
 SECTIONS = {
-    "Logits, labels, weights, classes": ["_base"],
-    "Parameters and fits of calibrators": ["scaling", "platt", "binning", "_version"],
+    "Logits, labels, weights, classes": ["_base", "_labels", "_doors"],
+    "Parameters and fits of calibrators": ["scaling", "platt", "binning", "_minimise", "_version"],
     "Classifiers and pipelines": ["compose", "_folds", "_fitting"],
-    "Comparing calibrators": ["compare"],
-    "Measures": ["_events", "_curves", "_draws", "_uncertainty", "_scorers"],
+    "Comparing calibrators": ["compare", "_measures"],
+    "Measures": ["_events", "_curves", "_draws", "_inversion", "_uncertainty", "_scorers"],
     "Pictures": ["_layout", "_reliability", "_confidence", "_sweep", "report"],
     "Monitoring": ["monitor"],
     "Rows with Dask": ["_chunks"],
@@ -63,6 +64,8 @@ class Recorder:
 
         def listening(message, category=UserWarning, *args, **kwargs):
             frame = sys._getframe(1)
+            if frame.f_code.co_filename == skcalib._warn.__file__:  # which gives all of them
+                frame = frame.f_back
             self.record(frame, frame.f_lineno, getattr(category, "__name__", ""), str(message))
             return warn(message, category, *args, **kwargs)
 

@@ -8,11 +8,11 @@ import pytest
 from families import CALIBRATORS
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss
-from sklearn.model_selection import ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skcalib import (
@@ -23,10 +23,22 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
-from skcalib.compare import EVERY_MEASURE, _every_calibrator
+from skcalib._measures import EVERY_MEASURE
+from skcalib.compare import _every_calibrator
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.metrics import get_scorer as our_scorer
+
+
+class Unfittable(ClassifierMixin, BaseEstimator):
+    """Fails if it is fitted: errors are to come before that."""
+
+    def fit(self, X, y, sample_weight=None):
+        raise AssertionError("fitted")
+
+    def predict_proba(self, X):
+        raise AssertionError
+
 
 SOME = [TemperatureScaling(), HistogramBinning(), PlattScaling()]
 
@@ -196,6 +208,73 @@ def test_scoring(rows):
     assert_allclose(of(found, "TemperatureScaling", "auc"), auc)
 
 
+def test_sorted_by_the_own_log_loss_whatever_else_is_measured(rows, found):
+    """Scorers give greater numbers to what is better, which nothing else may sort by."""
+    args = {"calibrators": SOME}
+    for scoring in (
+        {"log loss": get_scorer("neg_log_loss")},
+        {"log loss": our_scorer("neg_log_loss")},
+        {"log loss": "neg_log_loss"},
+        {},
+        {"loss": get_scorer("neg_log_loss"), "neg_log_loss": "neg_log_loss"},
+    ):
+        again = compare_calibrators(*rows, scoring=scoring, **args)
+        assert again.names == found.names
+        assert_array_equal(again.scores["log loss"], found.scores["log loss"])
+        assert set(again.scores) == {"log loss", *scoring}
+    # A scorer that is an object keeps its sign; one by name is a positive error under any name.
+    assert_allclose(again.scores["loss"], -found.scores["log loss"])
+    assert_array_equal(again.scores["neg_log_loss"], found.scores["log loss"])
+
+
+@pytest.mark.parametrize("name", ["log loss", "fit time"])
+@pytest.mark.parametrize(
+    "scorer", ["accuracy", get_scorer("accuracy"), our_scorer("neg_brier_score"), len], ids=repr
+)
+def test_columns_that_are_always_there_are_replaced_by_no_other(rows, name, scorer):
+    message = f"must not give the name '{name}', .* to another measure, got .*Choose another"
+    with pytest.raises(ValueError, match=message):
+        compare_calibrators(*rows, scoring={name: scorer}, calibrators=[Unfittable()])
+
+
+def test_everything_is_in_the_order_of_the_names(rows, monkeypatch):
+    """Seconds that fits take stay with what took them, by a clock that only these set forward."""
+    clock = [0.0]
+    monkeypatch.setattr("skcalib.compare.time.perf_counter", lambda: clock[0])
+
+    class Slow(TemperatureScaling):
+        def __init__(self, seconds=0, factor=1.0):
+            super().__init__()
+            self.seconds, self.factor = seconds, factor
+
+        def fit(self, X, y, sample_weight=None):
+            clock[0] += self.seconds
+            return super().fit(X, y, sample_weight)
+
+        def _calibrate(self, Z):
+            return super()._calibrate(Z) * self.factor
+
+    # The later, the better, but the one in between is the worst of all.
+    seconds, factors = [1, 2, 3], [2.0, 9.0, 1.0]
+    members = {f"slow {s}": Slow(s, factor) for s, factor in zip(seconds, factors, strict=True)}
+    logits, y = rows
+    found = compare_calibrators(logits, y, calibrators=members, cv=2)
+    taken = {"uncalibrated": 0, "slow 1": 1, "slow 2": 2, "slow 3": 3}
+    assert found.names == ["slow 3", "slow 1", "uncalibrated", "slow 2"]
+    assert_array_equal(found.fit_times, [[taken[name]] * 2 for name in found.names])
+    assert found.to_frame()["fit time", "mean"].to_dict() == taken
+    lines = [line for line in str(found).splitlines() if line.startswith(("slow", "unc"))]
+    assert [line.split()[-1] for line in lines] == [str(taken[n]) for n in found.names]
+    for k, name in enumerate(found.names[:2]):
+        by_hand = compare_calibrators(logits, y, calibrators={"it": members[name]}, cv=2)
+        assert_array_equal(of(by_hand, "it", "MCE"), found.scores["MCE"][k])
+    on_test = compare_calibrators(logits, y, calibrators=members, test=rows)
+    assert list(on_test.calibrators) == on_test.names
+    assert [getattr(c, "seconds", 0) for c in on_test.calibrators.values()] == [
+        taken[name] for name in on_test.names
+    ]
+
+
 def test_weights(rows, rng):
     logits, y = rows
     w = rng.integers(1, 3, len(y)).astype(float)
@@ -263,6 +342,16 @@ def test_rows_that_lack_classes(rows):
         assert_allclose(of(backwards, name, "log loss"), of(found, name, "log loss"), rtol=1e-5)
 
 
+def test_a_classifier_that_never_saw_a_class_gives_it_no_probability(rows):
+    logits, y = rows
+    train, test = np.flatnonzero((y != 1) & (np.arange(len(y)) < 400)), np.arange(400, 600)
+    own = {"own": LogisticRegression(max_iter=1000)}
+    found = compare_calibrators(logits, y, calibrators=own, cv=[(train, test)])
+    P = np.insert(own["own"].fit(logits[train], y[train]).predict_proba(logits[test]), 1, 0, axis=1)
+    assert of(found, "own", "log loss") == [pytest.approx(log_loss(y[test], P))]
+    assert of(found, "own", "accuracy") == [np.mean(P.argmax(axis=1) == y[test])]
+
+
 def test_two_classes_in_one_column():
     logits, y = make_logits(300, 2, random_state=0)
     margin = logits[:, 1:] - logits[:, :1]
@@ -270,6 +359,65 @@ def test_two_classes_in_one_column():
     assert one.names == two.names
     assert_allclose(one.scores["log loss"], two.scores["log loss"])
     compare_calibrators(margin, y, calibrators=SOME, test=(margin, y))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_test_rows_are_as_wide_as_the_others(wide):
+    """Two columns and one column of log-odds are both of two classes, but not of one fit."""
+    logits, y = make_logits(300, 2, random_state=0)
+    margin = logits[:, 1:] - logits[:, :1]
+    fit, test = (logits, margin) if wide else (margin, logits)
+    message = f"as many columns as logits, {1 + wide}, got {2 - wide}"
+    with pytest.raises(ValueError, match=message):
+        compare_calibrators(fit, y, calibrators=[Unfittable()], test=(test, y))
+    three, y3 = make_logits(30, 3, random_state=0)
+    with pytest.raises(ValueError, match="as many columns as logits, 3, got 1"):
+        compare_calibrators(three, y3, calibrators=[Unfittable()], test=(three[:, :1], y3))
+
+
+def as_masks(splits, n):
+    return [tuple(np.isin(np.arange(n), part) for part in split) for split in splits]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        as_masks,
+        lambda splits, n: [tuple(part - n for part in split) for split in splits],
+        lambda splits, n: [tuple(part.tolist() for part in split) for split in splits],
+        lambda splits, n: [tuple(map(pd.Series, split)) for split in splits],
+        lambda splits, n: (split for split in splits),
+    ],
+    ids=["masks", "negative", "lists", "series", "generator"],
+)
+def test_splits_are_what_arrays_can_be_indexed_with(rows, form):
+    logits, y = rows
+    splits = list(StratifiedKFold(3).split(logits, y))
+    expected = compare_calibrators(logits, y, calibrators=SOME, cv=3)
+    found = compare_calibrators(logits, y, calibrators=SOME, cv=form(splits, len(y)))
+    for measure in EVERY_MEASURE:
+        assert_array_equal(found.scores[measure], expected.scores[measure])
+
+
+def test_training_rows_need_two_classes_with_weight(rows):
+    logits, y = rows
+    args = {"calibrators": [Unfittable()]}
+    alone = [(np.flatnonzero(y != 1), np.flatnonzero(y == 1)), (np.flatnonzero(y == 1), [0])]
+    message = "training rows .* at least two classes, got class 1 only in split 1. Use stratified"
+    with pytest.raises(ValueError, match=message):
+        compare_calibrators(logits, y, cv=alone, **args)
+    halves = [(np.arange(300), np.arange(300, 600)), (np.arange(300, 600), np.arange(300))]
+    w = ((np.arange(600) >= 300) | (y == 2)).astype(float)
+    with pytest.raises(ValueError, match="two classes, got class 2 only in split 0"):
+        compare_calibrators(logits, y, cv=halves, sample_weight=w, **args)
+    w = (np.arange(600) < 300).astype(float)
+    with pytest.raises(ValueError, match="two classes, got none in split 1"):
+        compare_calibrators(logits, y, cv=halves, sample_weight=w, **args)
+    with pytest.raises(ValueError, match=r"must hold some weight, got .* zero only in split 0"):
+        compare_calibrators(logits, y, cv=halves[:1], sample_weight=w, **args)
+    # Test rows of one class are rows to be judged on like others.
+    one = compare_calibrators(logits, y, cv=alone[:1], calibrators=SOME)
+    assert np.isfinite(one.scores["log loss"]).all()
 
 
 def test_frames_and_parallel_fits(rows, found):
@@ -311,19 +459,37 @@ def test_arguments_are_left_alone(rows):
         ({"calibrators": ["temperature"]}, "calibrator must be an estimator with fit and"),
         ({"scoring": "ece"}, "no scorer named 'ece'"),
         ({"test": 0.2}, r"test must be a pair \(logits, y\) or .*, got float"),
-        ({"test": (np.zeros((4, 2)), [0, 1, 2, 0])}, "for each of the 3 classes, got 2 columns"),
+        ({"test": (np.zeros((4, 2)), [0, 1, 2, 0])}, "as many columns as logits, 3, got 2"),
         ({"test": (np.zeros((2, 3)), [0, 9])}, "among those of y, got 9"),
-        ({"test": (np.full((2, 3), np.nan), [0, 1])}, "finite logits, got 6 NaN"),
+        ({"test": (np.full((2, 3), np.nan), [0, 1])}, r"finite logits, .*got 6 NaN"),
         ({"sample_weight": [1.0]}, "one entry per row"),
         ({"classes": [0, 1]}, "got 2 labels and 3 columns"),
         ({"y": np.zeros(600)}, "at least two classes"),
         ({"cv": 1}, "at least one train/test split"),
+        ({"cv": []}, "cv must give at least one split, got none"),
+        ({"cv": [([0, 1], [2]), ([3, 4], [])]}, "test rows, got 2 and 0 in split 1. Leave it out"),
+        ({"cv": [(range(9), [600])]}, "of the 600 rows or .*, got in split 0 .*index 600 is out"),
+        (
+            {"cv": LeaveOneGroupOut()},
+            r"LeaveOneGroupOut needs groups, got none. Pass its spli",
+        ),
+        ({"cv": [([0, 1], [2]), 3]}, r"pairs \(training rows, test rows\), got 3 as split 1"),
+        ({"cv": "5"}, "Expected `cv` as an integer"),
+        ({"scoring": len}, r"or be a dict where scorers .*get names, got <built-in function len>"),
+        ({"scoring": ["accuracy", len]}, "get names, got <built-in function len>. Pass scoring="),
+        ({"scoring": {"mine": 3}}, r"function scorer\(estimator, X, y\), got 3 for 'mine'"),
+        ({"scoring": {1: "accuracy"}}, "Names of measures in scoring must be strings, got 1"),
+        ({"calibrators": {1: BBQ()}}, "Names of calibrators must be strings, got 1"),
+        ({"calibrators": {"a": BBQ(), None: BBQ()}}, "must be strings, got None"),
+        ({"calibrators": BBQ()}, r"a list or a dict of calibrators, got BBQ\(\). Pass it in a li"),
+        ({"calibrators": make_pipeline(BBQ(), BBQ())}, "a list or a dict of calibrators, got Pip"),
     ],
     ids=str,
 )
 def test_bad_arguments(rows, change, message):
+    """All before anything is fitted."""
     logits, y = rows
-    given = {"logits": logits, "y": y, "calibrators": SOME, **change}
+    given = {"logits": logits, "y": y, "calibrators": [Unfittable()], **change}
     with pytest.raises(ValueError, match=message):
         compare_calibrators(**given)
 

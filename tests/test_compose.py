@@ -290,6 +290,34 @@ def test_logarithm_of_zero(min_proba, least):
     assert_array_equal(np.exp(t.transform(X)) > 1.5 * least, P > 0)
 
 
+class Certain(ClassifierMixin, BaseEstimator):
+    """A calibrator that says 0 and 1."""
+
+    def fit(self, Z, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, Z):
+        return np.eye(len(self.classes_), dtype=Z.dtype)[Z.argmax(axis=1)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_log_of_probabilities_is_finite(dtype, ensemble):
+    """Of zero it is that of the smallest positive number of the precision."""
+    X, y = problem()
+    base = MLPClassifier((5,), max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        c = CalibratedClassifier(base, Certain(), cv=2, ensemble=ensemble).fit(X.astype(dtype), y)
+    P, log_P = c.predict_proba(X.astype(dtype)), c.predict_log_proba(X.astype(dtype))
+    assert (P == 0).any()
+    assert_allclose(log_P[P > 0], np.log(P[P > 0]))
+    assert_allclose(log_P[P == 0], np.log(np.finfo(P.dtype).tiny))
+    assert log_P.shape == P.shape
+    assert log_P.dtype == P.dtype == dtype
+
+
 def test_classifier_that_is_wrong_about_a_zero_is_of_use():
     """With the smallest normal number for zero one such row costs 700, and all is lost."""
     X, y = make_classification(1000, n_informative=5, flip_y=0.2, random_state=1)
@@ -384,6 +412,160 @@ def test_a_class_that_a_split_lacks_in_an_ensemble(kind):
     ]
     parts[0] = np.column_stack([parts[0], np.zeros(len(y))])
     assert_allclose(P, np.mean(parts, axis=0))
+
+
+def as_masks(split, n):
+    return tuple(np.isin(np.arange(n), part) for part in split)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        as_masks,
+        lambda split, n: tuple(part - n for part in split),
+        lambda split, n: tuple(part.tolist() for part in split),
+        lambda split, n: tuple(part.astype(np.uint8) for part in split),
+        lambda split, n: (pd.Series(split[0]), slice(split[1][0], split[1][-1] + 1)),
+    ],
+    ids=["masks", "negative", "lists", "unsigned", "series and slice"],
+)
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_splits_are_what_arrays_can_be_indexed_with(form, ensemble):
+    """As scikit-learn's cross-validation takes them."""
+    X, y = problem()
+    splits = [
+        (np.r_[0:start, start + 80 : 240], np.arange(start, start + 80)) for start in (0, 80, 160)
+    ]
+    others = [form(split, len(y)) for split in splits]
+    assert_array_equal(
+        LogitTransformer(GaussianNB(), cv=others).fit_transform(X, y),
+        LogitTransformer(GaussianNB(), cv=splits).fit_transform(X, y),
+    )
+    one, two = (
+        CalibratedClassifier(GaussianNB(), VectorScaling(), cv=cv, ensemble=ensemble).fit(X, y)
+        for cv in (others, splits)
+    )
+    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_rows_that_are_twice_in_a_test_set():
+    """They count twice, as where scikit-learn's cross-validation scores such a set."""
+    X, y = problem()
+    first, second = np.arange(120), np.arange(120, 240)
+    plain = [(first, second), (second, first)]
+    twice = [(first, np.r_[second, second[:50]]), (second, first)]
+    Z = LogitTransformer(GaussianNB(), cv=plain).fit_transform(X, y)
+    assert_allclose(LogitTransformer(GaussianNB(), cv=twice).fit_transform(X, y), Z)
+    # Of several logits of a row that of the set where it is twice weighs twice.
+    third = (np.arange(60, 240), np.arange(60))
+    of_third = GaussianNB().fit(X[60:], y[60:]).predict_log_proba(X[:60])
+    found = LogitTransformer(GaussianNB(), cv=[*plain, third, third]).fit_transform(X, y)
+    doubled = (third[0], np.r_[third[1], third[1]])
+    again = LogitTransformer(GaussianNB(), cv=[*plain, doubled]).fit_transform(X, y)
+    assert_allclose(again, found)
+    assert_allclose(again[:60], (Z[:60] + 2 * of_third) / 3)
+    for ensemble in (False, True):  # each set with a weight of one for each of its rows
+        c = CalibratedClassifier(GaussianNB(), cv=twice, ensemble=ensemble).fit(X, y)
+        d = CalibratedClassifier(GaussianNB(), cv=plain, ensemble=ensemble).fit(X, y)
+        assert_allclose(c.predict_proba(X), d.predict_proba(X), rtol=1e-6)
+
+
+SORTED = np.repeat([0, 1, 2], 80)
+
+
+@pytest.mark.parametrize(
+    ("cv", "ensemble", "message"),
+    [
+        # Test rows of one class; of a class that the training rows lack; of no known class.
+        (
+            [(np.r_[0:60, 80:240], np.r_[60:80])], True,
+            "With ensemble=True the test rows of each .* got class 0 only in split 0. Use strat",
+        ),
+        (
+            [(np.r_[0:160], np.r_[60:100]), (np.r_[0:160], np.r_[150:240])], True,
+            "that its training rows hold as well, got class 1 only in split 1. Use .*ensemble=F",
+        ),
+        ([(np.r_[0:160], np.r_[160:240])], True, "rows hold as well, got none in split 0"),
+        ([(np.r_[0:160], np.r_[160:240])], False, "The test rows of all splits .*, got none. Ch"),
+        (
+            [(np.r_[0:160], np.r_[160:240]), (np.r_[80:240], np.r_[0:90])], False,
+            "the same split hold as well, got class 1 only. Choose a cv .*StratifiedKFold",
+        ),
+        (PredefinedSplit(SORTED), False, "of the same split hold as well, got none"),
+        (PredefinedSplit(SORTED), True, "training rows hold as well, got none in split 0"),
+        # Training rows of one class, for both, and before what lacks in test rows.
+        ([(np.r_[80:150], np.r_[0:240])], False, "training rows .*, got class 1 only in split 0"),
+        ([(np.r_[0:240], np.r_[0:240]), (np.r_[0:9], [0])], True, "class 0 only in split 1. Use"),
+    ],
+)  # fmt: skip
+def test_splits_that_leave_one_class_are_found_before_any_fit(cv, ensemble, message):
+    X = np.zeros((240, 2))
+    c = CalibratedClassifier(Unfittable(), cv=cv, ensemble=ensemble)
+    with pytest.raises(ValueError, match=message):
+        c.fit(X, SORTED)
+
+
+def test_training_rows_of_one_class_give_no_held_out_logits():
+    cv = [(np.r_[80:150], np.r_[0:240])]
+    with pytest.raises(ValueError, match="at least two classes, got class 1 only in split 0"):
+        LogitTransformer(Unfittable(), cv=cv).fit_transform(np.zeros((240, 2)), SORTED)
+
+
+class Weighable(Unfittable):
+    def fit(self, X, y, sample_weight=None):
+        refuse()
+
+
+def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
+    X, y = problem()
+    splits = list(StratifiedKFold(3).split(X, y))
+    w = np.ones(len(y))
+    w[splits[1][1][y[splits[1][1]] != 2]] = 0
+    with pytest.raises(ValueError, match="got class 2 only in split 1"):
+        CalibratedClassifier(Weighable(), cv=splits, ensemble=True).fit(X, y, sample_weight=w)
+    CalibratedClassifier(GaussianNB(), cv=splits).fit(X, y, sample_weight=w)
+    w[y != 2] = 0
+    with pytest.raises(ValueError, match="one class only"):
+        CalibratedClassifier(Weighable(), cv=splits).fit(X, y, sample_weight=w)
+
+
+def test_as_many_rows_of_a_class_as_folds():
+    X, y = problem()
+    rows = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:3]]
+    assert LogitTransformer(GaussianNB(), cv=3).fit_transform(X[rows], y[rows]).shape[1] == 3
+    with pytest.raises(ValueError, match="got 3 of class 2 for 4 folds"):
+        LogitTransformer(Unfittable(), cv=4).fit_transform(X[rows], y[rows])
+
+
+def test_a_frozen_classifier_needs_no_splits():
+    X, y = problem()
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    t = LogitTransformer(frozen, cv=[(np.arange(9), np.arange(9))])
+    assert_array_equal(t.fit_transform(X, y), t.transform(X))
+
+
+def test_classes_are_named_for_the_calibrator_where_its_rows_do_not_tell_them():
+    X, y = problem()
+    base = LogisticRegression(max_iter=1000)
+    labels = np.array(["a", "b", "c"])[y]
+    told = CalibratedClassifier(GaussianNB(), cv=3).fit(X, labels)
+    assert told.calibrator_.classes is None
+    # Rows of weight 0 are no rows: without their labels three columns would be an error.
+    w = (y < 2).astype(float)
+    c = CalibratedClassifier(base, cv=3).fit(X, labels, sample_weight=w)
+    assert_array_equal(c.calibrator_.classes, ["a", "b", "c"])
+    # What the user has named stays as it is.
+    named = TemperatureScaling(classes=("a", "b", "c"))
+    c = CalibratedClassifier(base, named, cv=3).fit(X, labels, sample_weight=w)
+    assert c.calibrator_.classes == ("a", "b", "c")
+
+
+def test_groups_that_are_classes():
+    X, y = problem()
+    for ensemble in (False, True):
+        c = CalibratedClassifier(Unfittable(), cv=LeaveOneGroupOut(), ensemble=ensemble)
+        with pytest.raises(ValueError, match=r"the same split hold as|training rows hold as well"):
+            c.fit(X, y, groups=y)
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
@@ -552,6 +734,8 @@ def test_names_of_logits():
     t = LogitTransformer(LinearSVC(), cv=3).fit(X, y == 1)
     assert t.get_feature_names_out().tolist() == ["logit_True"]
     assert t.transform(X).shape == (len(y), 1)
+    t = LogitTransformer(LinearSVC(), cv=3).fit(X, y)
+    assert t.get_feature_names_out().tolist() == ["logit_0", "logit_1", "logit_2"]
     pipe = make_pipeline(LogitTransformer(GaussianNB(), cv=3), TemperatureScaling()).fit(X, y)
     assert pipe.get_feature_names_out().tolist() == ["logit_0", "logit_1", "logit_2"]
 
@@ -616,6 +800,15 @@ def test_bad_estimators(kind, estimator, message):
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
         ({"cv": [([0, 3], [2]), ([], [3])]}, "training rows .*, got 0 and 1 in split 1. Leave"),
         ({"cv": [([0, 3], np.array([], int))]}, "test rows, got 2 and 0 in split 0"),
+        ({"cv": []}, "cv must give at least one split, got none"),
+        ({"cv": [([0, 3], [300])]}, "rows or a Boolean mask .* in split 0 .*index 300 is out"),
+        ({"cv": [([0, 3], [-300])]}, "in split 0 .*index -300 is out of bounds"),
+        ({"cv": [([0, 3], [2]), ([True] * 9, [3])]}, "mask of them, got in split 1 .*boolean ind"),
+        ({"cv": [([0, 3], [0.5])]}, "in split 0 what cannot index them: arrays used as indices"),
+        ({"cv": [([[0, 3]], [2])]}, r"in one dimension, got an array of shape \(1, 2\) in split 0"),
+        ({"cv": [(5, [2])]}, r"in one dimension, got an array of shape \(\) in split 0"),
+        ({"cv": [([0, 3], [2]), [1, 2, 3]]}, r"pairs .*, got \[1, 2, 3\] as split 1"),
+        ({"cv": [7]}, r"cv must give pairs \(training rows, test rows\), got 7 as split 0"),
     ],
     ids=str,
 )

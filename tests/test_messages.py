@@ -28,7 +28,7 @@ def sites():
             if not isinstance(call, ast.Call):
                 continue
             name = ast.unparse(call.func)
-            said = isinstance(node, ast.Raise) or name == "warnings.warn"
+            said = isinstance(node, ast.Raise) or name == "warn"
             text = spoken(call)
             if said and name not in NOT_SHOWN and len(text) > 12:
                 yield f"{path.stem}, line {node.lineno}", text

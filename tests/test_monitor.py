@@ -190,6 +190,21 @@ def test_sums(weeks):
     assert (running.n_samples, kept.n_samples) == (100, 50)
 
 
+def test_sum_without_a_start(weeks):
+    assert_same_curve(sum(weeks).curve(), reduce(add, weeks).curve())
+    alone = sum(weeks[:1])
+    assert alone is not weeks[0]
+    assert_same_curve(alone.curve(), weeks[0].curve())
+    alone.update([0], [0.99])
+    assert weeks[0].n_samples == 50
+
+
+@pytest.mark.parametrize("other", [1, 0.0, False, None, "monitor", np.float64(0)], ids=repr)
+def test_only_the_start_of_a_sum_comes_before_a_monitor(other, weeks):
+    with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
+        other + weeks[0]
+
+
 def test_a_copy_goes_its_own_way(weeks):
     for copied in (copy.copy(weeks[0]), copy.deepcopy(weeks[0])):
         before = weeks[0].expected_calibration_error()

@@ -6,19 +6,29 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.special import softmax
+from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skcalib import (
     BBQ,
+    CalibratedClassifier,
     IsotonicCalibration,
+    LogitTransformer,
     MatrixScaling,
     TemperatureScaling,
+    TemperatureSweepDisplay,
     VectorScaling,
 )
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, maximum_calibration_error
+from skcalib.metrics import (
+    expected_calibration_error,
+    maximum_calibration_error,
+    reliability_curve,
+)
 from skcalib.report import calibration_report
 
 KEYS = ["log loss", "Brier", "ECE", "MCE", "accuracy"]
@@ -119,6 +129,87 @@ def test_name_is_the_title(logits3, name):
     figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3, name=name)
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     assert titles == ["Before", name or "TemperatureScaling", "Logits divided by T"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_column_shows_its_own_probabilities(logits3, rng, weighted):
+    """And with the bins that were asked for, the weights and the order of the classes."""
+    Z, y = logits3
+    names = np.array(["c", "a", "b"])
+    w = rng.uniform(size=len(y)) if weighted else None
+    calibrator = VectorScaling(classes=names).fit(Z, names[y])
+    figure = calibration_report(calibrator, Z, names[y], sample_weight=w, n_bins=4)
+    upper, lower, *_ = figure.axes
+    columns = [(upper, lower), (figure.axes[2], figure.axes[3])]
+    for P, (diagram, histogram) in zip(
+        [softmax(Z, axis=1), calibrator.predict_proba(Z)], columns, strict=True
+    ):
+        given = {"sample_weight": w, "labels": names, "n_bins": 4}
+        curve = reliability_curve(names[y], P, **given)
+        heights = [bar.get_height() for bar in diagram.containers[0]]
+        np.testing.assert_allclose(heights, curve.accuracy)
+        shares = [bar.get_height() for bar in histogram.containers[0]]
+        np.testing.assert_allclose(shares, curve.weight / curve.weight.sum())
+        error = expected_calibration_error(names[y], P, **given)
+        assert f"Gap (ECE = {error:.3f})" in diagram.get_legend_handles_labels()[1]
+        mean = np.average(P.max(axis=1), weights=w)
+        assert f"Average confidence {mean:.3f}" in histogram.get_legend_handles_labels()[1]
+
+
+def test_bins_of_the_sweep_are_those_of_the_rest(logits3):
+    Z, y = logits3
+    ece = {}
+    for n_bins in (3, 40):
+        figure = calibration_report(TemperatureScaling().fit(Z, y), Z, y, n_bins=n_bins)
+        (line,) = [x for ax in figure.axes for x in ax.lines if x.get_label() == "ECE"]
+        (at_one,) = line.get_ydata()[line.get_xdata() == 1]
+        ece[n_bins] = at_one
+        expected = expected_calibration_error(y, softmax(Z, axis=1), n_bins=n_bins)
+        assert at_one == pytest.approx(expected, abs=1e-9)
+        assert table_of(figure)["ECE"][0] == pytest.approx(at_one, abs=6e-5)
+    assert abs(ece[3] - ece[40]) > 1e-3
+
+
+@pytest.mark.parametrize("draw", [calibration_report, TemperatureSweepDisplay.from_estimator])
+@pytest.mark.parametrize("n_features", [3, 5, 20])
+def test_a_classifier_of_features_is_no_calibrator(n_features, draw):
+    """Whether it gets its logits or its features; the message says where both are."""
+    X, y = make_classification(
+        200, n_features, n_informative=3, n_redundant=0, n_classes=3, n_clusters_per_class=1,
+        flip_y=0.2, random_state=0,
+    )  # fmt: skip
+    classifier = CalibratedClassifier(LogisticRegression()).fit(X, y)
+    message = (
+        "calibrator must be fitted to logits, one column for each of its 3 classes, got "
+        f"CalibratedClassifier, which was fitted to {n_features} features. Pass .*calibrator_"
+    )
+    Z = LogitTransformer(classifier.estimator_).fit(X, y).transform(X)
+    for rows in (X, Z):
+        with pytest.raises(ValueError, match=message):
+            draw(classifier, rows, y)
+    if n_features != 3:
+        for rows in (X, Z):
+            with pytest.raises(ValueError, match=r"got LogisticRegression, which .* features"):
+                draw(classifier.estimator_, rows, y)
+
+
+@pytest.mark.parametrize("draw", [calibration_report, TemperatureSweepDisplay.from_estimator])
+def test_a_classifier_of_logits_is_a_calibrator(logits3, draw):
+    draw(LogisticRegression().fit(*logits3), *logits3)
+
+
+@pytest.mark.parametrize("thing", [TemperatureScaling, StandardScaler(), "temperature"], ids=repr)
+@pytest.mark.parametrize("draw", [calibration_report, TemperatureSweepDisplay.from_estimator])
+def test_what_is_no_calibrator_at_all(logits3, draw, thing):
+    with pytest.raises(ValueError, match="calibrator must be an estimator with fit and predict_pr"):
+        draw(thing, *logits3)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_two_classes_have_one_column_or_two(columns):
+    Z, y = make_logits(100, 2, random_state=0)
+    Z = Z if columns == 2 else Z[:, 1:] - Z[:, :1]
+    calibration_report(LogisticRegression().fit(Z, y), Z, y)
 
 
 def test_histograms_have_the_same_scale(logits3):

@@ -235,6 +235,54 @@ def test_bad_names_and_arguments():
         get_scorer("accuracy", n_bins=3)
 
 
+@every
+def test_unknown_arguments_are_named_at_once(name):
+    with pytest.raises(ValueError, match=rf"'{name}' takes the arguments .*, got nbins, x\."):
+        get_scorer(name, nbins=3, x=1)
+    # What the scorer brings itself, or what makes it the one of its name, is no argument.
+    for brought in ("labels", "sample_weight", "y_true", *OWN[name][1]):
+        with pytest.raises(ValueError, match=f"arguments .*pos_label, got {brought}"):
+            get_scorer(name, **{brought: "binary"})
+
+
+def test_accepted_arguments_are_those_of_the_measure():
+    with pytest.raises(ValueError, match="arguments n_bins, strategy, kind, pos_label, got nbins"):
+        get_scorer("neg_expected_calibration_error", nbins=3)
+    with pytest.raises(ValueError, match="arguments n_bins, strategy, pos_label, got kind"):
+        get_scorer("neg_classwise_calibration_error", kind="binary")
+    with pytest.raises(ValueError, match="arguments kind, pos_label, got n_bins"):
+        get_scorer("neg_log_loss_miscalibration", n_bins=3)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
+        ({"strategy": "width"}, "strategy must be one of .* got 'width'"),
+        ({"kind": "top"}, "kind must be one of .* got 'top'"),
+    ],
+)
+def test_wrong_values_are_found_at_once(params, message):
+    with pytest.raises(ValueError, match=message):
+        get_scorer("neg_expected_calibration_error", **params)
+
+
+@every
+def test_right_values_are_accepted(name, problem, recwarn):
+    X, y = problem
+    names = np.unique(y)
+    classifier = GaussianNB().fit(X, y)
+    measure, fixed = OWN[name]
+    kinds = ["top-label", "classwise", *(["binary"] * (len(names) == 2))]
+    for kind in [None] if "kind" in fixed else kinds:
+        given = {} if kind is None else {"kind": kind}
+        if kind == "binary":
+            given["pos_label"] = names[0]
+        expected = -measure(y, classifier.predict_proba(X), **fixed, **given)
+        assert get_scorer(name, **given)(classifier, X, y) == pytest.approx(expected)
+    assert not recwarn
+
+
 def test_estimator_without_probabilities():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match="needs an estimator with predict_proba, got LinearSVC"):

@@ -5,6 +5,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
 from families import CALIBRATORS
@@ -132,6 +133,37 @@ def by_skops(estimator):
     unknown = skops.io.get_untrusted_types(data=file)
     assert all(name.startswith("skcalib.") for name in unknown), unknown
     return skops.io.loads(file, trusted=unknown)
+
+
+LABELS = {
+    "range": range(3),
+    "list": [0, 1, 2],
+    "tuple": (0, 1, 2),
+    "array": np.arange(3),
+    "index": pd.Index([0, 1, 2]),
+    "series": pd.Series([0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("way", [by_pickle, by_joblib, by_skops])
+@pytest.mark.parametrize("classes", LABELS)
+@pytest.mark.parametrize(
+    "around", [lambda c: c, make_pipeline, lambda c: CalibratedClassifier(GaussianNB(), c)],
+    ids=["alone", "pipeline", "classifier"],
+)  # fmt: skip
+def test_saved_with_classes_of_any_kind(around, classes, way):
+    """A reader need not trust ranges or types of pandas, which the constructor stores as given."""
+    given = LABELS[classes]
+    calibrator = HistogramBinning(classes=given)
+    assert calibrator.classes is given
+    assert clone(calibrator).get_params()["classes"] is not None
+    assert type(clone(calibrator).classes) is type(given)
+    model = around(calibrator).fit(X[:, :3], Y)
+    loaded = way(model)
+    assert_array_equal(loaded.predict_proba(X[:, :3]), model.predict_proba(X[:, :3]))
+    refitted = clone(loaded).fit(X[:, :3], Y)
+    assert_array_equal(refitted.classes_, [0, 1, 2])
+    assert calibrator.classes is given
 
 
 @pytest.mark.parametrize("way", [by_pickle, by_joblib, by_skops])

@@ -1,0 +1,190 @@
+"""Warnings point at the line of the user's program, whatever lies between."""
+
+import ast
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import skcalib
+from skcalib import (
+    CalibratedClassifier,
+    ConfidenceDisplay,
+    LogitTransformer,
+    MatrixScaling,
+    PlattScaling,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    TemperatureSweepDisplay,
+    VectorScaling,
+    calibration_report,
+    compare_calibrators,
+)
+from skcalib._warn import warn
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error, get_scorer, reliability_curve
+
+X, Y = make_classification(120, n_informative=6, n_classes=3, random_state=0)
+Z, y = make_logits(200, 3, random_state=0)
+P = softmax(Z, axis=1)
+SEPARABLE = np.where(np.arange(40) % 2, 1.0, -1.0)[:, None] * np.linspace(1, 2, 40)[:, None]
+TWO = np.arange(40) % 2
+OF_CLASS_2 = PredefinedSplit(np.where(Y == 2, 0, 1 + np.arange(len(Y)) % 3))
+
+
+def sharp():
+    return TemperatureScaling().fit(SEPARABLE, TWO)
+
+
+def of_another_version():
+    state = pickle.dumps(TemperatureScaling().fit(Z, y))
+    return pickle.loads(state.replace(skcalib.__version__.encode(), b"9.9.9"))
+
+
+class Separable(GaussianNB):
+    """A classifier of which no row is on the wrong side."""
+
+    def predict_proba(self, X):
+        labels = np.searchsorted(self.classes_, X[:, -1])
+        return softmax(np.eye(len(self.classes_))[labels] * (3 + X[:, :1] ** 2), axis=1)
+
+
+def searched():
+    pipe = make_pipeline(LogitTransformer(GaussianNB()), TemperatureScaling())
+    grid = {"logittransformer__min_proba": [1e-9]}
+    return GridSearchCV(pipe, grid, cv=2, refit=False).fit(X, Y)
+
+
+WITH_LABEL = np.c_[X, Y]
+# Every place that warns, by every way that leads there: a call, and a part of what it says.
+SITES = {
+    "temperature": (sharp, ConvergenceWarning, "no minimum"),
+    "hopeless": (lambda: TemperatureScaling().fit(-Z, y), ConvergenceWarning, "chance"),
+    "vector": (
+        lambda: VectorScaling(alpha=0).fit(np.eye(3)[y] + [5, 0, 0], y),
+        ConvergenceWarning, "separable",
+    ),
+    "matrix": (
+        lambda: MatrixScaling(max_iter=1, tol=1e-12).fit(Z, y), ConvergenceWarning, "The fit"
+    ),
+    "Platt": (
+        lambda: PlattScaling(smooth_targets=False).fit(SEPARABLE, TWO), ConvergenceWarning, ""
+    ),
+    "probabilities": (lambda: VectorScaling().fit(P, y), UserWarning, "probably holds prob"),
+    "probabilities to a comparison": (
+        lambda: compare_calibrators(P, y, calibrators=[PlattScaling()], cv=2),
+        UserWarning, "probably holds prob",
+    ),
+    "fit that lacks a class": (
+        lambda: TemperatureScaling().fit(Z[y > 0], y[y > 0]), UserWarning, "No row has label 0"
+    ),
+    "measure that lacks a class": (
+        lambda: expected_calibration_error(y[y > 0], P[y > 0]), UserWarning, "No row has label 0"
+    ),
+    "curve that lacks a class": (
+        lambda: reliability_curve(y[y > 0], P[y > 0]), UserWarning, "No row has label 0"
+    ),
+    "display that lacks a class": (
+        lambda: ReliabilityDisplay.from_predictions(y[y > 0], P[y > 0]), UserWarning, "label 0"
+    ),
+    "histogram that lacks a class": (
+        lambda: ConfidenceDisplay.from_predictions(y[y > 0], P[y > 0]), UserWarning, "label 0"
+    ),
+    "comparison that lacks a class": (
+        lambda: compare_calibrators(
+            Z[y > 0], y[y > 0], calibrators=[PlattScaling()], cv=2
+        ), UserWarning, "label 0",
+    ),
+    "sweep": (
+        lambda: TemperatureSweepDisplay.from_logits(SEPARABLE, TWO), ConvergenceWarning, "no min"
+    ),
+    "report": (
+        lambda: calibration_report(
+            TemperatureScaling().fit(*make_logits(99, 2)), np.c_[-SEPARABLE, SEPARABLE], TWO
+        ), ConvergenceWarning, "no minimum",
+    ),
+    "comparison": (
+        lambda: compare_calibrators(
+            SEPARABLE, TWO, calibrators=[TemperatureScaling()], cv=2
+        ), ConvergenceWarning, "TemperatureScaling in 2 of 2 splits",
+    ),
+    "pipeline": (
+        lambda: make_pipeline(TemperatureScaling()).fit(-Z, y), ConvergenceWarning, "chance"
+    ),
+    "calibrated classifier": (
+        lambda: CalibratedClassifier(Separable()).fit(WITH_LABEL, Y), ConvergenceWarning, "no mini"
+    ),
+    "pipeline in a calibrated classifier": (
+        lambda: CalibratedClassifier(Separable(), make_pipeline(TemperatureScaling())).fit(
+            WITH_LABEL, Y
+        ), ConvergenceWarning, "no minimum",
+    ),
+    "cross-validation": (
+        lambda: cross_val_score(TemperatureScaling(), -Z, y, cv=2), ConvergenceWarning, "chance"
+    ),
+    "without cv": (
+        lambda: LogitTransformer(GaussianNB()).fit_transform(X, Y), UserWarning, "Without cv"
+    ),
+    "without cv in a search": (searched, UserWarning, "Without cv"),
+    "no weights": (
+        lambda: CalibratedClassifier(KNeighborsClassifier()).fit(
+            X, Y, sample_weight=np.ones(len(Y))
+        ), UserWarning, "does not say that it takes sample_weight",
+    ),
+    "class that a split lacks": (
+        lambda: CalibratedClassifier(GaussianNB(), cv=OF_CLASS_2).fit(X, Y), UserWarning, "lack"
+    ),
+    "class that a split lacks in a transformer": (
+        lambda: LogitTransformer(GaussianNB(), cv=OF_CLASS_2).fit_transform(X, Y), UserWarning,
+        "lack class 2",
+    ),
+    "another version": (of_another_version, InconsistentVersionWarning, "9.9.9"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_warnings_point_at_the_line_that_led_to_them(site):
+    call, category, message = SITES[site]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    ours = [w for w in caught if issubclass(w.category, category) and message in str(w.message)]
+    assert ours
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_all_warnings_are_given_by_one_function():
+    """Which finds the line; a number of frames beside a warning is right for one way there."""
+    for path in Path(skcalib.__file__).parent.glob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(path.read_text())) if is_warn(node)]
+        assert path.stem == "_warn" or not calls, path.name
+
+
+def is_warn(node):
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == "warnings.warn"
+
+
+def test_own_code_is_pointed_at_where_nobody_else_is():
+    with pytest.warns(UserWarning, match="here") as caught:
+        warn("here")
+    assert caught[0].filename == __file__
+    # As from a program that names no package, or from the first line of a thread.
+    names = {"__package__": None, "warn": warn}
+    with pytest.warns(UserWarning, match="there") as caught:
+        exec(compile("warn('there')", "program.py", "exec"), names)
+    assert [w.filename for w in caught] == ["program.py"]
+
+
+def test_scorers_are_quiet():
+    """A fold that lacks a class is no reason to warn, for the estimator knows the classes."""
+    calibrator = TemperatureScaling().fit(Z, y)
+    assert get_scorer("neg_expected_calibration_error")(calibrator, Z[y < 2], y[y < 2]) < 0
