@@ -159,14 +159,14 @@ def instructions(code):
 
 
 def interrupted_at(step, f):
-    """Call ``f`` with KeyboardInterrupt at some bytecode of the module; whether there are so many.
+    """Call ``f`` with KeyboardInterrupt at some bytecode in it; whether there are so many.
 
     Python looks for signals where a function begins, behind calls, and where a loop goes back.
     """
     left, last = [step], {}
 
     def trace(frame, event, _):
-        if frame.f_code.co_filename != _threads.__file__:
+        if frame.f_code.co_filename == __file__:
             return None
         frame.f_trace_opcodes = True
         name = instructions(frame.f_code).get(frame.f_lasti, "")
