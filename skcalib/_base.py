@@ -5,7 +5,6 @@ Think twice before adding anything to the base class.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -40,6 +39,7 @@ from ._rows import (
     total_weight,
 )
 from ._version import Versioned
+from ._warn import warn
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
@@ -436,20 +436,17 @@ class SmallWeightsWarning(UserWarning):
 def warn_of_small_weights(weight: float, n_rows: int) -> None:
     """Warn of weights that seem to be shares, where a weight of 2 is the row twice."""
     if weight < SMALL_SHARE * n_rows:
-        warnings.warn(
+        warn(
             f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
             f"twice: the fit is regularized, or smoothed, as if there were {weight:.3g} rows. If "
             "weights are relative, multiply them by len(w) / sum(w).",
             SmallWeightsWarning,
-            stacklevel=3,
         )
 
 
 def warn_of_probabilities() -> None:
     """Warn of logits that are like probabilities."""
-    warnings.warn(
+    warn(
         "Every row of X is non-negative and sums to one: X probably holds probabilities where "
-        "logits are expected. Pass np.log(p) instead.",
-        UserWarning,
-        stacklevel=3,
+        "logits are expected. Pass np.log(p) instead."
     )

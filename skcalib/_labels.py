@@ -7,7 +7,6 @@ integers are one and the same. Here all are compared exactly.
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from numbers import Integral, Real
 from operator import ne
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._doors import as_numpy
 from ._rows import map_whole, sum_rows
+from ._warn import warn
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
@@ -302,11 +302,9 @@ def _column_numbers(present: Labels, n_classes: int, name: str, *, proper: bool)
             f"no features and no index; if y lacks the last classes, pass "
             f"{name}=range({n_classes})."
         )
-    warnings.warn(
+    warn(
         f"No row has label {shown(missing)}: the labels are taken for column numbers 0 to "
-        f"{n_classes - 1}. Name all labels in column order with {name}= to say so.",
-        UserWarning,
-        stacklevel=4,
+        f"{n_classes - 1}. Name all labels in column order with {name}= to say so."
     )
     return numbers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from ._base import BaseCalibrator, Floats, Indices
 from ._minimise import check_range
 from ._one_vs_rest import joined, margins, n_maps
 from ._rows import SAMPLE_ROWS, call_on_sample, sum_rows
+from ._warn import warn
 
 __all__ = ["PlattScaling"]
 
@@ -346,13 +346,11 @@ def _warn_of_reversed_order(events: _Events, theta: Floats) -> None:
     information = events.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
     falling = np.flatnonzero((slope < 0) & (slope * np.sqrt(information) < -CLEARLY))
     if falling.size:
-        warnings.warn(
+        warn(
             f"The slope of {falling.size} of {slope.size} sigmoids is negative, which reverses the "
             f"order of the rows, the first for column {falling[0] + (slope.size == 1)} of X: on "
             "these rows the class is less frequent where its logit is larger. Check that the "
-            "columns of X are in the order of the classes.",
-            UserWarning,
-            stacklevel=4,
+            "columns of X are in the order of the classes."
         )
 
 
@@ -361,17 +359,15 @@ def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> 
     separable = np.flatnonzero(events.share_wrong(theta) == 0)
     separable += events.Z.shape[1] - len(events.rate)  # two classes have a map for the second
     if separable.size and not events.low.any():
-        warnings.warn(
+        warn(
             f"The log loss has no minimum: in column {', '.join(map(str, separable))} of X a "
             "threshold on the margin separates the class from the others, so that its slope would "
             "grow for ever. Use smooth_targets=True.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     elif not converged:
-        warnings.warn(
+        warn(
             f"Newton's method did not settle in {MAX_PASSES} passes over the rows. Use "
             "smooth_targets=True, and check X for columns that hardly vary.",
             ConvergenceWarning,
-            stacklevel=4,
         )

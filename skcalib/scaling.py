@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -19,6 +18,7 @@ from ._minimise import Objective, Rows, Scale, fit_scale, raised, share_wrong
 from ._rounds import best_parameters
 from ._rows import both_columns, total_weight
 from ._threads import with_one_blas_thread
+from ._warn import warn
 
 __all__ = ["MatrixScaling", "TemperatureScaling", "VectorScaling"]
 
@@ -45,7 +45,7 @@ def _fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     scale = fit_scale(Z, y, w)
     if scale.outcome != "minimum":
         message = _ENDED_AT_BOUND[scale.outcome].format(T=1 / scale.value)
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn(message, ConvergenceWarning)
     return scale
 
 
@@ -448,5 +448,5 @@ def _search(
             + (": without a ridge there is no optimum if some rows are separable." * plain or ".")
         )
     if message:
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+        warn(message, ConvergenceWarning)
     return found
