@@ -294,11 +294,7 @@ def check_rows(
         estimator=estimator,
     )
     masked = check_finite(Z)
-    w = check_each_weight(sample_weight, len(Z))
-    if w is not None and not np.all(w):
-        # They are absent: nothing large in them may meet a weight of zero.
-        kept = w > 0
-        Z, labels, w = Z[kept], labels[kept], w[kept]
+    labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, len(Z)))
     if not len(Z):
         return (Z, labels, w), Found(labels, 0.0, like_probabilities=True)
     found = Found(
@@ -309,6 +305,16 @@ def check_rows(
         masked=masked,
     )
     return (Z, labels, w), found
+
+
+def with_weight_only(
+    y: NDArray[Any], X: Floats, w: Floats | None
+) -> tuple[NDArray[Any], Floats, Floats | None]:
+    """Rows without those of weight 0, which are absent: nothing in them may meet that weight."""
+    if w is None or w.all():
+        return y, X, w
+    kept = w > 0
+    return y[kept], X[kept], w[kept]
 
 
 def check_finite(Z: Floats) -> bool:
@@ -429,6 +435,10 @@ def are_like_probabilities(Z: Floats) -> bool:
     return not (Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z))
 
 
+class ProbabilitiesWarning(UserWarning):
+    """Logits look like probabilities."""
+
+
 class SmallWeightsWarning(UserWarning):
     """Weights have a sum that is far below the number of rows."""
 
@@ -448,5 +458,6 @@ def warn_of_probabilities() -> None:
     """Warn of logits that are like probabilities."""
     warn(
         "Every row of X is non-negative and sums to one: X probably holds probabilities where "
-        "logits are expected. Pass np.log(p) instead."
+        "logits are expected. Pass np.log(p) instead.",
+        ProbabilitiesWarning,
     )

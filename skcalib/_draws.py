@@ -59,8 +59,6 @@ def problem_of(
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight))
     y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    if w is not None:  # rows without weight are not there to be drawn
-        y, P, w = y[w > 0], P[w > 0], w[w > 0]
     return Problem(y, P, w, classes, kind, pos_label)
 
 

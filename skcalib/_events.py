@@ -18,6 +18,7 @@ from ._base import (
     check_each_weight,
     check_total_weight,
     improper_rows,
+    with_weight_only,
 )
 from ._chunks import is_dask
 from ._columns import Columns, Scored
@@ -113,7 +114,7 @@ def _position(pos_label: Any, classes: NDArray[Any]) -> int:
 def _check_rows(
     y_proba: Any, y_true: Any, sample_weight: Any
 ) -> tuple[tuple[NDArray[Any], Floats, Floats | None], Found]:
-    """Labels, probabilities and weights as arrays, and what there is in them."""
+    """Labels, probabilities and weights of the rows that have weight, and what is in them."""
     P = check_array(
         y_proba,
         dtype=[np.float64, np.float32],
@@ -129,7 +130,9 @@ def _check_rows(
     check_probabilities(P)
     y = column_or_1d(as_labels(y_true, "y_true"))
     check_consistent_length(y, P)
-    w = check_each_weight(sample_weight, len(P))
+    y, P, w = with_weight_only(y, P, check_each_weight(sample_weight, len(P)))
+    if not len(y):
+        return (y, P, w), Found(y, 0.0)
     return (y, P, w), Found(distinct_labels(y, w), total_weight(y, w))
 
 

@@ -17,7 +17,13 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
-from ._base import BaseCalibrator, check_rows, check_total_weight, check_weights
+from ._base import (
+    BaseCalibrator,
+    ProbabilitiesWarning,
+    check_rows,
+    check_total_weight,
+    check_weights,
+)
 from ._chunks import is_dask
 from ._doors import as_numpy
 from ._events import check_input
@@ -34,7 +40,7 @@ from ._measures import (
     check_measures_by_sums,
     measures_of,
 )
-from ._rows import checked_rows
+from ._rows import checked_rows, sum_rows
 from ._warn import warn
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
 from .platt import PlattScaling
@@ -72,14 +78,20 @@ class _Rows(NamedTuple):
 class _Uncalibrated(BaseCalibrator):
     """Logits as they are: what calibrators are compared with."""
 
+    masked_: bool
+
     def _weights_are_relative(self) -> bool:
         return True
 
     def _fit(self, Z: Floats, y: NDArray[np.intp], w: Floats | None) -> dict[str, Any]:  # noqa: ARG002
-        return {}
+        return {"masked_": bool(sum_rows(_count_masked, Z))}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z
+
+
+def _count_masked(Z: Floats) -> Any:
+    return np.isneginf(Z).sum()
 
 
 @dataclass(frozen=True, repr=False)
@@ -315,7 +327,8 @@ def compare_calibrators(
     y : array-like of shape (n_samples,)
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
-        What to compare; by default every calibrator of skcalib as it comes.
+        What to compare; by default every calibrator of skcalib as it comes, but for
+        :class:`MatrixScaling` where classes are masked.
     cv : int, splitter or iterable of splits, default=5
         How to split the rows. A number stands for so many stratified folds.
     test : tuple (logits, y) or (logits, y, sample_weight), default=None
@@ -366,7 +379,10 @@ def compare_calibrators(
     >>> found.names[0]
     'MatrixScaling'
     """
-    rows, labels, n_columns = _checked_rows(logits, y, sample_weight, classes)
+    rows, checked = _checked_rows(logits, y, sample_weight, classes)
+    labels, n_columns = checked.classes_, checked.n_features_in_
+    if calibrators is None:
+        calibrators = _every_calibrator(masked=checked.masked_)
     members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
@@ -406,7 +422,7 @@ def _fit_and_judge(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         # It was said of all rows already, before the first fit.
-        warnings.filterwarnings("ignore", "Every row of X is non-negative", UserWarning)
+        warnings.simplefilter("ignore", ProbabilitiesWarning)
         start = time.perf_counter()
         fitted = fit_calibrator(calibrator, fit.Z, fit.y, fit.w, classes)
         seconds = time.perf_counter() - start
@@ -457,9 +473,9 @@ def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> Cal
 # Arguments.
 
 
-def _every_calibrator() -> list[BaseCalibrator]:
-    """Every calibrator of skcalib as it comes."""
-    return [
+def _every_calibrator(*, masked: bool) -> list[BaseCalibrator]:
+    """Every calibrator of skcalib as it comes; those that take masked classes if there are any."""
+    every = [
         TemperatureScaling(),
         VectorScaling(),
         MatrixScaling(),
@@ -468,9 +484,13 @@ def _every_calibrator() -> list[BaseCalibrator]:
         IsotonicCalibration(),
         BBQ(),
     ]
+    refusing = [type(c).__name__ for c in every if masked and not c._takes_masked]  # noqa: SLF001
+    if refusing:
+        warn(f"{', '.join(refusing)} takes no masked classes, logits of -inf, and is left out.")
+    return [c for c in every if type(c).__name__ not in refusing]
 
 
-def _by_name(calibrators: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, Any]:
+def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """Calibrators by their names; by their types or, if types are equal, by what they print as."""
     if hasattr(calibrators, "fit"):  # a pipeline is a sequence of its steps
         raise ValueError(
@@ -483,7 +503,7 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any] | None) -> dict[str,
         if nameless:
             raise ValueError(f"Names of calibrators must be strings, got {nameless[0]!r}.")
     else:
-        members = _every_calibrator() if calibrators is None else list(calibrators)
+        members = list(calibrators)
         kinds = Counter(type(member).__name__ for member in members)
         names = [
             repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__
@@ -502,18 +522,16 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any] | None) -> dict[str,
 
 def _checked_rows(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-) -> tuple[_Rows, NDArray[Any], int]:
-    """The rows, checked as calibrators do, the classes, and the number of columns."""
+) -> tuple[_Rows, _Uncalibrated]:
+    """The rows, checked as calibrators do, and what a calibrator knows of them then."""
     checked = _Uncalibrated(classes=classes).fit(logits, y, sample_weight)
-    labels, n_columns = checked.classes_, checked.n_features_in_
     if is_dask(logits):
-        return _Rows(logits, y, sample_weight), labels, n_columns
-    Z = check_array(as_numpy(logits, "logits"), dtype=[np.float64, np.float32])
-    return (
-        _Rows(Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))),
-        labels,
-        n_columns,
+        return _Rows(logits, y, sample_weight), checked
+    Z = check_array(
+        as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
     )
+    w = check_weights(sample_weight, len(Z))
+    return _Rows(Z, column_or_1d(as_labels(y)), w), checked
 
 
 def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int) -> _Rows:

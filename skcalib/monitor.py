@@ -220,7 +220,7 @@ class CalibrationMonitor(Versioned):
         Returns
         -------
         int
-            Rows without weight included.
+            Rows of weight 0 are absent.
         """
         return int(BinSums(*self._sums[0]).n_samples.sum())
 

@@ -131,7 +131,7 @@ def calibration_report(
     """
     check_takes_logits(calibrator)
     after = calibrator.predict_proba(logits)  # first, for it checks the logits
-    Z = both_columns(check_array(logits, dtype=[np.float64, np.float32]))
+    Z = both_columns(check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False))
     before = map_rows(lambda z: softmax(z, axis=1), Z)
     w = check_weights(sample_weight, len(Z))
     check_consistent_length(y, Z)

@@ -16,10 +16,14 @@ from skcalib import (
     MatrixScaling,
     PlattScaling,
     TemperatureScaling,
+    TemperatureSweepDisplay,
     VectorScaling,
+    calibration_report,
+    compare_calibrators,
 )
 from skcalib._minimise import SMALLEST_RANGE, fit_scale, scale_slope
 from skcalib.datasets import make_logits
+from skcalib.metrics import reliability_curve
 
 K = 4
 Z, Y = make_logits(1200, K, temperature=2.0, offset=[0, 1, 0, -1], random_state=0)
@@ -331,3 +335,48 @@ def test_message_names_max_iter_only_where_it_was_reached():
 def test_every_calibrator_is_here():
     assert set(TAKING) | {MatrixScaling} == set(CALIBRATORS)
     assert skcalib.MatrixScaling._takes_masked is False
+
+
+# --------------------------------------------------------------------------------------
+# What stands around calibrators.
+
+
+def test_masked_classes_are_compared_reported_and_swept():
+    with pytest.warns(UserWarning, match="MatrixScaling takes no masked classes.* is left out"):
+        found = compare_calibrators(MASKED[:600], Y[:600], cv=3)
+    assert "MatrixScaling" not in found.names
+    assert len(found.names) == len(CALIBRATORS)
+    for values in found.scores.values():
+        assert np.isfinite(values).all()
+    calibrator = VectorScaling().fit(MASKED[:600], Y[:600])
+    report = calibration_report(calibrator, MASKED[600:], Y[600:])
+    assert len(report.axes) == 7
+    sweep = TemperatureSweepDisplay.from_logits(MASKED, Y)
+    best = TemperatureScaling().fit(MASKED, Y)
+    loss = -np.mean(best.predict_log_proba(MASKED)[np.arange(len(Y)), Y])
+    assert sweep.log_loss.min() == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("kind", TAKING)
+def test_masked_classes_in_chunks(kind):
+    da = pytest.importorskip("dask.array")
+    X, y = da.from_array(MASKED, chunks=(500, -1)), da.from_array(Y, chunks=500)
+    c = kind().fit(X, y)
+    np.testing.assert_allclose(
+        c.predict_proba(X).compute(), kind().fit(MASKED, Y).predict_proba(MASKED), atol=1e-4
+    )
+    w = da.from_array((np.arange(len(Y)) % 500 > 0) * 1.0, chunks=500)  # and one row is absent
+    spoiled = MASKED.copy()
+    spoiled[::500] = [1e300, 0, 0, -1e300]
+    found = kind().fit(da.from_array(spoiled, chunks=(500, -1)), y, w)
+    kept = kind().fit(MASKED[np.arange(len(Y)) % 500 > 0], Y[np.arange(len(Y)) % 500 > 0])
+    np.testing.assert_allclose(found.predict_proba(MASKED), kept.predict_proba(MASKED), atol=1e-4)
+
+
+def test_rows_of_weight_zero_are_in_no_bin():
+    curve = reliability_curve(
+        [0, 1, 1], [0.1, 0.5, 0.9], kind="binary", sample_weight=[1, 0, 1], n_bins=2
+    )
+    assert curve.n_samples.tolist() == [1, 1]
+    monitor = skcalib.CalibrationMonitor(labels=[0, 1])
+    assert monitor.update([0, 1, 1], [0.1, 0.5, 0.9], [1, 0, 1]).n_samples == 2

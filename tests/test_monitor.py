@@ -87,7 +87,7 @@ def assert_as_at_once(monitor, rows, arguments):
         value = getattr(monitor, name)()
         assert type(value) is float
         assert value == pytest.approx(getattr(metrics, name)(y, P, **kwargs), abs=1e-12)
-    assert monitor.n_samples == len(y)
+    assert monitor.n_samples == (len(y) if w is None else np.count_nonzero(w))
 
 
 @given(data=batched())
@@ -145,10 +145,10 @@ def test_no_batch_needs_to_hold_every_class():
     assert monitor.expected_calibration_error() == pytest.approx(0.3)
 
 
-def test_rows_without_weight_are_counted_and_change_nothing_else(rng):
+def test_rows_of_weight_zero_are_absent(rng):
     y, p, w = rng.integers(2, size=60), rng.uniform(size=60), np.repeat([1.0, 0.0], 30)
     monitor = CalibrationMonitor(labels=[0, 1]).update(y, p, w)
-    assert monitor.n_samples == 60
+    assert monitor.n_samples == 30
     some = CalibrationMonitor(labels=[0, 1]).update(y[:30], p[:30])
     assert monitor.expected_calibration_error() == some.expected_calibration_error()
     # Its label need not even be known.
