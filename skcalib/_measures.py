@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ._events import check_input
 from ._proper import brier_scores, log_losses
-from ._rows import sum_rows, total_weight
+from ._rows import sum_rows, total_weight, weighted_sum
 from ._scorers import CalibrationScorer, get_scorer
 
 Floats = NDArray[np.floating[Any]]
@@ -140,13 +140,12 @@ class _MeanOverRows:
     ) -> float:
         classes = predictions.classes_
         y, P, w, _ = check_input(y, predictions.P, sample_weight, classes, None)
-        total = sum_rows(partial(_weighted_sum, self.f), y, P, w)
+        total = sum_rows(partial(_sum_of, self.f), y, P, w)
         return self.sign * float(total) / total_weight(y, w)
 
 
-def _weighted_sum(f: Any, y: NDArray[np.intp], P: Floats, w: Floats | None) -> Any:
-    values = f(P, y)
-    return values.sum(dtype=np.float64) if w is None else w @ values
+def _sum_of(f: Any, y: NDArray[np.intp], P: Floats, w: Floats | None) -> Any:
+    return weighted_sum(f(P, y), w)
 
 
 def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:

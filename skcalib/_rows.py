@@ -220,6 +220,17 @@ def both_columns(Z: Array) -> Array:
     return both
 
 
+def with_both_columns(Z: Array, *scratch: Rows) -> tuple[Any, ...]:
+    """Logits with one column per class, and the scratch arrays if they are still like them."""
+    both = both_columns(Z)
+    return both, *(scratch if both is Z else [None] * len(scratch))
+
+
+def weighted_sum(values: Array, w: Rows) -> Any:
+    """Sum in float64 of one value per row."""
+    return values.sum(dtype=np.float64) if w is None else w @ values
+
+
 def _n_rows(arrays: tuple[Rows, ...]) -> int:
     return next(len(a) for a in arrays if a is not None)
 

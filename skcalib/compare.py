@@ -382,7 +382,8 @@ def compare_calibrators(
     rows, checked = _checked_rows(logits, y, sample_weight, classes)
     labels, n_columns = checked.classes_, checked.n_features_in_
     if calibrators is None:
-        calibrators = _every_calibrator(masked=checked.masked_)
+        calibrators = _every_calibrator()
+        calibrators = _taking_masked(calibrators) if checked.masked_ else calibrators
     members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
@@ -473,9 +474,9 @@ def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> Cal
 # Arguments.
 
 
-def _every_calibrator(*, masked: bool) -> list[BaseCalibrator]:
-    """Every calibrator of skcalib as it comes; those that take masked classes if there are any."""
-    every = [
+def _every_calibrator() -> list[BaseCalibrator]:
+    """Every calibrator of skcalib as it comes."""
+    return [
         TemperatureScaling(),
         VectorScaling(),
         MatrixScaling(),
@@ -484,10 +485,15 @@ def _every_calibrator(*, masked: bool) -> list[BaseCalibrator]:
         IsotonicCalibration(),
         BBQ(),
     ]
-    refusing = [type(c).__name__ for c in every if masked and not c._takes_masked]  # noqa: SLF001
-    if refusing:
-        warn(f"{', '.join(refusing)} takes no masked classes, logits of -inf, and is left out.")
-    return [c for c in every if type(c).__name__ not in refusing]
+
+
+def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
+    """Those that take masked classes, with a warning of the others."""
+    taking = [calibrator for calibrator in calibrators if calibrator._takes_masked]  # noqa: SLF001
+    names = [type(c).__name__ for c in calibrators if c not in taking]
+    if names:
+        warn(f"{', '.join(names)} takes no masked classes, logits of -inf, and is left out.")
+    return taking
 
 
 def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
-from ._minimise import check_range
 from ._one_vs_rest import joined, margins, n_maps
 from ._rows import SAMPLE_ROWS, call_on_sample, sum_rows
+from ._scale import check_range
 from ._warn import warn
 
 __all__ = ["PlattScaling"]
@@ -121,11 +121,15 @@ class PlattScaling(BaseCalibrator):
         self.smooth_targets = smooth_targets
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        units = _Units.of(Z, y)
+        at_least = ROWS_PER_MAP * n_maps(Z)
+        of_sample = call_on_sample(_rough_sigmoids, Z, y, w, at_least=at_least)
+        if of_sample is None:
+            of_sample = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True), None
+        units, start = _Units.of(Z, y, of_sample[0]), of_sample[1]
         events = _Events.of(Z, y, w, units, smooth=self.smooth_targets)
-        rough = partial(_rough_sigmoids, units)
-        of_sample = call_on_sample(rough, Z, y, w, at_least=ROWS_PER_MAP * n_maps(Z))
-        theta, n_passes, converged = _fit_sigmoids(events, of_sample)
+        if start is not None:
+            start = start * np.stack([units.unit, np.ones_like(units.unit)])
+        theta, n_passes, converged = _fit_sigmoids(events, start)
         if not (self.smooth_targets and converged):
             _warn_unless_optimal(events, theta, converged=converged)
         _warn_of_reversed_order(events, theta)
@@ -155,10 +159,9 @@ class _Units:
     rounding: Floats  #: what rounding of the logits may add to margins, in units
 
     @classmethod
-    def of(cls, Z: Floats, y: Indices) -> _Units:
-        """The units of labels ``y`` (n,) for logits ``Z`` (n, K)."""
-        found = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True)
-        centre, spread, size = found.astype(Z.dtype).astype(np.float64)
+    def of(cls, Z: Floats, y: Indices, middle: Floats) -> _Units:
+        """The units of labels ``y`` (n,) for logits ``Z`` (n, K), from :func:`_middle` of some."""
+        centre, spread, size = middle.astype(Z.dtype).astype(np.float64)
         level = spread == 0
         if level.any():  # of most rows at least
             mean = sum_rows(partial(_deviations, centre), Z) / len(y)
@@ -285,9 +288,12 @@ class _Events:
         return sum_rows(block, self.Z, self.y, self.w) / self.weight
 
 
-def _rough_sigmoids(units: _Units, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Slopes and offsets (2, n_maps) for a sample of the rows."""
-    return _fit_sigmoids(_Events.of(Z, y, w, units, smooth=True))[0]
+def _rough_sigmoids(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Floats]:
+    """The middle of the margins of a sample, and slopes and offsets (2, n_maps) about it."""
+    middle = _middle(Z, y)
+    units = _Units.of(Z, y, middle)
+    slope, offset = _fit_sigmoids(_Events.of(Z, y, w, units, smooth=True))[0]
+    return middle, np.stack([slope / units.unit, offset])
 
 
 def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats, int, bool]:

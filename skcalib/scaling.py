@@ -14,9 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
 from ._maps import MatrixMap, VectorMap
-from ._minimise import Objective, Rows, Scale, fit_scale, raised, share_wrong
+from ._minimise import Objective, Rows, raised, share_wrong
 from ._rounds import best_parameters
 from ._rows import both_columns, total_weight
+from ._scale import Scale, fit_scale
 from ._threads import with_one_blas_thread
 from ._warn import warn
 

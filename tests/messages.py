@@ -20,7 +20,7 @@ PACKAGE = Path(skcalib.__file__).parent
 # Titles of the page, and the modules whose messages stand there.
 SECTIONS = {
     "Logits, labels, weights, classes": ["_base", "_labels", "_doors"],
-    "Parameters and fits of calibrators": ["scaling", "platt", "binning", "_minimise", "_version"],
+    "Parameters and fits of calibrators": ["scaling", "platt", "binning", "_scale", "_version"],
     "Classifiers and pipelines": ["compose", "_folds", "_fitting"],
     "Comparing calibrators": ["compare", "_measures"],
     "Measures": ["_events", "_curves", "_draws", "_inversion", "_uncertainty", "_scorers"],

@@ -34,6 +34,7 @@ FLOORS = {
     "_columns": 2,
     "_base": 2,
     "_minimise": 2,
+    "_scale": 2,
     "_one_vs_rest": 2,
     "_fitting": 3,
     "_events": 3,

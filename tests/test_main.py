@@ -359,7 +359,7 @@ BAD = {
         "must hold one label per row, numbers or",
     ),
     "lengths": (["--logits", "z.npy", "--labels", "few.npy"], "got 600 and 3 rows"),
-    "nan": (["--logits", "nan.npy", "--labels", "y.npy"], "finite logits, got 1 NaN"),
+    "nan": (["--logits", "nan.npy", "--labels", "y.npy"], "for masked classes, got 1 NaN"),
     "one class": (["--logits", "z.npy", "--labels", "same.npy"], "at least two classes"),
     "classes": ([*GIVEN, "--classes", "0", "1"], "got 2 labels and 3 columns"),
     "bad classes": (

@@ -15,15 +15,13 @@ from skcalib._minimise import (
     Objective,
     Rows,
     _newton,
-    _weighted_sum,
-    fit_scale,
     hessian_product,
     loss_gradient,
     minimise,
-    scale_slope,
 )
 from skcalib._rounds import _newton_in_full
-from skcalib._rows import both_columns
+from skcalib._rows import both_columns, weighted_sum
+from skcalib._scale import fit_scale, scale_slope
 from skcalib.datasets import make_logits
 
 K = 4
@@ -110,8 +108,8 @@ def test_hessian_is_symmetric_and_positive(model, rows):
 
 def test_terms_in_single_precision_are_added_in_double():
     terms = np.array([2**24, 1, 1], dtype=np.float32)
-    assert _weighted_sum(terms, None) == 2**24 + 2
-    assert _weighted_sum(terms, np.ones(3)) == 2**24 + 2
+    assert weighted_sum(terms, None) == 2**24 + 2
+    assert weighted_sum(terms, np.ones(3)) == 2**24 + 2
 
 
 def test_single_precision_rows_are_summed_in_double(model, rows):
