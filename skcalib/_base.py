@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, T
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._doors import as_array
+from ._doors import as_array, as_numpy
 from ._labels import (
     as_labels,
     check_column_names,
@@ -392,7 +392,7 @@ def check_each_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats | 
     if sample_weight is None:
         return None
     w = check_array(
-        [sample_weight] if np.isscalar(sample_weight) else sample_weight,
+        [sample_weight] if np.isscalar(sample_weight) else as_numpy(sample_weight, "sample_weight"),
         dtype=np.float64,
         ensure_2d=False,
         input_name="sample_weight",

@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from ._labels import encode, is_among
+from ._labels import encode, is_among, shown
 from ._rows import both_columns
 from ._warn import warn
 
@@ -264,10 +264,10 @@ def warn_of_unknown_classes(classes: Presence) -> None:
     lacking = ~classes.train
     if not lacking.any():
         return
-    missing = [repr(classes.labels[k]) for k in np.flatnonzero(lacking.any(axis=0))]
+    missing = [classes.labels[k] for k in np.flatnonzero(lacking.any(axis=0))]
     warn(
         f"The training rows of {np.count_nonzero(lacking.any(axis=1))} of {len(lacking)} splits "
-        f"lack class {', '.join(missing)}, which the classifier fitted to them gives a "
+        f"lack class {shown(missing)}, which the classifier fitted to them gives a "
         "probability of zero. Use stratified splits, or fewer of them."
     )
 

@@ -12,8 +12,9 @@ from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 
 from ._base import BaseCalibrator, Floats, Indices
+from ._labels import shown
 from ._one_vs_rest import joined, margins, n_maps
-from ._rows import SAMPLE_ROWS, call_on_sample, sum_rows
+from ._rows import SAMPLE_ROWS, call_on_sample, is_far, sum_rows
 from ._scale import check_range
 from ._warn import warn
 
@@ -24,7 +25,7 @@ TOLERANCE = 1e-10
 SMALLEST_CURVATURE = 1e-12
 MAX_PASSES = 100
 # A sample that is to give a start has so many rows for each class.
-ROWS_PER_MAP = 512
+ROWS_PER_MAP, FEW_ROWS_PER_MAP = 512, 128
 # The middle of the margins is that of the rows of the class if there are so many.
 FEWEST_EVENTS = 8
 # Margins so many units off the centre are those of masked classes or of rows beyond doubt, of which
@@ -35,8 +36,10 @@ BEYOND_DOUBT, FARTHEST = 1e3, 1e8
 ROUNDINGS = 8
 # Slopes are told to be negative if they are so many of their standard errors below zero.
 CLEARLY = 3.0
-# Single precision holds margins with units between these, and their squares.
-SINGLE_UNITS = 1e-15, 1e15
+# Sigmoids with larger slopes or offsets are worked out in double precision.
+LARGE = 64.0
+# Margins that spread less or more are scaled, so that single precision holds their squares.
+MODERATE = 1e-6, 1e6
 
 
 class PlattScaling(BaseCalibrator):
@@ -121,7 +124,8 @@ class PlattScaling(BaseCalibrator):
         self.smooth_targets = smooth_targets
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        at_least = ROWS_PER_MAP * n_maps(Z)
+        # Where a pass is a round trip a start is worth more.
+        at_least = (FEW_ROWS_PER_MAP if is_far(Z) else ROWS_PER_MAP) * n_maps(Z)
         of_sample = call_on_sample(_rough_sigmoids, Z, y, w, at_least=at_least)
         if of_sample is None:
             of_sample = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True), None
@@ -141,9 +145,11 @@ class PlattScaling(BaseCalibrator):
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        # In double precision, for margins and intercept may be large and nearly cancel.
-        S = margins(Z).astype(np.float64) * self.coef_ + self.intercept_
-        return joined(S.astype(Z.dtype, copy=False), Z.shape[1])
+        M, parameters = margins(Z), (self.coef_, self.intercept_)
+        if np.abs(parameters).max() > LARGE:  # single precision loses what nearly cancels
+            M = M.astype(np.float64)
+        coef, intercept = (values.astype(M.dtype) for values in parameters)
+        return joined((M * coef + intercept).astype(Z.dtype, copy=False), Z.shape[1])
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,8 @@ class _Units:
     """
 
     centre: Floats  #: a margin, exact in the precision of the logits
-    unit: Floats  #: a power of two
+    unit: Floats  #: what margins are divided by: 1, or a power of two
+    spread: Floats  #: typical distance from the centre, in units, 0 if there is none
     rounding: Floats  #: what rounding of the logits may add to margins, in units
 
     @classmethod
@@ -167,28 +174,32 @@ class _Units:
             mean = sum_rows(partial(_deviations, centre), Z) / len(y)
             spread = np.where(level, mean, spread)
         check_range(float(spread.max()))
-        unit = np.exp2(np.round(np.log2(np.where(spread > 0, spread, 1))))
+        low, high = MODERATE
+        moderate = (spread == 0) | ((spread > low) & (spread < high))
+        unit = np.exp2(np.round(np.log2(np.where(moderate, 1, spread))))
         rounding = ROUNDINGS * float(np.finfo(Z.dtype).eps) * np.maximum(size, np.abs(centre))
-        return cls(centre, unit, np.where(spread > 0, rounding / unit, np.inf))
+        return cls(centre, unit, spread / unit, rounding / unit)
 
-    def margins(self, Z: Floats, y: Indices) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Margins in units about the centre, whether events happened, and which margins count.
+    def margins(self, Z: Floats, y: Indices) -> tuple[Floats, NDArray[np.bool_] | None]:
+        """Margins in units about the centre, and which of them count, or None if all do.
 
-        In double precision where single precision would not hold them. Those that do not count,
-        as they are masked or beyond doubt, are zero.
+        Those that do not, as they are masked or beyond doubt, are zero.
         """
-        low, high = SINGLE_UNITS
         M = margins(Z)
-        if not (self.unit.min() > low and self.unit.max() < high):
-            M = M.astype(np.float64)
         M -= self.centre.astype(M.dtype)
-        M *= (1 / self.unit).astype(M.dtype)
-        event = y[:, None] == (np.arange(M.shape[1]) if M.shape[1] > 1 else 1)
-        counts = np.abs(M) < BEYOND_DOUBT
-        if not counts.all():
-            counts |= np.isfinite(M) & ((M > 0) != event)
-            M = np.where(counts, np.clip(M, -FARTHEST, FARTHEST), 0)
-        return M, event, counts
+        if (self.unit != 1).any():
+            M = M.astype(np.float64) / self.unit
+        doubtful = BEYOND_DOUBT * self.spread
+        if np.abs(M).max() < doubtful.min():
+            return M, None
+        counts = np.isfinite(M) & ((np.abs(M) <= doubtful) | ((M > 0) != _events(y, M)))
+        farthest = FARTHEST * self.spread
+        return np.where(counts, np.clip(M, -farthest, farthest), 0).astype(M.dtype), counts
+
+
+def _events(y: Indices, M: Floats) -> NDArray[np.bool_]:
+    """Whether the label of each row is the class of each column of margins: (m, n_maps)."""
+    return y[:, None] == (np.arange(M.shape[1]) if M.shape[1] > 1 else 1)
 
 
 def _middle(Z: Floats, y: Indices) -> Floats:
@@ -238,9 +249,12 @@ class _Events:
         K = n_maps(Z)
 
         def total(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            _, event, counts = units.margins(Z, y)
+            M, counts = units.margins(Z, y)
+            if counts is None:
+                hits = np.bincount(y, w, max(K, 2))[-K:]
+                return np.stack([hits, np.full(K, len(y) if w is None else w.sum())])
             w = np.ones(len(y)) if w is None else w
-            return np.stack([w @ (event & counts), w @ counts])
+            return np.stack([w @ (counts & _events(y, M)), w @ counts])
 
         hits, weight = sum_rows(total, Z, y, w)
         misses = weight - hits
@@ -255,7 +269,7 @@ class _Events:
         rise = self.high - self.low
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, event, counts = self.units.margins(Z, y)
+            M, counts = self.units.margins(Z, y)
             slope, offset, low, up = (v.astype(M.dtype) for v in (*theta, self.low, rise))
             # expit would take four times as long. The bound keeps p^2 from underflow.
             E = M * -slope
@@ -264,8 +278,11 @@ class _Events:
             P = np.reciprocal(1 + E)
             Q = np.multiply(E, P**2, out=E)  # p (1 - p) without the difference, lost near p = 1
             R = np.subtract(P, low, out=P)
-            R -= event * up
-            if not counts.all():
+            if len(up) > 1:
+                R[np.arange(len(R)), y] -= up[y]
+            else:
+                R[:, 0] -= up * y
+            if counts is not None:
                 R, Q = R * counts, Q * counts
             if w is not None:
                 R, Q = R * w[:, None], Q * w[:, None]
@@ -280,9 +297,10 @@ class _Events:
         """Share of the weight that each sigmoid puts on the wrong side of 1/2: (n_maps,)."""
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, event, counts = self.units.margins(Z, y)
+            M, counts = self.units.margins(Z, y)
             S = theta[0] * M + theta[1]
-            wrong = counts & np.where(event, S <= 0, S >= 0)
+            wrong = np.where(_events(y, M), S <= 0, S >= 0)
+            wrong = wrong if counts is None else wrong & counts
             return wrong.sum(axis=0) if w is None else w @ wrong
 
         return sum_rows(block, self.Z, self.y, self.w) / self.weight
@@ -307,8 +325,10 @@ def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats,
     theta = np.stack([np.zeros_like(rate), logit(rate)]) if start is None else start
     tiny, least = np.finfo(float).tiny, TOLERANCE * rate * (1 - rate)
     gradient, hessian = events.derivatives(theta)
-    varies = hessian[0, 0] > events.units.rounding**2 * hessian[1, 1]
-    step, length = _newton_step(gradient, hessian, varies), np.ones_like(rate)
+    units = events.units
+    varies = hessian[0, 0] > units.rounding**2 * hessian[1, 1]
+    curved_least = SMALLEST_CURVATURE * np.where(varies, units.spread, 0) ** 2
+    step, length = _newton_step(gradient, hessian, curved_least), np.ones_like(rate)
     n_passes = 2  # one of them for the weights
     while True:
         before = np.einsum("ik,ik->k", gradient, step)
@@ -321,25 +341,23 @@ def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats,
         after = np.einsum("ik,ik->k", ahead, step)
         good = (after <= 0.5 * np.abs(before)) & ~done
         theta, gradient = np.where(good, trial, theta), np.where(good, ahead, gradient)
-        step = np.where(good, _newton_step(ahead, curved, varies), step)
+        step = np.where(good, _newton_step(ahead, curved, curved_least), step)
         shorter = length * np.clip(before / (before - np.maximum(after, tiny)), 0.1, 0.9)
         length = np.where(good | done, 1.0, shorter)
     # A last step that needs no look at where it leads.
     return theta + np.where(done, step, 0), n_passes, bool(done.all())
 
 
-def _newton_step(gradient: Floats, hessian: Floats, varies: NDArray[np.bool_]) -> Floats:
+def _newton_step(gradient: Floats, hessian: Floats, least: Floats) -> Floats:
     """Minus the inverse of the Hessian (2, 2, n) times the gradient (2, n).
 
-    Curvatures are kept from zero; where margins do not vary, the slope stays as it is.
+    Curvatures are kept from zero, that of the slope from ``least`` (n,). Where that is zero, the
+    slope stays as it is.
     """
-    aa, cc = (
-        np.maximum(hessian[0, 0], SMALLEST_CURVATURE),
-        np.maximum(hessian[1, 1], SMALLEST_CURVATURE),
-    )
-    ac, (ga, gc) = hessian[0, 1], gradient
+    cc, (ga, gc) = np.maximum(hessian[1, 1], SMALLEST_CURVATURE), gradient
+    aa, ac = np.maximum(hessian[0, 0], least) + np.finfo(float).tiny, hessian[0, 1]
     det = np.maximum(aa * cc - ac**2, SMALLEST_CURVATURE * aa * cc)
-    slope = np.where(varies, (ac * gc - cc * ga) / det, 0)
+    slope = np.where(least > 0, (ac * gc - cc * ga) / det, 0)
     return np.stack([slope, -(gc + ac * slope) / cc])
 
 
@@ -366,7 +384,7 @@ def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> 
     separable += events.Z.shape[1] - len(events.rate)  # two classes have a map for the second
     if separable.size and not events.low.any():
         warn(
-            f"The log loss has no minimum: in column {', '.join(map(str, separable))} of X a "
+            f"The log loss has no minimum: in column {shown(separable)} of X a "
             "threshold on the margin separates the class from the others, so that its slope would "
             "grow for ever. Use smooth_targets=True.",
             ConvergenceWarning,

@@ -268,8 +268,8 @@ def test_newton_steps_solve_the_equations_of_each_class(rng):
     gradient = rng.normal(size=(2, 5))
     roots = rng.normal(size=(5, 2, 2))
     matrices = roots @ roots.transpose(0, 2, 1) + np.eye(2)
-    step = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.ones(5, bool))
+    step = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.full(5, 1e-9))
     wanted = [-np.linalg.solve(A, g) for A, g in zip(matrices, gradient.T, strict=True)]
     np.testing.assert_allclose(step.T, wanted)
-    level = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.zeros(5, bool))
+    level = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.zeros(5))
     np.testing.assert_allclose(level, [np.zeros(5), -gradient[1] / matrices[:, 1, 1]])
