@@ -357,7 +357,8 @@ def _refuse_logits(n: dict[str, int], Z: Floats, largest: float) -> None:
         )
     if n["row"]:
         raise ValueError(
-            f"Each row of X must have a finite logit, got {n['row']} rows of nothing but -inf. "
+            f"Each row of X must have a finite logit, got {n['row']} of {len(Z)} rows of "
+            "nothing but -inf. "
             f"{_REMEDY}"
         )
 
@@ -373,8 +374,8 @@ def check_labels_are_not_masked(Z: Floats, y: Indices) -> None:
     n = int(sum_rows(lambda Z, y: np.isneginf(Z[np.arange(len(Z)), y]).sum(), Z, y))
     if n:
         raise ValueError(
-            f"The logit of the label of a row must be finite, got {n} rows in which it is -inf: a "
-            "masked class is impossible. Check that the columns of X are in the order of the "
+            f"The logit of the label of a row must be finite, got {n} of {len(y)} rows in which it "
+            "is -inf: a masked class is impossible. Check that the columns of X are in the order of the "
             f"classes. {_REMEDY}"
         )
 

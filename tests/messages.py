@@ -1,6 +1,6 @@
 """What errors and warnings say, written down while the tests cause them.
 
-``python -m pytest --messages doc/messages.rst`` writes the page of the documentation; a test sees
+``python -m pytest --messages=doc/messages.rst`` writes the page of the documentation; a test sees
 to it that no message is missing.
 """
 
@@ -91,7 +91,14 @@ class Recorder:
 
         def listening(made, *args):
             frame = sys._getframe(1)
-            self.record(frame, frame.f_lineno, "exit status 2", str(args[0]))
+            line = frame.f_lineno
+            # If it is made of another error of the package, that is the place of what it says.
+            traceback = sys.exc_info()[2]
+            while traceback is not None:
+                if Path(traceback.tb_frame.f_code.co_filename).parent == PACKAGE:
+                    frame, line = traceback.tb_frame, traceback.tb_lineno
+                traceback = traceback.tb_next
+            self.record(frame, line, "exit status 2", str(args[0]))
             make(made, *args)
 
         error.__init__ = listening

@@ -120,7 +120,7 @@ def test_the_label_is_never_masked(kind):
     X = MASKED.copy()
     X[7, Y[7]] = -np.inf
     X[7, Y[7] - 1] = 0
-    with pytest.raises(ValueError, match="the label of a row must be finite, got 1 rows"):
+    with pytest.raises(ValueError, match="the label of a row must be finite, got 1 of 1200 rows"):
         kind().fit(X, Y)
     w = np.ones(len(Y))
     w[7] = 0  # the row is not there

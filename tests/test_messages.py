@@ -35,7 +35,7 @@ def sites():
 
 
 def test_messages_are_in_the_documentation():
-    """Else: python -m pytest --messages doc/messages.rst."""
+    """Else: python -m pytest --messages=doc/messages.rst."""
     page = messages.plain(PAGE.read_text())
     missing = {site: text for site, text in sites() if messages.plain(text).strip() not in page}
     assert missing == {}
