@@ -375,8 +375,8 @@ def check_labels_are_not_masked(Z: Floats, y: Indices) -> None:
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {len(y)} rows in which it "
-            "is -inf: a masked class is impossible. Check that the columns of X are in the order of the "
-            f"classes. {_REMEDY}"
+            "is -inf: a masked class is impossible. Check that the columns of X are in the order "
+            f"of the classes. {_REMEDY}"
         )
 
 

@@ -18,6 +18,8 @@ from skcalib.__main__ import main
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
+pytestmark = pytest.mark.slow
+
 N, CHUNK = 20_000, 2500
 
 

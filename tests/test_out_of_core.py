@@ -12,6 +12,8 @@ import skcalib
 from skcalib import metrics
 from skcalib.datasets import make_logits
 
+pytestmark = pytest.mark.slow
+
 # The file is as large as the memory that may be asked for above what the imports took.
 N, K = 450_000, 20
 PROGRAM = """
