@@ -107,6 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(sys.stdout, sys.stderr)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
+        # Of no use to those who only run it, as what old versions of matplotlib import gives.
+        warnings.simplefilter("ignore", DeprecationWarning)
         warnings.showwarning = console.show_warning
         try:
             _run(args, _targets(args), console)

@@ -437,10 +437,11 @@ def is_accepted(found: OptimizeResult, ahead: OptimizeResult) -> bool:
 
     Close to the minimum rounding hides that it does. There the gradient has to be shorter.
     """
-    promised = float(found.jac @ (ahead.x - found.x))
-    falls = ahead.fun <= found.fun + ENOUGH * promised
-    level = ahead.fun <= found.fun + NOISE * abs(found.fun)
-    return bool(falls or (level and np.linalg.norm(ahead.jac) < 0.9 * np.linalg.norm(found.jac)))
+    promised, noise = float(found.jac @ (ahead.x - found.x)), NOISE * abs(found.fun)
+    if -promised > noise and ahead.fun <= found.fun + ENOUGH * promised:
+        return True
+    shorter = np.linalg.norm(ahead.jac) < 0.9 * np.linalg.norm(found.jac)
+    return bool(shorter and ahead.fun <= found.fun + noise)
 
 
 def _newton_step(

@@ -857,7 +857,8 @@ def _logit_ticks(low: float, high: float) -> Floats:
     for steps in ([1], [1, 2, 5]):
         near_zero = np.outer(small, steps).ravel()
         ticks = np.concatenate([near_zero, [0.5], 1 - near_zero])
-        ticks = np.unique(np.round(ticks[(ticks >= low) & (ticks <= high)], 7))
+        ticks = np.unique(np.round(ticks, 7))  # powers of ten may be off by rounding
+        ticks = ticks[(ticks >= low - 1e-9) & (ticks <= high + 1e-9)]
         if len(ticks) >= 3:
             break
     return ticks[:: -(-len(ticks) // 7)]

@@ -291,7 +291,8 @@ def _log_ticks(low: float, high: float) -> Floats:
     ticks = decades
     for steps in ([1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]):
         ticks = np.outer(decades, steps).ravel()
-        ticks = ticks[(ticks >= low) & (ticks <= high)]
+        # Powers of ten may be off by rounding.
+        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
         if len(ticks) >= 3:
             break
     return ticks[:: -(-len(ticks) // 8)]

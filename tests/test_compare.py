@@ -474,7 +474,7 @@ def test_arguments_are_left_alone(rows):
             r"LeaveOneGroupOut needs groups, got none. Pass its spli",
         ),
         ({"cv": [([0, 1], [2]), 3]}, r"pairs \(training rows, test rows\), got 3 as split 1"),
-        ({"cv": "5"}, "Expected `cv` as an integer"),
+        ({"cv": "5"}, "Expected .?cv.? as an integer"),
         ({"scoring": len}, r"or be a dict where scorers .*get names, got <built-in function len>"),
         ({"scoring": ["accuracy", len]}, "get names, got <built-in function len>. Pass scoring="),
         ({"scoring": {"mine": 3}}, r"function scorer\(estimator, X, y\), got 3 for 'mine'"),
