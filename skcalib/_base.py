@@ -25,6 +25,7 @@ from ._labels import (
     check_column_names,
     distinct_labels,
     encode,
+    in_one_dimension,
     resolve_classes,
     shown,
     union,
@@ -208,6 +209,7 @@ class BaseCalibrator(
         """``f(self, Z)`` for blocks ``Z`` of logits, which are checked first."""
         check_is_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
+        check_column_names(X, self.classes_)
         # A copy, since what is lazy must not change with another fit.
         return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), f), X)
 
@@ -288,13 +290,14 @@ def check_rows(
     """Logits, labels and weights of the rows that have weight, and what there is in them."""
     Z, labels = check_X_y(
         X,
-        as_labels(y),
+        in_one_dimension(as_labels(y)),
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,
         estimator=estimator,
     )
     masked = check_finite(Z)
     labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, len(Z)))
+    masked = masked and bool(np.isneginf(Z).any())
     if not len(Z):
         return (Z, labels, w), Found(labels, 0.0, like_probabilities=True)
     found = Found(

@@ -64,6 +64,15 @@ def as_numpy(x: Any, name: str) -> Any:
             return np.asarray(x)
         except ValueError:  # ragged, of which scikit-learn has its own to say
             return x
+    if isinstance(x, np.ma.MaskedArray):
+        if np.ma.is_masked(x):
+            n_masked = int(np.ma.getmaskarray(x).sum())
+            raise ValueError(
+                f"{name} must have no masked entries, got {n_masked}. Leave out their "
+                f"rows, or fill them in, as in {name}.filled(-np.inf) for logits of classes that "
+                "are impossible."
+            )
+        return x.data
     held = isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns")
     if held or not hasattr(x, "__array__"):
         return x

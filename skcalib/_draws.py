@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import signature
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +29,8 @@ Measure = str | Callable[..., float]
 Method = Literal["auto", "inversion", "basic", "percentile"]
 
 SMOOTH = "smooth_calibration_error"
+# What functions as measures are only told of where it is something else.
+DEFAULTS = {"kind": "top-label", "n_bins": 15, "strategy": "uniform", "pos_label": None}
 # Differences of measures that are smaller, relative to them, are none.
 ROUNDING = 1e-12
 
@@ -66,25 +68,23 @@ def check_numbers(n_resamples: Any, confidence_level: Any) -> None:
     is_integer = isinstance(n_resamples, Integral) and not isinstance(n_resamples, bool)
     if not (is_integer and n_resamples >= 1):
         raise ValueError(f"n_resamples must be an integer of at least 1, got {n_resamples!r}.")
-    if not 0 < confidence_level < 1:
+    if not (isinstance(confidence_level, Real) and 0 < float(confidence_level) < 1):
         raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}.")
 
 
 def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strategy) -> Measured:
     check_bins(n_bins, strategy)
     if not isinstance(measure, str):
-        return MeasuredByCall(problem, measure)
+        asked = {"n_bins": n_bins, "strategy": strategy}
+        given = passed_on(measure, kind=problem.kind, pos_label=problem.pos_label, **asked)
+        return MeasuredByCall(problem, measure, given)
     if measure in OF_GAPS:
         return MeasuredByGaps(problem, measure, n_bins, strategy)
     if measure in OF_BINS:
         return MeasuredByBins(problem, measure, n_bins, strategy)
     if measure == SMOOTH:
-        smooth = partial(
-            smooth_calibration_error,
-            kind=problem.kind,
-            pos_label=problem.pos_label,
-        )
-        return MeasuredByCall(problem, smooth)
+        given = {"kind": problem.kind, "pos_label": problem.pos_label}
+        return MeasuredByCall(problem, smooth_calibration_error, given)
     raise ValueError(
         f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got {measure!r}."
     )
@@ -171,13 +171,20 @@ class MeasuredByGaps(MeasuredByBins):
 
 
 class MeasuredByCall:
-    """Any function of labels and probabilities."""
+    """Any function of labels and probabilities, whose columns are those of the sorted labels."""
 
-    def __init__(self, problem: Problem, measure: Callable[..., float]) -> None:
+    def __init__(
+        self, problem: Problem, measure: Callable[..., float], given: dict[str, Any]
+    ) -> None:
         self.problem = problem
         self.measure = measure
+        order = np.argsort(problem.classes)
+        turned = problem.P.ndim == 1 and order[0] == 1
+        self.P = 1 - problem.P if turned else problem.P
+        self.P = self.P[:, order] if self.P.ndim == 2 else self.P
         # A draw may lack a class, which only the list of all of them tells.
-        self.named = {"labels": problem.classes} if takes_labels(measure) else {}
+        named = {"labels": problem.classes[order]} if "labels" in free_names(measure) else {}
+        self.named = {**named, **given}
 
     def of_rows(self, times: Indices) -> float:
         """The measure if row i were there ``times[i]`` times."""
@@ -189,20 +196,39 @@ class MeasuredByCall:
         return self._value(draw_labels(self.problem.P, random), slice(None))
 
     def _value(self, y: Indices, rows: Any) -> float:
-        P, w, classes = self.problem.P, self.problem.w, self.problem.classes
+        w, classes = self.problem.w, self.problem.classes
         weights = {} if w is None else {"sample_weight": w[rows]}
-        return float(self.measure(classes[y], P[rows], **weights, **self.named))
+        return float(self.measure(classes[y], self.P[rows], **weights, **self.named))
 
 
-def takes_labels(measure: Callable[..., float]) -> bool:
-    """Whether a function has a parameter ``labels`` that is not bound yet."""
-    if isinstance(measure, partial) and "labels" in measure.keywords:
-        return False
+def passed_on(measure: Any, **given: Any) -> dict[str, Any]:
+    """Arguments that differ from their defaults, for a function that has parameters for them."""
+    if not callable(measure):
+        raise ValueError(
+            f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got "
+            f"{measure!r}."
+        )
+    known = free_names(measure)
+    changed = {name: value for name, value in given.items() if value != DEFAULTS[name]}
+    for name, value in changed.items():
+        if name not in known:
+            raise ValueError(
+                f"{name} goes to the measure, which has no parameter of that name to be set, got "
+                f"{name}={value!r}. Leave it out, or bind what the measure needs with "
+                "functools.partial."
+            )
+    return changed
+
+
+def free_names(measure: Callable[..., float]) -> set[str]:
+    """Names of the parameters of a function that are not bound yet."""
+    bound = set(measure.keywords) if isinstance(measure, partial) else set()
     try:
-        found = signature(measure).parameters.get("labels")
+        found = signature(measure).parameters.values()
     except (TypeError, ValueError):  # some functions in C have no signature
-        return False
-    return found is not None and found.kind in {found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY}
+        return set()
+    named = {p.name for p in found if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
+    return named - bound
 
 
 def draw_labels(P: Floats, random: np.random.RandomState) -> Indices:

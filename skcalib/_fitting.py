@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ._chunks import is_dask
-from ._labels import distinct_labels, encode
+from ._labels import distinct_labels, encode, shown
 
 Floats = NDArray[np.floating[Any]]
 
@@ -56,6 +56,19 @@ def _weight_params(calibrator: Any, w: Floats) -> dict[str, Floats]:
     if not taking:
         raise ValueError(f"calibrator takes no sample_weight, got weights and {calibrator!r}.")
     return {f"{name}__sample_weight": w for name in taking}
+
+
+def check_order(calibrator: Any, classes: NDArray[Any]) -> None:
+    """Raise a ValueError for a calibrator with ``classes`` in another order than that of logits."""
+    for name, value in calibrator.get_params().items():
+        if name.split("__")[-1] != "classes" or value is None:
+            continue
+        named = np.asarray(value)
+        if named.tolist() != classes.tolist():
+            raise ValueError(
+                f"{name} of calibrator must be in the order of the logits it is given here, "
+                f"[{shown(classes)}], got [{shown(named)}]. Leave it out: it is set by itself."
+            )
 
 
 def fit_calibrator(

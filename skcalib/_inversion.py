@@ -150,6 +150,8 @@ def drawn(
     score = np.stack([column.score for column in measured.columns])
     chances = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
     if len(score) > 1:
+        # Where no class is left, all are as likely.
+        chances = [np.where(chance.sum(axis=0) > 0, chance, 1.0) for chance in chances]
         chances = [chance / chance.sum(axis=0) for chance in chances]
     sources = [(_expected(bins, chance, w), _cumulative(chance)) for chance in chances]
     noise, share = np.empty((2, n_resamples, *shape)), np.empty((n_resamples, *shape))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import DataConversionWarning
 
 from ._doors import as_numpy
 from ._rows import map_whole, sum_rows
@@ -68,6 +69,18 @@ def as_labels(y: Any, name: str = "y") -> Any:
         f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
         f"column of it, or {name}.ravel() if there is a row of logits for each entry."
     )
+
+
+def in_one_dimension(labels: Any) -> Any:
+    """Labels in one dimension, with a warning of what was a column."""
+    if getattr(labels, "ndim", 1) == 1:
+        return labels
+    warn(
+        "y should have one dimension, a label per row, got a column of labels, which is taken for "
+        "its entries. Pass y.ravel().",
+        DataConversionWarning,
+    )
+    return labels.ravel()
 
 
 def _is_one_hot(labels: Labels) -> bool:
@@ -289,17 +302,16 @@ def _column_numbers(present: Labels, n_classes: int, name: str, *, proper: bool)
     """The column numbers, with a warning of those that no row has for a label.
 
     A split lacks classes here and there. Columns that are no classes, such as features or an
-    index, all stand behind those that labels name.
+    index, all stand behind those that labels name, or before them.
     """
     numbers = np.arange(n_classes)
     missing = not_among(numbers, present)
-    n_behind = n_classes - 1 - int(present[-1])
-    if n_behind and n_behind >= len(missing) - n_behind and not proper:
+    n_outside = int(present[0]) + n_classes - 1 - int(present[-1])
+    if n_outside and n_outside >= len(missing) - n_outside and not proper:
         raise ValueError(
             f"X must have one column of logits for each class, got {n_classes} columns, and labels "
-            f"[{shown(present)}], of which none stands for the last "
-            f"{f'{n_behind} columns' if n_behind > 1 else 'column'}. Check that X holds logits, "
-            f"no features and no index; if y lacks the last classes, pass "
+            f"[{shown(present)}], of which none stands for column {shown(missing)}. Check that X "
+            "holds logits, no features and no index; if y lacks these classes, pass "
             f"{name}=range({n_classes})."
         )
     warn(

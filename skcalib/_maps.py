@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ._minimise import Coordinates, LinearMap, Objective
+from ._minimise import Coordinates, LinearMap, Objective, mask_scores
 
 Floats = NDArray[np.floating[Any]]
 
@@ -82,9 +82,10 @@ class VectorMap:
     def coordinates(self, objective: Objective, theta: Floats) -> Coordinates:
         """Coordinates in which the Hessian at ``theta`` has unit blocks per class."""
         K, n_kinds = objective.rows.n_classes, 1 + self.fit_intercept
+        masks = objective.rows.masks
 
         def block(F: Floats, _: Any, w: Floats | None) -> Floats:
-            F, Q = _curvatures(theta, self, F, w)
+            F, Q = _curvatures(theta, self, F, w, masks)
             QF = Q * F
             return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
 
@@ -108,12 +109,17 @@ class VectorMap:
 
 
 def _curvatures(
-    theta: Floats, map_: LinearMap, F: Floats, w: Floats | None
+    theta: Floats,
+    map_: LinearMap,
+    F: Floats,
+    w: Floats | None,
+    masks: bool,  # noqa: FBT001
 ) -> tuple[Floats, Floats]:
     """Features, and ``q = w p (1 - p)`` at ``theta``, in double precision."""
     # So that rounding does not make a block of the Hessian indefinite.
     F = F.astype(np.float64)
-    Q = softmax(map_.scores(theta, F), axis=1)
+    S = map_.scores(theta, F)
+    Q = softmax(mask_scores(S, F) if masks else S, axis=1)
     Q -= Q**2
     return F, Q if w is None else Q * w[:, None]
 
@@ -251,11 +257,12 @@ def _pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats
     """Masses (K,), means (K, K) and common covariance (K, K), each class weighing by ``q_k``."""
     rows, map_ = objective.rows, objective.map_
     K = rows.n_classes
+    masks = rows.masks
     if rows.w is None:
         rows = rows.every(max(1, len(rows.y) // max(ROWS_PER_CLASS * K, FEWEST_ROWS)))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
-        F, Q = _curvatures(theta, map_, F, w)
+        F, Q = _curvatures(theta, map_, F, w, masks)
         second = (F * Q.sum(axis=1, keepdims=True)).T @ F
         return np.concatenate([Q.sum(axis=0)[None], Q.T @ F, second])
 

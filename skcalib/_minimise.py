@@ -42,6 +42,8 @@ Indices = NDArray[np.intp]
 # Lower log-probabilities are those of a probability of zero in double precision, whatever slope a
 # map gives them. None is to outweigh all others.
 LOWEST_FEATURE = -1e3
+# Log-probabilities of masked classes are lower yet, to be told from others.
+MASKED_FEATURE = -2e3
 # Products with the Hessian, each the cost of a gradient or two, for one Newton step.
 NEWTON_PRODUCTS = 50
 # A step has to lower the objective by this share of what its slope promises; shares of a step below
@@ -102,6 +104,11 @@ class Rows:
         return np.dtype(np.float64) if self.double else self.Z.dtype
 
     @property
+    def masks(self) -> bool:
+        """Whether there may be features of masked classes."""
+        return self.reaching and self.shift is not None
+
+    @property
     def arrays(self) -> tuple[Floats, Indices, Floats | None, Floats | None]:
         """What there is one of for each row."""
         return self.Z, self.y, self.w, self.shift
@@ -152,7 +159,8 @@ def _of_features(
 ) -> Floats:
     """``f`` of the features of a block of rows."""
     Z, F, *rest = with_both_columns(Z, *spare)
-    F = np.multiply(Z, scale, out=F, dtype=dtype)
+    with np.errstate(over="ignore" if reaching else "warn"):
+        F = np.multiply(Z, scale, out=F, dtype=dtype)
     if shift is not None:
         F -= shift[:, None]
     if reaching and shift is None:
@@ -161,8 +169,20 @@ def _of_features(
 
 
 def raised(F: Floats) -> Floats:
-    """Log-probabilities, in place no less than :data:`LOWEST_FEATURE`."""
-    return np.maximum(F, np.asarray(LOWEST_FEATURE, F.dtype), out=F)
+    """Log-probabilities, in place no less than :data:`LOWEST_FEATURE` but for masked classes."""
+    masked = np.isneginf(F)
+    np.maximum(F, np.asarray(LOWEST_FEATURE, F.dtype), out=F)
+    np.copyto(F, np.asarray(MASKED_FEATURE, F.dtype), where=masked)
+    return F
+
+
+def mask_scores(S: Floats, F: Floats) -> Floats:
+    """Scores, in place -inf where features are those of masked classes.
+
+    Only maps of each class by itself meet such.
+    """
+    np.copyto(S, -np.inf, where=F == MASKED_FEATURE)
+    return S
 
 
 def _longest_range_of_block(Z: Floats) -> Any:
@@ -176,16 +196,17 @@ def _longest_range(Z: Floats) -> float:
 
 
 def _log_sum_exp(scale: float, Z: Floats) -> Floats:
-    return logsumexp(both_columns(np.multiply(Z, scale, dtype=Z.dtype)), axis=1)
+    with np.errstate(over="ignore"):
+        return logsumexp(both_columns(np.multiply(Z, scale, dtype=Z.dtype)), axis=1)
 
 
 def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats]:
     """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
-    theta = theta.astype(rows.dtype, copy=False)
+    theta, masks = theta.astype(rows.dtype, copy=False), rows.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         each = np.arange(len(F))
-        S = _centred_scores(theta, map_, F, S)
+        S = _centred_scores(theta, map_, F, S, masks)
         of_label = S[each, y]
         R = np.exp(S, out=S)
         total = R.sum(axis=1)
@@ -201,11 +222,12 @@ def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Fl
 def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Floats:
     """Hessian (p, p) of the mean log loss at ``theta`` times ``v`` (p,): one pass."""
     theta, v = (a.astype(rows.dtype, copy=False) for a in (theta, v))
+    masks = rows.masks
 
     def block(
         F: Floats, _: Indices, w: Floats | None, S: Floats | None, V: Floats | None
     ) -> Floats:
-        S = _centred_scores(theta, map_, F, S)
+        S = _centred_scores(theta, map_, F, S, masks)
         P = np.exp(S, out=S)
         total = P.sum(axis=1)
         V = map_.scores(v, F, out=V)
@@ -219,11 +241,11 @@ def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Fl
 
 def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats, Floats]:
     """Mean log loss at ``theta``, its gradient (p,) and its Hessian (p, p): one dear pass."""
-    p = len(theta)
+    p, masks = len(theta), rows.masks
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         w = np.ones(len(F)) if w is None else w
-        S = _centred_scores(theta, map_, F, None)
+        S = _centred_scores(theta, map_, F, None, masks)
         each = np.arange(len(F))
         of_label, P = S[each, y], np.exp(S)
         total = P.sum(axis=1)
@@ -239,10 +261,10 @@ def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Flo
 
 def share_wrong(theta: Floats, map_: LinearMap, rows: Rows) -> float:
     """Share of the weight of the rows in which the score of the label is not the largest."""
-    theta = theta.astype(rows.dtype, copy=False)
+    theta, masks = theta.astype(rows.dtype, copy=False), rows.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
-        S = _centred_scores(theta, map_, F, S)
+        S = _centred_scores(theta, map_, F, S, masks)
         each = np.arange(len(F))
         of_label = S[each, y]
         S[each, y] = -np.inf
@@ -251,9 +273,16 @@ def share_wrong(theta: Floats, map_: LinearMap, rows: Rows) -> float:
     return float(rows.mean(block, scratch=1))
 
 
-def _centred_scores(theta: Floats, map_: LinearMap, F: Floats, out: Floats | None) -> Floats:
+def _centred_scores(
+    theta: Floats,
+    map_: LinearMap,
+    F: Floats,
+    out: Floats | None,
+    masks: bool,  # noqa: FBT001
+) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""
     S = map_.scores(theta, F, out=out)
+    S = mask_scores(S, F) if masks else S
     S -= S.max(axis=1, keepdims=True)
     return S
 

@@ -47,7 +47,7 @@ class Scale:
     """The scale at which the log loss of ``scale * Z`` is least, or where the search ended."""
 
     value: float
-    outcome: Literal["minimum", "separable", "hopeless", "constant"]
+    outcome: Literal["minimum", "separable", "tied", "hopeless", "constant"]
 
 
 def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
@@ -139,7 +139,8 @@ def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) 
     if facts.gap == 0:
         # With nothing but ties and masked classes below the largest logits any scale will do.
         distance = np.exp(facts.log_distance / facts.has_distance) if facts.has_distance else 1.0
-        return Scale(float(LARGEST_SCALE / distance), "separable")
+        outcome: Literal["tied", "separable"] = "tied" if facts.tied else "separable"
+        return Scale(float(LARGEST_SCALE / distance), outcome)
     hopeless = Scale(max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny)), "hopeless")
     if facts.slope >= 0:
         return hopeless
@@ -170,6 +171,7 @@ class Facts(NamedTuple):
         float  #: logarithm of the distance from the largest logit to the next that differs
     )
     has_distance: float  #: whether there is such a distance
+    tied: float  #: whether the largest logit is that of several classes
 
 
 def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -185,8 +187,11 @@ def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     top, label = top[:, 0], label[:, 0]
     has_distance = np.isfinite(next_one)
     log_distance = np.log(np.where(has_distance, top - next_one, 1))
-    values = np.array([top - label, slope, np.log(n), top - least, log_distance, has_distance])
-    return (values / weight) @ (np.ones(len(Z)) if w is None else w)
+    tied = np.count_nonzero(top[:, None] == Z, axis=1) > 1
+    values = np.array(
+        [top - label, slope, np.log(n), top - least, log_distance, has_distance, tied]
+    )
+    return values @ (np.full(len(Z), 1 / weight) if w is None else w / weight)
 
 
 def check_range(value: float) -> None:

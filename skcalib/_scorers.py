@@ -135,6 +135,8 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     >>> bool((scores <= 0).all())
     True
     """
+    if not isinstance(name, str):
+        raise ValueError(f"name must be that of a scorer, got {name!r}.")
     if name in _SCORERS:
         measure, fixed = _SCORERS[name]
         _check_params(name, measure, fixed, params)

@@ -155,12 +155,7 @@ class TemperatureSweepDisplay:
             As :meth:`from_logits`, and for what is no calibrator of logits, such as a classifier
             that takes features.
         """
-        check_takes_logits(calibrator)
-        sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
-        P = calibrator.predict_proba(X)
-        w = check_weights(sample_weight, len(P))
-        losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
-        reference = float(np.average(losses, weights=w))
+        sweep, reference = sweep_of(calibrator, X, y, temperatures, n_bins, sample_weight)
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
 
@@ -296,6 +291,23 @@ def _log_ticks(low: float, high: float) -> Floats:
         if len(ticks) >= 3:
             break
     return ticks[:: -(-len(ticks) // 8)]
+
+
+def sweep_of(
+    calibrator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    temperatures: ArrayLike | None,
+    n_bins: int,
+    sample_weight: ArrayLike | None,
+) -> tuple[tuple[Floats, Floats, Floats, float], float]:
+    """The sweep of logits, and the log loss of a fitted calibrator, after all checks of them."""
+    check_takes_logits(calibrator)
+    sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
+    P = calibrator.predict_proba(X)
+    w = check_weights(sample_weight, len(P))
+    losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
+    return sweep, float(np.average(losses, weights=w))
 
 
 def _sweep(

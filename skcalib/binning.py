@@ -92,6 +92,7 @@ def _events_of_classes(y: Indices, Z: Floats) -> tuple[Floats, Bools]:
     P = probabilities(Z)
     masked = np.isneginf(Z)
     if masked.any():
+        masked |= np.count_nonzero(~masked, axis=1)[:, None] == 1  # a class alone is certain
         P[masked if P.shape[1] > 1 else masked.any(axis=1, keepdims=True)] = np.nan
     return P, y[:, None] == (np.arange(P.shape[1]) if P.shape[1] > 1 else 1)
 

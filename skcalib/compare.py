@@ -27,7 +27,7 @@ from ._base import (
 from ._chunks import is_dask
 from ._doors import as_numpy
 from ._events import check_input
-from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
+from ._fitting import check_calibrator, check_order, fit_calibrator, with_unknown_classes
 from ._folds import Split, check_training_rows, made_splits, presence
 from ._labels import as_labels, check_column_names, not_among, shown
 from ._layout import as_written
@@ -381,19 +381,21 @@ def compare_calibrators(
     """
     rows, checked = _checked_rows(logits, y, sample_weight, classes)
     labels, n_columns = checked.classes_, checked.n_features_in_
+    judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
         calibrators = _every_calibrator()
-        calibrators = _taking_masked(calibrators) if checked.masked_ else calibrators
+        calibrators = _taking_masked(calibrators) if checked.masked_ or masked else calibrators
     members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
+        check_order(member, labels)
     measures = measures_of(scoring)
     if is_dask(logits):
         check_measures_by_sums(measures)
-    if test is None:
+    if judged is None:
         pairs = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
-        pairs = [(rows, _checked_test(test, labels, n_columns))]
+        pairs = [(rows, judged)]
     jobs = [
         delayed(_fit_and_judge)(member, *pair, labels, measures)
         for member in members.values()
@@ -432,6 +434,9 @@ def _fit_and_judge(
     if is_dask(P):  # one check for all measures
         y, P, w, _ = check_input(test.y, P, test.w, classes, None)
         test = _Rows(test.Z, y, w)
+    else:  # scorers of scikit-learn take columns to be in the order of the sorted labels
+        order = np.argsort(classes)
+        classes, P = classes[order], P[:, order]
     predictions = Predictions(classes, P)
     values = {measure.name: measure(predictions, *test) for measure in measures}
     said = dict.fromkeys((w.category, str(w.message)) for w in caught)
@@ -498,7 +503,8 @@ def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
 
 def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """Calibrators by their names; by their types or, if types are equal, by what they print as."""
-    if hasattr(calibrators, "fit"):  # a pipeline is a sequence of its steps
+    # A pipeline is a sequence of its steps, and a string one of its letters.
+    if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
         raise ValueError(
             f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
             "a list."
@@ -540,7 +546,10 @@ def _checked_rows(
     return _Rows(Z, column_or_1d(as_labels(y)), w), checked
 
 
-def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int) -> _Rows:
+def _checked_test(
+    test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int
+) -> tuple[_Rows, bool]:
+    """The rows to judge on, and whether some of their classes are masked."""
     if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
         raise ValueError(
             "test must be a pair (logits, y) or (logits, y, sample_weight), got "
@@ -560,7 +569,8 @@ def _checked_test(test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns:
             f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with classes=."
         )
-    return _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
+    of_test = _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
+    return of_test, found.masked
 
 
 def _splits(rows: _Rows, cv: Any, random_state: Any) -> list[Split]:

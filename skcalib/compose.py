@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ._base import check_weights
-from ._fitting import check_calibrator, fit_calibrator, with_unknown_classes
+from ._fitting import check_calibrator, check_order, fit_calibrator, with_unknown_classes
 from ._folds import (
     Floats,
     Lesson,
@@ -40,7 +40,7 @@ from ._folds import (
     splits_of,
     warn_of_unknown_classes,
 )
-from ._labels import as_labels, distinct_labels, not_among, shown
+from ._labels import as_labels, distinct_labels, in_one_dimension, not_among, shown
 from ._version import Versioned
 from ._warn import warn
 from .scaling import TemperatureScaling
@@ -69,7 +69,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             )
         check_classifier(self.estimator, type(self).__name__)
         response = self._response(self.estimator)
-        y = column_or_1d(as_labels(y), warn=True)
+        y = column_or_1d(in_one_dimension(as_labels(y)))
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         X, y = indexable(X, y)
@@ -480,6 +480,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
         problem = self._problem("fit", X, y, {**params, **self._weights(w)}, w)
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(problem.y)
+        check_order(calibrator, classes)
         lessons = self._lessons(problem, w)
         calibrators = [
             fit_calibrator(calibrator, Z, problem.y[rows], weights, estimator.classes_)
@@ -489,8 +492,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self.calibrators_ = calibrators
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0])
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        self.classes_ = np.asarray(self.estimator.classes_) if frozen else np.unique(problem.y)
+        self.classes_ = classes
         return self
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:

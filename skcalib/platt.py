@@ -15,7 +15,7 @@ from ._base import BaseCalibrator, Floats, Indices
 from ._labels import shown
 from ._one_vs_rest import joined, margins, n_maps
 from ._rows import SAMPLE_ROWS, call_on_sample, is_far, sum_rows
-from ._scale import check_range
+from ._scale import check_range, fit_scale
 from ._warn import warn
 
 __all__ = ["PlattScaling"]
@@ -28,10 +28,13 @@ MAX_PASSES = 100
 ROWS_PER_MAP, FEW_ROWS_PER_MAP = 512, 128
 # The middle of the margins is that of the rows of the class if there are so many.
 FEWEST_EVENTS = 8
-# Margins so many units off the centre are those of masked classes or of rows beyond doubt, of which
-# smoothed targets would have the slope make some doubt, so they are left out. On the wrong side of
-# the centre they count, up to as many units as single precision holds the squares of.
-BEYOND_DOUBT, FARTHEST = 1e3, 1e8
+# Margins so many times as far from the centre as is typical may be those of masked classes.
+SUSPICIOUS = 1e3
+# Margins so many temperatures from zero have probabilities that double precision does not tell from
+# 0 and 1. Smoothed targets would have the slope make some doubt of them.
+BEYOND_DOUBT = 1e3
+# The squares of larger margins are not summed, by precision.
+FARTHEST = {"f": 1e15, "d": 1e100}
 # Margins differ by rounding only if they differ by so many rounding errors of the logits.
 ROUNDINGS = 8
 # Slopes are told to be negative if they are so many of their standard errors below zero.
@@ -92,9 +95,9 @@ class PlattScaling(BaseCalibrator):
     The margin, not the probability, is what a sigmoid can calibrate: margins that are right by a
     constant and a factor come out exact. All classes take their Newton steps together, each one
     pass over the rows that sums a gradient and a Hessian of two by two for every class. Rows in
-    which a class is masked are not counted for it, nor are margins on the right side of their
-    median and a thousand times as far from it as margins typically are: smoothed targets would have
-    the slope make some doubt of what is beyond doubt.
+    which a class is masked are not counted for it, nor are margins on the right side of zero and
+    more than a thousand temperatures from it: smoothed targets would have the slope make some doubt
+    of what is beyond doubt.
 
     References
     ----------
@@ -129,8 +132,10 @@ class PlattScaling(BaseCalibrator):
         of_sample = call_on_sample(_rough_sigmoids, Z, y, w, at_least=at_least)
         if of_sample is None:
             of_sample = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True), None
-        units, start = _Units.of(Z, y, of_sample[0]), of_sample[1]
+        units, start = _Units.of(Z, of_sample[0]), of_sample[1]
         events = _Events.of(Z, y, w, units, smooth=self.smooth_targets)
+        if events.far:
+            events = events.without_doubtless(smooth=self.smooth_targets)
         if start is not None:
             start = start * np.stack([units.unit, np.ones_like(units.unit)])
         theta, n_passes, converged = _fit_sigmoids(events, start)
@@ -166,35 +171,39 @@ class _Units:
     rounding: Floats  #: what rounding of the logits may add to margins, in units
 
     @classmethod
-    def of(cls, Z: Floats, y: Indices, middle: Floats) -> _Units:
-        """The units of labels ``y`` (n,) for logits ``Z`` (n, K), from :func:`_middle` of some."""
+    def of(cls, Z: Floats, middle: Floats) -> _Units:
+        """The units of the margins of logits ``Z`` (n, K), from :func:`_middle` of some."""
         centre, spread, size = middle.astype(Z.dtype).astype(np.float64)
-        level = spread == 0
+        rounding = ROUNDINGS * float(np.finfo(Z.dtype).eps) * np.maximum(size, np.abs(centre))
+        level = spread <= rounding
         if level.any():  # of most rows at least
-            mean = sum_rows(partial(_deviations, centre), Z) / len(y)
-            spread = np.where(level, mean, spread)
+            total, n = sum_rows(partial(_deviations, centre, rounding), Z)
+            spread = np.where(level, np.exp(total / np.maximum(n, 1)) * (n > 0), spread)
         check_range(float(spread.max()))
         low, high = MODERATE
         moderate = (spread == 0) | ((spread > low) & (spread < high))
         unit = np.exp2(np.round(np.log2(np.where(moderate, 1, spread))))
-        rounding = ROUNDINGS * float(np.finfo(Z.dtype).eps) * np.maximum(size, np.abs(centre))
         return cls(centre, unit, spread / unit, rounding / unit)
 
-    def margins(self, Z: Floats, y: Indices) -> tuple[Floats, NDArray[np.bool_] | None]:
+    def margins(
+        self, Z: Floats, y: Indices, limit: Floats
+    ) -> tuple[Floats, NDArray[np.bool_] | None]:
         """Margins in units about the centre, and which of them count, or None if all do.
 
-        Those that do not, as they are masked or beyond doubt, are zero.
+        Those that do not, as they are masked, or beyond ``limit`` (n_maps,) on the side of the
+        label, are zero.
         """
         M = margins(Z)
+        near = np.abs(M).max() < min(limit.min(), FARTHEST["f"] * min(self.unit.min(), 1.0))
+        counts = None
+        if not near:
+            counts = np.isfinite(M) & ((np.abs(M) <= limit) | ((M > 0) != _events(y, M)))
+            M = np.where(counts, M, self.centre.astype(M.dtype))
         M -= self.centre.astype(M.dtype)
         if (self.unit != 1).any():
             M = M.astype(np.float64) / self.unit
-        doubtful = BEYOND_DOUBT * self.spread
-        if np.abs(M).max() < doubtful.min():
-            return M, None
-        counts = np.isfinite(M) & ((np.abs(M) <= doubtful) | ((M > 0) != _events(y, M)))
-        farthest = FARTHEST * self.spread
-        return np.where(counts, np.clip(M, -farthest, farthest), 0).astype(M.dtype), counts
+        farthest = FARTHEST[M.dtype.char]
+        return M if near else np.clip(M, -farthest, farthest), counts
 
 
 def _events(y: Indices, M: Floats) -> NDArray[np.bool_]:
@@ -225,9 +234,11 @@ def _median(values: Floats) -> Any:
     return np.partition(values, middle)[middle]
 
 
-def _deviations(centre: Floats, Z: Floats) -> Floats:
-    M = margins(Z)
-    return np.abs(np.where(np.isfinite(M), M - centre, 0)).sum(axis=0, dtype=np.float64)
+def _deviations(centre: Floats, least: Floats, Z: Floats) -> Floats:
+    """Sum of logarithms of distances from the centre that are larger, and their number."""
+    distance = np.abs(margins(Z).astype(np.float64) - centre)
+    some = np.isfinite(distance) & (distance > least)
+    return np.stack([np.log(np.where(some, distance, 1)).sum(axis=0), some.sum(axis=0)])
 
 
 @dataclass(frozen=True)
@@ -238,38 +249,67 @@ class _Events:
     y: Indices
     w: Floats | None
     units: _Units
+    limit: Floats  # (n_maps,): margins beyond it that are right do not count
     high: Floats  # (n_maps,): the target of rows of the class
     low: Floats  # (n_maps,): that of the others
     rate: Floats  # (n_maps,): the mean target
-    weight: Floats  # (n_maps,): of the rows in which the class is not masked
+    weight: Floats  # (n_maps,): of the rows that count
+    hits: Floats  # (n_maps,): of those that are of the class
+    far: bool  # whether some margins are suspiciously far out
 
     @classmethod
-    def of(cls, Z: Floats, y: Indices, w: Floats | None, units: _Units, *, smooth: bool) -> _Events:
+    def of(
+        cls,
+        Z: Floats,
+        y: Indices,
+        w: Floats | None,
+        units: _Units,
+        *,
+        smooth: bool,
+        limit: Floats | None = None,
+    ) -> _Events:
         """The events of labels ``y`` (n,) for logits ``Z`` (n, K)."""
         K = n_maps(Z)
+        limit = np.full(K, np.inf) if limit is None else limit
 
         def total(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, counts = units.margins(Z, y)
+            M, counts = units.margins(Z, y, limit)
+            far = (np.abs(M) > SUSPICIOUS * units.spread).sum(axis=0)
             if counts is None:
                 hits = np.bincount(y, w, max(K, 2))[-K:]
-                return np.stack([hits, np.full(K, len(y) if w is None else w.sum())])
+                return np.stack([hits, np.full(K, len(y) if w is None else w.sum()), far])
             w = np.ones(len(y)) if w is None else w
-            return np.stack([w @ (counts & _events(y, M)), w @ counts])
+            return np.stack([w @ (counts & _events(y, M)), w @ counts, far])
 
-        hits, weight = sum_rows(total, Z, y, w)
+        hits, weight, far = sum_rows(total, Z, y, w)
         misses = weight - hits
         high, low = np.ones(K), np.zeros(K)
         if smooth:
             high, low = (hits + 1) / (hits + 2), 1 / (misses + 2)
         weight = np.maximum(weight, np.finfo(float).tiny)
-        return cls(Z, y, w, units, high, low, (hits * high + misses * low) / weight, weight)
+        rate = (hits * high + misses * low) / weight
+        return cls(Z, y, w, units, limit, high, low, rate, weight, hits, bool(far.any()))
+
+    def without_doubtless(self, *, smooth: bool) -> _Events:
+        """The events without rows that a temperature puts beyond doubt.
+
+        A class of which no events, or nothing else, would be left keeps all.
+        """
+        scale = fit_scale(self.Z, self.y, self.w)
+        if scale.outcome != "minimum":
+            return self
+        limit = np.full_like(self.limit, BEYOND_DOUBT / scale.value)
+        of = partial(_Events.of, self.Z, self.y, self.w, self.units, smooth=smooth)
+        found = of(limit=limit)
+        both = (found.hits > 0) & (found.hits < found.weight)
+        return found if both.all() else of(limit=np.where(both, limit, np.inf))
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradient (2, n_maps) and Hessian (2, 2, n_maps) of the mean log loss."""
         rise = self.high - self.low
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, counts = self.units.margins(Z, y)
+            M, counts = self.units.margins(Z, y, self.limit)
             slope, offset, low, up = (v.astype(M.dtype) for v in (*theta, self.low, rise))
             # expit would take four times as long. The bound keeps p^2 from underflow.
             E = M * -slope
@@ -297,7 +337,7 @@ class _Events:
         """Share of the weight that each sigmoid puts on the wrong side of 1/2: (n_maps,)."""
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, counts = self.units.margins(Z, y)
+            M, counts = self.units.margins(Z, y, self.limit)
             S = theta[0] * M + theta[1]
             wrong = np.where(_events(y, M), S <= 0, S >= 0)
             wrong = wrong if counts is None else wrong & counts
@@ -309,7 +349,7 @@ class _Events:
 def _rough_sigmoids(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Floats]:
     """The middle of the margins of a sample, and slopes and offsets (2, n_maps) about it."""
     middle = _middle(Z, y)
-    units = _Units.of(Z, y, middle)
+    units = _Units.of(Z, middle)
     slope, offset = _fit_sigmoids(_Events.of(Z, y, w, units, smooth=True))[0]
     return middle, np.stack([slope / units.unit, offset])
 
@@ -326,7 +366,7 @@ def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats,
     tiny, least = np.finfo(float).tiny, TOLERANCE * rate * (1 - rate)
     gradient, hessian = events.derivatives(theta)
     units = events.units
-    varies = hessian[0, 0] > units.rounding**2 * hessian[1, 1]
+    varies = np.sqrt(hessian[0, 0] / np.maximum(hessian[1, 1], tiny)) > units.rounding
     curved_least = SMALLEST_CURVATURE * np.where(varies, units.spread, 0) ** 2
     step, length = _newton_step(gradient, hessian, curved_least), np.ones_like(rate)
     n_passes = 2  # one of them for the weights

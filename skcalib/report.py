@@ -11,10 +11,10 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from ._base import check_weights
 from ._binned import expected_calibration_error, maximum_calibration_error
-from ._fitting import check_takes_logits
 from ._labels import as_labels, encode
 from ._proper import brier_scores, log_losses
 from ._rows import both_columns, map_rows
+from ._sweep import sweep_of
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
 
 if TYPE_CHECKING:
@@ -129,8 +129,14 @@ def calibration_report(
     >>> len(figure.axes)
     7
     """
-    check_takes_logits(calibrator)
-    after = calibrator.predict_proba(logits)  # first, for it checks the logits
+    if figure is not None and not hasattr(figure, "add_gridspec"):
+        raise ValueError(
+            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
+            "ax.figure, or none for a new one."
+        )
+    # First, for it checks logits and labels.
+    sweep, reference = sweep_of(calibrator, logits, y, None, n_bins, sample_weight)
+    after = calibrator.predict_proba(logits)
     Z = both_columns(check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False))
     before = map_rows(lambda z: softmax(z, axis=1), Z)
     w = check_weights(sample_weight, len(Z))
@@ -152,9 +158,7 @@ def calibration_report(
     for ax in histograms:
         ax.set_ylim(0, max(ax.get_ylim()[1] for ax in histograms))
     panels: Any = grid[0, 2].subgridspec(2, 1).subplots(sharex=True)
-    TemperatureSweepDisplay.from_estimator(
-        calibrator, logits, rows.y, sample_weight=w, n_bins=n_bins, name=name, ax=panels
-    )
+    TemperatureSweepDisplay(*sweep, reference=reference, name=name).plot(panels)
     panels[0].set_title("Logits divided by T")
     _table(figure.add_subplot(grid[1, 2]), *numbers)
     return figure

@@ -45,7 +45,8 @@ def _fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     """One over the temperature, with a warning where there is no best one."""
     scale = fit_scale(Z, y, w)
     if scale.outcome != "minimum":
-        message = _ENDED_AT_BOUND[scale.outcome].format(T=1 / scale.value)
+        outcome = "separable" if scale.outcome == "tied" else scale.outcome
+        message = _ENDED_AT_BOUND[outcome].format(T=1 / scale.value)
         warn(message, ConvergenceWarning)
     return scale
 
