@@ -74,17 +74,16 @@ def check_numbers(n_resamples: Any, confidence_level: Any) -> None:
 
 def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strategy) -> Measured:
     check_bins(n_bins, strategy)
-    if not isinstance(measure, str):
+    if callable(measure):
         asked = {"n_bins": n_bins, "strategy": strategy}
         given = passed_on(measure, kind=problem.kind, pos_label=problem.pos_label, **asked)
         return MeasuredByCall(problem, measure, given)
-    if measure in OF_GAPS:
-        return MeasuredByGaps(problem, measure, n_bins, strategy)
-    if measure in OF_BINS:
-        return MeasuredByBins(problem, measure, n_bins, strategy)
     if measure == SMOOTH:
         given = {"kind": problem.kind, "pos_label": problem.pos_label}
         return MeasuredByCall(problem, smooth_calibration_error, given)
+    if isinstance(measure, str) and measure in OF_BINS:
+        kind = MeasuredByGaps if measure in OF_GAPS else MeasuredByBins
+        return kind(problem, measure, n_bins, strategy)
     raise ValueError(
         f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got {measure!r}."
     )
@@ -171,7 +170,7 @@ class MeasuredByGaps(MeasuredByBins):
 
 
 class MeasuredByCall:
-    """Any function of labels and probabilities, whose columns are those of the sorted labels."""
+    """Any function of labels and probabilities, which takes columns to be in sorted order."""
 
     def __init__(
         self, problem: Problem, measure: Callable[..., float], given: dict[str, Any]
@@ -179,7 +178,8 @@ class MeasuredByCall:
         self.problem = problem
         self.measure = measure
         order = np.argsort(problem.classes)
-        turned = problem.P.ndim == 1 and order[0] == 1
+        # A function that is told which label is meant takes one dimension for that.
+        turned = problem.P.ndim == 1 and order[0] == 1 and "pos_label" not in given
         self.P = 1 - problem.P if turned else problem.P
         self.P = self.P[:, order] if self.P.ndim == 2 else self.P
         # A draw may lack a class, which only the list of all of them tells.
@@ -203,21 +203,8 @@ class MeasuredByCall:
 
 def passed_on(measure: Any, **given: Any) -> dict[str, Any]:
     """Arguments that differ from their defaults, for a function that has parameters for them."""
-    if not callable(measure):
-        raise ValueError(
-            f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got "
-            f"{measure!r}."
-        )
     known = free_names(measure)
-    changed = {name: value for name, value in given.items() if value != DEFAULTS[name]}
-    for name, value in changed.items():
-        if name not in known:
-            raise ValueError(
-                f"{name} goes to the measure, which has no parameter of that name to be set, got "
-                f"{name}={value!r}. Leave it out, or bind what the measure needs with "
-                "functools.partial."
-            )
-    return changed
+    return {k: value for k, value in given.items() if k in known and value != DEFAULTS[k]}
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:

@@ -76,8 +76,8 @@ def in_one_dimension(labels: Any) -> Any:
     if getattr(labels, "ndim", 1) == 1:
         return labels
     warn(
-        "y should have one dimension, a label per row, got a column of labels, which is taken for "
-        "its entries. Pass y.ravel().",
+        "A column-vector y was passed when a 1d array was expected, a label per row. Its entries "
+        "are taken; pass y.ravel().",
         DataConversionWarning,
     )
     return labels.ravel()

@@ -72,6 +72,10 @@ def check_files(args: argparse.Namespace) -> None:
 
 def _check_names(calibration: Rows, test: Rows, args: argparse.Namespace) -> None:
     """Raise an InputError for columns that are named in two orders, or not in that of labels."""
+    if calibration.names is None and test.names is not None:
+        # Columns without names are the classes by their position.
+        calibration = calibration._replace(names=test.names)
+        args = argparse.Namespace(**{**vars(args), "logits": args.test_logits})
     if calibration.names is None:
         return
     if test.names is not None and test.names != calibration.names:

@@ -303,8 +303,8 @@ def sweep_of(
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
     """The sweep of logits, and the log loss of a fitted calibrator, after all checks of them."""
     check_takes_logits(calibrator)
-    sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
     P = calibrator.predict_proba(X)
+    sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
     w = check_weights(sample_weight, len(P))
     losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
     return sweep, float(np.average(losses, weights=w))

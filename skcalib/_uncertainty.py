@@ -132,9 +132,11 @@ def calibration_error_interval(
         As for :func:`reliability_curve`.
     measure : str or callable, default="expected_calibration_error"
         Name of one of the measures of this module, or a function
-        ``measure(y_true, y_proba)``, which gets ``sample_weight=`` if there are weights, and
-        ``labels=`` with all labels in the order of the columns if it has a parameter of that name
-        that :func:`functools.partial` has not bound: a draw may lack a class.
+        ``measure(y_true, y_proba)``. It gets the columns in the order of the sorted labels, one
+        dimension for the second of these, ``sample_weight=`` if there are weights, and if it has
+        parameters of these names that :func:`functools.partial` has not bound, ``labels=`` with the
+        sorted labels, since a draw may lack a class, and ``kind``, ``n_bins``, ``strategy`` and
+        ``pos_label`` where they are not the default.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. Bins are those of all rows in every draw.
     n_resamples : int, default=999

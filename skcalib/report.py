@@ -129,11 +129,7 @@ def calibration_report(
     >>> len(figure.axes)
     7
     """
-    if figure is not None and not hasattr(figure, "add_gridspec"):
-        raise ValueError(
-            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
-            "ax.figure, or none for a new one."
-        )
+    _check_figure(figure)
     # First, for it checks logits and labels.
     sweep, reference = sweep_of(calibrator, logits, y, None, n_bins, sample_weight)
     after = calibrator.predict_proba(logits)
@@ -162,6 +158,14 @@ def calibration_report(
     panels[0].set_title("Logits divided by T")
     _table(figure.add_subplot(grid[1, 2]), *numbers)
     return figure
+
+
+def _check_figure(figure: Any) -> None:
+    if figure is not None and not hasattr(figure, "add_gridspec"):
+        raise ValueError(
+            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
+            "ax.figure, or none for a new one."
+        )
 
 
 def _table(ax: Axes, before: dict[str, float], after: dict[str, float]) -> None:

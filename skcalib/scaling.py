@@ -165,7 +165,9 @@ class _LinearScaling(BaseCalibrator):
         K, map_ = rows.n_classes, self._map()
         ridge = strength / total_weight(y, w) * map_.ridge(K)
         objective = Objective(map_, rows, map_.identity(K), ridge)
-        if temperature.outcome == "separable":  # all is right as it is, or never will be
+        settled = temperature.outcome == "separable"
+        # Offsets that break ties run off to where probabilities are 0 or 1, unless they are held.
+        if settled or (temperature.outcome == "tied" and strength == 0):
             fun, _ = objective.in_double().value_gradient(objective.centre)
             found = OptimizeResult(x=objective.centre, fun=fun, nit=0)
         else:

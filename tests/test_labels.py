@@ -329,11 +329,12 @@ def with_label_column_missing(missing, n_classes=10):
 
 
 FEATURES = {
-    "last column": (11, range(10), "last column"),
-    "pixels": (64, range(10), "last 54 columns"),
-    "labels from 1": (13, [1, 2, 3], "last 9 columns"),
-    "two of many": (784, [3, 5], "last 778 columns"),
-    "iris": (4, [0, 2], "last column"),
+    "last column": (11, range(10), "10"),
+    "pixels": (64, range(10), r"10, 11, 12, 13, 14, \.\.\. \(49 more\)"),
+    "labels from 1": (13, [1, 2, 3], r"0, 4, 5, 6, 7, \.\.\. \(5 more\)"),
+    "index, and labels from 1": (4, [1, 2, 3], "0"),
+    "two of many": (784, [3, 5], r"0, 1, 2, 4, 6, \.\.\. \(777 more\)"),
+    "iris": (4, [0, 2], "1, 3"),
 }
 
 
@@ -344,8 +345,8 @@ def test_features_and_index_columns_are_no_logits(kind, case, rng):
     X, y = rng.normal(size=(200, n_columns)), np.array(labels)[np.arange(200) % len(labels)]
     calibrator = kind()
     message = (
-        rf"got {n_columns} columns, and labels \[.*none stands for the {which}.*no features and "
-        rf"no index.*classes=range\({n_columns}\)"
+        rf"got {n_columns} columns, and labels \[.*none stands for column {which}\. .*no features "
+        rf"and no index.*classes=range\({n_columns}\)"
     )
     with pytest.raises(ValueError, match=message) as refusal:
         calibrator.fit(X, y)
@@ -360,7 +361,8 @@ def test_features_and_index_columns_are_no_logits(kind, case, rng):
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "missing"), [(10, [7]), (10, [0]), (10, [3, 7]), (10, [2, 5, 9]), (100, None)]
+    ("n_classes", "missing"),
+    [(10, [7]), (10, [3, 7]), (10, [2, 5, 9]), (10, [0, 4, 5]), (100, None)],
 )
 def test_a_split_that_lacks_classes_is_taken_with_a_warning(n_classes, missing):
     if missing is None:  # as chance has it: about 13 of 100
@@ -525,7 +527,7 @@ def test_no_message_lists_thousands_of_labels(action):
 
 def test_the_warning_of_missing_labels_is_short():
     with pytest.warns(UserWarning, match=r"No row has label 0, 1, 2, 3, 4, \.\.\. \(31,994 mo"):
-        resolve_classes(np.array([31_999]), 32_000, None)
+        resolve_classes(np.array([31_999]), 32_000, None, proper=True)
 
 
 NAMED = np.array(["a", "b", "c"], dtype=object)[Y3]
@@ -693,3 +695,52 @@ def test_probabilities_rounded_by_networks_are_probabilities(rounded):
 def test_probabilities_that_only_do_not_sum_to_one_are_told_the_remedy():
     with pytest.raises(ValueError, match=r"sum 1\.1\. .*p / p\.sum\(axis=1, keepdims=True\)"):
         expected_calibration_error(Y3, 1.1 * P3)
+
+
+# --------------------------------------------------------------------------------------
+# Orders that contradict each other.
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], ["a", "b", "c"]])
+def test_columns_in_another_order_are_refused_in_predictions_too(names):
+    X, y = pd.DataFrame(Z3, columns=names), np.array(names)[Y3]
+    c = TemperatureScaling().fit(X, y)
+    for method in (c.predict, c.predict_proba, c.transform):
+        with pytest.raises(ValueError, match=r"order"):
+            method(X[[names[2], names[0], names[1]]])
+    bare = TemperatureScaling().fit(Z3, y)
+    if names[0] == "a":
+        with pytest.raises(ValueError, match="Columns of X must be in the order of the classes"):
+            bare.predict(X[["c", "a", "b"]])
+
+
+def test_classes_of_a_calibrator_in_another_order_than_its_logits_are_refused():
+    names = np.array(["a", "b", "c"])[Y3]
+    turned = BBQ(classes=["b", "c", "a"])
+    for fit in (
+        lambda: CalibratedClassifier(LogisticRegression(), turned).fit(Z3, names),
+        lambda: compare_calibrators(Z3, names, calibrators=[turned]),
+    ):
+        with pytest.raises(ValueError, match=r"order of the logits .*'a', 'b', 'c'.*'b', 'c', 'a'"):
+            fit()
+    CalibratedClassifier(LogisticRegression(), BBQ(classes=["a", "b", "c"])).fit(Z3, names)
+
+
+def test_scorers_of_scikit_learn_are_right_whatever_the_order_of_the_classes():
+    names, order = np.array(["a", "b", "c"])[Y3], [2, 0, 1]
+    given = {"calibrators": [TemperatureScaling()], "scoring": ["roc_auc_ovr", "d2_log_loss_score"]}
+    plain = compare_calibrators(Z3, names, **given)
+    turned = compare_calibrators(Z3[:, order], names, classes=["c", "a", "b"], **given)
+    for measure, values in plain.scores.items():
+        np.testing.assert_allclose(turned.scores[measure], values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
+def test_masked_arrays_of_numpy_are_refused(what):
+    given = {"X": Z3, "y": Y3, "sample_weight": np.ones(len(Y3))}
+    masked = np.ma.masked_array(given[what])
+    TemperatureScaling().fit(**{**given, what: masked})  # nothing is masked
+    masked = np.ma.masked_array(given[what], mask=np.zeros(given[what].shape, bool))
+    masked.mask[3] = True
+    with pytest.raises(ValueError, match=f"{what} must have no masked entries, got [13]"):
+        TemperatureScaling().fit(**{**given, what: masked})

@@ -509,3 +509,13 @@ def test_bar_of_dask_on_a_terminal(monkeypatch):
         (kept,) = _parquet.kept([table], "t.parquet")
         assert seen == expected
         assert kept.label == "y"
+
+
+def test_names_of_test_columns_are_compared_with_the_labels(files, folder, capsys):
+    logits, y = files
+    np.save("names.npy", np.array(["ant", "bee", "cat"])[y])
+    rows = [",".join(map(str, row)) for row in logits[:, [2, 0, 1]]]
+    (folder / "turned.csv").write_text("\n".join(["cat,ant,bee", *rows]))
+    given = ["--logits", "z.npy", "--labels", "names.npy", "--test-labels", "names.npy"]
+    assert main([*given, "--test-logits", "turned.csv"]) == 2
+    assert "columns of turned.csv must be in the order of the labels" in capsys.readouterr().err

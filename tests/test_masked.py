@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from families import CALIBRATORS, FORMS, JOINT
-from scipy.special import log_expit, softmax
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -380,3 +381,96 @@ def test_rows_of_weight_zero_are_in_no_bin():
     assert curve.n_samples.tolist() == [1, 1]
     monitor = skcalib.CalibrationMonitor(labels=[0, 1])
     assert monitor.update([0, 1, 1], [0.1, 0.5, 0.9], [1, 0, 1]).n_samples == 2
+
+
+# --------------------------------------------------------------------------------------
+# Margins that are bunched, or apart.
+
+
+def literal_platt(m, y):
+    """Slope and offset by a general search for the minimum of Platt's loss."""
+    n1, n0 = np.sum(y == 1), np.sum(y == 0)
+    target = np.where(y == 1, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
+
+    def loss(theta):
+        s = theta[0] * m + theta[1]
+        return -np.mean(target * log_expit(s) + (1 - target) * log_expit(-s))
+
+    return minimize(loss, [0.5, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15})
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-12, 1e-6, 1e-3, 1e-2])
+@DTYPES
+def test_margins_of_which_most_are_bunched(spread, dtype, rng):
+    """As naive Bayes gives them, clipped: rows far from the bunch are no masks."""
+    bunch = rng.uniform(size=2000) < 0.6
+    m = np.where(bunch, 2.6 + spread * rng.normal(size=2000), rng.normal(0, 3, 2000)).astype(dtype)
+    y = (rng.uniform(size=2000) < expit(0.7 * m)).astype(int)
+    c = PlattScaling().fit(m[:, None], y)
+    best = literal_platt(m.astype(float), y).x
+    np.testing.assert_allclose([c.coef_[0], c.intercept_[0]], best, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_events", [5, 50])
+def test_classes_far_apart_are_both_there(n_events, rng):
+    m = np.r_[rng.normal(0, 1, 100), rng.normal(3000, 1, n_events)]
+    c = PlattScaling().fit(m[:, None], (np.arange(100 + n_events) >= 100).astype(int))
+    P = c.predict_proba([[0.0], [3000.0]])[:, 1]
+    assert P[0] == pytest.approx(1 / 102, rel=0.01)
+    assert P[1] == pytest.approx((n_events + 1) / (n_events + 2), rel=0.01)
+
+
+@pytest.mark.parametrize("far", [-1e9, -1e30])
+def test_masks_beside_margins_of_which_most_are_equal(far, rng):
+    m = np.where(rng.uniform(size=2000) < 0.7, 0.0, rng.normal(0, 3, 2000))
+    y = (rng.uniform(size=2000) < expit(0.7 * m)).astype(int)
+    m[:10], y[:10] = far, 0
+    found, kept = PlattScaling().fit(m[:, None], y), PlattScaling().fit(m[10:, None], y[10:])
+    assert found.coef_[0] == pytest.approx(kept.coef_[0], rel=1e-9)
+
+
+def test_a_masked_class_may_have_a_negative_slope(rng):
+    """However little probability that would give it if its mask were a small number."""
+    F = 2 * rng.normal(size=(4000, 3))
+    S, masked = F * [1, 1, -0.7], rng.uniform(size=4000) < 0.5
+    S[masked, 2] = F[masked, 2] = -np.inf
+    u = rng.uniform(size=(4000, 1))
+    y = (softmax(S, axis=1).cumsum(axis=1) < u).sum(axis=1)
+    c = VectorScaling().fit(F, y)
+    assert c.coef_[2] / c.temperature_ < -0.3
+    held = VectorScaling().fit(np.where(masked[:, None] & [False, False, True], -1e9, F), y)
+    assert c.loss_ < held.loss_ - 0.02  # a number that a negative slope would make certain
+
+
+def test_offsets_break_ties():
+    """Of rows that are right or tied a temperature learns nothing, a regularized offset does."""
+    Z = np.zeros((1000, 2))
+    Z[:100, 1] = np.where(np.arange(100) % 2, 2, -2)
+    y = np.where(np.arange(1000) < 100, Z[:, 1] > 0, np.arange(1000) % 10 > 0).astype(int)
+    for kind in (VectorScaling, MatrixScaling):
+        assert quiet(kind(), Z, y).loss_ < 0.35
+
+
+@pytest.mark.parametrize(("scale", "weight"), [(1e300, 1e-10), (1e200, 1e-138), (1e-200, 1e137)])
+def test_scales_of_logits_and_of_weights_do_not_meet(scale, weight):
+    X, y = make_logits(100, 3, random_state=0)
+    expected = TemperatureScaling().fit(X, y).temperature_
+    found = TemperatureScaling().fit(scale * X, y, np.full(100, weight)).temperature_
+    assert found / scale == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [BBQ, skcalib.HistogramBinning])
+def test_rows_with_a_single_class_say_nothing_of_it(kind):
+    alone = np.full((300, K), -np.inf)
+    alone[:, 2] = 1
+    more = kind().fit(np.r_[Z, alone], np.r_[Y, np.full(300, 2)])
+    np.testing.assert_allclose(more.predict_proba(Z), kind().fit(Z, Y).predict_proba(Z))
+
+
+def test_masks_of_rows_of_weight_zero_are_not_there():
+    X, w = Z[:300].copy(), np.ones(300)
+    X[3, Y[3] - 1], w[3] = -np.inf, 0
+    MatrixScaling().fit(X, Y[:300], w)
+    with pytest.warns(UserWarning, match="is left out"):
+        found = compare_calibrators(Z[:300], Y[:300], test=(MASKED[300:500], Y[300:500]))
+    assert "MatrixScaling" not in found.names

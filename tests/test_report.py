@@ -261,3 +261,18 @@ def test_integers_are_logits_as_well():
     calibrator = BBQ().fit(Z, y)
     of_integers = table_of(calibration_report(calibrator, Z, y))
     assert of_integers == table_of(calibration_report(calibrator, Z.astype(float), y))
+
+
+def test_axes_are_no_figure():
+    Z, y = make_logits(100, 3, random_state=0)
+    calibrator = TemperatureScaling().fit(Z, y)
+    with pytest.raises(ValueError, match=r"Figure or SubFigure, got Axes. Pass ax.figure"):
+        calibration_report(calibrator, Z, y, figure=Figure().add_subplot())
+
+
+def test_labels_are_checked_before_anything_is_drawn():
+    Z, y = make_logits(100, 3, random_state=0)
+    calibrator, figure = TemperatureScaling().fit(Z, y), Figure()
+    with pytest.raises(ValueError, match="at least two classes"):
+        calibration_report(calibrator, Z[y == 1], y[y == 1], figure=figure)
+    assert figure.axes == []

@@ -287,3 +287,8 @@ def test_estimator_without_probabilities():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match="needs an estimator with predict_proba, got LinearSVC"):
         get_scorer("neg_expected_calibration_error")(LinearSVC().fit(X, y), X, y)
+
+
+def test_a_list_is_no_name_of_a_scorer():
+    with pytest.raises(ValueError, match="name must be that of a scorer, got"):
+        get_scorer(["neg_log_loss"])

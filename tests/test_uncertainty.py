@@ -273,3 +273,52 @@ def test_measures_do_not_feel_tiny_weights(smallest, strategy, kind):
         assert 0 < calibration_test(y, p, **given).pvalue <= 1
         assert np.isfinite(compare_calibration(y, p, p**2, **given).low)
     assert np.isfinite(score_decomposition(y, p, kind=kind, sample_weight=w).miscalibration).all()
+
+
+# --------------------------------------------------------------------------------------
+# Functions as measures: what they take columns and arguments for.
+
+
+def test_functions_get_columns_in_the_order_of_the_sorted_labels():
+    _, y, P = make_logits(200, 3, return_proba=True, random_state=0)
+    names, order = np.array(["ant", "bee", "cat"])[y], [2, 0, 1]
+    plain = calibration_error_interval(names, P, measure=log_loss, n_resamples=9, random_state=0)
+    turned = calibration_error_interval(
+        names,
+        P[:, order],
+        labels=["cat", "ant", "bee"],
+        measure=log_loss,
+        n_resamples=9,
+        random_state=0,
+    )
+    assert turned.estimate == pytest.approx(plain.estimate)
+    assert turned.estimate == pytest.approx(log_loss(names, P))
+
+
+def test_functions_get_one_dimension_for_the_label_they_take_it_for():
+    _, y, P = make_logits(200, 2, return_proba=True, random_state=0)
+    expected = np.mean((P[:, 1] - y) ** 2)
+    for measure in (brier_score_loss, lambda y, p: np.mean((p - y) ** 2)):
+        given = {"measure": measure, "n_resamples": 9, "random_state": 0}
+        for p, label in ((P[:, 1], None), (P[:, 0], 0)):
+            found = calibration_error_interval(y, p, pos_label=label, **given)
+            assert found.estimate == pytest.approx(expected)
+
+
+def test_functions_are_told_the_kind_and_the_bins():
+    _, y, P = make_logits(200, 3, return_proba=True, random_state=0)
+    given = {"kind": "classwise", "n_bins": 5, "strategy": "quantile"}
+    for measure in (expected_calibration_error, "expected_calibration_error"):
+        found = calibration_error_interval(y, P, measure=measure, **given, n_resamples=9)
+        assert found.estimate == pytest.approx(expected_calibration_error(y, P, **given))
+    with pytest.raises(ValueError, match=r"measure must be a callable or one of .*, got 5"):
+        calibration_error_interval(y, P, measure=5)
+
+
+def test_rows_whose_chances_are_all_clipped_are_drawn():
+    P = np.eye(3)[[0, 0, 2, 0, 2, 1, 0, 2, 1, 1]]
+    y = [1, 1, 0, 2, 1, 2, 1, 0, 2, 0]
+    interval = calibration_error_interval(
+        y, P, kind="classwise", n_bins=2, n_resamples=19, random_state=0
+    )
+    assert 0 <= interval.low <= interval.high <= 1

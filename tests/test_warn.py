@@ -85,7 +85,7 @@ SITES = {
         UserWarning, "probably holds prob",
     ),
     "fit that lacks a class": (
-        lambda: TemperatureScaling().fit(Z[y > 0], y[y > 0]), UserWarning, "No row has label 0"
+        lambda: TemperatureScaling().fit(Z[y != 1], y[y != 1]), UserWarning, "No row has label 1"
     ),
     "measure that lacks a class": (
         lambda: expected_calibration_error(y[y > 0], P[y > 0]), UserWarning, "No row has label 0"
@@ -101,8 +101,8 @@ SITES = {
     ),
     "comparison that lacks a class": (
         lambda: compare_calibrators(
-            Z[y > 0], y[y > 0], calibrators=[PlattScaling()], cv=2
-        ), UserWarning, "label 0",
+            Z[y != 1], y[y != 1], calibrators=[PlattScaling()], cv=2
+        ), UserWarning, "label 1",
     ),
     "sweep": (
         lambda: TemperatureSweepDisplay.from_logits(SEPARABLE, TWO), ConvergenceWarning, "no min"
