@@ -18,6 +18,9 @@ from skcalib import metrics
 from skcalib._rows import both_columns
 from skcalib.datasets import make_logits
 
+# Properties of everything there is: quick ones are beside their subjects.
+pytestmark = pytest.mark.slow
+
 SIZES = [0.0, 1.0, -1.0, 1e-8, 1e-300, 3.0, 40.0, 1e4, -1e4, 1e30]
 SPOILS = [np.nan, np.inf, -np.inf, 1e308]
 

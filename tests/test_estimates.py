@@ -362,6 +362,7 @@ def test_inversion_is_the_literal_search():
     np.testing.assert_allclose([got.low, got.high], expected, atol=3e-4)
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_tests_keep_their_level():
     """In 100 simulations of 95 %; benchmarks/simulate_uncertainty.py has more of them."""
     truth = {1.0: 0.0, 2.0: expected_calibration_error(*sample(1_000_000, 2.0, seed=10**6))}

@@ -188,6 +188,7 @@ def test_blocks_are_small_where_memory_is_given_back_at_once(monkeypatch, rng):
     assert 4000 < largest_block() <= 1 << 13
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a setting of glibc")
 @pytest.mark.parametrize("setting", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}])
 def test_how_malloc_was_set_is_found_out(setting):

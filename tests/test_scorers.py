@@ -182,6 +182,7 @@ def test_grid_search_prefers_what_is_calibrated():
     assert search.best_params_ == {"max_depth": 2}  # the full tree is always sure
 
 
+@pytest.mark.slow
 def test_grid_search_in_processes(problem):
     X, y = problem
     search = GridSearchCV(
