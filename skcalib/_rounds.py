@@ -89,7 +89,7 @@ def _newton_in_full(
             shorter, share = step_along(objective, found, 0.5 * step)
             if share == 0:
                 return found
-            x = shorter.x
+            x, step = shorter.x, None  # accepted: rounding is not to judge it once more
             continue
         found = ahead
         if success or fun < objective.separated:
