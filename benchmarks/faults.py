@@ -27,7 +27,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from skcalib import PlattScaling, TemperatureScaling, VectorScaling
-from skcalib._threads import _helpers
+from skcalib._engine.threads import _helpers
 from skcalib.datasets import make_logits
 
 KINDS = [TemperatureScaling, VectorScaling, PlattScaling]

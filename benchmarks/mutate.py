@@ -8,11 +8,11 @@ pytest anew for each mutant, and to collect these tests takes longer than most m
 of messages, default values and what is outside of functions are left alone. Needs ``os.fork`` and
 ``pip install -e '.[test]'``. Run::
 
-    python benchmarks/mutate.py [--modules _steps pictures] [--jobs 2] [--sample 500] [--reach DIR]
+    python benchmarks/mutate.py [--modules _scores.bins pictures] [--jobs 2] [--sample 500]
     python benchmarks/mutate.py --modules pictures --tests tests/test_display.py
     python benchmarks/mutate.py --again OUTPUT --seconds 60
 
-``--modules`` takes modules and the groups below; all that is in no other group is numerical.
+``--modules`` takes modules, packages, and the groups below.
 """
 
 from __future__ import annotations
@@ -43,16 +43,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # what is changed is what is tested, wherever skcalib is installed
-# Modules without anything to change: they hand on names.
-EMPTY = {"__init__", "_version", "display", "metrics"}
+PACKAGE = ROOT / "skcalib"
 GROUPS = {
-    "pictures": ["_layout", "_reliability", "_confidence", "_sweep", "report"],
-    "users": ["__main__", "compare", "compose", "datasets", "monitor", "_scorers"],
-    "dask": ["_chunks", "_parquet"],
+    "pictures": ["display", "report"],
+    "users": ["_cli", "selection", "compose", "datasets", "monitor"],
+    "numerical": ["_engine", "_linear", "_scores", "_validation", "scaling", "binning", "metrics"],
 }
-GROUPS["numerical"] = sorted(
-    {path.stem for path in (ROOT / "skcalib").glob("*.py")} - EMPTY - set().union(*GROUPS.values())
-)
+GROUPS["numerical"] += ["_base", "_subestimator", "_warnings"]
 # These run other processes, which know nothing of the mutant, or look at the text of the package.
 IGNORED = [f"--ignore=tests/test_{x}.py" for x in ("architecture", "cluster", "messages")]
 MEMORY = 6 << 30  # a mutant may ask for any number of bytes
@@ -126,7 +123,13 @@ class Mutant(NamedTuple):
 
 
 def path_of(module: str) -> Path:
-    return ROOT / "skcalib" / f"{module}.py"
+    return PACKAGE / f"{module.replace('.', '/')}.py"
+
+
+def modules_in(name: str) -> list[str]:
+    """The modules of a package, or the one module of this name."""
+    paths = sorted((PACKAGE / name.replace(".", "/")).glob("*.py"))
+    return [f"{name}.{path.stem}" for path in paths if path.stem != "__init__"] or [name]
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -426,7 +429,9 @@ if __name__ == "__main__":
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     args = parser.parse_args()
 
-    modules = dict.fromkeys(m for name in args.modules for m in GROUPS.get(name, [name]))
+    modules = dict.fromkeys(
+        m for name in args.modules for part in GROUPS.get(name, [name]) for m in modules_in(part)
+    )
     mutants = [mutant for module in modules for mutant in mutants_of(module)]
     if args.again:
         named = set(args.again.read_text().splitlines())

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from skcalib._curves import OF_GAPS
-from skcalib._events import scored
-from skcalib._steps import quantile_edges, ranked, uniform_edges
+from skcalib._engine.ranking import ranked
+from skcalib._scores.bins import quantile_edges, uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     calibration_error_interval,
@@ -29,6 +28,8 @@ from skcalib.metrics import (
     expected_calibration_error,
     root_mean_squared_calibration_error,
 )
+from skcalib.metrics._calibration_error import OF_GAPS
+from skcalib.metrics._input import scored
 
 ECE = "expected_calibration_error"
 RMSCE = "debiased_root_mean_squared_calibration_error"

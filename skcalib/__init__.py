@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ._version import __version__ as __version__
 from .binning import BBQ, HistogramBinning, IsotonicCalibration
-from .compare import CalibratorComparison, compare_calibrators
 from .compose import CalibratedClassifier, LogitTransformer
 from .display import (
     ConfidenceDisplay,
@@ -13,9 +12,9 @@ from .display import (
     TemperatureSweepDisplay,
 )
 from .monitor import CalibrationMonitor
-from .platt import PlattScaling
 from .report import calibration_report
-from .scaling import MatrixScaling, TemperatureScaling, VectorScaling
+from .scaling import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
+from .selection import CalibratorComparison, compare_calibrators
 
 __all__ = [
     "BBQ",

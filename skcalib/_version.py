@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
-from ._warn import warn
+from ._warnings import warn
 
 __version__ = "0.1.0"
 

@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import softmax
 from sklearn.utils import Bunch, check_random_state
 
-from ._rows import map_rows
+from ._engine.memory import map_rows
+from ._typing import Floats
 
 __all__ = ["load_digits_logits", "make_logits"]
-
-Floats = NDArray[np.floating[Any]]
 
 
 def make_logits(

@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._binned import reliability_curve
-from ._curves import (
-    OF_BINS,
-    ReliabilityCurve,
-    binned,
-    curve_of,
-    joined,
-    mean_over_classes,
-)
-from ._events import Kind, check_input, scored
-from ._labels import exact, resolve_classes
-from ._steps import BinSums, uniform_edges
+from ._scores.bins import BinSums, uniform_edges
+from ._validation.classes import resolve_classes
+from ._validation.labels import exact
 from ._version import Versioned
 from .display import ReliabilityDisplay
+from .metrics import ReliabilityCurve, reliability_curve
+from .metrics._calibration_error import OF_BINS, mean_over_classes
+from .metrics._curve import binned, curve_of, joined
+from .metrics._input import Kind, check_input, scored
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

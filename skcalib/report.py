@@ -9,21 +9,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from ._base import check_weights
-from ._binned import expected_calibration_error, maximum_calibration_error
-from ._labels import as_labels, encode
-from ._proper import brier_scores, log_losses
-from ._rows import both_columns, map_rows
-from ._sweep import sweep_of
+from ._engine.memory import both_columns, map_rows
+from ._scores.proper import brier_scores, log_losses
+from ._typing import Floats
+from ._validation.labels import as_labels, encode
+from ._validation.weights import check_weights
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+from .display._sweep import sweep_of
+from .metrics import expected_calibration_error, maximum_calibration_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["calibration_report"]
-
-Floats = NDArray[np.floating[Any]]
 
 
 class _Rows(NamedTuple):

@@ -5,7 +5,7 @@ import numpy as np
 import skcalib
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
-from skcalib._maps import MatrixMap, VectorMap
+from skcalib._linear.maps import MatrixMap, VectorMap
 
 CALIBRATORS = [
     member

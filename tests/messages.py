@@ -4,7 +4,6 @@
 to it that no message is missing.
 """
 
-import itertools
 import re
 import sys
 import textwrap
@@ -12,23 +11,23 @@ import warnings
 from pathlib import Path
 
 import skcalib
-import skcalib._warn
-from skcalib import _files
+import skcalib._warnings
+from skcalib._cli.files import InputError
 
 PACKAGE = Path(skcalib.__file__).parent
 
-# Titles of the page, and the modules whose messages stand there.
+# Titles of the page, and the packages and modules whose messages stand there.
 SECTIONS = {
-    "Logits, labels, weights, classes": ["_base", "_labels", "_doors"],
-    "Parameters and fits of calibrators": ["scaling", "platt", "binning", "_scale", "_version"],
-    "Classifiers and pipelines": ["compose", "_folds", "_fitting"],
-    "Comparing calibrators": ["compare", "_measures"],
-    "Measures": ["_events", "_curves", "_draws", "_inversion", "_uncertainty", "_scorers"],
-    "Pictures": ["_layout", "_reliability", "_confidence", "_sweep", "report"],
+    "Logits, labels, weights, classes": ["_base", "_validation", "_engine.inputs"],
+    "Parameters and fits of calibrators": ["scaling", "binning", "_linear", "_version"],
+    "Classifiers and pipelines": ["compose", "_subestimator"],
+    "Comparing calibrators": ["selection"],
+    "Measures": ["metrics"],
+    "Pictures": ["display", "report"],
     "Monitoring": ["monitor"],
-    "Rows with Dask": ["_chunks"],
+    "Rows with Dask": ["_engine.dask"],
     "Data": ["datasets"],
-    "Command line": ["__main__", "_files", "_console", "_loading", "_parquet"],
+    "Command line": ["_cli"],
 }
 HEADER = """\
 Messages
@@ -47,9 +46,8 @@ class Recorder:
 
     def record(self, frame, lineno, kind, message):
         path = Path(frame.f_code.co_filename)
-        shown = path.stem in itertools.chain(*SECTIONS.values())
-        if path.parent == PACKAGE and shown:
-            found = self.messages.setdefault((path.stem, lineno), set())
+        if PACKAGE in path.parents and _section(_name(path)) is not None:
+            found = self.messages.setdefault((_name(path), lineno), set())
             message = re.sub(r"\S*/pytest-of-\S*/", "", message)  # folders of this machine
             found.add((kind, " ".join(message.split())))
 
@@ -57,14 +55,14 @@ class Recorder:
         """Listen to warnings, to expected errors, and to those of the command line."""
         self._listen_to_warnings()
         self._listen_to_expected_errors()
-        self._listen_to_made(_files.InputError)
+        self._listen_to_made(InputError)
 
     def _listen_to_warnings(self):
         warn = warnings.warn
 
         def listening(message, category=UserWarning, *args, **kwargs):
             frame = sys._getframe(1)
-            if frame.f_code.co_filename == skcalib._warn.__file__:  # which gives all of them
+            if frame.f_code.co_filename == skcalib._warnings.__file__:  # which gives all of them
                 frame = frame.f_back
             self.record(frame, frame.f_lineno, getattr(category, "__name__", ""), str(message))
             return warn(message, category, *args, **kwargs)
@@ -95,7 +93,7 @@ class Recorder:
             # If it is made of another error of the package, that is the place of what it says.
             traceback = sys.exc_info()[2]
             while traceback is not None:
-                if Path(traceback.tb_frame.f_code.co_filename).parent == PACKAGE:
+                if PACKAGE in Path(traceback.tb_frame.f_code.co_filename).parents:
                     frame, line = traceback.tb_frame, traceback.tb_lineno
                 traceback = traceback.tb_next
             self.record(frame, line, "exit status 2", str(args[0]))
@@ -106,8 +104,8 @@ class Recorder:
     def page(self):
         """The page, with the shortest message of each place."""
         lines = [HEADER]
-        for title, modules in SECTIONS.items():
-            places = sorted(place for place in self.messages if place[0] in modules)
+        for title in SECTIONS:
+            places = sorted(place for place in self.messages if _section(place[0]) == title)
             if not places:
                 continue
             lines += [title, "-" * len(title), ""]
@@ -115,6 +113,18 @@ class Recorder:
             for kind, message in dict.fromkeys(entries):
                 lines += [f"*{kind}*", "", *_block(message), ""]
         return "\n".join(lines).rstrip() + "\n"
+
+
+def _name(path):
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def _section(module):
+    """The title under which messages of a module stand, or None."""
+    for title, names in SECTIONS.items():
+        if any(f"{module}.".startswith(f"{name}.") for name in names):
+            return title
+    return None
 
 
 def _block(message):

@@ -1,14 +1,16 @@
-"""What holds for the package as a whole: floors, imports, names, documentation."""
+"""What holds for the package as a whole: layers, imports, names, documentation."""
 
 import ast
-import functools
+import graphlib
 import inspect
+import itertools
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import layers
 import numpy as np
 import pytest
 
@@ -20,57 +22,6 @@ import skcalib.metrics
 PACKAGE = Path(skcalib.__file__).parent
 ROOT = Path(__file__).parents[1]
 
-# Imports point from a higher floor to a lower one only.
-FLOORS = {
-    "_chunks": 0,
-    "_threads": 0,
-    "_warn": 0,
-    "_proper": 0,
-    "_doors": 1,
-    "_labels": 1.5,
-    "_rows": 1,
-    "_steps": 0,
-    "_version": 1,
-    "_columns": 2,
-    "_base": 2,
-    "_minimise": 2,
-    "_scale": 2,
-    "_one_vs_rest": 2,
-    "_fitting": 3,
-    "_events": 3,
-    "_folds": 3,
-    "_maps": 3,
-    "_curves": 4,
-    "_decomposition": 4,
-    "_smooth": 4,
-    "_binned": 5,
-    "_draws": 5,
-    "_scorers": 6,
-    "_inversion": 6,
-    "_measures": 7,
-    "_uncertainty": 7,
-    "metrics": 8,
-    "_rounds": 4,
-    "scaling": 5,
-    "platt": 5,
-    "binning": 5,
-    "datasets": 5,
-    "compose": 6,
-    "compare": 9,
-    "_layout": 7,
-    "_reliability": 8,
-    "_confidence": 8,
-    "_sweep": 8,
-    "display": 9,
-    "monitor": 10,
-    "report": 10,
-    "_files": 0,
-    "_console": 1,
-    "_parquet": 1,
-    "_loading": 6,
-    "__init__": 11,
-    "__main__": 12,
-}
 PUBLIC = [
     f"{module.__name__}.{name}"
     for module in (skcalib, skcalib.metrics, skcalib.datasets)
@@ -83,34 +34,39 @@ def public_object(path):
     return getattr(sys.modules[module], name)
 
 
-@functools.cache
-def trees():
-    return {path.stem: ast.parse(path.read_text()) for path in PACKAGE.glob("*.py")}
+TREES = layers.modules()
 
 
-def test_every_module_is_on_a_floor():
-    assert set(FLOORS) == set(trees())
+def test_every_part_is_on_one_layer():
+    named = list(itertools.chain(*layers.layers()))
+    assert sorted(named) == sorted({layers.part_of(module) for module in TREES})
+    assert len(layers.layers()) <= 8
 
 
-@pytest.mark.parametrize("module", FLOORS)
+@pytest.mark.parametrize("module", sorted(TREES))
 def test_imports_point_downwards(module):
-    for node in ast.walk(trees()[module]):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            imported = [node.module] if node.module else [alias.name for alias in node.names]
-        elif isinstance(node, ast.Import):
-            imported = ["__init__" for alias in node.names if alias.name == "skcalib"]
-        else:
-            continue
-        for name in imported:
-            assert FLOORS[name] < FLOORS[module], f"{module} imports {name}"
+    number = {name: k for k, names in enumerate(layers.layers()) for name in names}
+    part = layers.part_of(module)
+    for name in layers.imports_of(module, TREES[module]):
+        other = layers.part_of(name)
+        assert other == part or number[other] < number[part], f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("part", sorted({layers.part_of(module) for module in TREES}))
+def test_modules_of_a_package_import_one_another_in_one_direction(part):
+    inside = {module: set() for module in TREES if layers.part_of(module) == part}
+    for module in inside:
+        found = layers.imports_of(module, TREES[module])
+        inside[module] = {name if name in inside else f"{name}.__init__" for name in found}
+    graphlib.TopologicalSorter(inside).prepare()  # raises CycleError
 
 
 # They take rows of whatever scikit-learn's estimators take as X, and of arguments of fit.
-PRIVATE_NAMES_OF_SCIKIT_LEARN = {"_folds": {"_safe_split", "_check_method_params"}}
+PRIVATE_NAMES_OF_SCIKIT_LEARN = {"compose._folds": {"_safe_split", "_check_method_params"}}
 
 
 def test_no_other_private_names_of_scikit_learn():
-    for module, tree in trees().items():
+    for module, tree in TREES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
                 parts = [*node.module.split("."), *(alias.name for alias in node.names)]
@@ -120,17 +76,17 @@ def test_no_other_private_names_of_scikit_learn():
 
 # For those who have them: a comparison as a data frame, chunks of rows with Dask.
 EXTRAS = {
-    "compare": {"pandas"},
-    "_chunks": {"dask"},
-    "_parquet": {"dask", "distributed"},
-    "_console": {"skops"},
+    "selection._comparison": {"pandas"},
+    "_engine.dask": {"dask"},
+    "_cli.parquet": {"dask", "distributed"},
+    "_cli.console": {"skops"},
 }
 
 
 def test_only_the_runtime_packages_are_imported():
     # joblib and threadpoolctl come with scikit-learn.
     runtime = {"numpy", "scipy", "sklearn", "matplotlib", "joblib", "threadpoolctl", "skcalib"}
-    for module, tree in trees().items():
+    for module, tree in TREES.items():
         for node in ast.walk(tree):
             names = []
             if isinstance(node, ast.Import):
@@ -143,7 +99,7 @@ def test_only_the_runtime_packages_are_imported():
 
 def test_functions_are_short():
     """No function has more than 30 lines of code without a reason."""
-    for module, tree in trees().items():
+    for module, tree in TREES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body
@@ -193,7 +149,7 @@ def test_public_names_have_an_example(path):
 
 def wrote(function):
     """Whether it stands in the source, and was not made by scikit-learn or dataclasses."""
-    return Path(function.__code__.co_filename).parent == PACKAGE
+    return PACKAGE in Path(function.__code__.co_filename).parents
 
 
 @pytest.mark.parametrize("path", PUBLIC)

@@ -12,8 +12,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skcalib import BBQ, HistogramBinning, IsotonicCalibration, TemperatureScaling, _columns
-from skcalib._steps import bin_index
+from skcalib import BBQ, HistogramBinning, IsotonicCalibration, TemperatureScaling
+from skcalib._scores import columns as _columns
+from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 

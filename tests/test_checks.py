@@ -6,14 +6,11 @@ from families import CALIBRATORS
 from numpy.testing import assert_array_equal
 
 from skcalib import TemperatureScaling
-from skcalib._base import (
-    Found,
-    are_like_probabilities,
-    check_weights,
-    distinct_labels,
-    encode,
-    improper_rows,
-)
+from skcalib._validation.labels import distinct_labels, encode
+from skcalib._validation.logits import are_like_probabilities
+from skcalib._validation.probabilities import improper_rows
+from skcalib._validation.rows import Found
+from skcalib._validation.weights import check_weights
 from skcalib.metrics import expected_calibration_error
 
 

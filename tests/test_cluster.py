@@ -14,7 +14,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, VectorScaling
-from skcalib.__main__ import main
+from skcalib._cli.main import main
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
@@ -143,7 +143,7 @@ def test_grid_search_on_the_cluster(rows, client):
 
 def test_parquet_files_on_the_command_line(rows, client, tmp_path, capsys, monkeypatch):
     members = [TemperatureScaling(), HistogramBinning()]
-    monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: members)
+    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
     Z, y = (a[:4000] for a in rows)
     labels = np.array(["ant", "bee", "cat", "dog"])[y]
     for k in range(2):

@@ -23,11 +23,11 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
-from skcalib._measures import EVERY_MEASURE
-from skcalib.compare import _every_calibrator
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.metrics import get_scorer as our_scorer
+from skcalib.selection._compare import _every_calibrator
+from skcalib.selection._measures import EVERY_MEASURE
 
 
 class Unfittable(ClassifierMixin, BaseEstimator):
@@ -240,7 +240,7 @@ def test_columns_that_are_always_there_are_replaced_by_no_other(rows, name, scor
 def test_everything_is_in_the_order_of_the_names(rows, monkeypatch):
     """Seconds that fits take stay with what took them, by a clock that only these set forward."""
     clock = [0.0]
-    monkeypatch.setattr("skcalib.compare.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("skcalib.selection._fit_and_score.time.perf_counter", lambda: clock[0])
 
     class Slow(TemperatureScaling):
         def __init__(self, seconds=0, factor=1.0):

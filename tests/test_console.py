@@ -19,9 +19,9 @@ import pytest
 import skops.io
 
 import skcalib
-from skcalib.__main__ import main
-from skcalib._console import Console, checked_target, replacing, save_calibrator
-from skcalib._files import InputError
+from skcalib._cli.console import Console, checked_target, replacing, save_calibrator
+from skcalib._cli.files import InputError
+from skcalib._cli.main import main
 from skcalib.datasets import make_logits
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.png"
@@ -41,10 +41,10 @@ def folder(tmp_path, monkeypatch):
 def quick(monkeypatch):
     """One calibrator, and pictures that take no time."""
     members = [skcalib.TemperatureScaling()]
-    monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: members)
+    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
     drawn = types.SimpleNamespace(savefig=lambda file, **_: file.write(b"drawn"))
-    monkeypatch.setattr("skcalib.__main__._diagrams", lambda *_: drawn)
-    monkeypatch.setattr("skcalib.__main__.calibration_report", lambda *_, **__: drawn)
+    monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: drawn)
+    monkeypatch.setattr("skcalib._cli.main.calibration_report", lambda *_, **__: drawn)
 
 
 @pytest.fixture
@@ -155,11 +155,11 @@ def test_an_interrupt_says_so_and_leaves_nothing(folder, quick, monkeypatch, cap
 
     for where in ("load", "compare_calibrators", "_diagrams"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"skcalib.__main__.{where}", interrupted)
+            patch.setattr(f"skcalib._cli.main.{where}", interrupted)
             assert main(GIVEN) == 130
         assert capsys.readouterr().err == "skcalib: interrupted.\n"
     drawn = types.SimpleNamespace(savefig=interrupted)
-    monkeypatch.setattr("skcalib.__main__._diagrams", lambda *_: drawn)
+    monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: drawn)
     assert main(GIVEN) == 130
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
 
@@ -168,7 +168,7 @@ def test_fits_that_need_too_much_memory(folder, quick, monkeypatch, capsys):
     def too_much(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("skcalib.__main__.compare_calibrators", too_much)
+    monkeypatch.setattr("skcalib._cli.main.compare_calibrators", too_much)
     assert main(GIVEN) == 2
     assert "The rows need more memory than there is; give fewer" in capsys.readouterr().err
 
@@ -298,7 +298,7 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
 )
 def test_targets_are_checked_before_the_work(folder, capsys, monkeypatch, arguments, message):
     (folder / "d" / REPORT).mkdir(parents=True)
-    monkeypatch.setattr("skcalib.__main__.load", None)
+    monkeypatch.setattr("skcalib._cli.main.load", None)
     assert main([*GIVEN, *arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -356,7 +356,7 @@ def test_saved_calibrators_are_those_that_load(tmp_path, calibrator, suffix, log
 
 
 def test_saving_without_skops(folder, quick, monkeypatch, capsys):
-    monkeypatch.setattr("skcalib._console.find_spec", lambda name: None)
+    monkeypatch.setattr("skcalib._cli.console.find_spec", lambda name: None)
     assert main([*GIVEN, "--save", "c.pkl"]) == 0
     capsys.readouterr()
     assert main([*GIVEN, "--save", "c.skops"]) == 2
@@ -410,8 +410,8 @@ def test_pictures_are_not_lost(folder, command, out, err):
 def test_an_interrupt_has_the_status_of_one(folder):
     """At any moment after the imports; this one waits for the first fit."""
     script = (
-        "import sys, skcalib.compare as c\n"
-        "from skcalib.__main__ import main\n"
+        "import sys, skcalib.selection._compare as c\n"
+        "from skcalib._cli.main import main\n"
         "c._every_calibrator = lambda: (print('ready', flush=True), __import__('time').sleep(60))\n"
         f"sys.exit(main({GIVEN!r}))"
     )

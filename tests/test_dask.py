@@ -25,13 +25,13 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
-    _chunks,
-    _columns,
-    _rows,
     metrics,
 )
-from skcalib._columns import Columns
-from skcalib._steps import REACH, Ranked, merged, ranked, summary
+from skcalib._engine import dask as _chunks
+from skcalib._engine import memory as _rows
+from skcalib._engine.ranking import REACH, Ranked, merged, ranked, summary
+from skcalib._scores import columns as _columns
+from skcalib._scores.columns import Columns
 from skcalib.datasets import make_logits
 
 N, CHUNK = 3000, 700
@@ -111,8 +111,8 @@ def test_default_tolerance_leaves_no_more_than_it_says(form):
 
 def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
     """A Hessian is summed up only where it is small."""
-    monkeypatch.setattr("skcalib._rounds.MANY_PARAMETERS", 3)
-    monkeypatch.setattr("skcalib._rounds.second_order", refuse)
+    monkeypatch.setattr("skcalib._linear.search.MANY_PARAMETERS", 3)
+    monkeypatch.setattr("skcalib._linear.search.second_order", refuse)
     Z, y, w = problem(4, weighted=True)
     here, far = (VectorScaling(tol=1e-10).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w)))
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)
@@ -503,7 +503,7 @@ def test_isotonic_squared_error_grows_by_no_more_than_the_heaviest_cells(monkeyp
         monkeypatch.setattr(_columns, "CELLS", n_cells)
         cell = np.floor((Z[:, 0] + REACH) * n_cells / (2 * REACH)).astype(int)
         bound = 2 * np.bincount(cell).max() / N
-        rows = Columns([None], skcalib.binning._events_of_classes, *chunked_rows(Z, y))
+        rows = Columns([None], skcalib.binning._per_class._events_of_classes, *chunked_rows(Z, y))
         (told,) = rows.ranked(lambda r: r)
         value = IsotonicCalibration()._fit_class(told)
         blocks = np.searchsorted(value["bin_edges_"][1:-1], told.scores)
@@ -515,7 +515,7 @@ def test_isotonic_squared_error_grows_by_no_more_than_the_heaviest_cells(monkeyp
 def chunked_rows(Z, y):
     """Labels, logits and weights as a fit has them."""
     (X, Y, w), _ = _chunks.checked_chunks(
-        skcalib._base.check_rows, X=chunked(Z)[0], y=chunked(y)[0], sample_weight=None
+        skcalib._validation.rows.check_rows, X=chunked(Z)[0], y=chunked(y)[0], sample_weight=None
     )
     return Y, X, w
 

@@ -18,14 +18,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib import ReliabilityDisplay, TemperatureScaling, VectorScaling
-from skcalib._events import Scored
-from skcalib._reliability import COLOURS
+from skcalib._scores.columns import Scored
 from skcalib.datasets import make_logits
 from skcalib.display import (
     ConfidenceDisplay,
     ReliabilityGridDisplay,
     TemperatureSweepDisplay,
 )
+from skcalib.display._reliability import COLOURS
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 
@@ -773,8 +773,8 @@ def test_bad_temperatures(logits3, temperatures):
 
 @pytest.mark.parametrize("limits", [(0.3, 10), (0.9, 1.3), (1e-9, 3), (0.3, 4), (0.95, 1.05)])
 def test_ticks_are_few_and_some(limits):
-    from skcalib._reliability import _logit_ticks
-    from skcalib._sweep import _log_ticks
+    from skcalib.display._reliability import _logit_ticks
+    from skcalib.display._sweep import _log_ticks
 
     assert 1 <= len(_log_ticks(*limits)) <= 8
     assert 1 <= len(_logit_ticks(1e-6, 1 - 1e-6)) <= 7

@@ -12,9 +12,6 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 from test_metrics import BAD, GOOD
 
-from skcalib._curves import debiased_square
-from skcalib._draws import draw_labels
-from skcalib._smooth import N_CELLS, _residuals
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     calibration_error_interval,
@@ -28,6 +25,9 @@ from skcalib.metrics import (
     score_decomposition,
     smooth_calibration_error,
 )
+from skcalib.metrics._calibration_error import debiased_square
+from skcalib.metrics._resampling import draw_labels
+from skcalib.metrics._smooth import N_CELLS, _residuals
 
 DEBIASED = [
     debiased_expected_calibration_error,

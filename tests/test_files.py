@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from numpy.lib import format as npy
 
-from skcalib import _files
-from skcalib.__main__ import main
-from skcalib._files import InputError, Rows, listed, read_pair, read_table, reading
-from skcalib._loading import _check_names, _check_probabilities, _halves, _logs, labels_of_type
+from skcalib._cli import files as _files
+from skcalib._cli.files import InputError, Rows, listed, read_pair, read_table, reading
+from skcalib._cli.loading import _check_names, _check_probabilities, _halves, _logs, labels_of_type
+from skcalib._cli.main import main
 from skcalib.datasets import make_logits
 
 

@@ -24,18 +24,18 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
-from skcalib._base import Found
-from skcalib._labels import (
+from skcalib._validation.classes import resolve_classes
+from skcalib._validation.labels import (
     as_labels,
     distinct_labels,
     encode,
     in_one_type,
     is_among,
     not_among,
-    resolve_classes,
     shown,
     union,
 )
+from skcalib._validation.rows import Found
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer, reliability_curve
 

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from scipy.special import expit
 
 from skcalib import ConfidenceDisplay, ReliabilityDisplay
-from skcalib._reliability import _logit_ticks
-from skcalib._sweep import _log_ticks
+from skcalib.display._reliability import _logit_ticks
+from skcalib.display._sweep import _log_ticks
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from scipy.special import softmax
 from sklearn.metrics import brier_score_loss
 
 import skcalib
-from skcalib import _parquet
-from skcalib.__main__ import _diagrams, main
-from skcalib._files import Rows
-from skcalib._loading import _halves
+from skcalib._cli import parquet as _parquet
+from skcalib._cli.files import Rows
+from skcalib._cli.loading import _halves
+from skcalib._cli.main import _diagrams, main
 from skcalib.datasets import make_logits
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import expected_calibration_error, reliability_curve
@@ -44,9 +44,9 @@ def files(folder):
 def unseen(monkeypatch):
     """Saves the seconds that drawing takes, where the picture is not what the test is about."""
 
-    monkeypatch.setattr("skcalib.__main__._diagrams", lambda *_: None)
-    monkeypatch.setattr("skcalib.__main__.calibration_report", lambda *_, **__: None)
-    monkeypatch.setattr("skcalib.__main__._save", lambda figure, path: path.write_text("drawn"))
+    monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: None)
+    monkeypatch.setattr("skcalib._cli.main.calibration_report", lambda *_, **__: None)
+    monkeypatch.setattr("skcalib._cli.main._save", lambda figure, path: path.write_text("drawn"))
 
 
 def row(text, name):
@@ -426,7 +426,7 @@ def test_failure_while_writing_leaves_nothing(files, folder, capsys, monkeypatch
 @pytest.fixture
 def parquet(folder, monkeypatch):
     """A Parquet file, read in this process."""
-    monkeypatch.setattr("skcalib._parquet.cluster", contextlib.nullcontext)
+    monkeypatch.setattr("skcalib._cli.parquet.cluster", contextlib.nullcontext)
     frame = pd.DataFrame({"a": [0.5, 1.0], "b": [1.0, 0.0], "y": [0, 1], "name": ["ant", "bee"]})
     frame.to_parquet(folder / "rows.parquet")
     frame[["y"]].to_parquet(folder / "labels.parquet")
@@ -482,9 +482,10 @@ def test_parquet_with_a_cluster_of_its_own(monkeypatch):
 
 
 def test_probabilities_in_parquet_files(folder, monkeypatch, capsys, unseen):
-    monkeypatch.setattr("skcalib._parquet.cluster", contextlib.nullcontext)
-    monkeypatch.setattr("skcalib._parquet.kept", lambda tables, _: tables)
-    monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: [skcalib.TemperatureScaling()])
+    monkeypatch.setattr("skcalib._cli.parquet.cluster", contextlib.nullcontext)
+    monkeypatch.setattr("skcalib._cli.parquet.kept", lambda tables, _: tables)
+    members = [skcalib.TemperatureScaling()]
+    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
     logits, y = make_logits(600, 3, temperature=2.0, random_state=0)
     P = softmax(logits, axis=1)
     frame = pd.DataFrame(P, columns=list("abc")).assign(y=y)

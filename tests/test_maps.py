@@ -6,8 +6,10 @@ from families import MAPS, TemperatureMap
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling
-from skcalib._maps import MatrixMap, VectorMap, _ClassBlocks, _pooled_moments
-from skcalib._minimise import Objective, Rows, minimise
+from skcalib._linear.features import Rows
+from skcalib._linear.loss import Objective
+from skcalib._linear.maps import MatrixMap, VectorMap, _ClassBlocks, _pooled_moments
+from skcalib._linear.solver import minimise
 from skcalib.datasets import make_logits
 
 K = 4
@@ -207,9 +209,9 @@ def test_new_coordinates_on_the_way_save_iterations(monkeypatch):
     Z, y = make_logits(1000, 40, random_state=1)
     counts = []
     for steps in (30, 10_000):
-        monkeypatch.setattr("skcalib._minimise.ROUND", steps)
+        monkeypatch.setattr("skcalib._linear.solver.ROUND", steps)
         counts.append(MatrixScaling(alpha=1e-4, max_iter=1000).fit(Z, y).n_iter_)
     assert counts[0] < 0.9 * counts[1]
-    monkeypatch.setattr("skcalib._minimise.ROUND", 30)
+    monkeypatch.setattr("skcalib._linear.solver.ROUND", 30)
     with pytest.warns(ConvergenceWarning, match="stopped after 40 iterations"):
         assert MatrixScaling(alpha=1e-4, max_iter=40).fit(Z, y).n_iter_ == 40

@@ -22,7 +22,7 @@ from skcalib import (
     calibration_report,
     compare_calibrators,
 )
-from skcalib._scale import SMALLEST_RANGE, fit_scale, scale_slope
+from skcalib._linear.temperature import SMALLEST_RANGE, fit_scale, scale_slope
 from skcalib.datasets import make_logits
 from skcalib.metrics import reliability_curve
 

@@ -22,7 +22,7 @@ def spoken(call):
 
 
 def sites():
-    for path in sorted(messages.PACKAGE.glob("*.py")):
+    for path in sorted(messages.PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             call = node.exc if isinstance(node, ast.Raise) else node
             if not isinstance(call, ast.Call):

@@ -9,19 +9,13 @@ from scipy.optimize import OptimizeResult, approx_fprime
 from scipy.special import log_softmax, softmax
 
 from skcalib import TemperatureScaling
-from skcalib._maps import MatrixMap, VectorMap
-from skcalib._minimise import (
-    Coordinates,
-    Objective,
-    Rows,
-    _newton,
-    hessian_product,
-    loss_gradient,
-    minimise,
-)
-from skcalib._rounds import _newton_in_full
-from skcalib._rows import both_columns, weighted_sum
-from skcalib._scale import fit_scale, scale_slope
+from skcalib._engine.memory import both_columns, weighted_sum
+from skcalib._linear.features import Rows
+from skcalib._linear.loss import Objective, hessian_product, loss_gradient
+from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._linear.search import _newton_in_full
+from skcalib._linear.solver import Coordinates, _newton, minimise
+from skcalib._linear.temperature import fit_scale, scale_slope
 from skcalib.datasets import make_logits
 
 K = 4

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import InconsistentVersionWarning
 
 from skcalib import metrics
-from skcalib._curves import OF_BINS
 from skcalib.metrics import reliability_curve
+from skcalib.metrics._calibration_error import OF_BINS
 from skcalib.monitor import CalibrationMonitor
 
 MEASURES = [

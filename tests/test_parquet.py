@@ -13,10 +13,10 @@ import pytest
 from scipy.special import softmax
 
 import skcalib
-from skcalib import _parquet
-from skcalib.__main__ import main
-from skcalib._files import InputError, Rows
-from skcalib._loading import _logs_of_part
+from skcalib._cli import parquet as _parquet
+from skcalib._cli.files import InputError, Rows
+from skcalib._cli.loading import _logs_of_part
+from skcalib._cli.main import main
 from skcalib.datasets import make_logits
 
 
@@ -24,18 +24,19 @@ from skcalib.datasets import make_logits
 def here(tmp_path, monkeypatch):
     """A folder, no cluster, one calibrator, and pictures of which only the rows are kept."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("skcalib._parquet.cluster", contextlib.nullcontext)
+    monkeypatch.setattr("skcalib._cli.parquet.cluster", contextlib.nullcontext)
     monkeypatch.setattr("distributed.wait", lambda frames: None)
     monkeypatch.setattr("distributed.futures_of", lambda frames: [])
-    monkeypatch.setattr("skcalib.compare._every_calibrator", lambda: [skcalib.TemperatureScaling()])
+    members = [skcalib.TemperatureScaling()]
+    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
     drawn = types.SimpleNamespace(savefig=lambda file, **_: None, rows=[])
-    monkeypatch.setattr("skcalib.__main__._diagrams", lambda *_: drawn)
+    monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: drawn)
 
     def report(calibrator, logits, y, name):
         drawn.rows.append((logits, y))
         return drawn
 
-    monkeypatch.setattr("skcalib.__main__.calibration_report", report)
+    monkeypatch.setattr("skcalib._cli.main.calibration_report", report)
     with dask.config.set(scheduler="synchronous"):
         yield drawn
 

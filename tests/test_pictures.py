@@ -17,8 +17,8 @@ from skcalib import (
     TemperatureSweepDisplay,
     VectorScaling,
 )
-from skcalib._reliability import COLOURS, MARKERS
 from skcalib.datasets import make_logits
+from skcalib.display._reliability import COLOURS, MARKERS
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 N = 240

@@ -12,10 +12,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
-from skcalib import PlattScaling, TemperatureScaling, platt
-from skcalib._one_vs_rest import margins
+from skcalib import PlattScaling, TemperatureScaling
+from skcalib._scores.one_vs_rest import margins
 from skcalib.datasets import make_logits
-from skcalib.platt import _Events, _middle, _Units
+from skcalib.scaling import _platt as platt
+from skcalib.scaling._platt import _Events, _middle, _Units
 
 
 @pytest.fixture(params=[None, "weights"])
@@ -214,7 +215,7 @@ def test_a_class_with_hardly_any_overlap_is_not_called_separable():
 def test_passes_are_counted_and_limited(monkeypatch):
     Z, y = make_logits(200, 3, random_state=0)
     assert 4 < PlattScaling().fit(Z, y).n_iter_ < 15
-    monkeypatch.setattr("skcalib.platt.MAX_PASSES", 3)
+    monkeypatch.setattr("skcalib.scaling._platt.MAX_PASSES", 3)
     separable = np.array([[-3.0], [-2], [2], [3]]), [0, 0, 1, 1]  # but smoothed
     for rows in ((Z, y), separable):
         with pytest.warns(ConvergenceWarning, match="did not settle in 3 passes"):

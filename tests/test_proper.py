@@ -16,7 +16,7 @@ from skcalib import (
     calibration_report,
     compare_calibrators,
 )
-from skcalib._proper import brier_scores, log_losses
+from skcalib._scores.proper import brier_scores, log_losses
 from skcalib.datasets import make_logits
 from skcalib.metrics import score_decomposition
 

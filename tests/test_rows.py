@@ -9,8 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from skcalib import _rows, _threads
-from skcalib._rows import both_columns, map_rows, sum_rows
+from skcalib._engine import memory as _rows
+from skcalib._engine import threads as _threads
+from skcalib._engine.memory import both_columns, map_rows, sum_rows
 
 
 @pytest.fixture(params=["one block", "many blocks", "threads"])
@@ -192,7 +193,7 @@ def test_blocks_are_small_where_memory_is_given_back_at_once(monkeypatch, rng):
 @pytest.mark.skipif(sys.platform != "linux", reason="a setting of glibc")
 @pytest.mark.parametrize("setting", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}])
 def test_how_malloc_was_set_is_found_out(setting):
-    code = "from skcalib._rows import _gives_memory_back; print(_gives_memory_back())"
+    code = "from skcalib._engine.memory import _gives_memory_back; print(_gives_memory_back())"
     environment = {k: v for k, v in os.environ.items() if k != "MALLOC_TRIM_THRESHOLD_"}
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -22,7 +22,6 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import TemperatureScaling
-from skcalib._scorers import _miscalibration
 from skcalib.metrics import (
     debiased_expected_calibration_error,
     debiased_root_mean_squared_calibration_error,
@@ -35,6 +34,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
     underconfidence_error,
 )
+from skcalib.metrics._scorers import _miscalibration
 
 OWN = {
     **{

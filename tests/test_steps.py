@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
 
-from skcalib import _steps
-from skcalib._steps import bin_index, bin_sums, quantile_edges, ranked, summary, uniform_edges
+from skcalib._engine.ranking import ranked, summary
+from skcalib._scores import bins
+from skcalib._scores.bins import bin_index, bin_sums, quantile_edges, uniform_edges
 
 # Scores with many ties, and on the edges of common numbers of bins.
 scores_ = hnp.arrays(
@@ -39,9 +40,9 @@ def test_both_ways_of_finding_a_bin_agree(n_bins, monkeypatch):
     scores = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1)])
     scores = np.concatenate([scores, scores.astype(np.float32)])
     found = bin_index(scores, edges)
-    monkeypatch.setattr(_steps, "FEW_EDGES", -1)
+    monkeypatch.setattr(bins, "FEW_EDGES", -1)
     assert np.array_equal(found, bin_index(scores, edges))
-    monkeypatch.setattr(_steps, "FEW_EDGES", 10**6)
+    monkeypatch.setattr(bins, "FEW_EDGES", 10**6)
     if n_bins < 64:  # int8
         assert np.array_equal(found, bin_index(scores, edges))
 

@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling
-from skcalib._minimise import Rows, loss_gradient
+from skcalib._linear.features import Rows
+from skcalib._linear.loss import loss_gradient
 from skcalib.datasets import make_logits
 
 

@@ -15,9 +15,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skcalib import TemperatureScaling, VectorScaling, _rows, _threads
-from skcalib._rows import map_rows, sum_rows
-from skcalib._threads import share, with_one_blas_thread
+from skcalib import TemperatureScaling, VectorScaling
+from skcalib._engine import blas as _blas
+from skcalib._engine import memory as _rows
+from skcalib._engine import threads as _threads
+from skcalib._engine.blas import with_one_blas_thread
+from skcalib._engine.memory import map_rows, sum_rows
+from skcalib._engine.threads import share
 from skcalib.datasets import make_logits
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -46,7 +50,7 @@ class Library:
 @pytest.fixture(params=[True, False], ids=["of the process", "of each thread"])
 def library(request, monkeypatch):
     library = Library(of_process=request.param)
-    monkeypatch.setattr(_threads._blas, "libraries", [library])
+    monkeypatch.setattr(_blas._blas, "libraries", [library])
     return library
 
 
@@ -67,9 +71,9 @@ def in_time(f):
 def wait_for_helpers():
     """Until those that were at work when the caller left have ended, too."""
     deadline = time.monotonic() + DEADLINE
-    while _threads._blas.inside and time.monotonic() < deadline:
+    while _blas._blas.inside and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert not _threads._blas.inside
+    assert not _blas._blas.inside
 
 
 @pytest.fixture
@@ -197,7 +201,7 @@ def test_ctrl_c_at_any_bytecode_leaves_no_limit(library):
     step = 1
     while interrupted_at(step, partial(with_one_blas_thread, int)):
         assert library.get_num_threads() == 4, step
-        assert not _threads._blas.inside, step
+        assert not _blas._blas.inside, step
         step += 1
     assert step > 40
 

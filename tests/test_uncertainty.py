@@ -14,7 +14,6 @@ from sklearn.metrics import brier_score_loss, log_loss
 from test_estimates import ALL, KINDS
 
 from skcalib import CalibrationMonitor, ReliabilityDisplay
-from skcalib._draws import free_names
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     calibration_error_interval,
@@ -26,6 +25,7 @@ from skcalib.metrics import (
     score_decomposition,
     smooth_calibration_error,
 )
+from skcalib.metrics._resampling import free_names
 
 SIMULATION = Path(__file__).parents[1] / "benchmarks" / "simulate_uncertainty.py"
 

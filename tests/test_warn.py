@@ -29,7 +29,7 @@ from skcalib import (
     calibration_report,
     compare_calibrators,
 )
-from skcalib._warn import warn
+from skcalib._warnings import warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer, reliability_curve
 
@@ -164,9 +164,9 @@ def test_warnings_point_at_the_line_that_led_to_them(site):
 
 def test_all_warnings_are_given_by_one_function():
     """Which finds the line; a number of frames beside a warning is right for one way there."""
-    for path in Path(skcalib.__file__).parent.glob("*.py"):
+    for path in Path(skcalib.__file__).parent.rglob("*.py"):
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if is_warn(node)]
-        assert path.stem == "_warn" or not calls, path.name
+        assert path.stem == "_warnings" or not calls, path.name
 
 
 def is_warn(node):

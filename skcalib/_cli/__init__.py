@@ -1,0 +1,1 @@
+"""The command line: files in, a comparison, pictures and a calibrator out."""

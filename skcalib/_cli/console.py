@@ -1,0 +1,148 @@
+"""What the command line hands out: sentences, a bar of progress, and files."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, TextIO
+
+import joblib
+
+from .files import InputError
+
+
+class Console:
+    """Standard output and error, which may be closed, full or of any encoding.
+
+    Nobody has to listen: a reader that went away, as ``head`` does, is no reason to lose what is
+    being computed, so a stream that fails is written to no more.
+    """
+
+    def __init__(self, out: TextIO | None, err: TextIO | None) -> None:
+        self.out = out
+        self.err = err
+        self.fault: OSError | None = None  #: why results could not be printed
+        self._shown = ""
+
+    def say(self, text: str) -> None:
+        """Print a result."""
+        self.clear()
+        fault = _put(f"{text}\n", self.out)
+        if fault is not None:
+            self.out = None
+            self.fault = None if isinstance(fault, BrokenPipeError) else fault
+
+    def complain(self, message: object) -> None:
+        """Say what is wrong."""
+        self.clear()
+        if _put(f"skcalib: {message}\n", self.err) is not None:
+            self.err = None
+
+    def show_warning(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        """Show a warning as a sentence, in place of ``warnings.showwarning``."""
+        self.complain(f"warning: {message}")
+
+    def show(self, activity: str) -> None:
+        """Say what is going on to somebody who waits at a terminal, until something is printed."""
+        if self.err is not None and self.err.isatty():
+            _put(f"\r{activity:{len(self._shown)}}", self.err)
+            self._shown = activity
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how many fits are done."""
+        self.show(f"[{'=' * (30 * done // total):30}] {done} of {total} fits")
+
+    def clear(self) -> None:
+        """Leave an empty line."""
+        if self._shown:
+            _put(f"\r{'':{len(self._shown)}}\r", self.err)
+            self._shown = ""
+
+
+def _put(text: str, stream: TextIO | None) -> OSError | None:
+    """Write text with what the encoding of the stream lacks as backslashes; returns a fault."""
+    if stream is None:  # as Python has it for one that was closed at the start
+        return None
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        _let_go(stream)
+        return error
+    return None
+
+
+def _let_go(stream: TextIO) -> None:
+    """Send what is left of a broken stream to nowhere, or Python fails to write it at its exit."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of ``target`` once it is whole.
+
+    It is made under a name that nobody can foretell, by an open that fails where there is anything
+    of that name, links included, with the mode that the umask gives. A target that is a link is
+    itself replaced, not what it points to: in a shared folder, others may have put it there.
+    """
+    draft = target.with_name(f".skcalib-{secrets.token_hex(8)}{target.suffix}")
+    try:
+        with draft.open("xb") as file:
+            yield file
+        draft.replace(target)
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split()).rstrip(".")
+        raise InputError(
+            f"{target} cannot be written: {reason}; choose another place, or make room."
+        ) from error
+    finally:  # it is gone if all went well
+        with suppress(OSError):
+            draft.unlink()
+
+
+def checked_target(option: str, path: str, suffixes: tuple[str, ...], other: str = "") -> Path:
+    """A file to write, of which it is known before the work whether it can be.
+
+    ``other`` is what else the option may name, for the message.
+    """
+    target = Path(path)
+    folder = target.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"{option} {path} must lie in a directory that exists and is writable.")
+    if target.suffix.lower() not in suffixes or target.is_dir():
+        endings = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise InputError(f"{option} {path} must be {other}a file that ends in {endings}.")
+    if target.suffix.lower() == ".skops" and find_spec("skops") is None:
+        raise InputError(
+            f"{option} {path} needs skops: pip install skops, or give a file that ends in .joblib."
+        )
+    return target
+
+
+def save_calibrator(calibrator: Any, target: Path) -> str:
+    """Write a fitted calibrator in the format that the suffix says; returns how to load it."""
+    suffix = target.suffix.lower()
+    with replacing(target) as file:
+        if suffix == ".skops":
+            import skops.io
+
+            skops.io.dump(calibrator, file)
+        elif suffix == ".joblib":
+            joblib.dump(calibrator, file)
+        else:
+            pickle.dump(calibrator, file)
+    if suffix == ".skops":
+        trusted = skops.io.get_untrusted_types(file=target)
+        return f"skops.io.load({str(target)!r}, trusted={trusted})"
+    if suffix == ".joblib":
+        return f"joblib.load({str(target)!r})"
+    return f"pickle.loads(pathlib.Path({str(target)!r}).read_bytes())"

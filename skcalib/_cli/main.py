@@ -1,0 +1,249 @@
+"""``python -m skcalib``: calibrate a classifier's logits and show what that changed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skcalib._engine.dask import ChunkError
+from skcalib.display import ReliabilityDisplay
+from skcalib.metrics import ReliabilityCurve, reliability_curve
+from skcalib.report import calibration_report
+from skcalib.selection import CalibratorComparison, compare_calibrators
+
+from . import parquet
+from .console import Console, checked_target, replacing, save_calibrator
+from .files import InputError, Rows
+from .loading import check_files, is_parquet, labels_of_type, load
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PICTURES = (".png", ".pdf", ".svg")
+
+INTERRUPTED = 130  # what shells say of a process that Ctrl-C ended
+
+DESCRIPTION = """\
+Calibrate a classifier: fit every calibrator of skcalib on one set of rows, compare the
+probabilities before and after on other rows, draw the reliability diagrams, and report on the
+best.
+
+Without files, the classifier is a small neural network that is trained on scikit-learn's
+digits, which takes a second.
+"""
+
+EPILOG = """\
+files:
+  .npy, .npz, .csv or .tsv, and .csv.gz or .tsv.gz. Logits have one row per sample and one column
+  per class, or a single column with the log-odds of the second class. Labels are one per row;
+  sorted, they are in the order of the columns, or else --classes says the order. A .npz file with
+  several arrays takes the name of one behind a colon.
+
+  Text is UTF-8, with fields between commas, or semicolons or tabs if the first two lines have
+  them, and with decimal points. The first line of a text file of logits is a header if none of its
+  fields is a number, or if they are 0, 1, 2, ... as pandas writes. The first line of a text file of
+  labels is a header if the file has one line more than there are rows of logits. With
+  --label-column, labels stand in the same file as the logits, whose first line is a header.
+
+  Parquet files, which may be larger than memory, hold the labels in the column that --label-column
+  names, too, and logits in all others: a file, a directory, or a pattern in quotes. They are worked
+  on with Dask, in processes on this machine (pip install 'skcalib[dask]').
+
+examples:
+  python -m skcalib
+  python -m skcalib --logits val_logits.npy --labels val_labels.npy \\
+      --test-logits test_logits.npy --test-labels test_labels.npy
+  python -m skcalib --logits run.npz:predictions --labels run.npz:ground_truth --probabilities
+  python -m skcalib --logits scores.csv --label-column y --save calibrator.joblib
+  python -m skcalib --logits 'scores/*.parquet' --label-column y
+
+Without test files half of the rows, drawn at random with a fixed seed, are held out. The exit
+status is 2 if the input is invalid, and nothing is written then; 1 if the results could not be
+printed; 130 after Ctrl-C.
+"""
+
+OPTIONS = [
+    ("--logits", "FILE", "logits to fit the calibrators on"),
+    ("--labels", "FILE", "their labels"),
+    ("--test-logits", "FILE", "logits to judge them on"),
+    ("--test-labels", "FILE", "their labels"),
+    (
+        "--label-column",
+        "NAME",
+        "column of the logits' files, Parquet or text, that holds the labels",
+    ),
+    (
+        "--output",
+        "PATH",
+        "where to write the diagrams: a file, which is replaced if it is there, or a directory "
+        "that exists, to write skcalib-reliability.png to (default: the working directory); a "
+        "report on the best calibrator is written next to it",
+    ),
+    (
+        "--save",
+        "FILE",
+        "where to write the best calibrator, fitted: a file that ends in .skops, .joblib or .pkl",
+    ),
+]
+
+
+class Targets(NamedTuple):
+    """The files to write."""
+
+    diagrams: Path
+    report: Path
+    calibrator: Path | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    args = _parser().parse_args(argv)
+    console = Console(sys.stdout, sys.stderr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        # Of no use to those who only run it, as what old versions of matplotlib import gives.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.showwarning = console.show_warning
+        try:
+            _run(args, _targets(args), console)
+        except KeyboardInterrupt:
+            console.complain("interrupted.")
+            return INTERRUPTED
+        except MemoryError:
+            console.complain(
+                "The rows need more memory than there is; give fewer of them, or a Parquet file "
+                "with --label-column, which may be larger than memory."
+            )
+            return 2
+        except (InputError, ChunkError, ValueError, OSError) as error:
+            console.complain(error)
+            return 2
+    if console.fault is not None:
+        console.complain(f"The results could not be printed: {console.fault.strerror}.")
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m skcalib",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for option, metavar, meaning in OPTIONS:
+        parser.add_argument(option, metavar=metavar, help=meaning)
+    parser.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="the files hold probabilities, whose logarithms are the logits",
+    )
+    parser.add_argument(
+        "--classes", metavar="LABEL", nargs="+", help="all labels in the order of the columns"
+    )
+    parser.set_defaults(output=".")
+    return parser
+
+
+def _run(args: argparse.Namespace, targets: Targets, console: Console) -> None:
+    check_files(args)
+    with parquet.cluster() if is_parquet(args) else nullcontext():
+        console.show("reading ...")
+        source, calibration, test = load(args)
+        classes = labels_of_type(args.classes, calibration.labels)
+        found, curves = _compared(calibration, test, classes, console)
+        n_fit, n_test = len(calibration.labels), len(test.labels)
+        some = parquet.some_rows(test) if is_parquet(args) else test
+    best = next(name for name in found.names if name != "uncalibrated")
+    calibrator = found.calibrators[best]
+    temperature = found.calibrators["TemperatureScaling"].temperature_
+    console.say(
+        f"{source}: {n_fit:,} rows to calibrate on, {n_test:,} held out, "
+        f"{len(calibrator.classes_)} classes\n\n{found}\n"
+    )
+    console.say(textwrap.fill(_finding(found, curves["uncalibrated"]), 88))
+    console.say(f"The temperature is {temperature:.4g}.")
+    if targets.calibrator is not None:
+        how = save_calibrator(calibrator, targets.calibrator)
+        takes = "logarithms of probabilities" if args.probabilities else "logits"
+        console.say(f"{best}, which takes {takes}: {targets.calibrator}; to load it:\n    {how}")
+    console.show("drawing ...")
+    _save(_diagrams(curves), targets.diagrams)
+    _save(calibration_report(calibrator, some.logits, some.labels, name=best), targets.report)
+    console.say(f"Reliability diagrams: {targets.diagrams}\nReport on {best}: {targets.report}")
+
+
+def _compared(
+    calibration: Rows, test: Rows, classes: Any, console: Console
+) -> tuple[CalibratorComparison, dict[str, ReliabilityCurve]]:
+    """Every calibrator by every measure, and its reliability curve."""
+    console.show("calibrating ...")
+    found = compare_calibrators(
+        calibration.logits,
+        calibration.labels,
+        test=(test.logits, test.labels),
+        classes=classes,
+        on_progress=console,
+    )
+    console.show("judging ...")
+    curves = {
+        name: reliability_curve(test.labels, each.predict_proba(test.logits), labels=each.classes_)
+        for name, each in found.calibrators.items()
+    }
+    return found, curves
+
+
+# Reporting.
+def _finding(found: CalibratorComparison, before: ReliabilityCurve) -> str:
+    """What was found, in one sentence."""
+    best = next(k for k, name in enumerate(found.names) if name != "uncalibrated")
+    old = found.names.index("uncalibrated")
+
+    def change(measure: str) -> str:
+        values = found.mean(measure)
+        verb = "lowers" if values[best] < values[old] else "does not lower"
+        return f"{verb} the {measure} from {values[old]:.4f} to {values[best]:.4f}"
+
+    accuracy = found.mean("accuracy")[old]
+    confidence = before.weight @ before.confidence / before.weight.sum()
+    sure = "over-confident" if confidence > accuracy else "under-confident"
+    return (
+        f"The classifier is {sure} on the rows held out: {confidence:.1%} sure on average, right "
+        f"in {accuracy:.1%}; {found.names[best]} {change('ECE')} and {change('log loss')}."
+    )
+
+
+def _diagrams(curves: dict[str, ReliabilityCurve]) -> Figure:
+    """Reliability diagrams in rows of four."""
+    from matplotlib.figure import Figure
+
+    n_rows = -(-len(curves) // 4)
+    figure = Figure(figsize=(18, 5 * n_rows), layout="constrained")
+    for k, (name, curve) in enumerate(curves.items(), start=1):
+        ax = figure.add_subplot(n_rows, 4, k)
+        ReliabilityDisplay(curve, name=name).plot(ax)
+    return figure
+
+
+def _save(figure: Any, picture: Path) -> None:
+    """Write a picture; the file appears when it is whole."""
+    with replacing(picture) as file:
+        figure.savefig(file, dpi=150, format=picture.suffix[1:].lower())
+
+
+def _targets(args: argparse.Namespace) -> Targets:
+    """The files to write, for paths of which --output may be a directory."""
+    output = args.output
+    if Path(output).is_dir():
+        output = str(Path(output) / "skcalib-reliability.png")
+    diagrams = checked_target("--output", output, PICTURES, "a directory that exists, or ")
+    stem = diagrams.stem.removesuffix("-reliability")
+    report = diagrams.with_name(f"{stem}-report{diagrams.suffix}")
+    saved = args.save and checked_target("--save", args.save, (".skops", ".joblib", ".pkl"))
+    return Targets(diagrams, checked_target("--output", str(report), PICTURES), saved)

@@ -1,0 +1,143 @@
+"""Distinct scores in order, with the weight and the hits at each of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from skcalib._typing import Floats
+
+# The smallest probability of note in double precision.
+TINY = np.finfo(np.float64).tiny
+
+# Log-odds beyond this are not told apart where there are too many scores to keep them all.
+REACH = 40.0
+
+# Neighbours that rounding may tell apart are one score up to a width of so many rounding errors.
+LONGEST_CHAIN = 4
+
+
+class Ranked(NamedTuple):
+    """Scores in order, each once, with what lies at it: float64 arrays of shape (m,)."""
+
+    scores: Floats  #: distinct scores, increasing
+    weight: Floats  #: sum of weights
+    hits: Floats  #: sum of weights where the event happened
+
+
+def ranked(
+    scores: Floats, hits: NDArray[np.bool_] | None = None, weights: Floats | None = None
+) -> Ranked:
+    """Order scores (n,) whose events happened or not.
+
+    Rows without weight are left out, and scores of NaN, those of classes that are masked.
+
+    Scores in double precision that differ by no more than rounding are one. Otherwise equal votes
+    of a forest would be torn apart by what is left of them after a logarithm and an exponential.
+    """
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        scores, weights = scores[kept], weights[kept]
+        hits = None if hits is None else hits[kept]
+    alone = hits is None and weights is None  # a sort is quicker than an order
+    order = None if alone else np.argsort(scores)
+    in_order = (np.sort(scores) if order is None else scores[order]).astype(np.float64, copy=False)
+    if len(in_order) and np.isnan(in_order[-1]):
+        in_order = in_order[: np.searchsorted(in_order, np.nan)]
+        order = None if order is None else order[: len(in_order)]
+    first = _starts(in_order, scores.dtype == np.float64)
+    w = None if weights is None else weights[order]
+    count = np.diff(first, append=len(in_order)).astype(np.float64)
+    weight = count if w is None else _per_score(w, first)
+    if hits is None:
+        return Ranked(in_order[first], weight, np.zeros(len(first)))
+    happened = hits[order] if w is None else hits[order] * w
+    return Ranked(in_order[first], weight, _per_score(happened, first))
+
+
+def _per_score(values: NDArray[Any], first: NDArray[np.intp]) -> Floats:
+    if len(values) == 0:
+        return np.zeros(0)
+    return np.add.reduceat(values, first, dtype=np.float64)
+
+
+def merged(parts: list[Ranked], n_cells: int) -> Ranked:
+    """The ranked scores of several sets of rows together, at most ``n_cells``: see summary."""
+    scores, weight, hits = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if _are_many(scores, n_cells):
+        return _on_grid(scores, weight, hits, n_cells)
+    order = np.argsort(scores, kind="stable")  # which merges what is in order
+    scores = scores[order]
+    first = _starts(scores, pool=True)
+    together = Ranked(
+        scores[first], _per_score(weight[order], first), _per_score(hits[order], first)
+    )
+    return together if len(first) <= n_cells else _on_grid(*together, n_cells)
+
+
+def summary(
+    scores: Floats, hits: NDArray[np.bool_], weights: Floats | None, n_cells: int
+) -> Ranked:
+    """At most ``n_cells`` ranked scores that stand for those of all rows.
+
+    They are the scores themselves where there are no more of them. Otherwise those whose log-odds
+    fall into the same of ``n_cells`` cells of equal width on [-40, 40] are one, at their mean, so
+    that no score is moved by more than ``80 / n_cells`` in its log-odds, but for those beyond 40
+    in size, probabilities nearer to 0 or 1 than 4e-18. Summaries of parts of the rows can be
+    merged, and keep this promise.
+    """
+    there = ~np.isnan(scores)
+    if not there.all():
+        scores, hits = scores[there], hits[there]
+        weights = None if weights is None else weights[there]
+    w = np.ones(len(scores)) if weights is None else weights
+    heavy = scores[w > 0].astype(np.float64, copy=False)
+    if _are_many(heavy, n_cells):
+        return _on_grid(heavy, w[w > 0], (w * hits)[w > 0], n_cells)
+    return merged([ranked(scores, hits, weights)], n_cells)
+
+
+def _are_many(scores: Floats, n_cells: int) -> bool:
+    """Whether there are more than ``n_cells``, told from some of them: quicker than from all."""
+    some = np.sort(scores[: 2 * n_cells])
+    return len(scores) > 2 * n_cells and len(_starts(some, pool=True)) > n_cells
+
+
+def _on_grid(scores: Floats, weight: Floats, hits: Floats, n_cells: int) -> Ranked:
+    place = (np.clip(logit(np.clip(scores, 0, 1)), -REACH, REACH) + REACH) * (n_cells / (2 * REACH))
+    cell = np.minimum(place.astype(np.intp), n_cells - 1)
+    total, happened, at = (
+        np.bincount(cell, values, n_cells).astype(np.float64)
+        for values in (weight, hits, weight * scores)
+    )
+    kept = total > 0
+    return Ranked(at[kept] / total[kept], total[kept], happened[kept])
+
+
+def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001
+    """Where another score begins in scores (n,) in order; pools what rounding may tell apart."""
+    if len(scores) == 0:
+        return np.zeros(0, np.intp)
+    step, p = np.diff(scores), scores[1:]
+    apart = step > 0
+    near = np.flatnonzero(apart & (step < _rounding(TINY) / TINY * p))
+    if not pool or len(near) == 0:
+        return np.flatnonzero(np.append(True, apart))
+    near = near[step[near] <= _rounding(p[near])]
+    apart[near] = False
+    first = np.flatnonzero(np.append(True, apart))
+    # A long chain of neighbours is no tie: there are so many rows.
+    start = np.searchsorted(first, near, side="right") - 1
+    last = np.append(first[1:], len(scores))[start] - 1
+    width = scores[last] - scores[first[start]]
+    apart[near] = width > LONGEST_CHAIN * _rounding(scores[last])
+    return np.flatnonzero(np.append(True, apart))
+
+
+def _rounding(p: Any) -> Any:
+    """How far apart equal probabilities may be after a logarithm and an exponential."""
+    # The exponential of z has a relative error of |z| times that of z.
+    return 4 * np.finfo(np.float64).eps * p * (1 - np.log(p))

@@ -1,0 +1,1 @@
+"""Log loss of linear maps of logits, and its minimum."""

@@ -1,0 +1,206 @@
+r"""The scale of scores ``b Z`` at which their log loss is least: one over the temperature.
+
+Notation as in ``_minimise``. The loss is convex in ``b``, with the derivatives ``E_p[z] - z_y`` and
+``Var_p[z]`` for a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import root_scalar
+
+from skcalib._engine.memory import (
+    both_columns,
+    call_on_sample,
+    sum_rows,
+    total_weight,
+    weighted_sum,
+    with_both_columns,
+)
+from skcalib._typing import Floats, Indices
+
+# Where no temperature is best, 1e6 times the mean range of a row leaves nothing but 1/K, and 1e-4
+# times the typical distance from the largest logit to the next leaves nothing but zeros and ones.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
+
+# Scores so far below the largest of their row have a probability of zero, whatever they are.
+LOWEST_SCORE = -1e4
+
+# Ranges of logits that are smaller have no finite scale in double precision.
+SMALLEST_RANGE = 1e-280
+
+# Logarithm of the smallest scale that is tried.
+LEAST_LOG = float(np.log(np.finfo(float).tiny))
+
+# Single precision holds the products of logits with scales between these.
+SINGLE_SCALES = 1e-30, 1e30
+
+# Relative error of the scale that Newton's method starts from.
+ROUGH = 1e-2
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale at which the log loss of ``scale * Z`` is least, or where the search ended."""
+
+    value: float
+    outcome: Literal["minimum", "separable", "tied", "hopeless", "constant"]
+
+
+def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+    r"""The scale ``b > 0`` that minimises the log loss of scores ``b Z``.
+
+    The loss is convex in ``b``, so its slope increases and the minimum is the only zero of the
+    slope. A zero is bracketed on a sample of the rows and then found by Newton steps on all of
+    them, each one pass; the error squares at every step, and the last one is below 1e-5, so
+    that what is left is of the order of 1e-10. Where Newton's method does not settle (no
+    minimum, or a sample that misleads), the bracketing search runs over all rows.
+    """
+
+    def slope(b: float) -> Floats:
+        return _summed_slope(b, Z, y, w)
+
+    start = call_on_sample(_rough_scale, Z, y, w) or _bracketed_scale(Z, y, w, ROUGH)
+    if start.outcome == "minimum":
+        found = _newton_scale(slope, start.value)
+        if found is not None:
+            return Scale(found, "minimum")
+    return _bracketed_scale(Z, y, w, tolerance=1e-12)
+
+
+def _rough_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+    return _bracketed_scale(Z, y, w, ROUGH)
+
+
+def _summed_slope(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    return sum_rows(lambda *block: scale_slope(b, *block), Z, y, w, scratch=2)
+
+
+def scale_slope(
+    b: float,
+    Z: Floats,
+    y: Indices,
+    w: Floats | None,
+    U: Floats | None = None,
+    P: Floats | None = None,
+) -> Floats:
+    """Derivatives of the summed log loss of ``b Z``, times ``b`` and ``b**2``.
+
+    With scores ``s = b z`` and their probabilities ``p`` that is ``E_p[s] - s_y`` for a row, and
+    ``Var_p[s]``: shape (2,). Scores are moderate where logits are not, and squares of them finite.
+    ``U`` and ``P`` are scratch arrays like ``Z``.
+    """
+    if Z.dtype == np.float32 and not SINGLE_SCALES[0] < b < SINGLE_SCALES[1]:
+        Z, U, P = Z.astype(np.float64), None, None
+    Z, U, P = with_both_columns(Z, U, P)
+    U = np.subtract(Z, Z.max(axis=1, keepdims=True), out=U)
+    with np.errstate(over="ignore", invalid="ignore"):
+        U *= np.asarray(b, U.dtype)
+        of_label = U[np.arange(len(U)), y]
+        P = np.exp(U, out=P)
+        total = P.sum(axis=1)
+        mean = np.einsum("ij,ij->i", P, U) / total
+        if not np.isfinite(mean).all():  # zero times infinity
+            np.maximum(U, LOWEST_SCORE, out=U)
+            mean = np.einsum("ij,ij->i", P, U) / total
+        P *= U
+        square = np.einsum("ij,ij->i", P, U) / total
+    return np.array([weighted_sum(mean - of_label, w), weighted_sum(square - mean**2, w)])
+
+
+def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | None:
+    """Zero of the slope next to ``start``, or None if there is none within a factor of 4."""
+
+    def relative(r: float) -> tuple[float, float]:
+        r = min(max(r, 0.25), 4.0)
+        first, second = slope(start * r)
+        return first / r, max(second / r**2, np.finfo(float).tiny)
+
+    found = root_scalar(relative, x0=1.0, fprime=True, method="newton", xtol=1e-5, maxiter=8)
+    return float(start * found.root) if found.converged and 0.25 < found.root < 4.0 else None
+
+
+def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) -> Scale:
+    """Zero of the slope between two bounds, to a relative tolerance; robust, some 15 passes.
+
+    With the gap of a row, its largest logit less that of its label, the loss is at least ``b``
+    times the mean gap, and it is the mean of ``log K`` at ``b = 0``. So the minimum is below the
+    quotient of the two. There is none exactly where the mean gap is zero, so that the loss falls
+    for ever, and where the slope at ``b = 0`` is not negative. Logits that are far below the
+    others enter none of the three.
+    """
+    facts = Facts(*sum_rows(partial(_facts, total_weight(y, w)), Z, y, w).tolist())
+    check_range(facts.range)
+    if facts.range == 0:
+        return Scale(1.0, "constant")
+    if facts.gap == 0:
+        # With nothing but ties and masked classes below the largest logits any scale will do.
+        distance = np.exp(facts.log_distance / facts.has_distance) if facts.has_distance else 1.0
+        outcome: Literal["tied", "separable"] = "tied" if facts.tied else "separable"
+        return Scale(float(LARGEST_SCALE / distance), outcome)
+    hopeless = Scale(max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny)), "hopeless")
+    if facts.slope >= 0:
+        return hopeless
+
+    def slope(log_b: float) -> float:
+        return _summed_slope(np.exp(log_b), Z, y, w)[0]
+
+    high = np.log(2 * facts.entropy / facts.gap)
+    step = np.log(4.0)
+    low = high - step
+    while slope(low) >= 0:
+        step *= 2
+        high, low = low, low - step
+        if low < LEAST_LOG:  # only rounding makes the slope at zero negative
+            return hopeless
+    root = root_scalar(slope, bracket=(low, high), method="brentq", xtol=tolerance)
+    return Scale(float(np.exp(root.root)), "minimum")
+
+
+class Facts(NamedTuple):
+    """Means over the rows that say where the best scale is, and whether there is one."""
+
+    gap: float  #: the largest logit less that of the label
+    slope: float  #: the mean logit less that of the label: the slope of the loss at zero
+    entropy: float  #: the logarithm of the number of classes that are not masked
+    range: float  #: the largest logit less the least that is finite
+    log_distance: (
+        float  #: logarithm of the distance from the largest logit to the next that differs
+    )
+    has_distance: float  #: whether there is such a distance
+    tied: float  #: whether the largest logit is that of several classes
+
+
+def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """What the rows of a block add to the :class:`Facts` of rows of this weight in all."""
+    Z = both_columns(Z).astype(np.float64)
+    top, label = Z.max(axis=1, keepdims=True), Z[np.arange(len(Z)), y][:, None]
+    masked = np.isneginf(Z)
+    n = np.count_nonzero(~masked, axis=1)
+    # Each is divided before it is added, for the sum of large ones need not be finite.
+    slope = (np.where(masked, 0, Z - label) / n[:, None]).sum(axis=1)
+    least = np.where(masked, np.inf, Z).min(axis=1)
+    next_one = np.where(top > Z, Z, -np.inf).max(axis=1)
+    top, label = top[:, 0], label[:, 0]
+    has_distance = np.isfinite(next_one)
+    log_distance = np.log(np.where(has_distance, top - next_one, 1))
+    tied = np.count_nonzero(top[:, None] == Z, axis=1) > 1
+    values = np.array(
+        [top - label, slope, np.log(n), top - least, log_distance, has_distance, tied]
+    )
+    return values @ (np.full(len(Z), 1 / weight) if w is None else w / weight)
+
+
+def check_range(value: float) -> None:
+    """Raise a ValueError for logits whose best scale may be beyond the largest number."""
+    if 0 < value < SMALLEST_RANGE:
+        raise ValueError(
+            f"The logits of a row of X must differ by {SMALLEST_RANGE:g} or more on average for "
+            f"their scale to be finite, or not at all, got differences of {value:.2g}. Scale them "
+            "up."
+        )

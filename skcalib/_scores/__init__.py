@@ -1,0 +1,1 @@
+"""Scores and events of one class against the others: margins, bins, ranks, proper scores."""

@@ -1,0 +1,92 @@
+"""Calibrators inside other things: any estimator on logits, fitted with weights and all classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from ._engine.dask import is_dask
+from ._typing import Floats
+from ._validation.labels import distinct_labels, encode, shown
+
+
+def check_calibrator(calibrator: Any, w: Floats | None) -> None:
+    """Raise a ValueError for what is no calibrator, or takes no weights if there are any."""
+    needs = ("fit", "predict_proba", "get_params")
+    if isinstance(calibrator, type) or not all(hasattr(calibrator, name) for name in needs):
+        raise ValueError(
+            "calibrator must be an estimator with fit and predict_proba that takes logits, such "
+            f"as TemperatureScaling(), got {calibrator!r}."
+        )
+    if w is not None:
+        _weight_params(calibrator, w)
+
+
+def check_takes_logits(calibrator: Any) -> None:
+    """Raise a ValueError for what is no calibrator, or was fitted to features and not to logits."""
+    check_calibrator(calibrator, None)
+    if not hasattr(calibrator, "classes_"):
+        return  # not fitted, which its own methods say
+    n_classes = len(calibrator.classes_)
+    n_columns = getattr(calibrator, "n_features_in_", n_classes)
+    # There may be as many features as classes; a classifier that has calibrators takes features.
+    has_calibrators = hasattr(calibrator, "calibrators_")
+    if has_calibrators or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
+        raise ValueError(
+            f"calibrator must be fitted to logits, one column for each of its {n_classes} classes, "
+            f"got {type(calibrator).__name__}, which was fitted to {n_columns} features. Pass a "
+            "calibrator of logits, such as the calibrator_ of a CalibratedClassifier, and logits "
+            "of the classifier, as LogitTransformer gives them."
+        )
+
+
+def _weight_params(calibrator: Any, w: Floats) -> dict[str, Floats]:
+    """Arguments that hand the weights to a calibrator, or to all steps of a pipeline of some."""
+    if has_fit_parameter(calibrator, "sample_weight"):
+        return {"sample_weight": w}
+    steps: Sequence[tuple[str, Any]] = calibrator.steps if isinstance(calibrator, Pipeline) else []
+    taking = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
+    if not taking:
+        raise ValueError(f"calibrator takes no sample_weight, got weights and {calibrator!r}.")
+    return {f"{name}__sample_weight": w for name in taking}
+
+
+def check_order(calibrator: Any, classes: NDArray[Any]) -> None:
+    """Raise a ValueError for a calibrator with ``classes`` in another order than that of logits."""
+    for name, value in calibrator.get_params().items():
+        if name.split("__")[-1] != "classes" or value is None:
+            continue
+        named = np.asarray(value)
+        if named.tolist() != classes.tolist():
+            raise ValueError(
+                f"{name} of calibrator must be in the order of the logits it is given here, "
+                f"[{shown(classes)}], got [{shown(named)}]. Leave it out: it is set by itself."
+            )
+
+
+def fit_calibrator(
+    calibrator: Any, Z: Floats, y: NDArray[Any], w: Floats | None, classes: NDArray[Any]
+) -> Any:
+    """A copy of the calibrator, fitted to logits with a column for each of the classes."""
+    fitted = clone(calibrator)
+    # Unless they can be told from y, which for labels with Dask would take a pass.
+    if is_dask(y) or not np.array_equal(distinct_labels(y, w), classes):
+        params = fitted.get_params()
+        names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
+        fitted.set_params(**dict.fromkeys(names, classes))
+    return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
+
+
+def with_unknown_classes(P: Floats, known: NDArray[Any], classes: NDArray[Any]) -> Floats:
+    """Probabilities of some classes in the columns of all."""
+    if np.array_equal(known, classes):
+        return P
+    out = np.zeros((len(P), len(classes)), P.dtype)
+    out[:, encode(known, classes)] = P
+    return out

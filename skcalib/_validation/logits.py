@@ -1,0 +1,92 @@
+"""Checks of logits: invalid values, masked classes, probabilities by mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._engine.memory import sum_rows
+from skcalib._typing import Floats, Indices
+from skcalib._warnings import ProbabilitiesWarning, warn
+
+from .probabilities import improper_rows
+
+
+def check_finite(Z: Floats) -> bool:
+    """Whether some class is masked; a ValueError for logits that are invalid.
+
+    Those are NaN and +inf, logits too large to take differences, and rows, or log-odds, of nothing
+    but -inf.
+    """
+    largest = np.finfo(Z.dtype).max / 4
+
+    def is_bad(Z: Floats) -> NDArray[Any]:
+        return np.array(not (Z.max() <= largest and Z.min() >= -largest), dtype=np.intp)
+
+    if not sum_rows(is_bad, Z):
+        return False
+    kinds: dict[str, Any] = {
+        "NaN": np.isnan,
+        "+inf": np.isposinf,
+        "too large": lambda Z: np.isfinite(Z) & (np.abs(Z) > largest),
+        "-inf": np.isneginf,
+        "row": lambda Z: (-np.inf == Z).all(axis=1),
+    }
+    counts = sum_rows(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]), Z)
+    _refuse_logits(dict(zip(kinds, counts.tolist(), strict=True)), Z, float(largest))
+    return True
+
+
+def _refuse_logits(n: dict[str, int], Z: Floats, largest: float) -> None:
+    """Raise a ValueError if so many of each kind are more than masked classes."""
+    if n["NaN"] or n["+inf"] or (n["-inf"] and Z.shape[1] == 1):
+        found = ", ".join(f"{n[kind]} {kind}" for kind in ("NaN", "+inf", "-inf") if n[kind])
+        raise ValueError(
+            f"X must hold finite logits, or -inf for masked classes, got {found}. {_REMEDY}"
+        )
+    if n["too large"]:
+        raise ValueError(
+            f"X must hold logits of at most {largest:.2g} in size, so that their differences are "
+            f"finite in {Z.dtype}, got larger ones. Scale them down, and use -inf for masked "
+            "classes."
+        )
+    if n["row"]:
+        raise ValueError(
+            f"Each row of X must have a finite logit, got {n['row']} of {len(Z)} rows of "
+            "nothing but -inf. "
+            f"{_REMEDY}"
+        )
+
+
+_REMEDY = (
+    "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
+    "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+)
+
+
+def check_labels_are_not_masked(Z: Floats, y: Indices) -> None:
+    """Raise a ValueError if the logit of some label is -inf."""
+    n = int(sum_rows(lambda Z, y: np.isneginf(Z[np.arange(len(Z)), y]).sum(), Z, y))
+    if n:
+        raise ValueError(
+            f"The logit of the label of a row must be finite, got {n} of {len(y)} rows in which it "
+            "is -inf: a masked class is impossible. Check that the columns of X are in the order "
+            f"of the classes. {_REMEDY}"
+        )
+
+
+def are_like_probabilities(Z: Floats) -> bool:
+    """Whether every row of the logits is non-negative and sums to one."""
+    # Real logits fail in the first few rows, so the full test costs nothing.
+    return not (Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z))
+
+
+def warn_of_probabilities() -> None:
+    """Warn of logits that are like probabilities."""
+    warn(
+        "Every row of X is non-negative and sums to one: X probably holds probabilities where "
+        "logits are expected. Pass np.log(p) instead.",
+        ProbabilitiesWarning,
+    )

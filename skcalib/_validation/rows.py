@@ -1,0 +1,73 @@
+"""Checked rows of logits, labels and weights, and what is known about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_X_y
+
+from skcalib._engine.memory import total_weight
+from skcalib._typing import Floats
+
+from .labels import as_labels, distinct_labels, in_one_dimension, union
+from .logits import are_like_probabilities, check_finite
+from .weights import check_each_weight
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check of rows has found; that of two sets of rows is the sum."""
+
+    labels: NDArray[Any]  #: the distinct ones of rows with weight, sorted
+    weight: float  #: sum of the weights
+    n_rows: int = 0  #: number of rows with weight
+    like_probabilities: bool = False  #: whether all logits could be probabilities
+    masked: bool = False  #: whether some logit is -inf
+
+    def __add__(self, other: Found) -> Found:
+        return Found(
+            union(self.labels, other.labels),
+            self.weight + other.weight,
+            self.n_rows + other.n_rows,
+            self.like_probabilities and other.like_probabilities,
+            self.masked or other.masked,
+        )
+
+
+def check_rows(
+    X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
+) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
+    """Logits, labels and weights of the rows that have weight, and what there is in them."""
+    Z, labels = check_X_y(
+        X,
+        in_one_dimension(as_labels(y)),
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        estimator=estimator,
+    )
+    masked = check_finite(Z)
+    labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, len(Z)))
+    masked = masked and bool(np.isneginf(Z).any())
+    if not len(Z):
+        return (Z, labels, w), Found(labels, 0.0, like_probabilities=True)
+    found = Found(
+        distinct_labels(labels, w),
+        total_weight(labels, w),
+        len(Z),
+        like_probabilities=are_like_probabilities(Z),
+        masked=masked,
+    )
+    return (Z, labels, w), found
+
+
+def with_weight_only(
+    y: NDArray[Any], X: Floats, w: Floats | None
+) -> tuple[NDArray[Any], Floats, Floats | None]:
+    """Rows without those of weight 0, which are absent: nothing in them may meet that weight."""
+    if w is None or w.all():
+        return y, X, w
+    kept = w > 0
+    return y[kept], X[kept], w[kept]

@@ -1,0 +1,77 @@
+"""Step functions of the probability of each class: what binning methods share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from skcalib._base import BaseCalibrator
+from skcalib._engine.ranking import Ranked
+from skcalib._scores.bins import bin_index
+from skcalib._scores.columns import Columns
+from skcalib._scores.one_vs_rest import joined_probabilities, n_maps, probabilities
+from skcalib._typing import Bools, Floats, Indices
+
+# What a class that is masked in all rows is taken to have: a row that is not of the class.
+ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
+
+
+class _PerClass(BaseCalibrator):
+    """A step function of its own for the probability of each class, then rows are normalised."""
+
+    # A loop over the classes is worth it only for so many rows.
+    _rows_at_least = 4096
+
+    bin_edges_: list[Floats]
+    bin_values_: list[Floats]
+
+    @abstractmethod
+    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+        """Fitted attributes of one class, from ranked probabilities and whether it was that."""
+
+    def _check(self) -> None:
+        """Raise a ValueError for parameters that cannot be."""
+
+    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+        self._check()
+        columns = Columns(list(range(n_maps(Z))), _events_of_classes, y, Z, w)
+        fits = self._fit_columns(columns)
+        return {name: [fit[name] for fit in fits] for name in fits[0]}
+
+    def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
+        return columns.ranked(self._fit_some_class)
+
+    def _fit_some_class(self, rows: Ranked) -> dict[str, Any]:
+        return self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED)
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        calibrated = self._values(probabilities(Z))
+        return joined_probabilities(calibrated.astype(Z.dtype, copy=False), Z.shape[1])
+
+    def _values(self, P: Floats) -> Floats:
+        """Calibrated probabilities of classes on their own for a block of them (m, n_maps)."""
+        out = np.empty_like(P)
+        each = zip(P.T, self.bin_edges_, self.bin_values_, strict=True)
+        for k, of_class in enumerate(each):
+            out[:, k] = self._value(*of_class)
+        return out
+
+    def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
+        """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
+        return values[bin_index(p, edges)]
+
+
+def _events_of_classes(y: Indices, Z: Floats) -> tuple[Floats, Bools]:
+    """Probability of each class, or of the second of two, and whether it was that class.
+
+    In rows where a class is masked, or the other one of two, its probability is NaN: such rows say
+    nothing about it.
+    """
+    P = probabilities(Z)
+    masked = np.isneginf(Z)
+    if masked.any():
+        masked |= np.count_nonzero(~masked, axis=1)[:, None] == 1  # a class alone is certain
+        P[masked if P.shape[1] > 1 else masked.any(axis=1, keepdims=True)] = np.nan
+    return P, y[:, None] == (np.arange(P.shape[1]) if P.shape[1] > 1 else 1)

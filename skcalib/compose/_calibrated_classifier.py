@@ -1,0 +1,301 @@
+"""A classifier with a calibrator, fitted by cross-fitting."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from skcalib._subestimator import (
+    check_calibrator,
+    check_order,
+    fit_calibrator,
+    with_unknown_classes,
+)
+from skcalib._typing import Floats
+from skcalib._validation.weights import check_weights
+from skcalib._warnings import warn
+from skcalib.scaling import TemperatureScaling
+
+from ._folds import (
+    Lesson,
+    Problem,
+    check_test_rows,
+    check_training_rows,
+    held_out,
+    lesson,
+    presence,
+    splits_of,
+    warn_of_unknown_classes,
+)
+from ._over_classifier import _OverClassifier
+from ._response import ResponseMethod, logits_of
+
+__all__ = ["CalibratedClassifier"]
+
+
+class CalibratedClassifier(ClassifierMixin, _OverClassifier):
+    """A classifier with calibrated probabilities, fitted across folds.
+
+    The classifier is fitted to the training rows of each split, and a calibrator to the logits of
+    the test rows. ``ensemble=False`` fits one calibrator to those of all splits, for the classifier
+    fitted to all rows; ``ensemble=True`` a calibrator for each split, and averages the
+    probabilities of all pairs.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``decision_function`` or ``predict_proba``. In a
+        :class:`~sklearn.frozen.FrozenEstimator` it stays as it is, and the calibrator is fitted to
+        all rows, which should then be rows that the classifier was not fitted on.
+    calibrator : calibrator, default=None
+        Any estimator with ``fit`` and ``predict_proba`` that takes logits, also a pipeline of
+        calibrators. None stands for :class:`TemperatureScaling`.
+    cv : int, splitter or iterable of splits, default=5
+        How to hold rows out. A number stands for so many stratified folds. Not needed and not used
+        for a frozen classifier.
+    ensemble : bool, default=False
+        Whether to keep a pair for each split. It takes as many predictions, and averaging them
+        makes them better by itself, and less sure.
+    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+        Where logits come from, as in :class:`LogitTransformer`.
+    min_proba : float, default=1e-15
+        The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
+    n_jobs : int, default=None
+        Number of splits that are fitted at once.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the probabilities.
+    estimators_ : list of classifiers
+        The fitted classifiers: one, or with ``ensemble=True`` one for each split.
+    calibrators_ : list of calibrators
+        The fitted calibrator of each of them.
+    response_method_ : str
+        Where logits come from, "decision_function" or "predict_proba".
+    min_proba_ : float
+        As ``min_proba`` was in ``fit``.
+    n_features_in_ : int
+        Number of features, if the classifier says it.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the classifier says them.
+
+    Warns
+    -----
+    UserWarning
+        If the training rows of a split lack a class, or if there are weights that the classifier
+        does not take.
+
+    See Also
+    --------
+    LogitTransformer : The same as a step of a pipeline.
+    sklearn.calibration.CalibratedClassifierCV : For three methods of scikit-learn.
+
+    Notes
+    -----
+    Rows of a class that the training rows of their split lack tell nothing about the classifier
+    that is fitted to all rows, so the calibrator does not see them. A row that is in several test
+    sets counts in each, with its weight divided among them.
+
+    References
+    ----------
+    .. [1] Platt, "Probabilistic Outputs for Support Vector Machines and Comparisons to Regularized
+       Likelihood Methods", 1999, where the calibrator is fitted across folds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib import BBQ, CalibratedClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> classifier = CalibratedClassifier(GaussianNB(), BBQ(), cv=5).fit(X, y)
+    >>> classifier.predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrator: Any = None,
+        *,
+        cv: Any = 5,
+        ensemble: bool = False,
+        response_method: ResponseMethod = "auto",
+        min_proba: float = 1e-15,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.response_method = response_method
+        self.min_proba = min_proba
+        self.n_jobs = n_jobs
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
+        """Fit classifiers and calibrators.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            For the calibrator, and for the classifier if it takes weights.
+        **params
+            Arguments of the classifier's ``fit``; ``groups`` goes to the splitter. With metadata
+            routing, what each of the two requests.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If ``estimator`` is no classifier or has neither method, is frozen but not fitted, if
+            ``calibrator`` is no calibrator, if ``y`` holds fewer than two classes or fewer rows of
+            a class than there are folds, if the splitter needs ``groups`` and there are none, if
+            the training rows of a split hold a single class, or if the test rows do that the
+            calibrator is to be fitted to: with ``ensemble=True`` those of each split.
+        """
+        w = None if sample_weight is None else check_weights(sample_weight, len(column_or_1d(y)))
+        calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
+        check_calibrator(calibrator, w)
+        problem = self._problem("fit", X, y, {**params, **self._weights(w)}, w)
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(problem.y)
+        check_order(calibrator, classes)
+        lessons = self._lessons(problem, w)
+        calibrators = [
+            fit_calibrator(calibrator, Z, problem.y[rows], weights, estimator.classes_)
+            for estimator, Z, rows, weights in lessons
+        ]
+        self.estimators_ = [lesson.estimator for lesson in lessons]
+        self.calibrators_ = calibrators
+        self._take_over_features(self.estimators_[0])
+        self._store_response(self.estimators_[0])
+        self.classes_ = classes
+        return self
+
+    def _weights(self, w: Floats | None) -> dict[str, Any]:
+        """Weights as an argument, where the classifier takes one or routing decides."""
+        if w is None or isinstance(self.estimator, FrozenEstimator):
+            return {}
+        routing = get_config()["enable_metadata_routing"]
+        if routing or has_fit_parameter(self.estimator, "sample_weight"):
+            return {"sample_weight": w}
+        warn(
+            f"{type(self.estimator).__name__} does not say that it takes sample_weight: only the "
+            "calibrator uses it. If a step of it does, enable scikit-learn's metadata routing."
+        )
+        return {}
+
+    def _lessons(self, problem: Problem, w: Floats | None) -> list[Lesson]:
+        X, y, response, fit_params, _ = problem
+        if isinstance(self.estimator, FrozenEstimator):
+            Z = logits_of(self.estimator, X, response)
+            return [Lesson(self.estimator, Z, np.arange(len(y)), w)]
+        splits = splits_of(self.cv, problem)
+        classes = presence(splits, y, w_test=w)
+        check_training_rows(classes)
+        check_test_rows(classes, ensemble=self.ensemble)
+        warn_of_unknown_classes(classes)
+        parts = held_out(self.estimator, problem, splits, self.n_jobs)
+        if self.ensemble:
+            return [lesson(part.estimator, [part], problem, w) for part in parts]
+        return [lesson(clone(self.estimator).fit(X, y, **fit_params), parts, problem, w)]
+
+    @property
+    def estimator_(self) -> Any:
+        """The fitted classifier, unless there are several."""
+        return self._only("estimators_")
+
+    @property
+    def calibrator_(self) -> Any:
+        """The fitted calibrator, unless there are several."""
+        return self._only("calibrators_")
+
+    def _only(self, name: str) -> Any:
+        several = vars(self).get(name, [])
+        if len(several) != 1:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name[:-2]}_: "
+                + (f"there are {len(several)}, in {name}." if several else "it is not fitted.")
+            )
+        return several[0]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Calibrated probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            One column per class in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        total: Any = 0
+        for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True):
+            P = calibrator.predict_proba(self._logits(estimator, X))
+            known = getattr(calibrator, "classes_", estimator.classes_)
+            total = total + with_unknown_classes(P, np.asarray(known), self.classes_)
+        return total / len(self.estimators_)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithm of the calibrated probabilities, always finite.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            As :meth:`predict_proba`.
+        """
+        P = self.predict_proba(X)
+        return np.log(np.maximum(P, np.finfo(P.dtype).tiny))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Members of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say which arguments of ``fit`` go to the classifier and which to the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+            As for scikit-learn's meta-estimators.
+        """
+        return super().get_metadata_routing().add_self_request(self)

@@ -1,0 +1,281 @@
+"""Logits of classifiers: of any rows, and of those held out when the classifier was fitted.
+
+Rows that a classifier was fitted on look better to it than rows it has not seen, so a calibrator
+must learn from others: from *held-out logits*, those of the test rows of each split by a copy of
+the classifier that was fitted to its training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
+
+from skcalib._engine.memory import both_columns
+from skcalib._typing import Bools, Floats, Indices
+from skcalib._validation.labels import encode, is_among, shown
+from skcalib._warnings import warn
+
+from ._response import Response, logits_of
+
+
+class Problem(NamedTuple):
+    """Checked arguments of ``fit``."""
+
+    X: Any
+    y: NDArray[Any]
+    response: Response
+    fit_params: dict[str, Any]  #: arguments of the classifier's ``fit``
+    split_params: dict[str, Any]  #: arguments of the splitter's ``split``
+
+
+class HeldOut(NamedTuple):
+    """What one split leaves: a fitted classifier, and rows it has not seen."""
+
+    estimator: Any
+    rows: Indices  #: numbers of the test rows
+    logits: Floats  #: of these rows, one column per class that the classifier knows
+
+
+class Lesson(NamedTuple):
+    """What a calibrator learns from."""
+
+    estimator: Any  #: the fitted classifier that it is for
+    logits: Floats
+    rows: Indices  #: the rows that these are the logits of
+    weights: Floats | None
+
+
+class Split(NamedTuple):
+    """Numbers of the rows to fit to, and of those to look at then."""
+
+    train: Indices
+    test: Indices
+
+
+def row_numbers(splits: Iterable[Any], n_rows: int) -> list[Split]:
+    """Splits as numbers of rows, of whatever arrays of that length can be indexed with.
+
+    Raises a ValueError for what is no split, and for one that lacks training or test rows.
+    """
+    every, found = np.arange(n_rows), []
+    for i, split in enumerate(splits):
+        try:
+            train, test = split
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"cv must give pairs (training rows, test rows), got {split!r} as split {i}."
+            ) from error
+        found.append(Split(_row_numbers(every, train, i), _row_numbers(every, test, i)))
+        if min(map(len, found[-1])) == 0:
+            raise ValueError(
+                f"Each split must have training rows and test rows, got {len(found[-1].train)} and "
+                f"{len(found[-1].test)} in split {i}. Leave it out of cv, or choose another cv."
+            )
+    if not found:
+        raise ValueError("cv must give at least one split, got none.")
+    return found
+
+
+def _row_numbers(every: Indices, rows: Any, i: int) -> Indices:
+    index = rows if isinstance(rows, slice) else np.asarray(rows)
+    if not isinstance(index, slice) and index.size == 0:
+        return every[:0]  # an empty list makes an array of floats
+    try:
+        numbers = every[index]
+    except IndexError as error:
+        raise ValueError(
+            f"Each split must hold numbers of the {len(every)} rows or a Boolean mask of them, got "
+            f"in split {i} what cannot index them: {error}."
+        ) from error
+    if numbers.ndim != 1:
+        raise ValueError(
+            "Each split must hold numbers of rows in one dimension, got an array of shape "
+            f"{np.shape(rows)} in split {i}."
+        )
+    return numbers
+
+
+class Presence(NamedTuple):
+    """Which classes there are on either side of each split, by the weights of its rows."""
+
+    labels: list[Any]
+    train: Bools  #: (n_splits, n_classes)
+    test: Bools  #: (n_splits, n_classes)
+
+    def of(self, present: Bools) -> str:
+        """One class that is present, or none, in words."""
+        found = [label for label, there in zip(self.labels, present, strict=True) if there]
+        return f"class {found[0]!r} only" if found else "none"
+
+
+def presence(
+    splits: list[Split],
+    y: NDArray[Any],
+    *,
+    w_train: Floats | None = None,
+    w_test: Floats | None = None,
+) -> Presence:
+    """Which classes there are on either side of each split."""
+    labels, codes = np.unique(y, return_inverse=True)
+
+    def classes_in(rows: Indices, w: Floats | None) -> Bools:
+        rows = rows if w is None else rows[w[rows] > 0]
+        return np.bincount(codes[rows], minlength=len(labels)) > 0
+
+    train = [classes_in(split.train, w_train) for split in splits]
+    test = [classes_in(split.test, w_test) for split in splits]
+    return Presence(labels.tolist(), np.array(train), np.array(test))
+
+
+def check_training_rows(classes: Presence) -> None:
+    """Raise a ValueError if the training rows of a split hold fewer than two classes."""
+    for i, present in enumerate(classes.train):
+        if present.sum() < 2:
+            raise ValueError(
+                "The training rows of each split must hold at least two classes, got "
+                f"{classes.of(present)} in split {i}. Use stratified splits, or leave it out of cv."
+            )
+
+
+def check_test_rows(classes: Presence, *, ensemble: bool) -> None:
+    """Raise a ValueError for test rows of fewer than two classes to fit a calibrator to.
+
+    Rows of a class that the training rows of their split lack do not count.
+    """
+    known = classes.train & classes.test
+    for i, present in enumerate(known):
+        if ensemble and present.sum() < 2:
+            raise ValueError(
+                "With ensemble=True the test rows of each split must hold at least two classes "
+                f"that its training rows hold as well, got {classes.of(present)} in split {i}. Use "
+                "stratified splits, a smaller cv or ensemble=False."
+            )
+    anywhere = np.any(known, axis=0)
+    if anywhere.sum() < 2:
+        raise ValueError(
+            "The test rows of all splits must hold at least two classes that the training rows of "
+            f"the same split hold as well, got {classes.of(anywhere)}. Choose a cv that "
+            "puts rows of a class into both, such as StratifiedKFold(5)."
+        )
+
+
+def warn_of_unknown_classes(classes: Presence) -> None:
+    """Warn if the training rows of some split lack a class."""
+    lacking = ~classes.train
+    if not lacking.any():
+        return
+    missing = [classes.labels[k] for k in np.flatnonzero(lacking.any(axis=0))]
+    warn(
+        f"The training rows of {np.count_nonzero(lacking.any(axis=1))} of {len(lacking)} splits "
+        f"lack class {shown(missing)}, which the classifier fitted to them gives a "
+        "probability of zero. Use stratified splits, or fewer of them."
+    )
+
+
+def splits_of(cv: Any, problem: Problem) -> list[Split]:
+    """The splits of the rows of a problem, checked."""
+    if isinstance(cv, str) and cv == "prefit":
+        raise ValueError(
+            "cv must split rows, got 'prefit'. Pass a fitted classifier in a FrozenEstimator."
+        )
+    splitter = cv if _are_splits(cv) else check_cv(cv, problem.y, classifier=True)
+    labels, rows = np.unique(problem.y, return_counts=True)
+    if isinstance(splitter, StratifiedKFold) and rows.min() < splitter.n_splits:
+        raise ValueError(
+            f"Each class must have at least as many rows as there are folds, got {rows.min()} of "
+            f"class {labels[rows.argmin() :].tolist()[0]!r} for {splitter.n_splits} folds. Pass a "
+            "smaller cv."
+        )
+    return made_splits(
+        splitter, problem.X, problem.y, "Pass groups= to fit.", **problem.split_params
+    )
+
+
+def _are_splits(cv: Any) -> bool:
+    """Whether it is an iterable of splits, and no splitter, as ``check_cv`` tells them apart."""
+    return isinstance(cv, Iterable) and not hasattr(cv, "split")
+
+
+def made_splits(
+    cv: Any, X: Any, y: NDArray[Any], where_groups_go: str, **params: Any
+) -> list[Split]:
+    """The splits that a splitter, a number or an iterable stands for."""
+    if _are_splits(cv):
+        return row_numbers(cv, len(y))
+    splitter = check_cv(cv, y, classifier=True)
+    try:
+        splits = list(splitter.split(X, y, **params))
+    except ValueError as error:
+        if "groups" in str(error) and params.get("groups") is None:
+            raise ValueError(
+                f"{type(splitter).__name__} needs groups, got none. {where_groups_go}"
+            ) from error
+        raise
+    return row_numbers(splits, len(y))
+
+
+# Held-out logits.
+def held_out(
+    estimator: Any, problem: Problem, splits: list[Split], n_jobs: int | None
+) -> list[HeldOut]:
+    """A copy of the classifier for each split, with the logits of its test rows."""
+    jobs = (delayed(_held_out)(estimator, problem, train, test) for train, test in splits)
+    return list(Parallel(n_jobs=n_jobs)(jobs))
+
+
+def _held_out(estimator: Any, problem: Problem, train: Indices, test: Indices) -> HeldOut:
+    X, y, response, fit_params, _ = problem
+    fitted = clone(estimator)
+    X_train, y_train = _safe_split(fitted, X, y, train)
+    X_test, _ = _safe_split(fitted, X, y, test, train)
+    fitted.fit(X_train, y_train, **_check_method_params(X, fit_params, train))
+    return HeldOut(fitted, test, logits_of(fitted, X_test, response))
+
+
+def _in_columns(part: HeldOut, classes: NDArray[Any], least: float) -> Floats:
+    """Held-out logits in the columns of all classes; those not known there are improbable."""
+    Z, known = part.logits, part.estimator.classes_
+    if np.array_equal(known, classes):
+        return Z
+    Z = both_columns(Z) if len(known) == 2 else Z
+    floor = logsumexp(Z, axis=1, keepdims=True) + np.log(least)
+    out = np.repeat(floor, len(classes), axis=1)
+    out[:, encode(known, classes)] = Z
+    return out
+
+
+def averaged(
+    parts: list[HeldOut], classes: NDArray[Any], times: Indices, response: Response
+) -> Floats:
+    """Held-out logits of all rows, of which each is in so many test sets."""
+    dtype = parts[0].logits.dtype
+    logits = [_in_columns(part, classes, response.least(dtype)) for part in parts]
+    total = np.zeros((len(times), logits[0].shape[1]), dtype)
+    for part, Z in zip(parts, logits, strict=True):
+        # Not +=, which would add a row that is twice in one test set only once.
+        np.add.at(total, part.rows, Z / times[part.rows, None].astype(dtype))
+    return total
+
+
+def lesson(estimator: Any, parts: list[HeldOut], problem: Problem, w: Floats | None) -> Lesson:
+    """Held-out logits of all parts, without rows whose class was not known there."""
+    y, least = problem.y, problem.response.least(parts[0].logits.dtype)
+    rows = np.concatenate([part.rows for part in parts])
+    Z = np.concatenate([_in_columns(part, estimator.classes_, least) for part in parts])
+    known = np.concatenate([is_among(y[part.rows], part.estimator.classes_) for part in parts])
+    in_order = np.argsort(rows, kind="stable")  # as fit_transform has them
+    in_order = in_order[known[in_order]]
+    rows = rows[in_order]
+    times = np.bincount(rows)[rows]
+    if w is not None or times.max() > 1:
+        w = (np.ones(len(y)) if w is None else w)[rows] / times
+    return Lesson(estimator, Z[in_order], rows, w)

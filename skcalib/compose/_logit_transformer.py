@@ -1,0 +1,237 @@
+"""Logits of a classifier as a transformer."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._typing import Floats
+from skcalib._warnings import warn
+
+from ._folds import (
+    Problem,
+    averaged,
+    check_training_rows,
+    held_out,
+    presence,
+    splits_of,
+    warn_of_unknown_classes,
+)
+from ._over_classifier import _OverClassifier
+from ._response import ResponseMethod
+
+__all__ = ["LogitTransformer"]
+
+
+class LogitTransformer(TransformerMixin, _OverClassifier):
+    r"""A classifier as a transformer: features in, logits out.
+
+    Logits are what ``decision_function`` gives, the margins of an SVM or the raw scores of boosted
+    trees, or else the logarithm of ``predict_proba``, :math:`z_{ik} = \log p_{ik}`. The next step
+    of a pipeline can be a calibrator.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``decision_function`` or ``predict_proba``; inside a
+        :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is to stay so.
+    cv : int, splitter, iterable of splits or None, default=None
+        With it, ``fit_transform`` returns *held-out* logits: those of each row by copies of the
+        classifier that were not fitted on it. ``transform`` always uses the classifier fitted on
+        all rows. A number stands for so many stratified folds. None does without, which is right
+        for a frozen classifier only; for others ``fit_transform`` warns.
+    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+        Where logits come from: "auto" is ``decision_function`` if the classifier has it (and its
+        parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. Nothing is
+        guessed from values.
+    min_proba : float, default=1e-15
+        Probabilities below it count as this much when their logarithm is taken. Classifiers that
+        count votes, such as forests and nearest neighbours, give zeros that mean "less than one
+        vote": for them try half a vote, as 0.5 / n_estimators.
+    n_jobs : int, default=None
+        Number of splits that are fitted at once.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted on all rows.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the logits.
+    response_method_ : str
+        Where logits come from, "decision_function" or "predict_proba".
+    min_proba_ : float
+        As ``min_proba`` was in ``fit``.
+    n_features_in_ : int
+        Number of features, if the classifier says it.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the classifier says them.
+
+    Warns
+    -----
+    UserWarning
+        If ``fit_transform`` returns logits of the rows that the classifier was fitted on, and if
+        the training rows of a split lack a class.
+
+    See Also
+    --------
+    CalibratedClassifier : A classifier and a calibrator as one classifier.
+    sklearn.preprocessing.TargetEncoder : Fits across folds in ``fit_transform`` likewise.
+
+    Notes
+    -----
+    A class that the training rows of a split lack has probability ``min_proba`` in its test rows.
+    Logits of a row that is in several test sets are averaged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> from skcalib import LogitTransformer, TemperatureScaling
+    >>> X, y = load_iris(return_X_y=True)
+    >>> calibrated = make_pipeline(
+    ...     StandardScaler(), LogitTransformer(SVC(), cv=5), TemperatureScaling()
+    ... ).fit(X, y)
+    >>> calibrated.predict_proba(X[:1]).shape
+    (1, 3)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        cv: Any = None,
+        response_method: ResponseMethod = "auto",
+        min_proba: float = 1e-15,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.response_method = response_method
+        self.min_proba = min_proba
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: ArrayLike, **params: Any) -> Self:
+        """Fit the classifier to all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **params
+            Arguments of the classifier's ``fit``, such as ``sample_weight``; ``groups`` goes to
+            the splitter. With metadata routing, what each of the two requests.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If ``estimator`` is no classifier or has neither method, is frozen but not fitted, or if
+            ``y`` holds fewer than two classes.
+        """
+        problem = self._problem("fit", X, y, params)
+        return self._fit_to_all_rows(problem)
+
+    def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Floats:
+        """Fit the classifier to all rows; return their logits, with ``cv`` the held-out ones.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **params
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as from :meth:`transform`.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`fit`; if there are fewer rows of a class than folds, if the splitter needs
+            ``groups`` and there are none, if the training rows of a split hold a single class, or
+            if some row is in no test set.
+        """
+        problem = self._problem("fit_transform", X, y, params)
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if frozen or self.cv is None:
+            if not frozen:
+                warn(
+                    "Without cv, fit_transform returns logits of the rows that the classifier was "
+                    "fitted on, which are too good to fit a calibrator to. Pass cv=5, or a "
+                    "FrozenEstimator with rows that it was not fitted on."
+                )
+            return self._fit_to_all_rows(problem).transform(X)
+        splits = splits_of(self.cv, problem)
+        classes = presence(splits, problem.y)
+        check_training_rows(classes)
+        times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(problem.y))
+        if not times.all():
+            raise ValueError(
+                "fit_transform needs cv to put every row into a test set, got "
+                f"{np.count_nonzero(times == 0)} of {len(times)} rows that are in none. "
+                "CalibratedClassifier takes such splits."
+            )
+        warn_of_unknown_classes(classes)
+        parts = held_out(self.estimator, problem, splits, self.n_jobs)
+        self._fit_to_all_rows(problem)
+        return averaged(parts, self.classes_, times, problem.response)
+
+    def _fit_to_all_rows(self, problem: Problem) -> Self:
+        estimator = clone(self.estimator).fit(problem.X, problem.y, **problem.fit_params)
+        self._take_over_features(estimator)
+        self._store_response(estimator)
+        self.estimator_ = estimator
+        self.classes_ = np.asarray(estimator.classes_)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Logits by the classifier fitted on all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, 1)
+            One column per class in the order of ``classes_``; for two classes with
+            ``decision_function`` a single column with the margin of ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        return self._logits(self.estimator_, X)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:  # noqa: ARG002
+        """Names of the columns of logits, ``logit_`` and the label.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
+        check_is_fitted(self)
+        margin = self.response_method_ == "decision_function"
+        labels = self.classes_[1:] if margin and len(self.classes_) == 2 else self.classes_
+        return np.array([f"logit_{label}" for label in labels.tolist()], dtype=object)

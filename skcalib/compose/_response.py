@@ -1,0 +1,90 @@
+"""Logits of any classifier of scikit-learn."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
+
+from skcalib._typing import Floats
+
+ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
+
+
+class Response(NamedTuple):
+    """Where the logits of a classifier come from."""
+
+    method: str
+    min_proba: float  #: smaller probabilities count as this
+
+    def least(self, dtype: np.dtype[Any]) -> float:
+        """The smallest probability."""
+        return max(self.min_proba, float(np.finfo(dtype).tiny))
+
+
+def response_of(estimator: Any, response_method: ResponseMethod, min_proba: float) -> Response:
+    """Where the logits of a classifier come from, which may be fitted or not."""
+    if not (isinstance(min_proba, Real) and 0 < min_proba < 1):
+        raise ValueError(f"min_proba must be a number between 0 and 1, got {min_proba!r}.")
+    known = ["decision_function", "predict_proba"]
+    if response_method not in {"auto", *known}:
+        raise ValueError(
+            "response_method must be 'auto', 'decision_function' or 'predict_proba', got "
+            f"{response_method!r}."
+        )
+    wanted = known if response_method == "auto" else [response_method]
+    if response_method == "auto" and _is_one_versus_one(estimator):
+        wanted = ["predict_proba"]
+    for name in wanted:
+        if hasattr(estimator, name):
+            return Response(name, min_proba)
+    remedy = (
+        " Its margins are those of pairs of classes: set decision_function_shape='ovr'."
+        if _is_one_versus_one(estimator)
+        else " Logits cannot come from predictions of labels."
+    )
+    raise ValueError(f"estimator must have {' or '.join(wanted)}, got {estimator!r}.{remedy}")
+
+
+def _is_one_versus_one(estimator: Any) -> bool:
+    """Whether a parameter of it, or of its last step, says that margins are those of pairs."""
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    return any(
+        name.split("__")[-1] == "decision_function_shape" and value == "ovo"
+        for name, value in inner.get_params().items()
+    )
+
+
+def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
+    """Logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two classes."""
+    method = response.method
+    Z = np.asarray(getattr(estimator, method)(X))
+    Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
+    Z = Z[:, None] if Z.ndim == 1 else Z
+    n_classes = len(estimator.classes_)
+    margins = method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
+    if Z.shape[1] != n_classes and not margins:
+        raise ValueError(
+            f"{method} must give one column for each of the {n_classes} classes, got "
+            f"{Z.shape[1]} columns from {type(estimator).__name__}. Choose another "
+            "response_method."
+        )
+    return Z if method == "decision_function" else np.log(np.maximum(Z, response.least(Z.dtype)))
+
+
+def check_classifier(estimator: Any, name: str) -> None:
+    """Raise a ValueError for what is no classifier, or is frozen but not fitted."""
+    is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+    if not (is_instance and is_classifier(estimator)):
+        raise ValueError(
+            f"estimator must be a classifier, such as LogisticRegression(), got {estimator!r}. "
+            f"{name} calibrates probabilities of classes."
+        )
+    if isinstance(estimator, FrozenEstimator) and not estimator.__sklearn_is_fitted__():
+        raise ValueError(
+            f"A frozen classifier must be fitted, got {estimator!r}. Fit it first, or pass "
+            f"{type(estimator.estimator).__name__} without FrozenEstimator and with cv=5."
+        )

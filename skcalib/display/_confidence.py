@@ -1,0 +1,220 @@
+"""Histogram of the confidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib.metrics import ReliabilityCurve
+from skcalib.metrics._input import scored_rows
+
+from ._axes import (
+    BLUE,
+    VERMILION,
+    as_written,
+    curve_of_rows,
+    font_size,
+    new_figure,
+    size_of,
+    with_weight,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
+
+class ConfidenceDisplay:
+    r"""Histogram of the confidence, with its mean and the accuracy.
+
+    The confidence of a row is its largest probability. A calibrated model is as sure as it is
+    right on average, so the two lines of
+
+    .. math:: \frac1N \sum_i w_i \max_k \hat p_{ik} \quad \text{and} \quad
+        \frac1N \sum_i w_i\, 1[\hat y_i = y_i]
+
+    fall together, with N the sum of the weights. That they do is not enough: errors of bins may
+    cancel, see :class:`ReliabilityDisplay`.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        The bins.
+    name : str, default=None
+        Title.
+
+    Attributes
+    ----------
+    curve : ReliabilityCurve
+        The bins.
+    share : ndarray of shape (n,)
+        Share of the weight of all rows in each bin.
+    confidence : float
+        Average confidence.
+    accuracy : float
+        Accuracy.
+    ax_ : matplotlib Axes
+        Axes with the histogram.
+    figure_ : matplotlib Figure
+        Figure that contains them.
+    bars_ : matplotlib BarContainer
+        The histogram.
+    confidence_line_, accuracy_line_ : matplotlib Line2D
+        Vertical lines at the average confidence and the accuracy.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, figure 1, top row.
+
+    Examples
+    --------
+    >>> from skcalib import ConfidenceDisplay
+    >>> from skcalib.datasets import load_digits_logits
+    >>> digits = load_digits_logits()
+    >>> display = ConfidenceDisplay.from_estimator(
+    ...     digits.classifier, digits.X_test, digits.y_test)
+    >>> round(display.confidence, 2), round(display.accuracy, 2)
+    (0.97, 0.87)
+    """
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+    bars_: BarContainer
+    confidence_line_: Line2D
+    accuracy_line_: Line2D
+
+    def __init__(self, curve: ReliabilityCurve, *, name: str | None = None) -> None:
+        self.curve = curve
+        self.name = name
+        self.share = curve.weight / curve.weight.sum()
+        self.confidence = float(np.sum(self.share * curve.confidence))
+        self.accuracy = float(np.sum(self.share * curve.accuracy))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        n_bins: int = 15,
+        sample_weight: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the histogram of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Input that it was not fitted on.
+        y : array-like of shape (n_samples,)
+            Labels.
+        n_bins : int, default=15
+            Number of bins of equal width on [0, 1].
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        name : str, default=None
+            Title; by default the name of the estimator's class.
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        ConfidenceDisplay
+            With the histogram drawn.
+        """
+        return cls.from_predictions(
+            y,
+            estimator.predict_proba(X),
+            n_bins=n_bins,
+            sample_weight=sample_weight,
+            labels=estimator.classes_,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        n_bins: int = 15,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the histogram of labels and probabilities.
+
+        Parameters
+        ----------
+        y_true, y_proba, n_bins, sample_weight, labels
+            As for :func:`skcalib.metrics.reliability_curve`.
+        name : str, default=None
+            Title; by default none.
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        ConfidenceDisplay
+            With the histogram drawn.
+
+        Raises
+        ------
+        ValueError
+            As :func:`skcalib.metrics.reliability_curve`.
+        """
+        rows = next(scored_rows(y_true, y_proba, "top-label", sample_weight, labels, None))
+        curve = curve_of_rows(with_weight(rows), n_bins, "uniform")
+        return cls(curve, name=name).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the histogram.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        ConfidenceDisplay
+            The display itself, with the attributes that end in an underscore set.
+        """
+        if ax is None:
+            ax = new_figure((5.2, 4)).subplots()
+        self.ax_, self.figure_ = ax, ax.figure
+        c = self.curve
+        self.bars_ = ax.bar(
+            c.lower, self.share, c.upper - c.lower, align="edge", color=BLUE, edgecolor="white"
+        )
+        self.confidence_line_ = ax.axvline(
+            self.confidence,
+            color=VERMILION,
+            linestyle="--",
+            label=f"Average confidence {self.confidence:.3f}",
+        )
+        self.accuracy_line_ = ax.axvline(
+            self.accuracy, color="black", label=f"Accuracy {self.accuracy:.3f}"
+        )
+        # Room above the bars, for a legend that has to lie over them.
+        ax.margins(y=0.25)
+        ax.set(xlim=(0, 1), xlabel="Confidence")
+        weighted = not np.array_equal(c.weight, c.n_samples)
+        ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
+        if self.name is not None:
+            as_written(ax.set_title(self.name))
+        ax.legend(fontsize=font_size(size_of(ax)[0]), loc="best")
+        return self

@@ -1,0 +1,382 @@
+"""What a temperature does to the measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import column_or_1d
+
+from skcalib._engine.memory import both_columns, map_rows
+from skcalib._scores.columns import Scored
+from skcalib._scores.proper import log_losses, log_losses_of
+from skcalib._subestimator import check_takes_logits
+from skcalib._typing import Floats
+from skcalib._validation.labels import as_labels, encode
+from skcalib._validation.weights import check_weights
+from skcalib.scaling import TemperatureScaling
+
+from ._axes import (
+    DARK_BLUE,
+    GREY,
+    VERMILION,
+    as_written,
+    curve_of_rows,
+    entry,
+    fitting,
+    new_figure,
+    size_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
+
+class TemperatureSweepDisplay:
+    r"""What a temperature does: log loss and ECE of logits divided by a range of numbers.
+
+    For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Marked are
+    T = 1, the logits as they are, and the temperature that
+    :class:`~skcalib.TemperatureScaling` finds on these rows, where the log loss is lowest. The
+    ECE is often lowest elsewhere, and jumps, as rows move from bin to bin.
+
+    Use :meth:`from_logits` or :meth:`from_estimator` to make one.
+
+    Parameters
+    ----------
+    temperatures : ndarray of shape (n,)
+        The temperatures.
+    log_loss, expected_calibration_error : ndarray of shape (n,)
+        Log loss and ECE at each.
+    best_temperature : float
+        The temperature of the lowest log loss.
+    reference : float, default=None
+        Log loss of another calibrator, for a horizontal line.
+    name : str, default=None
+        Its name.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+        Axes with the log loss, and with the ECE.
+    figure_ : matplotlib Figure
+        Figure that contains them.
+    log_loss_line_, ece_line_ : matplotlib Line2D
+        The curves.
+    start_lines_, best_lines_ : list of matplotlib Line2D
+        Vertical lines at T = 1 and at the best temperature, in each panel.
+    reference_line_ : matplotlib Line2D or None
+        Log loss of the other calibrator.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.2.
+
+    Examples
+    --------
+    >>> from skcalib import TemperatureSweepDisplay
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(2000, 3, temperature=2.0, random_state=0)
+    >>> display = TemperatureSweepDisplay.from_logits(logits, y)
+    >>> round(display.best_temperature, 1)
+    2.0
+    """
+
+    ax_: Axes
+    axes_: list[Axes]
+    figure_: Figure | SubFigure
+    log_loss_line_: Line2D
+    ece_line_: Line2D
+    start_lines_: list[Line2D]
+    best_lines_: list[Line2D]
+    reference_line_: Line2D | None
+
+    def __init__(
+        self,
+        temperatures: Floats,
+        log_loss: Floats,
+        expected_calibration_error: Floats,
+        best_temperature: float,
+        *,
+        reference: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.temperatures = temperatures
+        self.log_loss = log_loss
+        self.expected_calibration_error = expected_calibration_error
+        self.best_temperature = best_temperature
+        self.reference = reference
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        calibrator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        temperatures: ArrayLike | None = None,
+        n_bins: int = 15,
+        sample_weight: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the sweep of the logits, with the log loss of a fitted calibrator beside it.
+
+        Parameters
+        ----------
+        calibrator : calibrator
+            Any fitted calibrator. Its log loss is a horizontal line.
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits that it was not fitted on.
+        y : array-like of shape (n_samples,)
+            Labels.
+        temperatures, n_bins, sample_weight
+            As for :meth:`from_logits`.
+        name : str, default=None
+            Name of the line; by default the name of the calibrator's class.
+        ax : matplotlib Axes or two of them, default=None
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        TemperatureSweepDisplay
+            With the sweep drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_logits`, and for what is no calibrator of logits, such as a classifier
+            that takes features.
+        """
+        sweep, reference = sweep_of(calibrator, X, y, temperatures, n_bins, sample_weight)
+        name = type(calibrator).__name__ if name is None else name
+        return cls(*sweep, reference=reference, name=name).plot(ax)
+
+    @classmethod
+    def from_logits(
+        cls,
+        logits: ArrayLike,
+        y: ArrayLike,
+        *,
+        temperatures: ArrayLike | None = None,
+        n_bins: int = 15,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the sweep of logits and labels.
+
+        Parameters
+        ----------
+        logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as calibrators take them.
+        y : array-like of shape (n_samples,)
+            Labels.
+        temperatures : array-like of shape (n,), default=None
+            Positive numbers. By default evenly spaced on a logarithmic scale around 1 and the
+            best temperature, and these two.
+        n_bins : int, default=15
+            Number of bins of the ECE.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        classes : array-like of shape (n_classes,), default=None
+            All labels in the order of the columns, as for the calibrators.
+        ax : matplotlib Axes or two of them, default=None
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        TemperatureSweepDisplay
+            With the sweep drawn.
+
+        Raises
+        ------
+        ValueError
+            As ``fit`` of :class:`~skcalib.TemperatureScaling`, for temperatures that are not
+            positive and finite, and for an ``n_bins`` that is no number of bins.
+
+        Warns
+        -----
+        ConvergenceWarning
+            As ``fit`` of :class:`~skcalib.TemperatureScaling`, if no temperature is best.
+        """
+        return cls(*_sweep(logits, y, temperatures, n_bins, sample_weight, classes)).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw the sweep.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or two of them, default=None
+            Where to draw. Two axes get the log loss and the ECE; a single one gets both, with the
+            scale of the ECE on the right. By default a new figure with one above the other.
+
+        Returns
+        -------
+        TemperatureSweepDisplay
+            The display itself, with the attributes that end in an underscore set.
+        """
+        if ax is None:
+            ax = new_figure((5.2, 5)).subplots(2, 1, sharex=True)
+        pair: Any = ax  # a figure hands out axes as an array
+        stacked = np.ndim(pair) == 1
+        upper, lower = pair if stacked else (pair, pair.twinx())
+        self.ax_, self.axes_, self.figure_ = upper, [upper, lower], upper.figure
+        T = self.temperatures
+        line = upper.plot(T, self.log_loss, color=DARK_BLUE, label="Log loss")
+        dashes = "-" if stacked else "-."
+        line += lower.plot(T, self.expected_calibration_error, dashes, color=VERMILION, label="ECE")
+        self.log_loss_line_, self.ece_line_ = line
+        self.reference_line_ = None
+        if self.reference is not None:
+            self.reference_line_ = upper.axhline(
+                self.reference,
+                color="#009E73",
+                linestyle=(0, (5, 1)),
+                label=entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}"),
+            )
+        marked = [upper, lower] if stacked else [upper]
+        self._mark(marked)
+        self._label(lower if stacked else upper, [] if stacked else [self.ece_line_])
+        return self
+
+    def _mark(self, axes: Sequence[Axes]) -> None:
+        self.start_lines_ = [
+            ax.axvline(1, color=GREY, linestyle=":", label="T = 1 (uncalibrated)") for ax in axes
+        ]
+        best = self.best_temperature
+        self.best_lines_ = [
+            ax.axvline(
+                best,
+                color="black",
+                linestyle="--",
+                linewidth=1,
+                label=f"T = {best:.3g} (lowest log loss)",
+            )
+            for ax in axes
+        ]
+
+    def _label(self, bottom: Axes, further: list[Line2D]) -> None:
+        upper, lower = self.axes_
+        upper.set_ylabel("Log loss", color=DARK_BLUE if further else "black")
+        lower.set_ylabel("ECE", color=VERMILION if further else "black")
+        bottom.set_xlabel("Temperature T")
+        for ax in self.axes_:
+            ax.set_xscale("log")
+            ax.set_xlim(*_span(self.temperatures, self.best_temperature))
+            ax.minorticks_off()
+            ticks = _log_ticks(*ax.get_xlim())
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        lower.set_ylim(bottom=0)
+        if bottom is not upper:
+            upper.tick_params(labelbottom=False)
+        handles = [*upper.get_legend_handles_labels()[0], *further]
+        _legend_on_top(self.axes_ if further else [upper], handles)
+
+
+def _log_ticks(low: float, high: float) -> Floats:
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = decades
+    for steps in ([1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]):
+        ticks = np.outer(decades, steps).ravel()
+        # Powers of ten may be off by rounding.
+        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
+        if len(ticks) >= 3:
+            break
+    return ticks[:: -(-len(ticks) // 8)]
+
+
+def sweep_of(
+    calibrator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    temperatures: ArrayLike | None,
+    n_bins: int,
+    sample_weight: ArrayLike | None,
+) -> tuple[tuple[Floats, Floats, Floats, float], float]:
+    """The sweep of logits, and the log loss of a fitted calibrator, after all checks of them."""
+    check_takes_logits(calibrator)
+    P = calibrator.predict_proba(X)
+    sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
+    w = check_weights(sample_weight, len(P))
+    losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
+    return sweep, float(np.average(losses, weights=w))
+
+
+def _sweep(
+    logits: ArrayLike,
+    y: ArrayLike,
+    temperatures: ArrayLike | None,
+    n_bins: int,
+    sample_weight: ArrayLike | None,
+    classes: ArrayLike | None,
+) -> tuple[Floats, Floats, Floats, float]:
+    """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""
+    scaling = TemperatureScaling(classes=classes).fit(logits, y, sample_weight)
+    best = float(scaling.temperature_)
+    T = _temperatures(temperatures, best)
+    w = check_weights(sample_weight, len(np.asarray(y)))
+    label = encode(column_or_1d(as_labels(y)), scaling.classes_)
+    # Probabilities in the precision of the logits, as those of a calibrator.
+    dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
+    Z = both_columns(np.asarray(logits, dtype=np.float64))
+    # Below the largest logit of the row: the confidence is then one over a sum.
+    below = Z - Z.max(axis=1, keepdims=True)
+    of_label, right = below[np.arange(len(Z)), label], Z.argmax(axis=1) == label
+    losses, errors = np.empty_like(T), np.empty_like(T)
+    for k, t in enumerate(T):
+        total = map_rows(lambda z, t=t: np.exp(z / t).sum(axis=1), below)
+        p = (np.exp(of_label / t) / total).astype(dtype)
+        losses[k] = np.average(log_losses_of(p), weights=w)
+        rows = Scored(None, 1 / total, right, w)
+        curve = curve_of_rows(rows, n_bins, "uniform")
+        errors[k] = np.average(np.abs(curve.gap), weights=curve.weight)
+    return T, losses, errors, best
+
+
+def _temperatures(temperatures: ArrayLike | None, best: float) -> Floats:
+    if temperatures is None:
+        low, high = min(best, 1) / 3, max(best, 1) * 3
+        return np.union1d(np.geomspace(low, high, 60), [1.0, best])
+    T = np.unique(np.asarray(temperatures, dtype=np.float64))
+    if len(T) < 2 or not (T[0] > 0 and np.isfinite(T).all()):
+        raise ValueError(
+            "temperatures must hold two or more different positive finite numbers, got "
+            f"{np.asarray(temperatures).tolist()!r}. Pass None for a range around 1 and the best."
+        )
+    return T
+
+
+def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
+    """A legend in the first of the axes, which are extended upwards to make room for it."""
+    width, height = size_of(axes[0])
+    size, n_columns = fitting([str(handle.get_label()) for handle in handles], 0.95 * width)
+    n_rows = -(-len(handles) // n_columns)
+    share = min(0.5, (1.55 * n_rows + 1) * size / (72 * height))
+    for ax in axes:
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, low + (high - low) / (1 - share))
+    legend = axes[0].legend(
+        handles=handles,
+        loc="upper center",
+        ncols=n_columns,
+        fontsize=size,
+        labelspacing=0.3,
+        columnspacing=1.2,
+        borderaxespad=0.2,
+        framealpha=1,  # marks go through it
+        edgecolor="none",
+    )
+    as_written(*legend.get_texts())
+
+
+def _span(temperatures: Floats, best: float) -> tuple[float, float]:
+    """Limits that show what is marked, wherever the curves end."""
+    return min(temperatures[0], best, 1.0), max(temperatures[-1], best, 1.0)

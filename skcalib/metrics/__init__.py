@@ -1,0 +1,51 @@
+"""Measures of calibration, as functions of labels and probabilities and as scorers.
+
+All take the same arguments, described once in :func:`reliability_curve`.
+"""
+
+from __future__ import annotations
+
+from ._calibration_error import (
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+    overconfidence_error,
+    root_mean_squared_calibration_error,
+    underconfidence_error,
+)
+from ._curve import ReliabilityCurve, reliability_curve
+from ._decomposition import ScoreDecomposition, score_decomposition
+from ._scorers import get_scorer, get_scorer_names
+from ._smooth import smooth_calibration_error
+from ._uncertainty import (
+    CalibrationComparisonResult,
+    CalibrationErrorInterval,
+    CalibrationTestResult,
+    calibration_error_interval,
+    calibration_test,
+    compare_calibration,
+)
+
+__all__ = [
+    "CalibrationComparisonResult",
+    "CalibrationErrorInterval",
+    "CalibrationTestResult",
+    "ReliabilityCurve",
+    "ScoreDecomposition",
+    "calibration_error_interval",
+    "calibration_test",
+    "compare_calibration",
+    "debiased_expected_calibration_error",
+    "debiased_root_mean_squared_calibration_error",
+    "expected_calibration_error",
+    "get_scorer",
+    "get_scorer_names",
+    "maximum_calibration_error",
+    "overconfidence_error",
+    "reliability_curve",
+    "root_mean_squared_calibration_error",
+    "score_decomposition",
+    "smooth_calibration_error",
+    "underconfidence_error",
+]

@@ -1,0 +1,243 @@
+"""Reliability curves: the bins of scores with their confidence and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+
+from skcalib._scores.bins import BinSums, bin_sums, quantile_edges, uniform_edges
+from skcalib._scores.columns import Columns
+from skcalib._typing import Floats
+from skcalib._validation.parameters import check_option
+
+from ._input import Kind, columns_of
+
+Strategy = Literal["uniform", "quantile"]
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve:
+    """The bins of a reliability diagram, one entry per bin that holds any weight.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n,)
+        Edges: the bin holds the scores ``s`` with ``lower < s <= upper``, the first one also 0.
+    n_samples : ndarray of shape (n,)
+        Number of rows.
+    weight : ndarray of shape (n,)
+        Sum of their weights; ``n_samples`` without weights.
+    confidence : ndarray of shape (n,)
+        Mean score.
+    accuracy : ndarray of shape (n,)
+        Share of the rows whose event happened.
+    n_effective : ndarray of shape (n,)
+        ``sum(w)**2 / sum(w**2)``, the number of equally weighted rows that would fix the
+        accuracy as well as these do; ``n_samples`` without weights.
+    label : ndarray of shape (n,) or None
+        With ``kind="classwise"`` the class each bin belongs to, else None.
+    """
+
+    lower: Floats
+    upper: Floats
+    n_samples: Floats
+    weight: Floats
+    confidence: Floats
+    accuracy: Floats
+    n_effective: Floats
+    label: NDArray[Any] | None = None
+
+    @property
+    def gap(self) -> Floats:
+        """Confidence less accuracy, positive where the model is over-confident."""
+        return self.confidence - self.accuracy
+
+    def interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+        """Clopper-Pearson interval of the accuracy of each bin.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Between 0 and 1.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n,)
+            Ends of the interval. With weights the effective number of rows takes the place of
+            the number of rows.
+
+        References
+        ----------
+        .. [1] Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the
+           case of the binomial", Biometrika 26, 1934.
+        """
+        if not 0 < confidence_level < 1:
+            raise ValueError(
+                f"confidence_level must lie between 0 and 1, got {confidence_level!r}."
+            )
+        tail = (1 - confidence_level) / 2
+        n, hits = self.n_effective, self.accuracy * self.n_effective
+        misses = n - hits
+        # The quantile of a beta distribution with a parameter of zero is an end of [0, 1].
+        none, all_ = self.accuracy <= 0, self.accuracy >= 1
+        low = betaincinv(np.where(none, 1, hits), misses + 1, tail)
+        high = betaincinv(hits + 1, np.where(all_, 1, misses), 1 - tail)
+        return np.where(none, 0.0, low), np.where(all_, 1.0, high)
+
+
+def curves_of(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    n_bins: int,
+    strategy: Strategy,
+    kind: Kind,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+) -> Iterator[ReliabilityCurve]:
+    """One curve, or with ``kind="classwise"`` one for every column."""
+    check_bins(n_bins, strategy)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    edges, sums = binned(columns, int(n_bins), strategy)
+    return map(curve_of, columns.labels, edges, sums)
+
+
+def joined(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
+    """The bins of several classes as one."""
+    columns = zip(*(vars(curve).values() for curve in curves), strict=True)
+    return ReliabilityCurve(*map(np.concatenate, columns))
+
+
+def check_bins(n_bins: Any, strategy: Any) -> None:
+    """Raise a ValueError for a number of bins or a strategy that cannot be."""
+    if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or n_bins < 1:
+        raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}.")
+    check_option("strategy", strategy, Strategy)
+
+
+def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCurve:
+    """The bins that hold any weight, from the rows of :class:`BinSums`."""
+    filled = np.flatnonzero(BinSums(*sums).weight > 0)
+    count, weight, weight_squared, hits, scores = (row[filled] for row in sums)
+    return ReliabilityCurve(
+        lower=edges[filled],
+        upper=edges[filled + 1],
+        n_samples=count,
+        weight=weight,
+        confidence=scores / weight,
+        accuracy=hits / weight,
+        n_effective=effective_rows(count, weight, weight_squared),
+        label=None if label is None else np.full(len(weight), label),
+    )
+
+
+def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Floats:
+    """Number of equally weighted rows that would fix the accuracy of bins as well."""
+    # Squares underflow for weights below 1e-162: beside others of note, no measure feels them.
+    known = weight_squared > 0
+    return np.clip(
+        np.divide(weight**2, weight_squared, out=count.copy(), where=known),
+        np.minimum(count, 1),
+        count,
+    )
+
+
+def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
+    """Edges of the bins of each column; those of equal width are one array."""
+    if strategy == "uniform":
+        return [uniform_edges(n_bins)] * len(columns.labels)
+    return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
+
+
+def binned(columns: Columns, n_bins: int, strategy: Strategy) -> tuple[list[Floats], Floats]:
+    """Edges of the bins of each column, and what is in them: shape (n_columns, 5, n_bins)."""
+    edges = edges_of(columns, n_bins, strategy)
+    of_all = edges[0] if strategy == "uniform" else edges
+    return edges, columns.sums(partial(bin_sums, edges=of_all, n_bins=n_bins))
+
+
+def reliability_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> ReliabilityCurve:
+    r"""Accuracy and confidence per bin of a score.
+
+    The rows are put into bins :math:`B_m` by a score, and compared there:
+
+    .. math:: \mathrm{acc}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i 1[\text{event}_i], \quad
+        \mathrm{conf}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i\, \text{score}_i,
+
+    with :math:`W_m = \sum_{i \in B_m} w_i`.
+
+    Bins are closed on the right, and the first one also holds 0. Empty bins are left out.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        probability of ``pos_label`` alone. A Dask array stays where it is; labels and weights are
+        then with Dask as well, in the same chunks of rows.
+    n_bins : int, default=15
+        Number of bins on [0, 1].
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or of equal weight. The latter never tear equal scores apart, so
+        there may be fewer than ``n_bins``.
+    kind : {"top-label", "classwise", "binary"}, default="top-label"
+        What the score and the event are.
+
+        - ``"top-label"``: the largest probability of the row; the class it belongs to is right
+          (the definition of [1]_, also for two classes).
+        - ``"classwise"``: every column in turn; the label is that class.
+        - ``"binary"``: the probability of ``pos_label``; the label is that. Two classes only.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of 2 is the row twice, a weight of 0 the row absent.
+    labels : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns. Needed when ``y_true`` may lack some of them. By
+        default the sorted labels in ``y_true``.
+    pos_label : label, default=None
+        The class whose probability is the score of ``kind="binary"``, and which one-dimensional
+        probabilities belong to. By default the second of ``labels``.
+
+    Returns
+    -------
+    ReliabilityCurve
+        The bins as arrays.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or rows do not sum to one within 5e-3, if labels do
+        not fit the columns, if weights are negative or all zero, if lengths differ, or if an
+        argument is none of those listed.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import reliability_curve
+    >>> curve = reliability_curve(
+    ...     [0, 0, 1, 1], [0.1, 0.3, 0.35, 0.9], n_bins=2, kind="binary")
+    >>> curve.accuracy.round(2).tolist(), curve.confidence.round(2).tolist()
+    ([0.33, 1.0], [0.25, 0.9])
+    """
+    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    return next(curves) if kind != "classwise" else joined(curves)

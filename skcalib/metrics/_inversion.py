@@ -1,0 +1,234 @@
+"""Confidence limits of errors in proportion to the gaps of bins, by the inversion of a test.
+
+Which true gaps would make the error that was found no surprise? True gaps are taken to be multiples
+of those found, ``m * gap``, and what is found of them to be ``m * gap + noise``. The noise is that
+of labels drawn from the probabilities for ``m = 0``, where the model is calibrated, and from the
+accuracies of bins where gaps are as large as those found, with quantiles interpolated between.
+Arrays are of shape (n_columns, n_bins), draws of shape (n_draws, n_columns, n_bins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skcalib._typing import Floats, Indices
+
+from ._curve import effective_rows
+from ._resampling import ROUNDING, MeasuredByGaps, draw_rows, labels_at
+
+# Neighbouring bins are pooled until they hold so many times sqrt(n) of n rows: few where gaps are
+# noise, and a share of the rows that vanishes as they grow in number.
+POOLED = 4.0
+
+# As if each bin held another row that is calibrated: no accuracy of few rows is 0 or 1 for sure.
+ROWS_ADDED = 2.0
+
+# Multiples at which the largest gap has long been as large as it can be.
+FAR = 1e3
+
+
+class Bins(NamedTuple):
+    """Bins of all columns, 0 for those without rows."""
+
+    cells: Indices  #: number of the bin of each row, shape (n_columns, n_rows), over all columns
+    weight: Floats
+    confidence: Floats
+    gap: Floats
+    n_effective: Floats
+
+    @property
+    def share(self) -> Floats:
+        """Share of the weight of each column."""
+        return self.weight / self.weight.sum(axis=1, keepdims=True)
+
+
+class Draws(NamedTuple):
+    """Noise of gaps, with labels from probabilities or from pooled accuracies, and shares."""
+
+    calibrated: Floats
+    pooled: Floats
+    share: Floats
+
+
+def inverted_ends(
+    measured: MeasuredByGaps,
+    estimate: float,
+    n_resamples: int,
+    random: np.random.RandomState,
+    level: float,
+) -> tuple[float, float]:
+    """Ends of the interval of the error of bins."""
+    bins = bins_of(measured)
+    pooled, significant = pooled_gaps(bins)
+    draws = drawn(measured, bins, pooled, n_resamples, random)
+    size = np.sum(bins.share * np.abs(pooled))
+
+    def end(gap: Floats, quantile: float, otherwise: float) -> float:
+        solver = Inversion(bins, draws, measured.of_gaps, gap, size)
+        return solver.end(estimate, quantile, level, otherwise)
+
+    few_rows = bins.n_effective / (bins.n_effective + ROWS_ADDED)
+    shapes = [pooled, significant, bins.gap * few_rows]
+    # Only multiples of gaps that make an error are errors.
+    some = [bool(error_of(measured.of_gaps, gap, bins.share)) for gap in shapes]
+    # Of the same error, uneven gaps make what is found larger, and even ones smaller.
+    low = end(shapes[1 if some[1] else 2], (1 + level) / 2, 0.0)
+    # An error smaller than chance allows says nothing but that the true one is not larger.
+    high = max(end(shapes[k], (1 - level) / 2, estimate) for k in ([0, 2] if some[0] else [2]))
+    return min(low, high), high
+
+
+def bins_of(measured: MeasuredByGaps) -> Bins:
+    """The bins that rows were found in."""
+    columns = measured.columns
+    n_bins = max(len(column.edges) for column in columns) - 1
+    once = np.ones(len(measured.problem.y), dtype=np.intp)
+    sums = np.zeros((5, len(columns), n_bins))
+    for k, found in enumerate(measured.sums(once, [column.event for column in columns])):
+        sums[:, k, : len(found.weight)] = found
+    count, weight, squared, hits, scores = sums
+    return Bins(
+        np.stack([column.bins + n_bins * k for k, column in enumerate(columns)]),
+        weight,
+        ratio(scores, weight),
+        ratio(scores - hits, weight),
+        effective_rows(count, weight, squared),
+    )
+
+
+def pooled_gaps(bins: Bins) -> tuple[Floats, Floats]:
+    """Gaps of neighbouring bins together, and what is left of them beyond their noise."""
+    n = bins.n_effective
+    middle = np.cumsum(n, axis=1) - n / 2
+    block = (middle / (POOLED * np.sqrt(n.sum(axis=1, keepdims=True)))).astype(np.intp)
+    block += (block.max() + 1) * np.arange(len(block))[:, None]
+
+    def pooled(values: Floats) -> Floats:
+        return np.bincount(block.ravel(), values.ravel())[block]
+
+    weight, rows = pooled(bins.weight), pooled(n)
+    gap, confidence = (
+        np.where(n > 0, ratio(pooled(bins.weight * values), weight), 0.0)
+        for values in (bins.gap, bins.confidence)
+    )
+    gap *= rows / (rows + ROWS_ADDED)
+    accuracy = np.clip(confidence - gap, 0, 1)
+    noise = ratio(accuracy * (1 - accuracy), rows)
+    # Shrinkage as of James and Stein: gaps that are no larger than their noise are none.
+    return gap, gap * np.clip(1 - ratio(noise, gap**2), 0, 1)
+
+
+def ratio(a: Floats, b: Floats) -> Floats:
+    """``a / b``, and 0 where b is 0."""
+    return np.divide(a, b, out=np.zeros(b.shape), where=b > 0)
+
+
+def error_of(of_gaps: Callable[[Floats, Floats], Any], gap: Floats, share: Floats) -> Any:
+    """Error of gaps, or one for each draw: the mean over the columns."""
+    return of_gaps(gap, share).mean(axis=-1)
+
+
+def drawn(
+    measured: MeasuredByGaps,
+    bins: Bins,
+    pooled: Floats,
+    n_resamples: int,
+    random: np.random.RandomState,
+) -> Draws:
+    """All draws of labels, which are those of a test of calibration, and then of rows."""
+    n, shape = len(measured.problem.y), bins.weight.shape
+    w = np.ones(n) if measured.problem.w is None else measured.problem.w
+    score = np.stack([column.score for column in measured.columns])
+    chances = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
+    if len(score) > 1:
+        # Where no class is left, all are as likely.
+        chances = [np.where(chance.sum(axis=0) > 0, chance, 1.0) for chance in chances]
+        chances = [chance / chance.sum(axis=0) for chance in chances]
+    sources = [(_expected(bins, chance, w), _cumulative(chance)) for chance in chances]
+    noise, share = np.empty((2, n_resamples, *shape)), np.empty((n_resamples, *shape))
+    for r in range(n_resamples):
+        u = random.uniform(size=n)
+        for of_source, (expected, cumulative) in zip(noise, sources, strict=True):
+            hits = _hits(bins, cumulative, u, w)
+            of_source[r] = ratio(expected - hits, bins.weight)
+    for r in range(n_resamples):
+        weight = draw_rows(n, random) * w
+        share[r] = _sums(bins.cells, np.broadcast_to(weight, bins.cells.shape), shape)
+        share[r] /= weight.sum()
+    return Draws(noise[0], noise[1], share)
+
+
+def _expected(bins: Bins, chance: Floats, w: Floats) -> Floats:
+    return _sums(bins.cells, chance * w, bins.weight.shape)
+
+
+def _cumulative(chance: Floats) -> Floats:
+    """What :func:`labels_at` takes, or the chances of the only event."""
+    return chance.T.cumsum(axis=1) if len(chance) > 1 else chance[0]
+
+
+def _hits(bins: Bins, cumulative: Floats, u: Floats, w: Floats) -> Floats:
+    """Weight in each bin of the rows whose event happens."""
+    if cumulative.ndim == 1:
+        return _sums(bins.cells[0], w * (u < cumulative), bins.weight.shape)
+    rows = np.arange(len(u))  # classes exclude one another
+    return _sums(bins.cells[labels_at(cumulative, u), rows], w, bins.weight.shape)
+
+
+def _sums(cells: Indices, values: Floats, shape: tuple[int, ...]) -> Floats:
+    size = int(np.prod(shape))
+    sums = np.bincount(cells.ravel(), values.ravel(), size).astype(np.float64, copy=False)
+    return sums.reshape(shape)
+
+
+class Inversion(NamedTuple):
+    """Errors of multiples of gaps, and what would be found of them."""
+
+    bins: Bins
+    draws: Draws
+    of_gaps: Callable[[Floats, Floats], Any]
+    gap: Floats
+    size: Any  #: mean size of the pooled gaps, at which their noise is that of the draws
+
+    def true_gap(self, multiple: float) -> Floats:
+        """Gaps that are as large as accuracies between 0 and 1 allow."""
+        confidence = self.bins.confidence
+        return confidence - np.clip(confidence - multiple * self.gap, 0, 1)
+
+    def error(self, multiple: float) -> float:
+        """The true error."""
+        return float(error_of(self.of_gaps, self.true_gap(multiple), self.bins.share))
+
+    def quantile(self, multiple: float, q: float) -> float:
+        """Quantile of the errors found."""
+        gap, share = self.true_gap(multiple), self.bins.share
+        by_share = error_of(self.of_gaps, gap, self.draws.share) - self.error(multiple)
+
+        def of_noise(noise: Floats) -> float:
+            return float(np.quantile(error_of(self.of_gaps, gap + noise, share) + by_share, q))
+
+        size = multiple * np.sum(share * np.abs(self.gap))
+        mixed = float(size / self.size) if size < self.size else 1.0
+        if multiple == 0:
+            return of_noise(self.draws.calibrated)
+        if mixed == 1:
+            return of_noise(self.draws.pooled)
+        of_both = of_noise(self.draws.calibrated), of_noise(self.draws.pooled)
+        return (1 - mixed) * of_both[0] + mixed * of_both[1]
+
+    def end(self, estimate: float, q: float, level: float, otherwise: float) -> float:
+        """The true error at which the estimate is a quantile of what is found."""
+        if self.quantile(0.0, q) >= estimate * (1 - ROUNDING):
+            return otherwise
+        upper = 1.0
+        while self.quantile(upper, q) < estimate:
+            if upper * np.abs(self.gap).max() >= FAR:  # most draws lack the rows that matter
+                largest = error_of(self.of_gaps, self.true_gap(upper), self.draws.share)
+                return float(np.quantile(largest, (1 + level) / 2))
+            upper *= 2
+        root = brentq(lambda m: self.quantile(m, q) - estimate, 0.0, upper, xtol=1e-5, rtol=1e-5)
+        return self.error(root)

@@ -1,0 +1,234 @@
+"""Measures of rows and labels that are drawn anew, for intervals and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from inspect import signature
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._engine.inputs import check_in_memory
+from skcalib._scores.bins import BinSums, bin_index
+from skcalib._typing import Floats, Indices
+from skcalib._validation.parameters import check_option
+
+from ._calibration_error import OF_BINS, OF_GAPS, mean_over_classes
+from ._curve import Strategy, check_bins, curve_of, edges_of
+from ._input import Kind, check_input, scored
+from ._smooth import smooth_calibration_error
+
+Measure = str | Callable[..., float]
+
+Method = Literal["auto", "inversion", "basic", "percentile"]
+
+SMOOTH = "smooth_calibration_error"
+
+# What functions as measures are only told of where it is something else.
+DEFAULTS = {"kind": "top-label", "n_bins": 15, "strategy": "uniform", "pos_label": None}
+
+# Differences of measures that are smaller, relative to them, are none.
+ROUNDING = 1e-12
+
+
+class Problem(NamedTuple):
+    """Checked rows, and which scores of them are meant."""
+
+    y: Indices
+    P: Floats
+    w: Floats | None
+    classes: NDArray[Any]
+    kind: Kind
+    pos_label: Any
+
+
+def problem_of(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    kind: Kind,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+) -> Problem:
+    check_option("kind", kind, Kind)
+    check_in_memory((y_true, y_proba, sample_weight))
+    y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    return Problem(y, P, w, classes, kind, pos_label)
+
+
+def check_numbers(n_resamples: Any, confidence_level: Any) -> None:
+    is_integer = isinstance(n_resamples, Integral) and not isinstance(n_resamples, bool)
+    if not (is_integer and n_resamples >= 1):
+        raise ValueError(f"n_resamples must be an integer of at least 1, got {n_resamples!r}.")
+    if not (isinstance(confidence_level, Real) and 0 < float(confidence_level) < 1):
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}.")
+
+
+def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strategy) -> Measured:
+    check_bins(n_bins, strategy)
+    if callable(measure):
+        asked = {"n_bins": n_bins, "strategy": strategy}
+        given = passed_on(measure, kind=problem.kind, pos_label=problem.pos_label, **asked)
+        return MeasuredByCall(problem, measure, given)
+    if measure == SMOOTH:
+        given = {"kind": problem.kind, "pos_label": problem.pos_label}
+        return MeasuredByCall(problem, smooth_calibration_error, given)
+    if isinstance(measure, str) and measure in OF_BINS:
+        kind = MeasuredByGaps if measure in OF_GAPS else MeasuredByBins
+        return kind(problem, measure, n_bins, strategy)
+    raise ValueError(
+        f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got {measure!r}."
+    )
+
+
+class Measured(Protocol):
+    """A measure of rows that can be drawn again."""
+
+    problem: Problem
+
+    def of_rows(self, times: Indices) -> float:
+        """The measure if row i were there ``times[i]`` times."""
+
+    def of_labels(self, random: np.random.RandomState) -> float:
+        """The measure with labels that are drawn from the probabilities."""
+
+
+class Column(NamedTuple):
+    """Scores and the bins that they are in, which no draw changes."""
+
+    label: Any
+    edges: Floats
+    bins: Indices
+    score: Floats
+    event: NDArray[np.bool_]
+
+
+class MeasuredByBins:
+    """A measure of bins: rows are looked up once, and a draw takes a few counts."""
+
+    def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
+        self.problem = problem
+        self.measure = OF_BINS[name]
+        columns = scored(*problem)
+        edges = edges_of(columns, n_bins, strategy)
+        self.columns = [
+            Column(label, e, bin_index(score, e).astype(np.intp), score, event)
+            for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
+        ]
+
+    def of_rows(self, times: Indices) -> float:
+        """The measure if row i were there ``times[i]`` times."""
+        return self._value(times, [column.event for column in self.columns])
+
+    def of_labels(self, random: np.random.RandomState) -> float:
+        """The measure with labels that are drawn from the probabilities."""
+        once = np.ones(len(self.problem.y), dtype=np.intp)
+        if self.problem.kind == "classwise":  # classes exclude one another
+            y = draw_labels(self.problem.P, random)
+            return self._value(once, [y == k for k in range(len(self.columns))])
+        (column,) = self.columns
+        return self._value(once, [random.uniform(size=len(once)) < column.score])
+
+    def _value(self, times: Indices, events: list[NDArray[np.bool_]]) -> float:
+        sums = self.sums(times, events)
+        curves = (
+            curve_of(column.label, column.edges, column_sums)
+            for column, column_sums in zip(self.columns, sums, strict=True)
+        )
+        return mean_over_classes(curves, self.measure)
+
+    def sums(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[BinSums]:
+        """Sums per bin of every column, with row i there ``times[i]`` times."""
+        w = self.problem.w
+        weight = times if w is None else times * w
+        squared = weight if w is None else weight * w
+        for column, event in zip(self.columns, events, strict=True):
+            rows = (times, weight, squared, weight * event, weight * column.score)
+            n_bins = len(column.edges) - 1
+            sums = [np.bincount(column.bins, values, n_bins) for values in rows]
+            yield BinSums(*(values.astype(np.float64) for values in sums))
+
+
+class MeasuredByGaps(MeasuredByBins):
+    """A measure in proportion to the gaps of bins."""
+
+    def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
+        super().__init__(problem, name, n_bins, strategy)
+        self.of_gaps = OF_GAPS[name]
+
+
+class MeasuredByCall:
+    """Any function of labels and probabilities, which takes columns to be in sorted order."""
+
+    def __init__(
+        self, problem: Problem, measure: Callable[..., float], given: dict[str, Any]
+    ) -> None:
+        self.problem = problem
+        self.measure = measure
+        order = np.argsort(problem.classes)
+        # A function that is told which label is meant takes one dimension for that.
+        turned = problem.P.ndim == 1 and order[0] == 1 and "pos_label" not in given
+        self.P = 1 - problem.P if turned else problem.P
+        self.P = self.P[:, order] if self.P.ndim == 2 else self.P
+        # A draw may lack a class, which only the list of all of them tells.
+        named = {"labels": problem.classes[order]} if "labels" in free_names(measure) else {}
+        self.named = {**named, **given}
+
+    def of_rows(self, times: Indices) -> float:
+        """The measure if row i were there ``times[i]`` times."""
+        rows = np.repeat(np.arange(len(times)), times)
+        return self._value(self.problem.y[rows], rows)
+
+    def of_labels(self, random: np.random.RandomState) -> float:
+        """The measure with labels that are drawn from the probabilities."""
+        return self._value(draw_labels(self.problem.P, random), slice(None))
+
+    def _value(self, y: Indices, rows: Any) -> float:
+        w, classes = self.problem.w, self.problem.classes
+        weights = {} if w is None else {"sample_weight": w[rows]}
+        return float(self.measure(classes[y], self.P[rows], **weights, **self.named))
+
+
+def passed_on(measure: Any, **given: Any) -> dict[str, Any]:
+    """Arguments that differ from their defaults, for a function that has parameters for them."""
+    known = free_names(measure)
+    return {k: value for k, value in given.items() if k in known and value != DEFAULTS[k]}
+
+
+def free_names(measure: Callable[..., float]) -> set[str]:
+    """Names of the parameters of a function that are not bound yet."""
+    bound = set(measure.keywords) if isinstance(measure, partial) else set()
+    try:
+        found = signature(measure).parameters.values()
+    except (TypeError, ValueError):  # some functions in C have no signature
+        return set()
+    named = {p.name for p in found if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
+    return named - bound
+
+
+def draw_labels(P: Floats, random: np.random.RandomState) -> Indices:
+    """Class indices drawn from probabilities of shape (n, n_classes) or, of two, (n,)."""
+    u = random.uniform(size=len(P))
+    return (u < P).astype(np.intp) if P.ndim == 1 else labels_at(P.cumsum(axis=1), u)
+
+
+def labels_at(cumulative: Floats, u: Floats) -> Indices:
+    """Class indices from cumulative probabilities (n, n_classes) and numbers in [0, 1)."""
+    return (cumulative[:, :-1] <= (u * cumulative[:, -1])[:, None]).sum(axis=1)
+
+
+def draw_rows(n: int, random: np.random.RandomState) -> Indices:
+    """How often each of n rows is in a draw of n with replacement."""
+    return np.bincount(random.randint(n, size=n), minlength=n)
+
+
+def simple_ends(
+    estimate: float, draws: Floats, level: float, method: Method
+) -> tuple[float, float]:
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    if method != "percentile":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    return float(low), float(high)

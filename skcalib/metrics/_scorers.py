@@ -1,0 +1,188 @@
+"""Measures as scorers, for ``GridSearchCV``, ``cross_validate`` and all else that scores."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import sklearn.metrics
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from skcalib._engine.dask import is_dask
+from skcalib._engine.memory import is_far
+from skcalib._validation.labels import as_labels, in_one_type, not_among
+
+from ._calibration_error import (
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+    overconfidence_error,
+    root_mean_squared_calibration_error,
+    underconfidence_error,
+)
+from ._decomposition import score_decomposition
+from ._smooth import smooth_calibration_error
+
+MEASURES = (
+    expected_calibration_error,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+    overconfidence_error,
+    underconfidence_error,
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+    smooth_calibration_error,
+)
+
+
+class CalibrationScorer(BaseEstimator):
+    """Negative calibration error of a classifier, as scikit-learn calls scorers.
+
+    ``make_scorer`` does not serve: it hands the measure probabilities without the classes that
+    the columns belong to, and for two classes a single column.
+    """
+
+    def __init__(
+        self,
+        measure: Callable[..., float],
+        params: dict[str, Any],
+        *,
+        weight_request: bool | str | None = None,
+    ) -> None:
+        self.measure = measure
+        self.params = params
+        self.weight_request = weight_request
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether metadata routing shall bring weights, as for scikit-learn's scorers."""
+        self.weight_request = sample_weight
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Say which metadata the scorer asks for."""
+        request = MetadataRequest(owner=type(self).__name__)
+        request.score.add_request(param="sample_weight", alias=self.weight_request)
+        return request
+
+    def __call__(
+        self, estimator: Any, X: Any, y_true: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        if not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                "A calibration error needs an estimator with predict_proba, got "
+                f"{type(estimator).__name__}."
+            )
+        P, labels = estimator.predict_proba(X), np.asarray(estimator.classes_)
+        if not (is_dask(y_true) or is_far(y_true)):
+            # A class that the estimator never saw is one that it gives no probability.
+            unseen = not_among(column_or_1d(as_labels(y_true, "y_true")), labels)
+            if len(unseen):
+                P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)])
+                labels = np.concatenate(in_one_type(labels, unseen))
+        return -self.measure(y_true, P, labels=labels, sample_weight=sample_weight, **self.params)
+
+
+def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
+    """That part of a :func:`score_decomposition`; its mean over classes if there are several."""
+    return float(np.mean(score_decomposition(y_true, y_proba, **params).miscalibration))
+
+
+_SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
+    **{f"neg_{measure.__name__}": (measure, {}) for measure in MEASURES},
+    "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
+    "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
+    "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
+}
+
+
+def get_scorer(name: str, **params: Any) -> Callable[..., float]:
+    """A scorer by name, for ``GridSearchCV(scoring=...)``, ``cross_validate`` and the like.
+
+    Scorers of calibration errors are negative, so that greater is better. They take the order
+    of the columns from the ``classes_`` of the estimator, and so work for labels of any type
+    and on folds that lack a class.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`get_scorer_names`. Names of scikit-learn's scorers are passed through.
+    **params
+        Arguments of the measure, such as ``n_bins`` or ``kind``. For skcalib's own scorers.
+
+    Returns
+    -------
+    callable
+        With the signature ``scorer(estimator, X, y, sample_weight=None)``.
+
+    Raises
+    ------
+    ValueError
+        If there is no scorer of that name, or its measure takes no such argument or value.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib.metrics import get_scorer
+    >>> scorer = get_scorer("neg_expected_calibration_error", n_bins=10)
+    >>> scores = cross_val_score(GaussianNB(), *load_iris(return_X_y=True), scoring=scorer)
+    >>> bool((scores <= 0).all())
+    True
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"name must be that of a scorer, got {name!r}.")
+    if name in _SCORERS:
+        measure, fixed = _SCORERS[name]
+        _check_params(name, measure, fixed, params)
+        return CalibrationScorer(measure, {**fixed, **params})
+    if name not in sklearn.metrics.get_scorer_names():
+        raise ValueError(
+            f"There is no scorer named {name!r}. skcalib.metrics.get_scorer_names() lists all."
+        )
+    if params:
+        raise ValueError(
+            f"{name!r} is scikit-learn's scorer and takes no arguments here, got "
+            f"{', '.join(params)}. Use sklearn.metrics.make_scorer."
+        )
+    return sklearn.metrics.get_scorer(name)
+
+
+def _check_params(
+    name: str, measure: Callable[..., float], fixed: dict[str, Any], params: dict[str, Any]
+) -> None:
+    """Raise a ValueError for what the measure takes no argument of, or not with this value."""
+    described = score_decomposition if measure is _miscalibration else measure
+    brought = {"y_true", "y_proba", "sample_weight", "labels", *fixed}
+    accepted = [key for key in inspect.signature(described).parameters if key not in brought]
+    unknown = [key for key in params if key not in accepted]
+    if unknown:
+        raise ValueError(
+            f"{name!r} takes the arguments {', '.join(accepted)}, got {', '.join(unknown)}."
+        )
+    # Two rows find fault with values as all others would, but with a label, which these lack.
+    values = {key: value for key, value in params.items() if key != "pos_label"}
+    measure([0, 1], np.full((2, 2), 0.5), **{**fixed, **values})
+
+
+def get_scorer_names() -> list[str]:
+    """Names of all scorers that :func:`get_scorer` knows, those of scikit-learn included.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import get_scorer_names
+    >>> "neg_expected_calibration_error" in get_scorer_names()
+    True
+    """
+    return sorted({*_SCORERS, *sklearn.metrics.get_scorer_names()})

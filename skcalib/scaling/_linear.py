@@ -1,0 +1,121 @@
+"""What vector and matrix scaling share: a linear map, fitted by log loss."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+from scipy.special import log_softmax
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib._base import BaseCalibrator
+from skcalib._engine.blas import with_one_blas_thread
+from skcalib._engine.memory import both_columns, total_weight
+from skcalib._linear.features import Rows, raised
+from skcalib._linear.loss import Objective, share_wrong
+from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._linear.search import best_parameters
+from skcalib._typing import Floats, Indices
+from skcalib._warnings import warn
+
+from ._temperature import _divided, _fit_scale
+
+
+class _LinearScaling(BaseCalibrator):
+    """What vector and matrix scaling share: a linear map, fitted around temperature scaling."""
+
+    # The map of a fitted calibrator, whose offsets may be zero.
+    _fitted_map: ClassVar[VectorMap | MatrixMap]
+
+    alpha: Literal["auto"] | float
+    normalize: bool
+    max_iter: int
+    tol: float
+    coef_: Floats
+    intercept_: Floats
+    temperature_: float
+    normalize_: bool
+    loss_: float
+    n_iter_: int
+
+    @abstractmethod
+    def _map(self) -> VectorMap | MatrixMap:
+        """The map from features to scores."""
+
+    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+        strength = _check_search(self.alpha, self.max_iter, self.tol)
+        temperature = _fit_scale(Z, y, w)
+        scale = temperature.value
+        make_rows = Rows.of_log_probabilities if self.normalize else Rows.of_scores
+        rows = make_rows(Z, y, w, scale)
+        K, map_ = rows.n_classes, self._map()
+        ridge = strength / total_weight(y, w) * map_.ridge(K)
+        objective = Objective(map_, rows, map_.identity(K), ridge)
+        settled = temperature.outcome == "separable"
+        # Offsets that break ties run off to where probabilities are 0 or 1, unless they are held.
+        if settled or (temperature.outcome == "tied" and strength == 0):
+            fun, _ = objective.in_double().value_gradient(objective.centre)
+            found = OptimizeResult(x=objective.centre, fun=fun, nit=0)
+        else:
+            found = with_one_blas_thread(_search, map_, objective, self.tol, self.max_iter)
+        coef, intercept = map_.coefficients(found.x, K)
+        return {
+            "coef_": coef * (1.0 if self.normalize else scale),
+            "intercept_": intercept,
+            "temperature_": 1 / scale if self.normalize else 1.0,
+            "normalize_": bool(self.normalize),
+            "loss_": found.fun - objective.penalty(found.x),
+            "n_iter_": int(found.nit),
+        }
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
+        F = both_columns(_divided(Z, self.temperature_))
+        if self.normalize_:
+            F = raised(log_softmax(F, axis=1))
+        S = self._fitted_map.scores(theta, F)
+        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+
+
+def _check_search(alpha: Any, max_iter: Any, tol: Any) -> float:
+    """Raise a ValueError for what cannot be; else the factor of the ridge."""
+    if alpha != "auto" and not (_is_real(alpha) and 0 <= alpha < np.inf):
+        raise ValueError(f"alpha must be 'auto' or a number of at least 0, got {alpha!r}.")
+    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 1:
+        raise ValueError(f"max_iter must be an integer of at least 1, got {max_iter!r}.")
+    if not (_is_real(tol) and 0 < tol < np.inf):
+        raise ValueError(f"tol must be a positive number, got {tol!r}.")
+    return 1.0 if alpha == "auto" else float(alpha)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _search(
+    map_: VectorMap | MatrixMap, objective: Objective, tol: float, max_iter: int
+) -> OptimizeResult:
+    """Best parameters, starting from the centre of the ridge, with a warning if not optimal."""
+    found = best_parameters(map_, objective, tol, max_iter)
+    plain, message = not np.any(objective.ridge), None
+    if plain and not share_wrong(found.x, map_, objective.rows):
+        message = (
+            "The log loss has no minimum: a map was found that classifies every row correctly "
+            f"(separable rows), and the loss, {found.fun:.1e} so far, falls for ever as it grows. "
+            "Use alpha='auto' or another alpha above 0, or calibrate on more rows."
+        )
+    elif not found.success:
+        length = np.linalg.norm(found.jac)
+        limited = found.nit >= max_iter
+        message = (
+            f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
+            f"above tol={tol:g}{'' if limited else ', where no step lowers the objective'}. "
+            f"Increase {'max_iter' if limited else 'tol'} or alpha"
+            + (": without a ridge there is no optimum if some rows are separable." * plain or ".")
+        )
+    if message:
+        warn(message, ConvergenceWarning)
+    return found

@@ -1,0 +1,130 @@
+"""Matrix scaling."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from skcalib._linear.maps import MatrixMap
+
+from ._linear import _LinearScaling
+
+__all__ = ["MatrixScaling"]
+
+
+class MatrixScaling(_LinearScaling):
+    r"""Matrix scaling: any linear map of the logits, and an offset for each class.
+
+    Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
+    \mathrm{softmax}(z / T)` that it gives, the matrix :math:`A` and the offsets :math:`c` of
+
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(A\, l + c)_k
+
+    are those that minimise the log loss plus a ridge towards :math:`A = I, c = 0` that is
+    stronger off the diagonal,
+
+    .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN R(A, c), \quad
+        R = \sum_k (a_{kk} - 1)^2 + \|c\|^2 + (K - 1) \sum_{k \ne j} a_{kj}^2 ,
+
+    with N the sum of the weights and K the number of classes. It repairs what vector scaling
+    cannot, classes that are taken for each other. There are K (K + 1) parameters: without the
+    ridge they need many times more rows than that.
+
+    Parameters
+    ----------
+    alpha : "auto" or float, default="auto"
+        Strength of the ridge, 1 by default. 0 is the plain form of [1]_, which has no optimum if
+        a linear map can classify all rows correctly, and overfits if it nearly can.
+    normalize : bool, default=True
+        Whether to work on log-probabilities, so that a constant added to a row of logits changes
+        nothing. False is the literal form :math:`\mathrm{softmax}(A z + c)` of [1]_ on raw
+        logits, with a ridge towards :math:`A = I / T`.
+    max_iter : int, default=200
+        Largest number of iterations.
+    tol : float, default=1e-5
+        Norm of the gradient at which the fit is done.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_classes)
+        The matrix :math:`A`; row k holds what each log-probability adds to the score of class k.
+    intercept_ : ndarray of shape (n_classes,)
+        The offsets :math:`c`.
+    temperature_ : float
+        The temperature T of the log-probabilities that the matrix multiplies; 1 with
+        ``normalize=False``, where it multiplies the logits.
+    loss_ : float
+        Mean log loss on the calibration rows, without the ridge.
+    normalize_ : bool
+        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
+    n_iter_ : int
+        Number of iterations, each about one pass over the rows.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``alpha=0`` and there is no optimum, because a map was found that classifies all rows
+        correctly; or if the gradient does not come below ``tol``. The parameters are then the
+        best that were found, never worse than temperature scaling. Also as
+        :class:`TemperatureScaling`; where all rows are classified correctly as they are, the
+        map is left alone.
+
+    Notes
+    -----
+    Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
+    Log-probabilities below -1000 count as -1000. The objective is convex, and the fit ends where
+    the norm of its gradient, in double precision, is below ``tol``. A fit takes time
+    :math:`O(n K^2)` and holds some fifty arrays of the size of ``coef_``.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.2.
+    .. [2] Berta, Holzmüller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
+       Calibration", `arXiv:2511.03685 <https://arxiv.org/abs/2511.03685>`_.
+
+    Examples
+    --------
+    Logits in which a part of the third class has leaked into the second:
+
+    >>> from sklearn.metrics import log_loss
+    >>> from skcalib import MatrixScaling, VectorScaling
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(4000, 3, random_state=0)
+    >>> logits[:, 1] += 0.5 * logits[:, 2]
+    >>> vector = VectorScaling().fit(logits[:2000], y[:2000])
+    >>> matrix = MatrixScaling().fit(logits[:2000], y[:2000])
+    >>> losses = [log_loss(y[2000:], c.predict_proba(logits[2000:])) for c in (vector, matrix)]
+    >>> losses[1] < losses[0]
+    True
+    """
+
+    _fitted_map = MatrixMap()
+    _takes_masked = False
+
+    def __init__(
+        self,
+        *,
+        alpha: Literal["auto"] | float = "auto",
+        normalize: bool = True,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.alpha = alpha
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _map(self) -> MatrixMap:
+        return MatrixMap()

@@ -1,0 +1,126 @@
+"""Temperature scaling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib._base import BaseCalibrator
+from skcalib._linear.temperature import Scale, fit_scale
+from skcalib._typing import Floats, Indices
+from skcalib._warnings import warn
+
+__all__ = ["TemperatureScaling"]
+
+_ENDED_AT_BOUND = {
+    "separable": (
+        "The log loss has no minimum: every row is classified correctly, or tied, so it falls "
+        "all the way to the smallest temperature tried, {T:g}, where probabilities are 0 or 1. "
+        "Calibrate on rows that the classifier was not trained on, or on more of them."
+    ),
+    "hopeless": (
+        "The log loss has no minimum: on these rows the logits are no better than chance, so it "
+        "falls all the way to the largest temperature tried, {T:g}, where all classes are "
+        "equally probable. Check that the columns of X are in the order of the classes."
+    ),
+    "constant": (
+        "The log loss has no minimum: the logits of each row are all equal, so every "
+        "temperature gives the same probabilities. The temperature is set to {T:g}. Check X."
+    ),
+}
+
+
+def _fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+    """One over the temperature, with a warning where there is no best one."""
+    scale = fit_scale(Z, y, w)
+    if scale.outcome != "minimum":
+        outcome = "separable" if scale.outcome == "tied" else scale.outcome
+        message = _ENDED_AT_BOUND[outcome].format(T=1 / scale.value)
+        warn(message, ConvergenceWarning)
+    return scale
+
+
+class TemperatureScaling(BaseCalibrator):
+    r"""Temperature scaling: logits divided by one number.
+
+    Fits the temperature :math:`T > 0` that minimises the log loss of
+
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(z / T)_k .
+
+    One parameter, so a few hundred rows are enough; the order of the classes in a row, and with
+    it the accuracy, does not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``. Needed when ``y`` may lack some of
+        them. By default the sorted labels in ``y``. Give them sorted if probabilities go to
+        scikit-learn's own ``log_loss`` or ``roc_auc_score``, which take columns for sorted.
+
+    Attributes
+    ----------
+    temperature_ : float
+        The temperature :math:`T`.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If no temperature minimises the log loss: separable rows, rows no better than chance
+        (``temperature_`` is then at a bound relative to the differences of the logits), or
+        constant logits (``temperature_`` is 1).
+    UserWarning
+        If ``X`` seems to hold probabilities, or ``y`` lacks classes that are taken for granted.
+
+    Notes
+    -----
+    With :math:`b = 1/T` the log loss is convex, and its derivatives for a row are the mean of
+    the logits under :math:`\hat p` less the logit of the label, and their variance under
+    :math:`\hat p`. The temperature is the exact zero of the first, found by Newton's method
+    from the answer on a sample of the rows. It lies between exact bounds: the loss is at least
+    ``b`` times the mean gap between the largest logit of a row and that of its label, and ``log K``
+    at ``b = 0``. Masked classes and other logits far below the largest have no say in them. The
+    answer scales with the logits: :math:`T(c z) = c\, T(z)`.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.2.
+
+    Examples
+    --------
+    >>> from skcalib import TemperatureScaling
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(20_000, 10, temperature=2.0, random_state=0)
+    >>> calibrator = TemperatureScaling().fit(logits, y)
+    >>> round(calibrator.temperature_, 1)
+    2.0
+    >>> calibrator.predict_proba(logits[:3]).shape
+    (3, 10)
+    """
+
+    temperature_: float
+
+    def _weights_are_relative(self) -> bool:
+        return True
+
+    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+        return {"temperature_": 1 / _fit_scale(Z, y, w).value}
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return _divided(Z, self.temperature_)
+
+
+def _divided(Z: Floats, temperature: float) -> Floats:
+    """Logits divided by a temperature, which a number of their precision may not hold."""
+    limits = np.finfo(Z.dtype)
+    if limits.tiny <= temperature <= limits.max:
+        return Z / np.asarray(temperature, Z.dtype)
+    return (Z.astype(np.float64) / temperature).astype(Z.dtype)

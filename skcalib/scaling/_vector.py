@@ -1,0 +1,120 @@
+"""Vector scaling."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from skcalib._linear.maps import VectorMap
+
+from ._linear import _LinearScaling
+
+__all__ = ["VectorScaling"]
+
+
+class VectorScaling(_LinearScaling):
+    r"""Vector scaling: a slope and an offset for the logit of each class.
+
+    Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
+    \mathrm{softmax}(z / T)` that it gives, the slopes :math:`a` and offsets :math:`c` of
+
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(a \circ l + c)_k
+
+    are those that minimise the log loss plus a ridge towards :math:`a = 1, c = 0`,
+
+    .. math:: \frac1N \sum_i w_i\, \ell_i(a, c)
+        + \alpha \frac{K}{N} \left( \|a - 1\|^2 + \|c\|^2 \right),
+
+    with N the sum of the weights and K the number of classes. It repairs what temperature scaling
+    cannot, a class that is given too often; the ridge keeps it from fitting noise where rows are
+    few, and vanishes as they become many.
+
+    Parameters
+    ----------
+    alpha : "auto" or float, default="auto"
+        Strength of the ridge, 1 by default. 0 is the plain form of [1]_, which has no optimum if
+        the rows are separable.
+    normalize : bool, default=True
+        Whether to work on log-probabilities, so that a constant added to a row of logits changes
+        nothing. False is the literal form :math:`\mathrm{softmax}(a \circ z + c)` of [1]_ on raw
+        logits, with a ridge towards :math:`a = 1/T`.
+    fit_intercept : bool, default=True
+        Whether there are offsets. Without them each class has a temperature of its own.
+    max_iter : int, default=100
+        Largest number of iterations.
+    tol : float, default=1e-5
+        Norm of the gradient at which the fit is done.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes,)
+        The slopes :math:`a`.
+    intercept_ : ndarray of shape (n_classes,)
+        The offsets :math:`c`; zero without ``fit_intercept``.
+    temperature_ : float
+        The temperature T of the log-probabilities that the slopes multiply; 1 with
+        ``normalize=False``, where they multiply the logits.
+    loss_ : float
+        Mean log loss on the calibration rows, without the ridge.
+    normalize_ : bool
+        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
+    n_iter_ : int
+        Number of iterations, each about one pass over the rows.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the gradient does not come below ``tol``. The parameters are then the best that were
+        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`; where
+        all rows are classified correctly, slopes and offsets are left alone.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
+       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.2.
+    .. [2] Berta, Holzmüller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
+       Calibration", `arXiv:2511.03685 <https://arxiv.org/abs/2511.03685>`_.
+
+    Examples
+    --------
+    >>> from sklearn.metrics import log_loss
+    >>> from skcalib import TemperatureScaling, VectorScaling
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(2000, 3, offset=[0, 1, 2], random_state=0)
+    >>> temperature = TemperatureScaling().fit(logits[:1000], y[:1000])
+    >>> vector = VectorScaling().fit(logits[:1000], y[:1000])
+    >>> losses = [log_loss(y[1000:], c.predict_proba(logits[1000:])) for c in (temperature, vector)]
+    >>> losses[1] < losses[0]
+    True
+    """
+
+    _fitted_map = VectorMap()
+
+    def __init__(
+        self,
+        *,
+        alpha: Literal["auto"] | float = "auto",
+        normalize: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.alpha = alpha
+        self.normalize = normalize
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _map(self) -> VectorMap:
+        return VectorMap(self.fit_intercept)

@@ -1,0 +1,292 @@
+"""Every calibrator on the same rows, by every measure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.parallel import Parallel, delayed
+
+from skcalib._base import BaseCalibrator
+from skcalib._engine.dask import is_dask
+from skcalib._engine.inputs import as_numpy
+from skcalib._engine.memory import checked_rows
+from skcalib._subestimator import check_calibrator, check_order
+from skcalib._validation.classes import check_column_names
+from skcalib._validation.labels import as_labels, not_among, shown
+from skcalib._validation.rows import check_rows
+from skcalib._validation.weights import check_total_weight, check_weights
+from skcalib._warnings import warn
+from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration
+from skcalib.compose._folds import Split, check_training_rows, made_splits, presence
+from skcalib.scaling import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
+
+from ._comparison import UNCALIBRATED, CalibratorComparison
+from ._fit_and_score import _fit_and_judge, _Outcome, _Rows, _Uncalibrated
+from ._measures import LOG_LOSS, Scorer, check_measures_by_sums, measures_of
+
+__all__ = ["compare_calibrators"]
+
+
+def compare_calibrators(
+    logits: ArrayLike,
+    y: ArrayLike,
+    *,
+    calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
+    cv: Any = 5,
+    test: tuple[ArrayLike, ...] | None = None,
+    scoring: str | Sequence[str] | Mapping[str, str | Scorer] | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> CalibratorComparison:
+    """Compare calibrators on the same rows, by cross-validation or on a test set.
+
+    Every calibrator is fitted to the training rows of each split and judged on its test rows, and
+    so are the logits as they are.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+        Logits of rows that the classifier was not fitted on, as calibrators take them. With Dask
+        collections give ``test`` as well.
+    y : array-like of shape (n_samples,)
+        Labels.
+    calibrators : dict of str to calibrator or list of calibrators, default=None
+        What to compare; by default every calibrator of skcalib as it comes, but for
+        :class:`MatrixScaling` where classes are masked.
+    cv : int, splitter or iterable of splits, default=5
+        How to split the rows. A number stands for so many stratified folds.
+    test : tuple (logits, y) or (logits, y, sample_weight), default=None
+        Judge on these rows instead, after fits to all the others. There are no standard errors
+        then.
+    scoring : str, list of str or dict of str to str or callable, default=None
+        Names for :func:`skcalib.metrics.get_scorer`, or a dict with scorers under names of your
+        own. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
+        without the prefix; values of scorers that are objects keep the sign that they give them,
+        greater is better. The log loss is always there, under the name "log loss", and what the
+        comparison is sorted by. By default log loss, Brier score, accuracy, and each calibration
+        error.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights, for fits and for measures.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns, as for the calibrators.
+    n_jobs : int, default=None
+        Number of fits at once.
+    random_state : int, RandomState instance or None, default=None
+        Shuffles the rows before a number of folds is made. None leaves their order.
+    on_progress : callable, default=None
+        Called as ``on_progress(done, total)`` after each fit.
+
+    Returns
+    -------
+    CalibratorComparison
+        Prints as a table that is sorted by log loss: a calibration error is no criterion, since
+        it ignores how well probabilities tell rows apart.
+
+    Raises
+    ------
+    ValueError
+        If logits, labels or weights are invalid, for an unknown scorer, for a measure of another
+        kind named "log loss", for what is no calibrator, and for splits without training or test
+        rows or with training rows of a single class.
+
+    Warns
+    -----
+    ConvergenceWarning, UserWarning
+        What fits warn of, each once, with the calibrators it is about and in how many splits.
+
+    Examples
+    --------
+    >>> from skcalib import compare_calibrators
+    >>> from skcalib.datasets import load_digits_logits
+    >>> digits = load_digits_logits()
+    >>> found = compare_calibrators(digits.logits_calibration, digits.y_calibration)
+    >>> found.names[0]
+    'MatrixScaling'
+    """
+    rows, checked = _checked_rows(logits, y, sample_weight, classes)
+    labels, n_columns = checked.classes_, checked.n_features_in_
+    judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
+    if calibrators is None:
+        calibrators = _every_calibrator()
+        calibrators = _taking_masked(calibrators) if checked.masked_ or masked else calibrators
+    members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
+    for member in members.values():
+        check_calibrator(member, rows.w)
+        check_order(member, labels)
+    measures = measures_of(scoring)
+    if is_dask(logits):
+        check_measures_by_sums(measures)
+    if judged is None:
+        pairs = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
+    else:
+        pairs = [(rows, judged)]
+    jobs = [
+        delayed(_fit_and_judge)(member, *pair, labels, measures)
+        for member in members.values()
+        for pair in pairs
+    ]
+    outcomes = []
+    for outcome in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        outcomes.append(outcome)
+        if on_progress is not None:
+            on_progress(len(outcomes), len(jobs))
+    _pass_on_warnings(list(members), outcomes)
+    return _collected(list(members), outcomes, keep=test is not None)
+
+
+def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
+    """Each warning once, with whose it is; those of other processes too."""
+    n_splits = len(outcomes) // len(names)
+    found: dict[tuple[type[Warning], str], list[str]] = defaultdict(list)
+    first: dict[tuple[type[Warning], str], str] = {}
+    for i, outcome in enumerate(outcomes):
+        for category, message in outcome.said:
+            key = category, re.sub(r"\d\S*", "", message)  # whatever numbers it holds
+            found[key].append(names[i // n_splits])
+            first.setdefault(key, message)
+    for key, whose in found.items():
+        splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
+        each = ", ".join(f"{name}{splits.format(n)}" for name, n in Counter(whose).items())
+        warn(f"{each}: {first[key]}", key[0])
+
+
+def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:
+    """Outcomes, of which each calibrator has the same number, by log loss."""
+    shape = len(names), -1
+    by_name = {
+        measure: np.reshape([o.measured[measure] for o in outcomes], shape)
+        for measure in outcomes[0].measured
+    }
+    order = np.argsort(by_name[LOG_LOSS].mean(axis=1), kind="stable")
+    return CalibratorComparison(
+        [names[k] for k in order],
+        {measure: values[order] for measure, values in by_name.items()},
+        np.reshape([o.seconds for o in outcomes], shape)[order],
+        {names[k]: outcomes[k].fitted for k in order} if keep else {},
+    )
+
+
+def _every_calibrator() -> list[BaseCalibrator]:
+    """Every calibrator of skcalib as it comes."""
+    return [
+        TemperatureScaling(),
+        VectorScaling(),
+        MatrixScaling(),
+        PlattScaling(),
+        HistogramBinning(),
+        IsotonicCalibration(),
+        BBQ(),
+    ]
+
+
+def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
+    """Those that take masked classes, with a warning of the others."""
+    taking = [calibrator for calibrator in calibrators if calibrator._takes_masked]  # noqa: SLF001
+    names = [type(c).__name__ for c in calibrators if c not in taking]
+    if names:
+        warn(f"{', '.join(names)} takes no masked classes, logits of -inf, and is left out.")
+    return taking
+
+
+def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Calibrators by their names; by their types or, if types are equal, by what they print as."""
+    # A pipeline is a sequence of its steps, and a string one of its letters.
+    if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
+        raise ValueError(
+            f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
+            "a list."
+        )
+    if isinstance(calibrators, Mapping):
+        named = dict(calibrators)
+        nameless = [name for name in named if not isinstance(name, str)]
+        if nameless:
+            raise ValueError(f"Names of calibrators must be strings, got {nameless[0]!r}.")
+    else:
+        members = list(calibrators)
+        kinds = Counter(type(member).__name__ for member in members)
+        names = [
+            repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__
+            for member in members
+        ]
+        named = dict(zip(names, members, strict=True))
+        if len(named) < len(members):
+            raise ValueError(f"calibrators must differ, or be a dict with names, got {names}.")
+    if not named or UNCALIBRATED in named:
+        raise ValueError(
+            f"calibrators must name at least one, and none of them {UNCALIBRATED!r}, which is "
+            f"always there, got {list(named)}."
+        )
+    return named
+
+
+def _checked_rows(
+    logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
+) -> tuple[_Rows, _Uncalibrated]:
+    """The rows, checked as calibrators do, and what a calibrator knows of them then."""
+    checked = _Uncalibrated(classes=classes).fit(logits, y, sample_weight)
+    if is_dask(logits):
+        return _Rows(logits, y, sample_weight), checked
+    Z = check_array(
+        as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
+    )
+    w = check_weights(sample_weight, len(Z))
+    return _Rows(Z, column_or_1d(as_labels(y)), w), checked
+
+
+def _checked_test(
+    test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int
+) -> tuple[_Rows, bool]:
+    """The rows to judge on, and whether some of their classes are masked."""
+    if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
+        raise ValueError(
+            "test must be a pair (logits, y) or (logits, y, sample_weight), got "
+            f"{type(test).__name__}."
+        )
+    logits, y, sample_weight = (*test, None)[:3]
+    (Z, labels, w), found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
+    check_total_weight(found.weight)
+    if Z.shape[1] != n_columns:
+        raise ValueError(
+            f"Logits of test must have as many columns as logits, {n_columns}, got {Z.shape[1]}."
+        )
+    check_column_names(logits, classes, "test")
+    unknown = not_among(found.labels, classes)
+    if len(unknown):
+        raise ValueError(
+            f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
+            "classes, name all labels in column order with classes=."
+        )
+    of_test = _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
+    return of_test, found.masked
+
+
+def _splits(rows: _Rows, cv: Any, random_state: Any) -> list[Split]:
+    if is_dask(rows.Z):
+        raise ValueError(
+            "Rows with Dask cannot be split into folds, got test=None. Pass test=(logits, y), as "
+            "random_split of a Dask data frame gives them."
+        )
+    if isinstance(cv, Integral) and random_state is not None:
+        cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
+    remedy = "Pass its splits, cv=splitter.split(logits, y, groups)."
+    splits = made_splits(cv, rows.Z, rows.y, remedy)
+    classes = presence(splits, rows.y, w_train=rows.w, w_test=rows.w)
+    check_training_rows(classes)
+    for i, present in enumerate(classes.test):
+        if not present.any():
+            raise ValueError(
+                "The test rows of each split must hold some weight, got weights of zero only in "
+                f"split {i}. Leave it out of cv, or choose another cv."
+            )
+    return splits

@@ -1,0 +1,237 @@
+"""The result of a comparison of calibrators: a table, a frame, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._typing import Floats
+from skcalib.display._axes import as_written
+
+from ._measures import FIT_TIME, LOG_LOSS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["CalibratorComparison"]
+
+UNCALIBRATED = "uncalibrated"
+
+# Differences are pointed out if they are so many of their standard errors from zero.
+CLEAR = 2.0
+
+NOTE = (
+    "Sorted by log loss, which only true probabilities minimise. A calibration error says how far\n"
+    "they are off on average, and can be small for probabilities that tell rows badly apart."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class CalibratorComparison:
+    """What :func:`compare_calibrators` found.
+
+    Printed, it is a table; see :meth:`to_frame` and :meth:`plot` for other forms.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the calibrators, by their log loss, and "uncalibrated" among them.
+    scores : dict of str to ndarray of shape (n_calibrators, n_splits)
+        For each measure its values for each calibrator in the order of ``names`` and each split.
+        Errors are positive numbers, the lower the better, but those of scorers that were passed as
+        objects: they are as these give them. The Brier score is that of scikit-learn, half the sum
+        of squares for two classes.
+    fit_times : ndarray of shape (n_calibrators, n_splits)
+        Seconds that the fits took.
+    calibrators : dict of str to calibrator
+        The calibrators, fitted to all rows if they were judged on a test set, else empty.
+
+    Examples
+    --------
+    >>> from skcalib import BBQ, TemperatureScaling, compare_calibrators
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(1000, 3, random_state=0)
+    >>> found = compare_calibrators(logits, y, calibrators=[TemperatureScaling(), BBQ()])
+    >>> found.names
+    ['TemperatureScaling', 'BBQ', 'uncalibrated']
+    >>> found.clear("log loss").tolist()
+    [True, True, False]
+    """
+
+    names: list[str]
+    scores: dict[str, Floats]
+    fit_times: Floats
+    calibrators: dict[str, Any] = field(default_factory=dict)
+
+    def mean(self, measure: str) -> Floats:
+        """Mean of a measure over the splits.
+
+        Parameters
+        ----------
+        measure : str
+            One of the keys of ``scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_calibrators,)
+            In the order of ``names``.
+        """
+        return self.scores[measure].mean(axis=1)
+
+    def standard_error(self, measure: str) -> Floats:
+        """Standard error of that mean, from the spread over the splits.
+
+        Parameters
+        ----------
+        measure : str
+            One of the keys of ``scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_calibrators,)
+            NaN if there is a single split.
+        """
+        return _standard_error(self.scores[measure])
+
+    def difference(self, measure: str) -> tuple[Floats, Floats]:
+        """Mean difference from the uncalibrated logits on the same split, and its standard error.
+
+        Parameters
+        ----------
+        measure : str
+            One of the keys of ``scores``.
+
+        Returns
+        -------
+        difference : ndarray of shape (n_calibrators,)
+            In the order of ``names``.
+        standard_error : ndarray of shape (n_calibrators,)
+            NaN if there is a single split.
+        """
+        values = self.scores[measure]
+        gains = values - values[self.names.index(UNCALIBRATED)]
+        return gains.mean(axis=1), _standard_error(gains)
+
+    def clear(self, measure: str) -> NDArray[np.bool_]:
+        """Whether the difference is more than two of its standard errors.
+
+        Parameters
+        ----------
+        measure : str
+            One of the keys of ``scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_calibrators,)
+            False for all if there is a single split.
+        """
+        difference, error = self.difference(measure)
+        return np.abs(difference) > CLEAR * np.where(np.isnan(error), np.inf, error)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each calibrator. Columns are pairs: a measure, and "mean", "standard error",
+            "difference" (from uncalibrated) or "difference error".
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as missing:
+            raise ImportError("to_frame needs pandas: pip install 'skcalib[frame]'.") from missing
+        columns: dict[tuple[str, str], Floats] = {}
+        for measure in self.scores:
+            difference, error = self.difference(measure)
+            columns[measure, "mean"] = self.mean(measure)
+            columns[measure, "standard error"] = self.standard_error(measure)
+            columns[measure, "difference"] = difference
+            columns[measure, "difference error"] = error
+        columns[FIT_TIME, "mean"] = self.fit_times.mean(axis=1)
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="calibrator"))
+
+    def __str__(self) -> str:
+        measures = list(self.scores)
+        widths = [max(9, len(measure) + 2) for measure in measures]
+        header = "".join(f"{m:>{n}}" for m, n in zip(measures, widths, strict=True))
+        lines = [f"{'':{self._indent}}{header}{'fit [s]':>9}"]
+        for k, name in enumerate(self.names):
+            means = [f"{self.mean(m)[k]:.4f}{' *'[int(self.clear(m)[k])]}" for m in measures]
+            cells = "".join(f"{cell:>{n}}" for cell, n in zip(means, widths, strict=True))
+            lines.append(f"{name:{self._indent}}{cells}{self.fit_times[k].mean():>9.2g}")
+            if self.fit_times.shape[1] > 1:
+                errors = [f"±{self.standard_error(m)[k]:.4f} " for m in measures]
+                cells = "".join(f"{cell:>{n}}" for cell, n in zip(errors, widths, strict=True))
+                lines.append(f"{'':{self._indent}}{cells}".rstrip())
+        return "\n".join([*lines, "", *self._notes()])
+
+    __repr__ = __str__
+
+    @property
+    def _indent(self) -> int:
+        return max(map(len, self.names)) + 1
+
+    def _notes(self) -> Iterator[str]:
+        yield NOTE
+        n_splits = self.fit_times.shape[1]
+        if n_splits > 1:
+            yield f"Means over {n_splits} splits with their standard errors."
+        if any(self.clear(measure).any() for measure in self.scores):
+            yield "* differs from uncalibrated by more than two standard errors of the difference."
+
+    def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
+        """Draw one measure of all calibrators.
+
+        Bars are two standard errors of the difference from uncalibrated to either side, so one
+        that misses the dashed line is a clear difference.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        measure : str, default="log loss"
+            One of the keys of ``scores``.
+
+        Returns
+        -------
+        matplotlib Axes
+            With the drawing.
+        """
+        import matplotlib.pyplot as plt
+
+        if measure not in self.scores:
+            raise ValueError(f"measure must be one of {list(self.scores)}, got {measure!r}.")
+        if ax is None:
+            size = (6.4, 1.4 + 0.32 * len(self.names))
+            ax = plt.figure(figsize=size, layout="constrained").subplots()
+        mean, (_, error) = self.mean(measure), self.difference(measure)
+        position = np.arange(len(self.names))
+        has_bars = self.fit_times.shape[1] > 1
+        bars = CLEAR * error if has_bars else None
+        ax.errorbar(mean, position, xerr=bars, fmt="o", color="#0072B2", capsize=3)
+        start = self.names.index(UNCALIBRATED)
+        ax.axvline(mean[start], color="0.4", linestyle="--", linewidth=1, zorder=0)
+        ax.set_yticks(position, self.names)
+        ax.invert_yaxis()
+        bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
+        ax.set_xlabel(f"{measure}{bars_are}")
+        as_written(ax.xaxis.label, *ax.get_yticklabels())
+        return ax
+
+
+def _standard_error(values: Floats) -> Floats:
+    n_splits = values.shape[1]
+    if n_splits == 1:
+        return np.full(len(values), np.nan)
+    return values.std(axis=1, ddof=1) / np.sqrt(n_splits)

@@ -1,0 +1,159 @@
+"""What a comparison judges probabilities by: measures by name, from scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn.metrics
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skcalib._engine.memory import sum_rows, total_weight, weighted_sum
+from skcalib._scores.proper import brier_scores, log_losses
+from skcalib._typing import Floats
+from skcalib.metrics import get_scorer
+from skcalib.metrics._input import check_input
+from skcalib.metrics._scorers import CalibrationScorer
+
+Scorer = Callable[..., float]
+
+LOG_LOSS, FIT_TIME = "log loss", "fit time"
+
+EVERY_MEASURE = {
+    LOG_LOSS: "neg_log_loss",
+    "Brier": "neg_brier_score",
+    "ECE": "neg_expected_calibration_error",
+    "RMSCE": "neg_root_mean_squared_calibration_error",
+    "MCE": "neg_maximum_calibration_error",
+    "classwise ECE": "neg_classwise_calibration_error",
+    "accuracy": "accuracy",
+}
+
+
+class Predictions(ClassifierMixin, BaseEstimator):
+    """What scorers see of a calibrator: probabilities that were computed once."""
+
+    def __init__(self, classes_: NDArray[Any], P: Floats) -> None:
+        self.classes_ = classes_
+        self.P = P
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: ARG002
+        """The probabilities."""
+        return self.P
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
+        """The most probable classes."""
+        return self.classes_[self.P.argmax(axis=1)]
+
+
+class Measure(NamedTuple):
+    """A scorer, and what is shown of it: errors asked for by name are positive."""
+
+    name: str
+    scorer: Scorer
+    sign: int
+
+    def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
+        weights = {} if w is None else {"sample_weight": w}
+        return float(self.sign * self.scorer(predictions, Z, y, **weights))
+
+
+def measures_of(scoring: Any) -> list[Measure]:
+    """The measures that ``scoring`` names, after the log loss, which is always there."""
+    found = [_measure(LOG_LOSS, "neg_log_loss")]
+    for name, scorer in _named(scoring).items():
+        if not isinstance(name, str):
+            raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
+        is_log_loss = _is_log_loss(scorer)
+        if name in {LOG_LOSS, FIT_TIME} and not (is_log_loss and name == LOG_LOSS):
+            raise ValueError(
+                f"scoring must not give the name {name!r}, which every comparison has a column "
+                f"of, to another measure, got {scorer!r}. Choose another name."
+            )
+        if name != LOG_LOSS:
+            found.append(_measure(name, scorer))
+    return found
+
+
+def _named(scoring: Any) -> Mapping[Any, Any]:
+    """Names of scorers, or scorers, by what they are called in the comparison."""
+    if scoring is None:
+        return EVERY_MEASURE
+    if isinstance(scoring, Mapping):
+        return scoring
+    listed = [scoring] if isinstance(scoring, str) or not isinstance(scoring, Iterable) else scoring
+    names = list(listed)
+    nameless = [scorer for scorer in names if not isinstance(scorer, str)]
+    if nameless:
+        raise ValueError(
+            "scoring must hold names of scorers, or be a dict where scorers themselves get names, "
+            f"got {nameless[0]!r}. Pass scoring={{'my measure': scorer}}."
+        )
+    return {LOG_LOSS if s == "neg_log_loss" else s.removeprefix("neg_"): s for s in names}
+
+
+def _is_log_loss(scorer: Any) -> bool:
+    """Whether it is the log loss, by name or as scikit-learn's scorer object."""
+    if isinstance(scorer, str):
+        return scorer == "neg_log_loss"
+    known = sklearn.metrics.get_scorer("neg_log_loss")
+    return type(scorer) is type(known) and vars(scorer) == vars(known)
+
+
+def _measure(name: str, scorer: Any) -> Measure:
+    if isinstance(scorer, str):
+        found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
+        return Measure(name, found, -1 if scorer.startswith("neg_") else 1)
+    if not callable(scorer):
+        raise ValueError(
+            "A measure in scoring must be the name of a scorer or a function scorer(estimator, X, "
+            f"y), got {scorer!r} for {name!r}."
+        )
+    return Measure(name, scorer, 1)
+
+
+def check_measures_by_sums(measures: list[Measure]) -> None:
+    """Raise a ValueError for a measure that would fetch rows of Dask collections."""
+    for measure in measures:
+        if not isinstance(measure.scorer, CalibrationScorer | _MeanOverRows):
+            raise ValueError(
+                "For rows with Dask, scoring must name measures of skcalib, 'neg_log_loss', "
+                f"'neg_brier_score' or 'accuracy', got {measure.name!r}."
+            )
+
+
+# scikit-learn's scorers of the first two fail where the test rows lack a class, that of the second
+# knows two classes only before 1.7, and all three would fetch the rows of Dask collections.
+@dataclass(frozen=True)
+class _MeanOverRows:
+    """The scorer that is a mean of ``f(P, y)`` (m,) of probabilities and class indices."""
+
+    f: Callable[[Floats, NDArray[np.intp]], Floats]
+    sign: int
+
+    def __call__(
+        self, predictions: Any, _: Any, y: NDArray[Any], sample_weight: Floats | None = None
+    ) -> float:
+        classes = predictions.classes_
+        y, P, w, _ = check_input(y, predictions.P, sample_weight, classes, None)
+        total = sum_rows(partial(_sum_of, self.f), y, P, w)
+        return self.sign * float(total) / total_weight(y, w)
+
+
+def _sum_of(f: Any, y: NDArray[np.intp], P: Floats, w: Floats | None) -> Any:
+    return weighted_sum(f(P, y), w)
+
+
+def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
+    return P.argmax(axis=1) == y
+
+
+OWN_SCORERS = {
+    "neg_log_loss": _MeanOverRows(log_losses, -1),
+    "neg_brier_score": _MeanOverRows(brier_scores, -1),
+    "accuracy": _MeanOverRows(_hit, 1),
+}

@@ -1,0 +1,61 @@
+"""The layers of the package, as CONTRIBUTING.rst states them, and its imports."""
+
+import ast
+import re
+from pathlib import Path
+
+import skcalib
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(skcalib.__file__).parent
+
+
+def layers():
+    """Names of the parts on each layer, from the lowest one up."""
+    text = (ROOT / "CONTRIBUTING.rst").read_text()
+    rows = re.findall(r"^    (\d)  ([\w ]+?)(?:   .*)?$", text, re.M)
+    return [names.split() for _, names in sorted(rows)]
+
+
+def modules():
+    """The syntax tree of each module by its name within the package, as in ``metrics._curve``."""
+    paths = PACKAGE.rglob("*.py")
+    return {name_of(path): ast.parse(path.read_text()) for path in paths}
+
+
+def name_of(path):
+    """The name of a module within the package; of a package that of its ``__init__``."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def part_of(module):
+    """The package, or the module of its own, that a module is in; ``__main__`` is the CLI's."""
+    part = module.split(".")[0]
+    return "_cli" if part == "__main__" else part
+
+
+def imports_of(module, tree):
+    """Names of the modules of skcalib that a module imports; packages without ``__init__``."""
+    here = module.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+            yield from (_within(name) for name in found if name.split(".")[0] == "skcalib")
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = here[: len(here) - node.level + 1]
+            yield from _imported([*base, *(node.module or "").split(".")], node)
+        elif isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "skcalib":
+            yield from _imported(node.module.split(".")[1:], node)
+
+
+def _imported(parts, node):
+    name = ".".join(part for part in parts if part)
+    for alias in node.names:
+        inner = f"{name}.{alias.name}" if name else alias.name
+        path = PACKAGE / inner.replace(".", "/")
+        is_module = path.is_dir() or path.with_suffix(".py").exists()
+        yield inner if is_module else name or "__init__"
+
+
+def _within(name):
+    return name.partition(".")[2] or "__init__"
