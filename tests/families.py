@@ -44,6 +44,18 @@ class TemperatureMap:
         return "TemperatureMap()"
 
     @staticmethod
+    def identity(_):
+        return np.ones(1)
+
+    @staticmethod
+    def ridge(regularization, _):
+        return np.array([regularization.diagonal])
+
+    @staticmethod
+    def preconditioner(*_):
+        return np.asarray
+
+    @staticmethod
     def scores(theta, Z, out=None):
         return np.multiply(Z, theta[0], out=out)
 
@@ -53,11 +65,6 @@ class TemperatureMap:
 
 
 MAPS = [TemperatureMap, VectorMap, MatrixMap]
-
-
-def identity(map_, K):
-    """Parameters of the map that leave logits of K classes as they are."""
-    return np.ones(1) if map_ is TemperatureMap else map_().identity(K)
 
 
 # Measures in proportion to the gaps of bins.

@@ -111,8 +111,8 @@ def test_default_tolerance_leaves_no_more_than_it_says(form):
 
 def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
     """A Hessian is summed up only where it is small."""
-    monkeypatch.setattr("skcalib._linear.search.MANY_PARAMETERS", 3)
-    monkeypatch.setattr("skcalib._linear.search.second_order", refuse)
+    monkeypatch.setattr("skcalib._linear.solver.MANY_PARAMETERS", 3)
+    monkeypatch.setattr("skcalib._linear.loss.second_order", refuse)
     Z, y, w = problem(4, weighted=True)
     here, far = (VectorScaling(tol=1e-10).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w)))
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)

@@ -1,4 +1,4 @@
-"""Laws of the linear maps, and of the coordinates that their parameters are searched in."""
+"""Laws of the linear maps, and of their preconditioners."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling
 from skcalib._linear.features import Rows
-from skcalib._linear.loss import Objective
-from skcalib._linear.maps import MatrixMap, VectorMap, _ClassBlocks, _pooled_moments
-from skcalib._linear.solver import minimise
+from skcalib._linear.loss import Objective, Regularization
+from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._linear.preconditioner import ClassBlocks, pooled_moments
+from skcalib._linear.solver import lbfgs
 from skcalib.datasets import make_logits
 
 K = 4
@@ -24,17 +25,13 @@ def rows(request, rng):
 
 
 def objective_of(map_, rows, alpha):
-    return Objective(map_, rows, map_.identity(K), alpha / len(rows.y) * map_.ridge(K))
+    return Objective(map_, rows, Regularization.structured(K, alpha / len(rows.y)))
 
 
-def hessian_in(change, objective, theta):
-    """The Hessian in coordinates, column by column."""
-    return np.array(
-        [
-            change.transposed(objective.hessian_product(theta, change.forward(u)))
-            for u in np.eye(len(theta))
-        ]
-    )
+def inverse_hessian(objective, theta):
+    """What the preconditioner takes for the inverse of the Hessian, column by column."""
+    precondition = objective.map_.preconditioner(objective, theta)
+    return np.array([precondition(g) for g in np.eye(len(theta))]).T
 
 
 @pytest.mark.parametrize("map_", [TemperatureMap(), *SEARCHED], ids=repr)
@@ -71,69 +68,68 @@ def test_each_map_holds_the_simpler_one(rng):
 @pytest.mark.parametrize("alpha", [0, 1])
 def test_objective_falls_with_every_iteration(map_, rows, alpha):
     objective = objective_of(map_, rows, alpha)
-    values = [objective.value_gradient(objective.centre)[0]]
-    for max_iter in range(1, 8):
-        found = minimise(
-            objective,
-            objective.centre,
-            coordinates=lambda x: map_.coordinates(objective, x),
-            tol=1e-12,
-            max_iter=max_iter,
-        )
-        values.append(found.fun)
+    values = [
+        lbfgs(objective, objective.identity, tol=1e-12, max_iter=max_iter).fun
+        for max_iter in range(8)
+    ]
     assert np.all(np.diff(values) <= 0)
     assert values[3] < values[0]
 
 
 @pytest.mark.parametrize("map_", SEARCHED, ids=repr)
-@pytest.mark.parametrize("alpha", [0, 1])
-def test_transposed_is_the_transpose_of_forward(map_, rows, alpha, rng):
+@pytest.mark.parametrize("alpha", [0, 1e-3, 1])
+def test_preconditioners_are_symmetric_and_positive(map_, rows, alpha):
     objective = objective_of(map_, rows, alpha)
-    change = map_.coordinates(objective, objective.centre)
-    u, g = rng.normal(size=(2, len(objective.centre)))
-    np.testing.assert_allclose(change.forward(u) @ g, u @ change.transposed(g))
-    np.testing.assert_allclose(change.forward(2 * u), 2 * change.forward(u))
+    inverse = inverse_hessian(objective, objective.identity)
+    scale = np.abs(inverse).max()
+    np.testing.assert_allclose(inverse, inverse.T, atol=1e-10 * scale)
+    assert np.linalg.eigvalsh((inverse + inverse.T) / 2).min() > -1e-10 * scale
 
 
 @pytest.mark.parametrize("map_", SEARCHED[:2], ids=repr)
-def test_classes_of_a_vector_map_have_unit_blocks(map_, rows, rng):
-    objective = objective_of(map_, rows, 0)
-    theta = objective.centre + rng.uniform(-0.3, 0.3, size=len(objective.centre))
-    H = hessian_in(map_.coordinates(objective, theta), objective, theta)
-    H = H.reshape(-1, K, len(theta) // K, K)
-    for k in range(K):
-        np.testing.assert_allclose(H[:, k, :, k], np.eye(len(theta) // K), atol=1e-4)
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_preconditioner_of_a_vector_map_inverts_the_blocks_of_the_hessian(map_, rows, alpha, rng):
+    objective = objective_of(map_, rows, alpha)
+    n_kinds = len(objective.identity) // K
+    theta = objective.identity + rng.uniform(-0.3, 0.3, size=len(objective.identity))
+    H = objective.in_double().second_order(theta)[2].reshape(n_kinds, K, n_kinds, K)
+    G = rng.normal(size=(n_kinds, K))
+    G[1:] -= G[1:].mean(axis=1, keepdims=True)
+    steps = np.array([np.linalg.solve(H[:, k, :, k], G[:, k]) for k in range(K)]).T
+    steps[1:] -= steps[1:].mean(axis=1, keepdims=True)
+    found = map_.preconditioner(objective, theta)(G.ravel())
+    np.testing.assert_allclose(found, steps.ravel(), rtol=1e-3, atol=1e-3 * np.abs(steps).max())
 
 
-@pytest.mark.parametrize("alpha", [0, 1e-3, 1, 1e3])
-def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(rows, alpha):
-    """The roots undo exactly a Hessian with a covariance that all classes share."""
-    objective = objective_of(MatrixMap(), rows, alpha)
-    b, m, covariance = _pooled_moments(objective, objective.centre)
-    ridge = np.broadcast_to(objective.ridge, K * K + K)
-    blocks = _ClassBlocks.of(objective, objective.centre, ridge)
-    slopes, offsets = MatrixMap().coefficients(2 * ridge, K)
+@pytest.mark.parametrize("strengths", [(0, 0, 0), (1, 3, 1), (1e-3, 3e-3, 0), (2, 1, 5), (9, 0, 1)])
+def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(rows, strengths, rng):
+    """They are the exact inverse where all classes share the covariance."""
+    strengths = 0.01 * np.array(strengths)
+    objective = objective_of(MatrixMap(), rows, 0)
+    b, m, covariance = pooled_moments(objective, objective.identity)
+    covariance += np.eye(K)
+    blocks = ClassBlocks.of(b, m, covariance, Regularization(*strengths))
+    diagonal, off_diagonal, intercept = 2 * strengths
+    A, c = rng.normal(size=(K, K)), rng.normal(size=K)
+    G, h = np.empty((K, K)), np.empty(K)
     for k in range(K):
         mean = np.append(m[k], 1)
-        second = np.outer(mean, mean)
-        second[:K, :K] += covariance
-        model = b[k] * second + np.diag(np.append(slopes[k], offsets[k]))
-        columns = []
-        for j in range(K + 1):
-            U, d = np.zeros((K, K)), np.zeros(K)
-            (U if j < K else d[None])[k if j < K else 0, j if j < K else k] = 1
-            A, c = blocks.forward(U, d)
-            columns.append(np.append(A[k], c[k]))
-        L = np.array(columns).T
-        np.testing.assert_allclose(L.T @ model @ L, np.eye(K + 1), atol=1e-4)
+        block = b[k] * np.outer(mean, mean)
+        block[:K, :K] += b[k] * covariance
+        block += np.diag([*np.where(np.arange(K) == k, diagonal, off_diagonal), intercept])
+        both = block @ np.append(A[k], c[k])
+        G[k], h[k] = both[:K], both[K]
+    found = blocks.solve(G, h)
+    np.testing.assert_allclose(found[0], A, atol=1e-4)
+    np.testing.assert_allclose(found[1], c, atol=1e-4)
 
 
-def test_pooled_moments_are_those_of_discriminant_analysis(rows):
+def testpooled_moments_are_those_of_discriminant_analysis(rows):
     """Every row belongs to class k with weight p (1 - p)."""
     P = np.exp(0.5 * rows.Z - rows.shift[:, None])
     F = 0.5 * rows.Z - rows.shift[:, None]
     Q = P * (1 - P) * (1 if rows.w is None else rows.w[:, None])
-    b, m, covariance = _pooled_moments(objective_of(MatrixMap(), rows, 0), MatrixMap().identity(K))
+    b, m, covariance = pooled_moments(objective_of(MatrixMap(), rows, 0), MatrixMap().identity(K))
     N = len(P) if rows.w is None else rows.w.sum()
     np.testing.assert_allclose(b, Q.sum(axis=0) / N)
     within = np.zeros((K, K))
@@ -143,50 +139,41 @@ def test_pooled_moments_are_those_of_discriminant_analysis(rows):
     np.testing.assert_allclose(covariance, within / Q.sum())
 
 
-def test_hessian_of_a_matrix_map_is_near_the_identity_in_its_coordinates(rows):
-    map_ = MatrixMap()
-    objective = objective_of(map_, rows, 0)
-    change = map_.coordinates(objective, objective.centre)
+def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(rows):
+    objective = objective_of(MatrixMap(), rows, 0)
+    H = objective.second_order(objective.identity)[2]
 
-    def condition(H):
-        values = np.linalg.eigvalsh(H)
-        moving = values[values > 1e-6 * values[-1]]
-        assert len(moving) == len(values) - K - 1  # one row added to all rows changes nothing
+    def condition(values):
+        moving = np.sort(values.real)[K + 1 :]  # one row added to all rows changes nothing
+        assert np.all(values.real[values.real < moving[0]] < 1e-6 * moving[-1])
         return moving[-1] / moving[0]
 
-    plain = np.array([objective.hessian_product(objective.centre, v) for v in np.eye(K * K + K)])
-    assert condition(plain) > 1000
-    assert condition(hessian_in(change, objective, objective.centre)) < 40
+    assert condition(np.linalg.eigvalsh(H)) > 1000
+    inverse = inverse_hessian(objective, objective.identity)
+    assert condition(np.linalg.eigvals(inverse @ H)) < 40
 
 
 @pytest.mark.parametrize("alpha", [0, 1])
 def test_what_changes_no_probability_stays_where_the_ridge_is_least(rows, alpha):
     map_ = MatrixMap()
     objective = objective_of(map_, rows, alpha)
-    found = minimise(
-        objective, objective.centre, coordinates=lambda x: map_.coordinates(objective, x), tol=1e-9
-    )
+    found = lbfgs(objective, objective.identity, tol=1e-9, max_iter=100)
     assert found.success
-    A, c = map_.coefficients(found.x - objective.centre, K)
-    R, _ = map_.coefficients(map_.ridge(K), K)
+    A, c = map_.coefficients(found.x - objective.identity, K)
+    R = objective.regularization.of_matrix(K)
     assert abs(c.sum()) < 1e-10
     np.testing.assert_allclose(((R if alpha else 1) * A).sum(axis=0), 0, atol=1e-9)
 
 
-def test_few_rows_are_enough_for_the_coordinates_of_many():
-    """They come from a sample, and the search needs no more gradients for it."""
+def test_few_rows_are_enough_for_the_preconditioner_of_many():
+    """It comes from a sample, and the search needs no more gradients for it."""
     Z, y = make_logits(40_000, K, offset=[0, 1, -1, 2], random_state=1)
     rows = Rows.of_log_probabilities(Z, y, None, 0.5)
     objective = objective_of(MatrixMap(), rows, 1)
-    b, _, _ = _pooled_moments(objective, objective.centre)
-    few, _, _ = _pooled_moments(objective_of(MatrixMap(), rows.every(19), 1), objective.centre)
+    b, _, _ = pooled_moments(objective, objective.identity)
+    few, _, _ = pooled_moments(objective_of(MatrixMap(), rows.every(19), 1), objective.identity)
     assert np.array_equal(b, few)
-    found = minimise(
-        objective,
-        objective.centre,
-        coordinates=lambda x: MatrixMap().coordinates(objective, x),
-        tol=1e-6,
-    )
+    found = lbfgs(objective, objective.identity, tol=1e-6, max_iter=100)
     assert found.success
     assert found.nit < 20
 
@@ -197,21 +184,21 @@ def test_weights_are_never_left_to_a_sample():
     w = (np.arange(len(y)) % 19 > 0).astype(float)
     heavy = Rows(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
     for a, b in zip(
-        _pooled_moments(objective_of(MatrixMap(), Rows(Z, y, w), 0), MatrixMap().identity(K)),
-        _pooled_moments(objective_of(MatrixMap(), heavy, 0), MatrixMap().identity(K)),
+        pooled_moments(objective_of(MatrixMap(), Rows(Z, y, w), 0), MatrixMap().identity(K)),
+        pooled_moments(objective_of(MatrixMap(), heavy, 0), MatrixMap().identity(K)),
         strict=True,
     ):
         np.testing.assert_allclose(a, b)
 
 
-def test_new_coordinates_on_the_way_save_iterations(monkeypatch):
-    """Far from the identity, where nearly no ridge lets the search go, those of the start fail."""
+def test_new_preconditioners_on_the_way_save_iterations(monkeypatch):
+    """With little regularization the minimum is far from the identity, where the first is made."""
     Z, y = make_logits(1000, 40, random_state=1)
     counts = []
-    for steps in (30, 10_000):
-        monkeypatch.setattr("skcalib._linear.solver.ROUND", steps)
+    for steps in (15, 10_000):
+        monkeypatch.setattr("skcalib._linear.solver.RENEWAL", steps)
         counts.append(MatrixScaling(alpha=1e-4, max_iter=1000).fit(Z, y).n_iter_)
     assert counts[0] < 0.9 * counts[1]
-    monkeypatch.setattr("skcalib._linear.solver.ROUND", 30)
+    monkeypatch.setattr("skcalib._linear.solver.RENEWAL", 15)
     with pytest.warns(ConvergenceWarning, match="stopped after 40 iterations"):
         assert MatrixScaling(alpha=1e-4, max_iter=40).fit(Z, y).n_iter_ == 40

@@ -4,17 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import MAPS, TemperatureMap, identity
-from scipy.optimize import OptimizeResult, approx_fprime
+from families import MAPS, TemperatureMap
+from scipy.optimize import approx_fprime
 from scipy.special import log_softmax, softmax
 
 from skcalib import TemperatureScaling
 from skcalib._engine.memory import both_columns, weighted_sum
 from skcalib._linear.features import Rows
-from skcalib._linear.loss import Objective, hessian_product, loss_gradient
+from skcalib._linear.loss import Objective, Regularization, loss_gradient, second_order
 from skcalib._linear.maps import MatrixMap, VectorMap
-from skcalib._linear.search import _newton_in_full
-from skcalib._linear.solver import Coordinates, _newton, minimise
+from skcalib._linear.solver import lbfgs, newton
 from skcalib._linear.temperature import fit_scale, scale_slope
 from skcalib.datasets import make_logits
 
@@ -33,7 +32,7 @@ def rows(request):
 @pytest.fixture(params=MAPS, ids=lambda m: m.__name__)
 def model(request, rng):
     map_ = request.param()
-    return map_, rng.normal(size=identity(request.param, K).shape)
+    return map_, rng.normal(size=map_.identity(K).shape)
 
 
 def literal_loss(theta, map_, Z, y, w):
@@ -60,13 +59,17 @@ def test_gradient_is_the_slope_of_the_loss(model, rows):
     np.testing.assert_allclose(gradient, numeric, atol=2e-6)
 
 
-def test_hessian_product_is_the_slope_of_the_gradient(model, rows, rng):
-    map_, theta = model
-    v = rng.normal(size=theta.shape)
-    step = 1e-6
-    ahead, behind = (loss_gradient(theta + s * v, map_, Rows(*rows))[1] for s in (step, -step))
-    product = hessian_product(theta, v, map_, Rows(*rows))
-    np.testing.assert_allclose(product, (ahead - behind) / (2 * step), atol=1e-8)
+@pytest.mark.parametrize("map_", [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()])
+def test_hessian_is_the_slope_of_the_gradient(map_, rows, rng):
+    theta = rng.normal(size=map_.identity(K).shape)
+    loss, gradient, hessian = second_order(theta, map_, Rows(*rows))
+    expected = loss_gradient(theta, map_, Rows(*rows))
+    assert loss == pytest.approx(expected[0])
+    np.testing.assert_allclose(gradient, expected[1], atol=1e-14)
+    numeric = approx_fprime(theta, lambda t: loss_gradient(t, map_, Rows(*rows))[1], 1e-6)
+    np.testing.assert_allclose(hessian, numeric, atol=1e-5)
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-14)
+    assert np.linalg.eigvalsh(hessian).min() > -1e-12
 
 
 @pytest.mark.parametrize("log_probabilities", [False, True])
@@ -77,11 +80,9 @@ def test_one_column_is_two(rows, rng, log_probabilities):
     make = Rows.of_log_probabilities if log_probabilities else Rows
     one, two = make(z, y, w, 0.7), make(np.hstack([0 * z, z]), y, w, 0.7)
     for map_ in MAPS:
-        theta, v = rng.normal(size=(2, *identity(map_, 2).shape))
+        theta = rng.normal(size=map_().identity(2).shape)
         for a, b in zip(*(loss_gradient(theta, map_(), r) for r in (one, two)), strict=True):
             np.testing.assert_allclose(a, b)
-        a, b = (hessian_product(theta, v, map_(), r) for r in (one, two))
-        np.testing.assert_allclose(a, b)
 
 
 def test_log_probabilities_are_features_that_are_never_stored(model, rows):
@@ -91,13 +92,6 @@ def test_log_probabilities_are_features_that_are_never_stored(model, rows):
     made = Rows.of_log_probabilities(Z, y, w, 0.3)
     for a, b in zip(*(loss_gradient(theta, map_, r) for r in (stored, made)), strict=True):
         np.testing.assert_allclose(a, b)
-
-
-def test_hessian_is_symmetric_and_positive(model, rows):
-    map_, theta = model
-    H = np.array([hessian_product(theta, v, map_, Rows(*rows)) for v in np.eye(len(theta))])
-    np.testing.assert_allclose(H, H.T, atol=1e-14)
-    assert np.linalg.eigvalsh(H).min() > -1e-12
 
 
 def test_terms_in_single_precision_are_added_in_double():
@@ -110,8 +104,7 @@ def test_single_precision_rows_are_summed_in_double(model, rows):
     map_, theta = model
     Z, y, w = rows
     loss, gradient = loss_gradient(theta, map_, Rows(Z.astype(np.float32), y, w))
-    product = hessian_product(theta, gradient, map_, Rows(Z.astype(np.float32), y, w))
-    assert gradient.dtype == product.dtype == np.float64
+    assert gradient.dtype == np.float64
     np.testing.assert_allclose(loss, literal_loss(theta, map_, Z, y, w), rtol=1e-5)
 
 
@@ -132,98 +125,106 @@ def test_double_rows_are_worked_with_in_double_precision(width, rng):
         np.testing.assert_allclose(mean, exact, rtol=1e-5)
 
 
-def solve(map_, rows, ridge=0.0, **kwargs):
+def solve(map_, rows, ridge=0.0, method=lbfgs, tol=1e-8, max_iter=100):
     """The minimum next to the identity, and the objective."""
-    objective = Objective(map_(), Rows(*rows), identity(map_, K), ridge)
-    return minimise(objective, objective.centre, **kwargs), objective
+    objective = Objective(map_(), Rows(*rows), Regularization(ridge, ridge, ridge))
+    return method(objective, objective.identity, tol, max_iter), objective
 
 
 @pytest.mark.parametrize("map_", MAPS, ids=lambda m: m.__name__)
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
-def test_minimum_has_a_certificate(map_, ridge, rows):
-    found, _ = solve(map_, rows, ridge, tol=1e-9)
+def test_gradient_vanishes_at_the_minimum(map_, ridge, rows):
+    found, objective = solve(map_, rows, ridge, tol=1e-11)
     assert found.success
     _, gradient = loss_gradient(found.x, map_(), Rows(*rows))
-    assert np.linalg.norm(gradient + 2 * ridge * (found.x - identity(map_, K))) < 1e-8
+    assert np.linalg.norm(gradient + 2 * ridge * (found.x - objective.identity)) < 1e-10
 
 
 @pytest.mark.parametrize("map_", MAPS, ids=lambda m: m.__name__)
 def test_no_nudge_lowers_the_objective(map_, rows):
     ridge = 0.05
-    x = solve(map_, rows, ridge, tol=1e-9)[0].x
+    found, objective = solve(map_, rows, ridge, tol=1e-9)
 
     def literal(theta):
-        away = theta - identity(map_, K)
+        away = theta - objective.identity
         return literal_loss(theta, map_(), *rows) + ridge * np.sum(away**2)
 
-    best = literal(x)
-    for j in range(len(x)):
+    best = literal(found.x)
+    for j in range(len(found.x)):
         for step in (1e-4, -1e-4):
-            nudged = x.copy()
+            nudged = found.x.copy()
             nudged[j] += step
             assert literal(nudged) > best
 
 
-def test_strong_ridge_keeps_the_start(rows):
-    x = solve(VectorMap, rows, 1e9)[0].x
-    np.testing.assert_allclose(x, identity(VectorMap, K), atol=1e-8)
+@pytest.mark.parametrize("map_", MAPS, ids=lambda m: m.__name__)
+def test_strong_ridge_keeps_the_start(map_, rows):
+    found, objective = solve(map_, rows, 1e9)
+    np.testing.assert_allclose(found.x, objective.identity, atol=1e-8)
 
 
-def test_ridge_per_parameter_holds_down_a_diagonal(rows):
-    """Matrix scaling whose other entries are held at zero is vector scaling."""
-    free = np.concatenate([np.eye(K).ravel(), np.ones(K)]).astype(bool)
-    ridge = np.where(free, 0.01, 1e9)
-    scaled = Coordinates(lambda u: u / np.sqrt(1 + ridge), lambda g: g / np.sqrt(1 + ridge))
-    matrix = solve(MatrixMap, rows, ridge, coordinates=lambda _: scaled, tol=1e-9)[0].x
-    vector = solve(VectorMap, rows, 0.01, tol=1e-9)[0].x
-    np.testing.assert_allclose(matrix[free], vector, atol=1e-6)
+def test_strong_ridge_off_the_diagonal_makes_a_vector_of_a_matrix(rows):
+    strengths = Regularization(diagonal=0.01, off_diagonal=1e9, intercept=0.02)
+    slopes, offsets = [], []
+    for map_ in (MatrixMap(), VectorMap()):
+        objective = Objective(map_, Rows(*rows), strengths)
+        found = lbfgs(objective, objective.identity, tol=1e-9, max_iter=100)
+        assert found.success
+        A, c = map_.coefficients(found.x, K)
+        slopes.append(A if A.ndim == 1 else np.diag(A))
+        offsets.append(c)
+    np.testing.assert_allclose(*slopes, atol=1e-6)
+    np.testing.assert_allclose(*offsets, atol=1e-6)
 
 
-def test_coordinates_change_the_way_and_not_the_answer(rows, rng):
+def test_preconditioner_changes_the_way_and_not_the_answer(rows, rng):
+    """Even one that has little to do with the Hessian."""
     mixed = np.eye(2 * K) + 0.3 * rng.normal(size=(2 * K, 2 * K))
-    change = Coordinates(lambda u: mixed @ u, lambda g: mixed.T @ g)
-    plain = solve(VectorMap, rows, 0.05, tol=1e-10)[0]
-    other = solve(VectorMap, rows, 0.05, tol=1e-10, coordinates=lambda _: change)[0]
+
+    class Mixed(VectorMap):
+        def preconditioner(self, *_):
+            return lambda g: mixed @ mixed.T @ g
+
+    plain, other = (solve(map_, rows, 0.05, tol=1e-10)[0] for map_ in (VectorMap, Mixed))
     np.testing.assert_allclose(other.x, plain.x, atol=1e-8)
 
 
 def test_newton_steps_end_where_there_is_no_curvature():
-    """All rows are surely wrong: a gradient, and a Hessian of nothing but zeros."""
+    """All rows have probability zero: a gradient, and a Hessian of nothing but zeros."""
     y = np.arange(30) % 3
-    rows = Rows(1e4 * np.eye(3)[(y + 1) % 3], y)
-    objective = Objective(VectorMap(), rows, identity(VectorMap, 3))
-    fun, jac = objective.value_gradient(objective.centre)
-    start = OptimizeResult(x=objective.centre, fun=fun, jac=jac, nit=0)
-    found = _newton(objective, start, Coordinates(), Coordinates, tol=1e-5, max_iter=10)
-    assert not found.success
-    assert found.nit == 0
-    assert np.array_equal(found.x, objective.centre)
+    rows = 1e4 * np.eye(3)[(y + 1) % 3], y
+    found, objective = solve(VectorMap, rows, method=newton, tol=1e-5, max_iter=10)
+    assert (found.success, found.nit) == (False, 0)
+    assert np.array_equal(found.x, objective.identity)
 
 
-def test_a_search_that_only_gets_worse_keeps_its_start():
-    class Worse:
-        """Falls nowhere, whatever its gradient says."""
+class Worse:
+    """An objective that falls nowhere, whatever its gradient says."""
 
-        rows = Rows(np.zeros((1, 2)), np.zeros(1, int))
-        separated = -np.inf
+    rows = Rows(np.zeros((1, 2)), np.zeros(1, int))
+    map_ = TemperatureMap()
+    separated = -np.inf
 
-        def value_gradient(self, theta):
-            return (1.0 if not theta.any() else 2.0), np.ones(2)
+    def value_gradient(self, theta):
+        return (1.0 if not theta.any() else 2.0), np.ones(2)
 
-        def hessian_product(self, _, v):
-            return v
+    def second_order(self, theta):
+        return *self.value_gradient(theta), np.eye(2)
 
-        def in_double(self):
-            return self
+    def in_double(self):
+        return self
 
-    found = minimise(Worse(), np.zeros(2), tol=1e-8)
+
+@pytest.mark.parametrize("method", [lbfgs, newton])
+def test_a_search_that_only_gets_worse_keeps_its_start(method):
+    found = method(Worse(), np.zeros(2), tol=1e-8, max_iter=100)
     assert (found.fun, found.success) == (1.0, False)
     assert found.x.tolist() == [0, 0]
 
 
 def test_best_parameters_are_never_worse_than_the_start(rows):
     found, objective = solve(MatrixMap, rows, max_iter=1)
-    assert found.fun <= objective.value_gradient(objective.centre)[0]
+    assert found.fun <= objective.value_gradient(objective.identity)[0]
     assert objective.value_gradient(found.x)[0] == found.fun
 
 
@@ -232,19 +233,18 @@ def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
     Z = rng.normal(size=(30, 3))
     y, w = Z.argmax(axis=1), rng.integers(0, 3, size=30).astype(float)
     for weights, lightest in ((None, 1), (w, 1), (0.1 * w, 0.1)):
-        objective = Objective(MatrixMap(), Rows(Z, y, weights), identity(MatrixMap, 3))
+        found, objective = solve(MatrixMap, (Z, y, weights), tol=1e-12, max_iter=1000)
         total = 30 if weights is None else weights.sum()
         assert objective.separated == pytest.approx(lightest * np.log(2) / total)
-        found = minimise(objective, objective.centre, tol=1e-12, max_iter=1000)
         assert 0 < found.fun < objective.separated
         assert not found.success
         assert found.nit < 50
-    assert Objective(MatrixMap(), Rows(Z, y), identity(MatrixMap, 3), 0.1).separated == -np.inf
+    assert Objective(MatrixMap(), Rows(Z, y), Regularization(0.1)).separated == -np.inf
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-7])
-def test_certificate_is_in_double_precision(tol):
-    """Where L-BFGS in single precision is enough, and after Newton steps."""
+def test_gradient_norm_is_in_double_precision(tol):
+    """Where single precision is enough, and where it is not."""
     Z, y = make_logits(500, K, dtype=np.float32, random_state=0)
     found, objective = solve(MatrixMap, (Z, y), 0.05, tol=tol)
     fun, jac = objective.in_double().value_gradient(found.x)
@@ -270,8 +270,10 @@ def test_slope_and_curvature_are_derivatives_of_the_loss(rows):
     slope, curvature = scale_slope(0.7, Z, y, w) / N
     gradient = loss_gradient(theta, TemperatureMap(), Rows(*rows))[1]
     np.testing.assert_allclose(slope, 0.7 * gradient[0])
-    product = hessian_product(theta, np.ones(1), TemperatureMap(), Rows(*rows))
-    np.testing.assert_allclose(curvature, 0.7**2 * product[0])
+    ahead, behind = (
+        loss_gradient(theta + h, TemperatureMap(), Rows(*rows))[1] for h in (1e-5, -1e-5)
+    )
+    np.testing.assert_allclose(curvature, 0.7**2 * (ahead - behind)[0] / 2e-5, rtol=1e-7)
 
 
 def test_scale_is_the_minimum_that_the_general_routine_finds(rows):
@@ -337,50 +339,61 @@ def test_every_so_manieth_row(rows):
     assert some.scale == 2
 
 
+STRENGTHS = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
+
+
 def test_gradient_of_an_objective_is_its_slope(rows, model):
-    """With the ridge, about its centre."""
+    """With the ridge penalty, about the identity."""
     map_, theta = model
-    centre = identity(type(map_), K)
-    ridge = np.linspace(0, 0.3, theta.size).reshape(theta.shape)
-    objective = Objective(map_, Rows(*rows), centre, ridge)
+    objective = Objective(map_, Rows(*rows), STRENGTHS)
     value, gradient = objective.value_gradient(theta)
-    assert objective.penalty(theta) == pytest.approx((ridge * (theta - centre) ** 2).sum())
+    away = theta - objective.identity
+    assert objective.penalty(theta) == pytest.approx((objective.ridge * away**2).sum())
     loss, _ = loss_gradient(theta, map_, Rows(*rows))
     assert value == pytest.approx(loss + objective.penalty(theta))
     slope = approx_fprime(theta, lambda t: objective.value_gradient(t)[0], 1e-6)
     np.testing.assert_allclose(gradient, slope, atol=1e-5)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_only_a_search_without_a_ridge_can_find_separable_rows(rows, share):
+def test_each_kind_of_parameter_has_a_strength_of_its_own():
+    A, c = MatrixMap().coefficients(MatrixMap().ridge(STRENGTHS, K), K)
+    assert np.array_equal(A, np.where(np.eye(K), 0.3, 0.2))
+    assert c.tolist() == [0.1] * K
+    assert VectorMap().ridge(STRENGTHS, K).tolist() == [0.3] * K + [0.1] * K
+    assert VectorMap(fit_intercept=False).ridge(STRENGTHS, K).tolist() == [0.3] * K
+
+
+def test_structured_regularization_grows_with_the_number_of_classes():
+    assert Regularization.structured(4, 0.5).strengths == (2, 6, 2)
+
+
+@pytest.mark.parametrize("diagonal", [0.0, 0.1])
+def test_only_an_objective_without_a_ridge_can_have_no_minimum(rows, diagonal):
     Z, y, w = rows
-    start = identity(VectorMap, K)
-    ridge = np.where(np.arange(start.size) < share * start.size, 0.1, 0.0)
-    bound = Objective(VectorMap(), Rows(Z, y, w), start, ridge).separated
-    if share:
+    bound = Objective(VectorMap(), Rows(Z, y, w), Regularization(diagonal)).separated
+    if diagonal:
         assert bound == -np.inf
     else:
         least, total = (1, len(y)) if w is None else (w[w > 0].min(), w.sum())
         assert bound == pytest.approx(np.log(2) * least / total)
 
 
-def test_products_with_the_hessian_have_the_ridge(rows, model, rng):
-    map_, theta = model
-    ridge = np.linspace(0, 0.3, theta.size).reshape(theta.shape)
-    objective = Objective(map_, Rows(*rows), identity(type(map_), K), ridge)
-    v = rng.normal(size=theta.shape)
-    ahead, behind = (objective.value_gradient(theta + h * v)[1] for h in (1e-5, -1e-5))
-    np.testing.assert_allclose(
-        objective.hessian_product(theta, v), (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-7
-    )
-
-
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
-def test_newton_steps_with_the_whole_hessian_are_few(rows, map_):
+def test_the_objective_has_one_gradient_and_its_hessian_the_ridge(map_, rows, rng):
+    objective = Objective(map_, Rows(*rows), STRENGTHS)
+    theta, v = rng.normal(size=(2, len(objective.identity)))
+    value, gradient, hessian = objective.second_order(theta)
+    expected = objective.value_gradient(theta)
+    assert value == pytest.approx(expected[0])
+    np.testing.assert_allclose(gradient, expected[1])
+    ahead, behind = (objective.value_gradient(theta + h * v)[1] for h in (1e-5, -1e-5))
+    np.testing.assert_allclose(hessian @ v, (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("map_", [VectorMap, MatrixMap])
+def test_newton_steps_are_few(rows, map_):
     """A ridge that is in the gradient and not in the Hessian would make them many."""
-    start = identity(type(map_), K)
-    objective = Objective(map_, Rows(*rows), start, np.full(start.shape, 0.5))
-    found = _newton_in_full(objective, start, tol=1e-10, max_iter=50)
+    found, objective = solve(map_, rows, 0.5, method=newton, tol=1e-10, max_iter=50)
     assert found.success
     assert found.nit <= 6
     assert np.linalg.norm(objective.value_gradient(found.x)[1]) <= 1e-10

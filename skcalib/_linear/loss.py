@@ -1,6 +1,6 @@
-r"""Log loss of linear maps of logits, and their minimum.
+r"""Log loss of linear maps of logits, with a ridge penalty.
 
-Notation of the whole module, which is that of the user guide: a block of rows has logits ``Z``
+Notation of the whole package, which is that of the user guide: a block of rows has logits ``Z``
 of shape (m, K), class indices ``y`` (m,) and weights ``w`` (m,) or None for ones. A model has
 parameters ``theta`` (p,), scores ``S = map(theta, Z)`` of shape (m, K) that are linear in
 ``theta``, and probabilities ``P = softmax(S)``. The log loss is
@@ -8,12 +8,13 @@ parameters ``theta`` (p,), scores ``S = map(theta, Z)`` of shape (m, K) that are
 .. math:: L(\theta) = \frac1N \sum_i w_i (\log\sum_k e^{s_{ik}} - s_{i y_i}), \quad
     N = \sum_i w_i,
 
-convex in ``theta``. With the residual ``R = w (P - Y)`` its gradient is ``adjoint(R, Z) / N``,
-and its Hessian times ``v`` is ``adjoint(w (P * V - P (P . V)), Z) / N`` with ``V = map(v, Z)``.
+convex in ``theta``. With the residual ``R = w (P - Y)`` its gradient is ``adjoint(R, Z) / N``. A
+ridge penalty on the distance from the parameters that leave the logits as they are may be added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -27,11 +28,16 @@ from .features import Rows, mask_scores
 
 
 class LinearMap(Protocol):
-    """A calibrator of the joint family, told by its map and the adjoint of it.
+    """A calibrator of the joint family: scores that are linear in ``theta``, and their adjoint.
 
-    ``scores`` is linear in ``theta``: ``<R, scores(theta, Z)> = <adjoint(R, Z), theta>`` for
-    every ``R`` of the shape of the scores.
+    ``<R, scores(theta, Z)> = <adjoint(R, Z), theta>`` for every ``R`` of the shape of the scores.
     """
+
+    def identity(self, K: int) -> Floats:
+        """Parameters (p,) that leave features of K classes as they are."""
+
+    def ridge(self, regularization: Regularization, K: int) -> Floats:
+        """Regularization strength of each parameter (p,)."""
 
     def scores(self, theta: Floats, Z: Floats, out: Floats | None = None) -> Floats:
         """Scores (m, K) of logits ``Z`` (m, K) under parameters ``theta`` (p,).
@@ -40,10 +46,44 @@ class LinearMap(Protocol):
         """
 
     def adjoint(self, R: Floats, Z: Floats) -> Floats:
-        """Sum over the rows of what ``R`` (m, K) says on each parameter: shape (p,)."""
+        """Gradient (p,) of ``<R, scores(theta, Z)>``, for ``R`` (m, K)."""
 
     def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
+
+    def preconditioner(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
+        """Approximate inverse of the Hessian of the objective at ``theta``."""
+
+
+@dataclass(frozen=True)
+class Regularization:
+    """Strengths of the ridge penalty on the diagonal of a matrix, off it, and on the intercepts.
+
+    A vector map has the diagonal alone.
+    """
+
+    diagonal: float = 0.0
+    off_diagonal: float = 0.0
+    intercept: float = 0.0
+
+    @classmethod
+    def structured(cls, K: int, scale: float) -> Regularization:
+        """Strengths in proportion to the number of classes (Berta et al., arXiv:2511.03685).
+
+        The K (K - 1) entries off the diagonal are penalised K - 1 times as much as those on it.
+        """
+        return cls(scale * K, scale * K * (K - 1), scale * K)
+
+    @property
+    def strengths(self) -> tuple[float, float, float]:
+        """Of the diagonal, off it, and of the intercepts."""
+        return self.diagonal, self.off_diagonal, self.intercept
+
+    def of_matrix(self, K: int) -> Floats:
+        """Strengths of the entries of a matrix (K, K)."""
+        strengths = np.full((K, K), float(self.off_diagonal))
+        np.fill_diagonal(strengths, self.diagonal)
+        return strengths
 
 
 def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats]:
@@ -65,28 +105,8 @@ def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Fl
     return float(mean[0]), mean[1:]
 
 
-def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Floats:
-    """Hessian (p, p) of the mean log loss at ``theta`` times ``v`` (p,): one pass."""
-    theta, v = (a.astype(rows.dtype, copy=False) for a in (theta, v))
-    masks = rows.masks
-
-    def block(
-        F: Floats, _: Indices, w: Floats | None, S: Floats | None, V: Floats | None
-    ) -> Floats:
-        S = _centred_scores(theta, map_, F, S, masks)
-        P = np.exp(S, out=S)
-        total = P.sum(axis=1)
-        V = map_.scores(v, F, out=V)
-        V -= _per_row(np.einsum("ij,ij->i", P, V) / total, None)
-        V *= P
-        V *= _per_row(1 / total, w)
-        return map_.adjoint(V, F).astype(np.float64, copy=False)
-
-    return rows.mean(block, scratch=2)
-
-
 def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats, Floats]:
-    """Mean log loss at ``theta``, its gradient (p,) and its Hessian (p, p): one dear pass."""
+    """Mean log loss at ``theta``, its gradient (p,) and its Hessian (p, p): one pass."""
     p, masks = len(theta), rows.masks
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -140,44 +160,56 @@ def _per_row(values: Floats, w: Floats | None) -> Floats:
 
 @dataclass(frozen=True)
 class Objective:
-    r"""Log loss of a linear map on some rows, plus a ridge towards the parameters ``centre``.
+    r"""Log loss of a linear map on some rows, plus a ridge penalty on the distance from identity.
 
-    .. math:: L(\theta) + \sum_j \text{ridge}_j (\theta_j - \text{centre}_j)^2
+    .. math:: L(\theta) + \sum_j \text{ridge}_j (\theta_j - \text{identity}_j)^2
     """
 
     map_: LinearMap
     rows: Rows
-    centre: Floats
-    ridge: Floats | float = 0.0
+    regularization: Regularization = Regularization()
+
+    @cached_property
+    def identity(self) -> Floats:
+        """Parameters (p,) that leave the features as they are."""
+        return self.map_.identity(self.rows.n_classes)
+
+    @cached_property
+    def ridge(self) -> Floats:
+        """Regularization strength of each parameter (p,)."""
+        return self.map_.ridge(self.regularization, self.rows.n_classes)
 
     @cached_property
     def separated(self) -> float:
-        """Value below which every row must be right, so that there is no minimum.
+        """Value below which every row is classified correctly, so that there is no minimum.
 
-        A row that is wrong has a loss of at least log 2. With a ridge there always is a minimum.
+        A row that is not has a loss of at least log 2. With a ridge there always is a minimum.
         """
-        if np.any(self.ridge):
+        if self.ridge.any():
             return -np.inf
         w = self.rows.w
         least = 1.0 if w is None else reduce_rows(np.minimum, _least_weight, w)
         return float(np.log(2) * least / self.rows.weight)
 
     def penalty(self, theta: Floats) -> float:
-        """The ridge at ``theta``."""
-        return float(np.sum(self.ridge * (theta - self.centre) ** 2))
+        """The ridge penalty at ``theta``."""
+        return float(np.sum(self.ridge * (theta - self.identity) ** 2))
 
     def value_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient (p,) at ``theta``."""
         loss, gradient = loss_gradient(theta, self.map_, self.rows)
-        return loss + self.penalty(theta), gradient + 2 * self.ridge * (theta - self.centre)
+        return loss + self.penalty(theta), gradient + 2 * self.ridge * (theta - self.identity)
+
+    def second_order(self, theta: Floats) -> tuple[float, Floats, Floats]:
+        """Value, gradient (p,) and Hessian (p, p) at ``theta``."""
+        loss, gradient, hessian = second_order(theta, self.map_, self.rows)
+        hessian[np.diag_indices(len(theta))] += 2 * self.ridge
+        gradient += 2 * self.ridge * (theta - self.identity)
+        return loss + self.penalty(theta), gradient, hessian
 
     def in_double(self) -> Objective:
-        """The same, worked out in double precision whatever that of the rows."""
+        """The same, computed in double precision whatever that of the rows."""
         return replace(self, rows=replace(self.rows, double=True))
-
-    def hessian_product(self, theta: Floats, v: Floats) -> Floats:
-        """Hessian at ``theta`` times ``v`` (p,)."""
-        return hessian_product(theta, v, self.map_, self.rows) + 2 * self.ridge * v
 
 
 def _least_weight(w: Floats) -> Any:

@@ -1,176 +1,211 @@
-"""Minimisation of the log loss of linear maps."""
+r"""Minimisation of the log loss of linear maps: which method serves which problem, and why.
+
+All fits of the joint family are convex problems. Three methods serve them:
+
+- *Temperature scaling*, one parameter: the zero of an increasing slope, bracketed and then found by
+  Newton's method (:mod:`skcalib._linear.temperature`).
+- *Vector and matrix maps*: L-BFGS (:func:`lbfgs`) with the preconditioners of
+  :mod:`skcalib._linear.preconditioner`. Passes over the rows are in the precision of the logits
+  until the gradient norm is small or rounding hides progress, and then in double precision.
+- *The same with up to* ``MANY_PARAMETERS`` *parameters, where* L-BFGS does not converge in
+  ``PATIENCE`` iterations, or for row-chunked Dask arrays, on which each pass costs a round trip to
+  the workers whatever it computes: Newton's method with the whole Hessian (:func:`newton`).
+
+The one-vs-rest fits of Platt scaling, K problems of two parameters, have a batched Newton's method
+of their own (:mod:`skcalib.scaling`).
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
-from scipy.sparse.linalg import LinearOperator, minres
+from numpy.typing import NDArray
 
+from skcalib._engine.memory import call_on_sample, is_far
 from skcalib._typing import Floats
 
-from .loss import Objective
+from .features import Rows
+from .loss import LinearMap, Objective, Regularization
 
-# Products with the Hessian, each the cost of a gradient or two, for one Newton step.
-NEWTON_PRODUCTS = 50
+# More parameters than this have a Hessian that costs more to sum up than to do without.
+MANY_PARAMETERS = 512
 
-# A step has to lower the objective by this share of what its slope promises; shares of a step below
-# the second are no step; and objectives that differ by the third, relative to them, by rounding.
-ENOUGH, SMALLEST_SHARE, NOISE = 1e-4, 1e-6, 1e-12
+# Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
+PATIENCE = 60
 
-# Iterations of L-BFGS after which the coordinates are made anew where the search has come to.
-ROUND = 30
+# Number of differences that L-BFGS keeps, and of iterations between new preconditioners.
+HISTORY, RENEWAL = 20, 15
+
+# Number of rows of a sample for each parameter: a minimum on fewer would be a poor start.
+ROWS_PER_PARAMETER = 50
+
+# Singular values of the Hessian below this share of the largest are zero, up to rounding.
+RANK = 1e-13
+
+# Sufficient decrease, as a share of what the slope promises; largest slope at the end of a step, as
+# a share of that at its start, where rounding hides the decrease (Hager and Zhang 2005).
+ENOUGH, FLAT = 1e-4, 0.8
+
+# Rounding error of objectives, and shares of a step at which the line search ends, by precision.
+NOISE = {"f": 1e-7, "d": 1e-12}
+SMALLEST_SHARE = {"f": 0.05, "d": 1e-6}
 
 
 @dataclass(frozen=True)
-class Coordinates:
-    """A linear change of parameters, ``theta = forward(u)``, and the transpose of it."""
+class Solution:
+    """Parameters with what is known of the objective there, after a number of iterations."""
 
-    forward: Callable[[Floats], Floats] = np.asarray
-    transposed: Callable[[Floats], Floats] = np.asarray
+    x: Floats
+    fun: float
+    jac: Floats
+    nit: int = 0
+    success: bool = False  #: whether the norm of ``jac`` is at most the tolerance
+    hessian: Any = None  #: (p, p), if the method has it
 
 
-def minimise(
-    objective: Objective,
-    start: Floats,
-    *,
-    coordinates: Callable[[Floats], Coordinates] = lambda _: Coordinates(),
-    tol: float = 1e-8,
-    max_iter: int = 100,
-) -> OptimizeResult:
-    """Parameters that minimise the objective, searched for from ``start``.
+def best_parameters(objective: Objective, tol: float, max_iter: int) -> Solution:
+    """Parameters at which the gradient norm of the objective, in double precision, is ``tol``.
 
-    L-BFGS comes near the minimum, to where rounding hides from it whether the objective falls;
-    Newton steps that are judged by the gradient in double precision do the rest. Both are quick
-    where the Hessian is near the identity, which ``coordinates``, a function of the parameters
-    where the search is, are to see to.
-
-    Returns
-    -------
-    OptimizeResult
-        With parameters ``x``, objective ``fun``, gradient ``jac`` (the certificate), number of
-        iterations ``nit``, and ``success``, which is whether the norm of the gradient is at most
-        ``tol``.
+    Or the best ones found, where ``max_iter`` iterations are not enough, where the objective has no
+    minimum, or where rounding leaves no step that lowers it.
     """
-    found, precision = OptimizeResult(x=start, nit=0, success=False), objective
-    while True:
-        going_on = True
-        while going_on and found.nit < max_iter:
-            change = coordinates(found.x)
-            limit = min(ROUND, max_iter - found.nit)
-            found, going_on = _lbfgs(precision, found, change, tol, limit)
-        found = _newton(precision, found, change, coordinates, tol, max_iter)
-        settled = found.success or found.fun < objective.separated
-        if settled or precision.rows.dtype == np.float64:
-            return found
-        precision = objective.in_double()
+    rows, p = objective.rows, len(objective.identity)
+    distributed = is_far(rows.Z)
+    x = _start_of_sample(objective, tol) if distributed else objective.identity
+    if p > MANY_PARAMETERS:
+        return lbfgs(objective, x, tol, max_iter)
+    nit = 0
+    for method in (newton, lbfgs) if distributed else (lbfgs, newton):
+        limit = nit + PATIENCE if method is lbfgs else max_iter
+        found = method(objective, x, tol, min(limit, max_iter), nit)
+        if found.success or found.fun < objective.separated or found.nit >= max_iter:
+            break
+        x, nit = found.x, found.nit
+    return found
 
 
-def _lbfgs(
-    objective: Objective, found: OptimizeResult, change: Coordinates, tol: float, max_iter: int
-) -> tuple[OptimizeResult, bool]:
-    """The best that L-BFGS finds from ``found`` on, and whether it would go on from there."""
-    start, best = found.x, OptimizeResult(found, fun=np.inf)
+def newton(
+    objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0
+) -> Solution:
+    """Newton's method with the whole Hessian, in double precision, after ``nit`` iterations."""
 
-    def in_coordinates(u: Floats) -> tuple[float, Floats]:
-        theta = start + change.forward(u)
-        fun, jac = objective.value_gradient(theta)
-        if fun < best.fun:
-            best.update(x=theta, fun=fun, jac=jac)
-        return fun, change.transposed(jac)
+    def direction(found: Solution) -> Floats:
+        return -np.linalg.lstsq(found.hessian, found.jac, rcond=RANK)[0]
 
-    def stop_if_settled(_: Floats) -> None:
-        if np.linalg.norm(best.jac) <= tol or best.fun < objective.separated:
-            raise StopIteration
-
-    noise = float(np.finfo(objective.rows.dtype).eps) / 8
-    near = minimize(
-        in_coordinates,
-        np.zeros_like(start),
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop_if_settled,
-        # A line search that fails a few times has come to where rounding decides.
-        options={"maxiter": max_iter, "maxcor": 20, "maxls": 5, "ftol": noise, "gtol": 0.0},
-    )
-    best.update(nit=found.nit + near.nit)
-    return best, near.nit == max_iter
+    exact = objective.in_double()
+    return _descend(exact, exact.second_order, direction, start, tol, max_iter, nit)
 
 
-def _newton(
+def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0) -> Solution:
+    """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
+    direction, exact = _QuasiNewton(objective), objective.in_double()
+    if objective.rows.dtype != np.float64:
+        evaluate = objective.value_gradient
+        found = _descend(objective, evaluate, direction, start, tol, max_iter, nit)
+        start, nit = found.x, found.nit
+    return _descend(exact, exact.value_gradient, direction, start, tol, max_iter, nit)
+
+
+def _descend(
     objective: Objective,
-    found: OptimizeResult,
-    change: Coordinates,
-    coordinates: Callable[[Floats], Coordinates],
+    evaluate: Callable[[Floats], tuple[Any, ...]],
+    direction: Callable[[Solution], Floats],
+    start: Floats,
     tol: float,
     max_iter: int,
-) -> OptimizeResult:
-    """Newton steps from ``found``, shortened where the objective does not fall, until none helps.
+    nit: int,
+) -> Solution:
+    """Steps until the gradient norm is at most ``tol``, or none is accepted."""
 
-    Gradients are in double precision, the Hessian, which only says where to go, in that of the
-    rows.
-    """
-    exact = objective.in_double()
-    if exact.rows.dtype != objective.rows.dtype:
-        fun, jac = exact.value_gradient(found.x)
-        found = OptimizeResult(found, fun=fun, jac=jac)
-    while not (length := float(np.linalg.norm(found.jac))) <= tol and found.nit < max_iter:
-        if found.fun < objective.separated:
-            break
-        step = _newton_step(objective, found, change, 0.1 * tol / length)
-        ahead, share = step_along(exact, found, step)
-        if share == 0:
+    def at(nit: int, x: Floats) -> Solution:
+        fun, jac, *hessian = evaluate(x)
+        return Solution(x, fun, jac, nit, bool(np.linalg.norm(jac) <= tol), *hessian)
+
+    found, precision = at(nit, start), objective.rows.dtype.char
+    while not (found.success or found.fun < objective.separated or found.nit >= max_iter):
+        ahead = _line_search(partial(at, found.nit + 1), found, direction(found), precision)
+        if ahead is None:
             break
         found = ahead
-        if share < 1:  # what made the coordinates good lies behind
-            change = coordinates(found.x)
-    return OptimizeResult(found, success=bool(np.linalg.norm(found.jac) <= tol))
+    return found
 
 
-def step_along(
-    exact: Objective, found: OptimizeResult, step: Floats
-) -> tuple[OptimizeResult, float]:
-    """Where a step leads, or the share of it that is accepted, and that share; else 0."""
-    slope = float(found.jac @ step)
+def _line_search(
+    at: Callable[[Floats], Solution], found: Solution, step: Floats, precision: str
+) -> Solution | None:
+    """The end of the step, or of the largest tried share of it that is accepted, if any."""
+    slope, noise = float(found.jac @ step), NOISE[precision] * abs(found.fun)
     share = 1.0 if slope < 0 else 0.0
-    while share > SMALLEST_SHARE:
-        x = found.x + share * step
-        fun, jac = exact.value_gradient(x)
-        ahead = OptimizeResult(found, x=x, fun=fun, jac=jac, nit=found.nit + 1)
-        if is_accepted(found, ahead):
-            return ahead, share
+    while share > SMALLEST_SHARE[precision]:
+        ahead = at(found.x + share * step)
+        end, rise = float(ahead.jac @ step), ahead.fun - found.fun
+        if rise <= ENOUGH * share * slope or (rise <= noise and abs(end) <= -FLAT * slope):
+            return ahead
         # The zero of the derivative along the step, if that were a straight line.
-        rise = float(jac @ step) - slope
-        share *= min(max(-slope / rise if 0 < rise < np.inf else 0.0, 0.1), 0.5)
-    return found, 0.0
+        bend = end - slope
+        share *= min(max(-slope / bend if 0 < bend < np.inf else 0.0, 0.1), 0.5)
+    return None
 
 
-def is_accepted(found: OptimizeResult, ahead: OptimizeResult) -> bool:
-    """Whether the objective falls by a share of what the gradient promises.
+class _QuasiNewton:
+    """Directions of L-BFGS (Nocedal 1980), with a preconditioner as the initial inverse Hessian."""
 
-    Close to the minimum rounding hides that it does. There the gradient has to be shorter.
-    """
-    promised, noise = float(found.jac @ (ahead.x - found.x)), NOISE * abs(found.fun)
-    if -promised > noise and ahead.fun <= found.fun + ENOUGH * promised:
-        return True
-    shorter = np.linalg.norm(ahead.jac) < 0.9 * np.linalg.norm(found.jac)
-    return bool(shorter and ahead.fun <= found.fun + noise)
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
+        self.last: Solution | None = None
+        self.scale, self.age = 1.0, 0
+        self.precondition: Callable[[Floats], Floats]
+
+    def __call__(self, found: Solution) -> Floats:
+        """The two-loop recursion at the solution so far."""
+        self._prepare(found)
+        step, shares = -found.jac, []
+        for s, y, sy in reversed(self.pairs):
+            shares.append(float(s @ step) / sy)
+            step = step - shares[-1] * y
+        step = self.scale * self.precondition(step)
+        for s, y, sy in self.pairs:
+            step += (shares.pop() - float(y @ step) / sy) * s
+        return step
+
+    def _prepare(self, found: Solution) -> None:
+        """Take up the last step and the change of the gradient along it."""
+        if self.last is not None:
+            s, y = found.x - self.last.x, found.jac - self.last.jac
+            sy = float(s @ y)
+            if sy > 0:
+                self.pairs.append((s, y, sy))
+                self.scale = sy / float(y @ self.precondition(y))
+        if self.age % RENEWAL == 0:
+            self.precondition = self.objective.map_.preconditioner(self.objective, found.x)
+            self.scale = 1.0
+        self.last, self.age = found, self.age + 1
 
 
-def _newton_step(
-    objective: Objective, found: OptimizeResult, change: Coordinates, rtol: float
+def _start_of_sample(objective: Objective, tol: float) -> Floats:
+    """Parameters that are best for a sample of the rows, or the identity if it is too small."""
+    rows, identity = objective.rows, objective.identity
+    made = partial(Rows, scale=rows.scale, reaching=rows.reaching)
+    best = partial(_best_of_sample, objective.map_, objective.regularization, made, tol)
+    found = call_on_sample(best, *rows.arrays, at_least=ROWS_PER_PARAMETER * len(identity))
+    return identity if found is None else found
+
+
+def _best_of_sample(
+    map_: LinearMap,
+    regularization: Regularization,
+    made: Callable[..., Rows],
+    tol: float,
+    Z: Floats,
+    y: NDArray[np.intp],
+    w: Floats | None,
+    shift: Floats | None,
 ) -> Floats:
-    """Solution of the Newton equations at ``found``, to a relative tolerance."""
-    p = len(found.x)
-
-    def product(u: Floats) -> Floats:
-        return change.transposed(objective.hessian_product(found.x, change.forward(u)))
-
-    hessian = LinearOperator((p, p), matvec=product, dtype=np.float64)
-    downhill = -change.transposed(found.jac)
-    u, _ = minres(
-        hessian, downhill, rtol=min(max(rtol, 1e-3), 0.1), maxiter=min(2 * p, NEWTON_PRODUCTS)
-    )
-    return change.forward(u)
+    objective = Objective(map_, made(Z, y, w, shift=shift), regularization)
+    return best_parameters(objective, max(tol, 1e-4), max_iter=100).x

@@ -7,17 +7,16 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.memory import both_columns, total_weight
+from skcalib._engine.memory import both_columns
 from skcalib._linear.features import Rows, raised
-from skcalib._linear.loss import Objective, share_wrong
+from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
-from skcalib._linear.search import best_parameters
+from skcalib._linear.solver import Solution, best_parameters
 from skcalib._typing import Floats, Indices
 from skcalib._warnings import warn
 
@@ -52,15 +51,16 @@ class _LinearScaling(BaseCalibrator):
         make_rows = Rows.of_log_probabilities if self.normalize else Rows.of_scores
         rows = make_rows(Z, y, w, scale)
         K, map_ = rows.n_classes, self._map()
-        ridge = strength / total_weight(y, w) * map_.ridge(K)
-        objective = Objective(map_, rows, map_.identity(K), ridge)
+        regularization = Regularization.structured(K, strength / rows.weight)
+        objective = Objective(map_, rows, regularization)
         settled = temperature.outcome == "separable"
         # Offsets that break ties run off to where probabilities are 0 or 1, unless they are held.
         if settled or (temperature.outcome == "tied" and strength == 0):
-            fun, _ = objective.in_double().value_gradient(objective.centre)
-            found = OptimizeResult(x=objective.centre, fun=fun, nit=0)
+            found = Solution(
+                objective.identity, *objective.in_double().value_gradient(objective.identity)
+            )
         else:
-            found = with_one_blas_thread(_search, map_, objective, self.tol, self.max_iter)
+            found = with_one_blas_thread(_search, objective, self.tol, self.max_iter)
         coef, intercept = map_.coefficients(found.x, K)
         return {
             "coef_": coef * (1.0 if self.normalize else scale),
@@ -95,13 +95,11 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _search(
-    map_: VectorMap | MatrixMap, objective: Objective, tol: float, max_iter: int
-) -> OptimizeResult:
-    """Best parameters, starting from the centre of the ridge, with a warning if not optimal."""
-    found = best_parameters(map_, objective, tol, max_iter)
-    plain, message = not np.any(objective.ridge), None
-    if plain and not share_wrong(found.x, map_, objective.rows):
+def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
+    """Best parameters, with a warning if they are not optimal."""
+    found = best_parameters(objective, tol, max_iter)
+    plain, message = not objective.ridge.any(), None
+    if plain and not share_wrong(found.x, objective.map_, objective.rows):
         message = (
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {found.fun:.1e} so far, falls for ever as it grows. "
