@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import PlattScaling, TemperatureScaling
+from skcalib._linear import logistic
 from skcalib._scores.one_vs_rest import margins
 from skcalib.datasets import make_logits
-from skcalib.scaling import _platt as platt
-from skcalib.scaling._platt import _Events, _middle, _Units
+from skcalib.scaling._platt import _middle, _Units
 
 
 @pytest.fixture(params=[None, "weights"])
@@ -215,10 +215,10 @@ def test_a_class_with_hardly_any_overlap_is_not_called_separable():
 def test_passes_are_counted_and_limited(monkeypatch):
     Z, y = make_logits(200, 3, random_state=0)
     assert 4 < PlattScaling().fit(Z, y).n_iter_ < 15
-    monkeypatch.setattr("skcalib.scaling._platt.MAX_PASSES", 3)
+    monkeypatch.setattr(logistic, "MAX_PASSES", 3)
     separable = np.array([[-3.0], [-2], [2], [3]]), [0, 0, 1, 1]  # but smoothed
     for rows in ((Z, y), separable):
-        with pytest.warns(ConvergenceWarning, match="did not settle in 3 passes"):
+        with pytest.warns(ConvergenceWarning, match="did not converge in 3 passes"):
             assert PlattScaling().fit(*rows).n_iter_ == 3
 
 
@@ -235,13 +235,13 @@ def test_share_on_the_wrong_side_is_counted(weighted, rng):
     Z, y = make_logits(300, 3, offset=[4, 0, -2], random_state=0)
     w = rng.uniform(size=300) if weighted else None
     units = _Units.of(Z, _middle(Z, y))
-    events = _Events.of(Z, y, w, units, smooth=False)
-    theta = rng.normal(size=(2, 3))
-    S = theta[0] * (literal_margins(Z) - units.centre) / units.unit + theta[1]
+    problem = units.problem(Z, y, w, smooth=False)
+    theta = rng.normal(size=(3, 2))
+    S = theta[:, 0] * (literal_margins(Z) - units.centre) / units.unit + theta[:, 1]
     event = y[:, None] == np.arange(3)
     wrong = np.where(event, S <= 0, S >= 0)
-    np.testing.assert_allclose(events.share_wrong(theta), np.average(wrong, axis=0, weights=w))
-    np.testing.assert_allclose(events.share_wrong(np.zeros((2, 3))), 1)  # on the threshold
+    np.testing.assert_allclose(problem.share_wrong(theta), np.average(wrong, axis=0, weights=w))
+    np.testing.assert_allclose(problem.share_wrong(np.zeros((3, 2))), 1)  # on the threshold
 
 
 @pytest.mark.parametrize("centre", [1, 1e3, -1e4])
@@ -255,22 +255,11 @@ def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):
     np.testing.assert_allclose(calibrator.predict_proba(margin)[:, 1], target, rtol=1e-5)
 
 
-def test_all_classes_have_to_settle(monkeypatch):
+def test_all_classes_have_to_converge(monkeypatch):
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
-    events = _Events.of(Z, y, None, _Units.of(Z, _middle(Z, y)), smooth=True)
-    start, _, converged = platt._fit_sigmoids(events)
+    problem = _Units.of(Z, _middle(Z, y)).problem(Z, y, None, smooth=True)
+    start, _, converged = logistic.fit_logistic(problem)
     assert converged
-    monkeypatch.setattr(platt, "MAX_PASSES", 2)
-    start[:, 1:] += 1
-    assert not platt._fit_sigmoids(events, start)[2]
-
-
-def test_newton_steps_solve_the_equations_of_each_class(rng):
-    gradient = rng.normal(size=(2, 5))
-    roots = rng.normal(size=(5, 2, 2))
-    matrices = roots @ roots.transpose(0, 2, 1) + np.eye(2)
-    step = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.full(5, 1e-9))
-    wanted = [-np.linalg.solve(A, g) for A, g in zip(matrices, gradient.T, strict=True)]
-    np.testing.assert_allclose(step.T, wanted)
-    level = platt._newton_step(gradient, matrices.transpose(1, 2, 0), np.zeros(5))
-    np.testing.assert_allclose(level, [np.zeros(5), -gradient[1] / matrices[:, 1, 1]])
+    monkeypatch.setattr(logistic, "MAX_PASSES", 2)
+    start[1:] += 1
+    assert not logistic.fit_logistic(problem, start)[2]

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.memory import SAMPLE_ROWS, call_on_sample, is_far, sum_rows
+from skcalib._linear.logistic import (
+    SMALLEST_CURVATURE,
+    Logistic,
+    fit_logistic,
+    is_event,
+)
 from skcalib._linear.temperature import check_range, fit_scale
 from skcalib._scores.one_vs_rest import joined, margins, n_maps
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Bools, Floats, Indices
 from skcalib._validation.labels import shown
 from skcalib._warnings import warn
 
 __all__ = ["PlattScaling"]
-
-# The last step may take so much off the mean loss of a class, relative to its variance.
-TOLERANCE = 1e-10
-
-SMALLEST_CURVATURE = 1e-12
-
-MAX_PASSES = 100
 
 # A sample that is to give a start has so many rows for each class.
 ROWS_PER_MAP, FEW_ROWS_PER_MAP = 512, 128
@@ -34,12 +32,9 @@ ROWS_PER_MAP, FEW_ROWS_PER_MAP = 512, 128
 # The middle of the margins is that of the rows of the class if there are so many.
 FEWEST_EVENTS = 8
 
-# Margins so many times as far from the centre as is typical may be those of masked classes.
-SUSPICIOUS = 1e3
-
-# Margins so many temperatures from zero have probabilities that double precision does not tell from
-# 0 and 1. Smoothed targets would have the slope make some doubt of them.
-BEYOND_DOUBT = 1e3
+# Margins this many temperatures from zero have probabilities that double precision does not tell
+# from 0 and 1. Smoothed targets would make the slope smaller because of them.
+CERTAIN = 1e3
 
 # The squares of larger margins are not summed, by precision.
 FARTHEST = {"f": 1e15, "d": 1e100}
@@ -141,23 +136,23 @@ class PlattScaling(BaseCalibrator):
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
         # Where a pass is a round trip a start is worth more.
         at_least = (FEW_ROWS_PER_MAP if is_far(Z) else ROWS_PER_MAP) * n_maps(Z)
-        of_sample = call_on_sample(_rough_sigmoids, Z, y, w, at_least=at_least)
+        of_sample = call_on_sample(_fit_sample, Z, y, w, at_least=at_least)
         if of_sample is None:
             of_sample = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True), None
         units, start = _Units.of(Z, of_sample[0]), of_sample[1]
-        events = _Events.of(Z, y, w, units, smooth=self.smooth_targets)
-        if events.far:
-            events = events.without_doubtless(smooth=self.smooth_targets)
+        problem = units.problem(Z, y, w, smooth=self.smooth_targets)
+        if problem.has_outliers:
+            units, problem = _without_certain_rows(units, problem, smooth=self.smooth_targets)
         if start is not None:
-            start = start * np.stack([units.unit, np.ones_like(units.unit)])
-        theta, n_passes, converged = _fit_sigmoids(events, start)
+            start = start * np.column_stack([units.unit, np.ones_like(units.unit)])
+        theta, n_passes, converged = fit_logistic(problem, start)
         if not (self.smooth_targets and converged):
-            _warn_unless_optimal(events, theta, converged=converged)
-        _warn_of_reversed_order(events, theta)
-        slope = theta[0] / units.unit
+            _warn_unless_optimal(problem, theta, n_passes, converged=converged)
+        _warn_of_reversed_order(problem, theta)
+        slope = theta[:, 0] / units.unit
         return {
             "coef_": slope,
-            "intercept_": theta[1] - slope * units.centre,
+            "intercept_": theta[:, 1] - slope * units.centre,
             "n_iter_": n_passes,
         }
 
@@ -181,6 +176,7 @@ class _Units:
     unit: Floats  #: what margins are divided by: 1, or a power of two
     spread: Floats  #: typical distance from the centre, in units, 0 if there is none
     rounding: Floats  #: what rounding of the logits may add to margins, in units
+    limit: Floats  #: margins on the side of the label and beyond it do not count
 
     @classmethod
     def of(cls, Z: Floats, middle: Floats) -> _Units:
@@ -195,32 +191,32 @@ class _Units:
         low, high = MODERATE
         moderate = (spread == 0) | ((spread > low) & (spread < high))
         unit = np.exp2(np.round(np.log2(np.where(moderate, 1, spread))))
-        return cls(centre, unit, spread / unit, rounding / unit)
+        limit = np.full_like(centre, np.inf)
+        return cls(centre, unit, spread / unit, rounding / unit, limit)
 
-    def margins(
-        self, Z: Floats, y: Indices, limit: Floats
-    ) -> tuple[Floats, NDArray[np.bool_] | None]:
+    def problem(self, Z: Floats, y: Indices, w: Floats | None, *, smooth: bool) -> Logistic:
+        """The sigmoids of margins in these units, to be fitted."""
+        spread, rounding = self.spread[None], self.rounding[None]
+        return Logistic.of(Z, y, w, self.margins, spread, rounding, smooth=smooth)
+
+    def margins(self, Z: Floats, y: Indices) -> tuple[list[Floats], Bools | None]:
         """Margins in units about the centre, and which of them count, or None if all do.
 
-        Those that do not, as they are masked, or beyond ``limit`` (n_maps,) on the side of the
-        label, are zero.
+        Those that do not, as they are masked or beyond the limit on the side of the label, are
+        zero.
         """
         M = margins(Z)
+        limit, counts = self.limit, None
         near = np.abs(M).max() < min(limit.min(), FARTHEST["f"] * min(self.unit.min(), 1.0))
-        counts = None
         if not near:
-            counts = np.isfinite(M) & ((np.abs(M) <= limit) | ((M > 0) != _events(y, M)))
+            right = (M > 0) == is_event(y, M.shape[1])
+            counts = np.isfinite(M) & ((np.abs(M) <= limit) | ~right)
             M = np.where(counts, M, self.centre.astype(M.dtype))
         M -= self.centre.astype(M.dtype)
         if (self.unit != 1).any():
             M = M.astype(np.float64) / self.unit
         farthest = FARTHEST[M.dtype.char]
-        return M if near else np.clip(M, -farthest, farthest), counts
-
-
-def _events(y: Indices, M: Floats) -> NDArray[np.bool_]:
-    """Whether the label of each row is the class of each column of margins: (m, n_maps)."""
-    return y[:, None] == (np.arange(M.shape[1]) if M.shape[1] > 1 else 1)
+        return [M if near else np.clip(M, -farthest, farthest)], counts
 
 
 def _middle(Z: Floats, y: Indices) -> Floats:
@@ -253,173 +249,42 @@ def _deviations(centre: Floats, least: Floats, Z: Floats) -> Floats:
     return np.stack([np.log(np.where(some, distance, 1)).sum(axis=0), some.sum(axis=0)])
 
 
-@dataclass(frozen=True)
-class _Events:
-    """Margins in their units, and targets between 0 and 1 for each class: the problem to solve."""
+def _without_certain_rows(
+    units: _Units, problem: Logistic, *, smooth: bool
+) -> tuple[_Units, Logistic]:
+    """Units and problem without margins that a temperature calls certain, and rightly so.
 
-    Z: Floats
-    y: Indices
-    w: Floats | None
-    units: _Units
-    limit: Floats  # (n_maps,): margins beyond it that are right do not count
-    high: Floats  # (n_maps,): the target of rows of the class
-    low: Floats  # (n_maps,): that of the others
-    rate: Floats  # (n_maps,): the mean target
-    weight: Floats  # (n_maps,): of the rows that count
-    hits: Floats  # (n_maps,): of those that are of the class
-    far: bool  # whether some margins are suspiciously far out
-
-    @classmethod
-    def of(
-        cls,
-        Z: Floats,
-        y: Indices,
-        w: Floats | None,
-        units: _Units,
-        *,
-        smooth: bool,
-        limit: Floats | None = None,
-    ) -> _Events:
-        """The events of labels ``y`` (n,) for logits ``Z`` (n, K)."""
-        K = n_maps(Z)
-        limit = np.full(K, np.inf) if limit is None else limit
-
-        def total(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, counts = units.margins(Z, y, limit)
-            far = (np.abs(M) > SUSPICIOUS * units.spread).sum(axis=0)
-            if counts is None:
-                hits = np.bincount(y, w, max(K, 2))[-K:]
-                return np.stack([hits, np.full(K, len(y) if w is None else w.sum()), far])
-            w = np.ones(len(y)) if w is None else w
-            return np.stack([w @ (counts & _events(y, M)), w @ counts, far])
-
-        hits, weight, far = sum_rows(total, Z, y, w)
-        misses = weight - hits
-        high, low = np.ones(K), np.zeros(K)
-        if smooth:
-            high, low = (hits + 1) / (hits + 2), 1 / (misses + 2)
-        weight = np.maximum(weight, np.finfo(float).tiny)
-        rate = (hits * high + misses * low) / weight
-        return cls(Z, y, w, units, limit, high, low, rate, weight, hits, bool(far.any()))
-
-    def without_doubtless(self, *, smooth: bool) -> _Events:
-        """The events without rows that a temperature puts beyond doubt.
-
-        A class of which no events, or nothing else, would be left keeps all.
-        """
-        scale = fit_scale(self.Z, self.y, self.w)
-        if scale.outcome != "minimum":
-            return self
-        limit = np.full_like(self.limit, BEYOND_DOUBT / scale.value)
-        of = partial(_Events.of, self.Z, self.y, self.w, self.units, smooth=smooth)
-        found = of(limit=limit)
-        both = (found.hits > 0) & (found.hits < found.weight)
-        return found if both.all() else of(limit=np.where(both, limit, np.inf))
-
-    def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Gradient (2, n_maps) and Hessian (2, 2, n_maps) of the mean log loss."""
-        rise = self.high - self.low
-
-        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, counts = self.units.margins(Z, y, self.limit)
-            slope, offset, low, up = (v.astype(M.dtype) for v in (*theta, self.low, rise))
-            # expit would take four times as long. The bound keeps p^2 from underflow.
-            E = M * -slope
-            E -= offset
-            np.exp(np.minimum(E, -np.log(np.finfo(M.dtype).tiny) / 2, out=E), out=E)
-            P = np.reciprocal(1 + E)
-            Q = np.multiply(E, P**2, out=E)  # p (1 - p) without the difference, lost near p = 1
-            R = np.subtract(P, low, out=P)
-            if len(up) > 1:
-                R[np.arange(len(R)), y] -= up[y]
-            else:
-                R[:, 0] -= up * y
-            if counts is not None:
-                R, Q = R * counts, Q * counts
-            if w is not None:
-                R, Q = R * w[:, None], Q * w[:, None]
-            QM = Q * M
-            dots = (np.einsum("ij,ij->j", A, M) for A in (R, QM))
-            return np.stack([*dots, *(A.sum(axis=0) for A in (R, QM, Q))]).astype(np.float64)
-
-        ga, aa, gc, ac, cc = sum_rows(block, self.Z, self.y, self.w) / self.weight
-        return np.stack([ga, gc]), np.array([[aa, ac], [ac, cc]])
-
-    def share_wrong(self, theta: Floats) -> Floats:
-        """Share of the weight that each sigmoid puts on the wrong side of 1/2: (n_maps,)."""
-
-        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            M, counts = self.units.margins(Z, y, self.limit)
-            S = theta[0] * M + theta[1]
-            wrong = np.where(_events(y, M), S <= 0, S >= 0)
-            wrong = wrong if counts is None else wrong & counts
-            return wrong.sum(axis=0) if w is None else w @ wrong
-
-        return sum_rows(block, self.Z, self.y, self.w) / self.weight
+    A class of which no events, or nothing else, would be left keeps all.
+    """
+    rows = problem.Z, problem.y, problem.w
+    scale = fit_scale(*rows)
+    if scale.outcome != "minimum":
+        return units, problem
+    limited = replace(units, limit=np.full_like(units.limit, CERTAIN / scale.value))
+    found = limited.problem(*rows, smooth=smooth)
+    both = (found.hits > 0) & (found.hits < found.weight)
+    if both.all():
+        return limited, found
+    limited = replace(units, limit=np.where(both, limited.limit, np.inf))
+    return limited, limited.problem(*rows, smooth=smooth)
 
 
-def _rough_sigmoids(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Floats]:
-    """The middle of the margins of a sample, and slopes and offsets (2, n_maps) about it."""
+def _fit_sample(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Floats]:
+    """The middle of the margins of a sample, and slopes and offsets (n_maps, 2) about it."""
     middle = _middle(Z, y)
     units = _Units.of(Z, middle)
-    slope, offset = _fit_sigmoids(_Events.of(Z, y, w, units, smooth=True))[0]
-    return middle, np.stack([slope / units.unit, offset])
+    theta = fit_logistic(units.problem(Z, y, w, smooth=True))[0]
+    theta[:, 0] /= units.unit
+    return middle, theta
 
 
-def _fit_sigmoids(events: _Events, start: Floats | None = None) -> tuple[Floats, int, bool]:
-    """Slopes and offsets (2, n_maps) for margins in units, the number of passes, whether all.
-
-    Newton's method from the start or from a slope of zero, for all classes at once, each with a
-    step of its own. A step is shortened where the loss rises steeply at its end, a condition on
-    derivatives alone that suits a convex loss.
-    """
-    rate = np.clip(events.rate, 1e-10, 1 - 1e-10)
-    theta = np.stack([np.zeros_like(rate), logit(rate)]) if start is None else start
-    tiny, least = np.finfo(float).tiny, TOLERANCE * rate * (1 - rate)
-    gradient, hessian = events.derivatives(theta)
-    units = events.units
-    varies = np.sqrt(hessian[0, 0] / np.maximum(hessian[1, 1], tiny)) > units.rounding
-    curved_least = SMALLEST_CURVATURE * np.where(varies, units.spread, 0) ** 2
-    step, length = _newton_step(gradient, hessian, curved_least), np.ones_like(rate)
-    n_passes = 2  # one of them for the weights
-    while True:
-        before = np.einsum("ik,ik->k", gradient, step)
-        done = -before <= least
-        if done.all() or n_passes == MAX_PASSES:
-            break
-        n_passes += 1
-        trial = theta + length * step
-        ahead, curved = events.derivatives(trial)
-        after = np.einsum("ik,ik->k", ahead, step)
-        good = (after <= 0.5 * np.abs(before)) & ~done
-        theta, gradient = np.where(good, trial, theta), np.where(good, ahead, gradient)
-        step = np.where(good, _newton_step(ahead, curved, curved_least), step)
-        shorter = length * np.clip(before / (before - np.maximum(after, tiny)), 0.1, 0.9)
-        length = np.where(good | done, 1.0, shorter)
-    # A last step that needs no look at where it leads.
-    return theta + np.where(done, step, 0), n_passes, bool(done.all())
-
-
-def _newton_step(gradient: Floats, hessian: Floats, least: Floats) -> Floats:
-    """Minus the inverse of the Hessian (2, 2, n) times the gradient (2, n).
-
-    Curvatures are kept from zero, that of the slope from ``least`` (n,). Where that is zero, the
-    slope stays as it is.
-    """
-    cc, (ga, gc) = np.maximum(hessian[1, 1], SMALLEST_CURVATURE), gradient
-    aa, ac = np.maximum(hessian[0, 0], least) + np.finfo(float).tiny, hessian[0, 1]
-    det = np.maximum(aa * cc - ac**2, SMALLEST_CURVATURE * aa * cc)
-    slope = np.where(least > 0, (ac * gc - cc * ga) / det, 0)
-    return np.stack([slope, -(gc + ac * slope) / cc])
-
-
-def _warn_of_reversed_order(events: _Events, theta: Floats) -> None:
+def _warn_of_reversed_order(problem: Logistic, theta: Floats) -> None:
     """Warn of classes whose probability falls as their logit rises, by more than chance."""
-    slope = theta[0]
+    slope = theta[:, 0]
     if (slope >= 0).all():
         return
-    (aa, ac), (_, cc) = events.derivatives(theta)[1]
-    information = events.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
+    (aa, ac), (_, cc) = problem.derivatives(theta)[1].transpose(1, 2, 0)
+    information = problem.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
     falling = np.flatnonzero((slope < 0) & (slope * np.sqrt(information) < -CLEARLY))
     if falling.size:
         warn(
@@ -430,11 +295,13 @@ def _warn_of_reversed_order(events: _Events, theta: Floats) -> None:
         )
 
 
-def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> None:
-    """Warn of classes that a threshold separates, or of Newton steps that did not settle."""
-    separable = np.flatnonzero(events.share_wrong(theta) == 0)
-    separable += events.Z.shape[1] - len(events.rate)  # two classes have a map for the second
-    if separable.size and not events.low.any():
+def _warn_unless_optimal(
+    problem: Logistic, theta: Floats, n_passes: int, *, converged: bool
+) -> None:
+    """Warn of classes that a threshold separates, or that Newton's method has not converged."""
+    separable = np.flatnonzero(problem.share_wrong(theta) == 0)
+    separable += problem.Z.shape[1] - len(theta)  # two classes have a map for the second
+    if separable.size and not problem.low.any():
         warn(
             f"The log loss has no minimum: in column {shown(separable)} of X a "
             "threshold on the margin separates the class from the others, so that its slope would "
@@ -443,7 +310,7 @@ def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> 
         )
     elif not converged:
         warn(
-            f"Newton's method did not settle in {MAX_PASSES} passes over the rows. Use "
+            f"Newton's method did not converge in {n_passes} passes over the rows. Use "
             "smooth_targets=True, and check X for columns that hardly vary.",
             ConvergenceWarning,
         )

@@ -1,0 +1,217 @@
+r"""One-vs-rest logistic regression: the log loss of a sigmoid for each class, and its minimum.
+
+For class k the features of a row are :math:`f = (f_1, \dots, f_{d-1}, 1)`, each an array of shape
+(m, K) for the rows of a block, and the probability of the event :math:`y = k` is
+:math:`\sigma(\theta_k^\top f_k)`. Two classes have a single sigmoid, for the second of them.
+Targets need not be 0 and 1. All K problems of d parameters are solved at once: one pass over the
+rows sums the gradients (K, d) and Hessians (K, d, d) of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+from scipy.special import logit
+
+from skcalib._engine.memory import sum_rows
+from skcalib._typing import Bools, Floats, Indices
+
+# The last step may take so much off the mean loss of a class, relative to its variance.
+TOLERANCE = 1e-10
+
+# Curvatures are no smaller than this, in units of the spread of the features.
+SMALLEST_CURVATURE = 1e-12
+
+MAX_PASSES = 100
+
+# Features this many times as far from zero as is typical are outliers.
+OUTLYING = 1e3
+
+# Of logits (m, K) and labels (m,): features but the constant one, each (m, K), in precisions that
+# hold their squares; and which rows count for each class (m, K), or None if all do.
+FeaturesOf = Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]
+
+
+def is_event(y: Indices, n_maps: int) -> Bools:
+    """Whether the label of each row is the class of each sigmoid: (m, n_maps)."""
+    return y[:, None] == (np.arange(n_maps) if n_maps > 1 else 1)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """K logistic regressions on the same rows.
+
+    ``spread`` and ``rounding`` say how far features typically are from zero, and by how much
+    rounding may change them: a slope whose feature does not vary by more than that stays as it is.
+    """
+
+    Z: Floats
+    y: Indices
+    w: Floats | None
+    features: FeaturesOf
+    spread: Floats  #: (d - 1, K)
+    rounding: Floats  #: (d - 1, K)
+    hits: Floats  #: (K,), weight of the rows of the class, of those that count for it
+    weight: Floats  #: (K,), weight of all rows that count
+    high: Floats  #: (K,), target of rows of the class
+    low: Floats  #: (K,), target of the others
+    has_outliers: bool
+
+    @classmethod
+    def of(
+        cls,
+        Z: Floats,
+        y: Indices,
+        w: Floats | None,
+        features: FeaturesOf,
+        spread: Floats,
+        rounding: Floats,
+        *,
+        smooth: bool,
+    ) -> Logistic:
+        """The problem with targets 1 and 0, or those of Platt (1999) if ``smooth``."""
+        K = spread.shape[1]
+
+        def count(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+            F, counts = features(Z, y)
+            pairs = zip(F, spread, strict=True)
+            outliers = sum((np.abs(f) > OUTLYING * size).sum(axis=0) for f, size in pairs)
+            if counts is None:
+                hits = np.bincount(y, w, max(K, 2))[-K:]
+                return np.stack([hits, np.full(K, len(y) if w is None else w.sum()), outliers])
+            w = np.ones(len(y)) if w is None else w
+            return np.stack([w @ (counts & is_event(y, K)), w @ counts, outliers])
+
+        hits, weight, outliers = sum_rows(count, Z, y, w)
+        high, low = np.ones(K), np.zeros(K)
+        if smooth:
+            high, low = (hits + 1) / (hits + 2), 1 / (weight - hits + 2)
+        weight = np.maximum(weight, np.finfo(float).tiny)
+        found = hits, weight, high, low, bool(outliers.any())
+        return cls(Z, y, w, features, spread, rounding, *found)
+
+    @property
+    def rate(self) -> Floats:
+        """Mean target (K,)."""
+        return (self.hits * self.high + (self.weight - self.hits) * self.low) / self.weight
+
+    def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Gradients (K, d) and Hessians (K, d, d) of the mean log losses at ``theta`` (K, d)."""
+        rise, K, d = self.high - self.low, *theta.shape
+        pairs = [*combinations_with_replacement(range(d - 1), 2)]
+
+        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+            F, counts = self.features(Z, y)
+            R, Q = _residuals_and_curvatures(theta, F, y, self.low, rise)
+            if counts is not None:
+                R, Q = R * counts, Q * counts
+            if w is not None:
+                R, Q = R * w[:, None], Q * w[:, None]
+            QF = [Q * f for f in F]
+            products = [*((R, f) for f in F), *((QF[i], F[j]) for i, j in pairs)]
+            dots = (np.einsum("ij,ij->j", A, B) for A, B in products)
+            return np.stack([*dots, *(A.sum(axis=0) for A in (R, *QF, Q))]).astype(np.float64)
+
+        sums = sum_rows(block, self.Z, self.y, self.w) / self.weight
+        slopes, squares, (offset, *crossed) = np.split(sums, [d - 1, d - 1 + len(pairs)])
+        hessian = np.empty((K, d, d))
+        for (i, j), values in zip(pairs, squares, strict=True):
+            hessian[:, i, j] = hessian[:, j, i] = values
+        hessian[:, -1] = hessian[:, :, -1] = np.transpose(crossed)
+        return np.column_stack([slopes.T, offset]), hessian
+
+    def share_wrong(self, theta: Floats) -> Floats:
+        """Share of the weight that each sigmoid puts on the wrong side of 1/2: (K,)."""
+
+        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+            F, counts = self.features(Z, y)
+            S = sum((f * a for f, a in zip(F, theta.T[:-1], strict=True)), theta[:, -1])
+            wrong = np.where(is_event(y, len(theta)), S <= 0, S >= 0)
+            wrong = wrong if counts is None else wrong & counts
+            return wrong.sum(axis=0) if w is None else w @ wrong
+
+        return sum_rows(block, self.Z, self.y, self.w) / self.weight
+
+
+def _residuals_and_curvatures(
+    theta: Floats, F: list[Floats], y: Indices, low: Floats, rise: Floats
+) -> tuple[Floats, Floats]:
+    """Probabilities less targets, and ``p (1 - p)``, without weights: (m, K) each."""
+    dtype = F[0].dtype
+    *slopes, offset = theta.T.astype(dtype)
+    # expit would take four times as long. The bound keeps p^2 from underflow.
+    E = F[0] * -slopes[0]
+    for f, slope in zip(F[1:], slopes[1:], strict=True):
+        E -= f * slope
+    E -= offset
+    np.exp(np.minimum(E, -np.log(np.finfo(dtype).tiny) / 2, out=E), out=E)
+    P = np.reciprocal(1 + E)
+    Q = np.multiply(E, P**2, out=E)  # p (1 - p) without the difference, lost near p = 1
+    R = np.subtract(P, low.astype(dtype), out=P)
+    rise = rise.astype(dtype)
+    if len(rise) > 1:
+        R[np.arange(len(R)), y] -= rise[y]
+    else:
+        R[:, 0] -= rise * y
+    return R, Q
+
+
+def fit_logistic(problem: Logistic, start: Floats | None = None) -> tuple[Floats, int, bool]:
+    """Parameters (K, d), the number of passes over the rows, and whether all have converged.
+
+    Newton's method from the start or from slopes of zero, for all classes at once, each with a step
+    of its own. A step is shortened where the loss rises steeply at its end, a condition on
+    derivatives alone that suits a convex loss.
+    """
+    rate = np.clip(problem.rate, 1e-10, 1 - 1e-10)
+    theta = start
+    if theta is None:
+        theta = np.column_stack([np.zeros_like(problem.spread.T), logit(rate)])
+    gradient, hessian = problem.derivatives(theta)
+    least = _least_curvatures(problem, hessian)
+    tolerance = TOLERANCE * rate * (1 - rate)
+    step, length = _newton_step(gradient, hessian, least), np.ones_like(rate)
+    n_passes = 2  # one of them for the weights
+    while True:
+        before = np.einsum("ki,ki->k", gradient, step)
+        done = -before <= tolerance
+        if done.all() or n_passes == MAX_PASSES:
+            break
+        n_passes += 1
+        trial = theta + length[:, None] * step
+        ahead, curved = problem.derivatives(trial)
+        after = np.einsum("ki,ki->k", ahead, step)
+        good = (after <= 0.5 * np.abs(before)) & ~done
+        moved = good[:, None]
+        theta, gradient = np.where(moved, trial, theta), np.where(moved, ahead, gradient)
+        step = np.where(moved, _newton_step(ahead, curved, least), step)
+        rise = np.maximum(after, np.finfo(float).tiny)
+        length = np.where(good | done, 1.0, length * np.clip(before / (before - rise), 0.1, 0.9))
+    # A last step that needs no look at where it leads.
+    return theta + np.where(done[:, None], step, 0), n_passes, bool(done.all())
+
+
+def _least_curvatures(problem: Logistic, hessian: Floats) -> Floats:
+    """The least curvature of each parameter (K, d), zero where its feature does not vary."""
+    *squares, mass = np.einsum("kii->ik", hessian)
+    size = np.sqrt(squares / np.maximum(mass, np.finfo(float).tiny))
+    spread = np.where(size > problem.rounding, problem.spread, 0)
+    return SMALLEST_CURVATURE * np.column_stack([spread.T**2, np.ones_like(mass)])
+
+
+def _newton_step(gradient: Floats, hessian: Floats, least: Floats) -> Floats:
+    """Minus the inverses of the Hessians (K, d, d) times the gradients: (K, d).
+
+    Curvatures are no smaller than ``least`` (K, d). Parameters for which that is zero do not move.
+    """
+    diagonal = np.einsum("kii->ki", hessian)
+    scale = np.sqrt(np.maximum(diagonal, least) + np.finfo(float).tiny)
+    moves = least > 0
+    # Correlations, which are as well conditioned as they can be, whatever the features measure.
+    scaled = hessian / (scale[:, :, None] * scale[:, None, :])
+    scaled *= moves[:, :, None] & moves[:, None, :]
+    np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
+    return -np.linalg.solve(scaled, (gradient / scale * moves)[..., None])[..., 0] / scale
