@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.special import logit
@@ -100,8 +99,8 @@ class Logistic:
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradients (K, d) and Hessians (K, d, d) of the mean log losses at ``theta`` (K, d)."""
-        rise, K, d = self.high - self.low, *theta.shape
-        pairs = [*combinations_with_replacement(range(d - 1), 2)]
+        rise, d = self.high - self.low, theta.shape[1]
+        pairs = [(i, j) for i in range(d) for j in range(i + 1)]
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = self.features(Z, y)
@@ -110,18 +109,16 @@ class Logistic:
                 R, Q = R * counts, Q * counts
             if w is not None:
                 R, Q = R * w[:, None], Q * w[:, None]
-            QF = [Q * f for f in F]
-            products = [*((R, f) for f in F), *((QF[i], F[j]) for i, j in pairs)]
-            dots = (np.einsum("ij,ij->j", A, B) for A, B in products)
-            return np.stack([*dots, *(A.sum(axis=0) for A in (R, *QF, Q))]).astype(np.float64)
+            G = [R, *(Q * f for f in F), Q]  # the last feature is 1
+            products = [(R, i) for i in range(d)] + [(G[j + 1], i) for i, j in pairs]
+            dots = [_dot(A, F[i]) if i < d - 1 else A.sum(axis=0) for A, i in products]
+            return np.array(dots, dtype=np.float64)
 
         sums = sum_rows(block, self.Z, self.y, self.w) / self.weight
-        slopes, squares, (offset, *crossed) = np.split(sums, [d - 1, d - 1 + len(pairs)])
-        hessian = np.empty((K, d, d))
-        for (i, j), values in zip(pairs, squares, strict=True):
-            hessian[:, i, j] = hessian[:, j, i] = values
-        hessian[:, -1] = hessian[:, :, -1] = np.transpose(crossed)
-        return np.column_stack([slopes.T, offset]), hessian
+        place = np.empty((d, d), int)
+        for n, (i, j) in enumerate(pairs, start=d):
+            place[i, j] = place[j, i] = n
+        return sums[:d].T, sums[place].transpose(2, 0, 1)
 
     def share_wrong(self, theta: Floats) -> Floats:
         """Share of the weight that each sigmoid puts on the wrong side of 1/2: (K,)."""
@@ -134,6 +131,11 @@ class Logistic:
             return wrong.sum(axis=0) if w is None else w @ wrong
 
         return sum_rows(block, self.Z, self.y, self.w) / self.weight
+
+
+def _dot(A: Floats, B: Floats) -> Floats:
+    """Sum over the rows of the products, for each column."""
+    return np.einsum("ij,ij->j", A, B)
 
 
 def _residuals_and_curvatures(
