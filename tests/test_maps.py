@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from families import MAPS, TemperatureMap
+from families import MAPS, TemperatureMap, features_of, log_probabilities_of
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling
-from skcalib._linear.features import Rows
 from skcalib._linear.loss import Objective
 from skcalib._linear.maps import MatrixMap, VectorMap, _ClassBlocks, _pooled_moments
 from skcalib._linear.solver import minimise
@@ -20,11 +19,11 @@ SEARCHED = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
 def rows(request, rng):
     Z, y = make_logits(300, K, offset=[0, 1, -1, 2], random_state=1)
     w = None if request.param is None else rng.uniform(0, 2, size=len(y))
-    return Rows.of_log_probabilities(Z, y, w, 0.5)
+    return log_probabilities_of(Z, y, w, 0.5)
 
 
 def objective_of(map_, rows, alpha):
-    return Objective(map_, rows, map_.identity(K), alpha / len(rows.y) * map_.ridge(K))
+    return Objective(map_, rows, map_.identity(K), alpha / rows.rows.n_rows * map_.ridge(K))
 
 
 def hessian_in(change, objective, theta):
@@ -130,11 +129,12 @@ def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(rows, alpha):
 
 def test_pooled_moments_are_those_of_discriminant_analysis(rows):
     """Every row belongs to class k with weight p (1 - p)."""
-    P = np.exp(0.5 * rows.Z - rows.shift[:, None])
-    F = 0.5 * rows.Z - rows.shift[:, None]
-    Q = P * (1 - P) * (1 if rows.w is None else rows.w[:, None])
+    Z, _, w, shift = rows.rows.arrays
+    P = np.exp(0.5 * Z - shift[:, None])
+    F = 0.5 * Z - shift[:, None]
+    Q = P * (1 - P) * (1 if w is None else w[:, None])
     b, m, covariance = _pooled_moments(objective_of(MatrixMap(), rows, 0), MatrixMap().identity(K))
-    N = len(P) if rows.w is None else rows.w.sum()
+    N = len(P) if w is None else w.sum()
     np.testing.assert_allclose(b, Q.sum(axis=0) / N)
     within = np.zeros((K, K))
     for k in range(K):
@@ -176,7 +176,7 @@ def test_what_changes_no_probability_stays_where_the_ridge_is_least(rows, alpha)
 def test_few_rows_are_enough_for_the_coordinates_of_many():
     """They come from a sample, and the search needs no more gradients for it."""
     Z, y = make_logits(40_000, K, offset=[0, 1, -1, 2], random_state=1)
-    rows = Rows.of_log_probabilities(Z, y, None, 0.5)
+    rows = log_probabilities_of(Z, y, None, 0.5)
     objective = objective_of(MatrixMap(), rows, 1)
     b, _, _ = _pooled_moments(objective, objective.centre)
     few, _, _ = _pooled_moments(objective_of(MatrixMap(), rows.every(19), 1), objective.centre)
@@ -195,9 +195,11 @@ def test_weights_are_never_left_to_a_sample():
     """All of it may lie on rows that a sample leaves out."""
     Z, y = make_logits(40_000, K, random_state=1)
     w = (np.arange(len(y)) % 19 > 0).astype(float)
-    heavy = Rows(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
+    heavy = features_of(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
     for a, b in zip(
-        _pooled_moments(objective_of(MatrixMap(), Rows(Z, y, w), 0), MatrixMap().identity(K)),
+        _pooled_moments(
+            objective_of(MatrixMap(), features_of(Z, y, w), 0), MatrixMap().identity(K)
+        ),
         _pooled_moments(objective_of(MatrixMap(), heavy, 0), MatrixMap().identity(K)),
         strict=True,
     ):

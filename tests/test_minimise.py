@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import MAPS, TemperatureMap, identity
+from families import MAPS, TemperatureMap, features_of, identity, log_probabilities_of
 from scipy.optimize import OptimizeResult, approx_fprime
 from scipy.special import log_softmax, softmax
 
 from skcalib import TemperatureScaling
-from skcalib._engine.memory import both_columns, weighted_sum
-from skcalib._linear.features import Rows
+from skcalib._engine.blocks import both_columns, weighted_sum
+from skcalib._engine.memory import MemoryRows
+from skcalib._linear.features import Features
 from skcalib._linear.loss import Objective, hessian_product, loss_gradient
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.search import _newton_in_full
@@ -49,13 +50,13 @@ def test_adjoint_identity(model, rng):
 
 def test_loss_is_the_literal_one(model, rows):
     map_, theta = model
-    loss, _ = loss_gradient(theta, map_, Rows(*rows))
+    loss, _ = loss_gradient(theta, map_, features_of(*rows))
     np.testing.assert_allclose(loss, literal_loss(theta, map_, *rows))
 
 
 def test_gradient_is_the_slope_of_the_loss(model, rows):
     map_, theta = model
-    _, gradient = loss_gradient(theta, map_, Rows(*rows))
+    _, gradient = loss_gradient(theta, map_, features_of(*rows))
     numeric = approx_fprime(theta, literal_loss, 1e-7, map_, *rows)
     np.testing.assert_allclose(gradient, numeric, atol=2e-6)
 
@@ -64,8 +65,10 @@ def test_hessian_product_is_the_slope_of_the_gradient(model, rows, rng):
     map_, theta = model
     v = rng.normal(size=theta.shape)
     step = 1e-6
-    ahead, behind = (loss_gradient(theta + s * v, map_, Rows(*rows))[1] for s in (step, -step))
-    product = hessian_product(theta, v, map_, Rows(*rows))
+    ahead, behind = (
+        loss_gradient(theta + s * v, map_, features_of(*rows))[1] for s in (step, -step)
+    )
+    product = hessian_product(theta, v, map_, features_of(*rows))
     np.testing.assert_allclose(product, (ahead - behind) / (2 * step), atol=1e-8)
 
 
@@ -74,7 +77,7 @@ def test_one_column_is_two(rows, rng, log_probabilities):
     """The log-odds of two classes stand for the logits (0, z) in every sum."""
     Z, y, w = rows
     z, y = Z[:, :1], y % 2
-    make = Rows.of_log_probabilities if log_probabilities else Rows
+    make = log_probabilities_of if log_probabilities else features_of
     one, two = make(z, y, w, 0.7), make(np.hstack([0 * z, z]), y, w, 0.7)
     for map_ in MAPS:
         theta, v = rng.normal(size=(2, *identity(map_, 2).shape))
@@ -87,15 +90,15 @@ def test_one_column_is_two(rows, rng, log_probabilities):
 def test_log_probabilities_are_features_that_are_never_stored(model, rows):
     map_, theta = model
     Z, y, w = rows
-    stored = Rows(log_softmax(0.3 * Z, axis=1), y, w)
-    made = Rows.of_log_probabilities(Z, y, w, 0.3)
+    stored = features_of(log_softmax(0.3 * Z, axis=1), y, w)
+    made = log_probabilities_of(Z, y, w, 0.3)
     for a, b in zip(*(loss_gradient(theta, map_, r) for r in (stored, made)), strict=True):
         np.testing.assert_allclose(a, b)
 
 
 def test_hessian_is_symmetric_and_positive(model, rows):
     map_, theta = model
-    H = np.array([hessian_product(theta, v, map_, Rows(*rows)) for v in np.eye(len(theta))])
+    H = np.array([hessian_product(theta, v, map_, features_of(*rows)) for v in np.eye(len(theta))])
     np.testing.assert_allclose(H, H.T, atol=1e-14)
     assert np.linalg.eigvalsh(H).min() > -1e-12
 
@@ -109,8 +112,8 @@ def test_terms_in_single_precision_are_added_in_double():
 def test_single_precision_rows_are_summed_in_double(model, rows):
     map_, theta = model
     Z, y, w = rows
-    loss, gradient = loss_gradient(theta, map_, Rows(Z.astype(np.float32), y, w))
-    product = hessian_product(theta, gradient, map_, Rows(Z.astype(np.float32), y, w))
+    loss, gradient = loss_gradient(theta, map_, features_of(Z.astype(np.float32), y, w))
+    product = hessian_product(theta, gradient, map_, features_of(Z.astype(np.float32), y, w))
     assert gradient.dtype == product.dtype == np.float64
     np.testing.assert_allclose(loss, literal_loss(theta, map_, Z, y, w), rtol=1e-5)
 
@@ -118,7 +121,7 @@ def test_single_precision_rows_are_summed_in_double(model, rows):
 @pytest.mark.parametrize("width", [1, 3, 200])
 def test_double_rows_are_worked_with_in_double_precision(width, rng):
     Z = rng.normal(size=(50, width)).astype(np.float32)
-    rows = Rows.of_log_probabilities(Z, np.zeros(50, int), None, 0.3)
+    rows = log_probabilities_of(Z, np.zeros(50, int), None, 0.3)
     for double in (False, True):
         dtype = np.float64 if double else np.float32
 
@@ -134,7 +137,7 @@ def test_double_rows_are_worked_with_in_double_precision(width, rng):
 
 def solve(map_, rows, ridge=0.0, **kwargs):
     """The minimum next to the identity, and the objective."""
-    objective = Objective(map_(), Rows(*rows), identity(map_, K), ridge)
+    objective = Objective(map_(), features_of(*rows), identity(map_, K), ridge)
     return minimise(objective, objective.centre, **kwargs), objective
 
 
@@ -143,7 +146,7 @@ def solve(map_, rows, ridge=0.0, **kwargs):
 def test_minimum_has_a_certificate(map_, ridge, rows):
     found, _ = solve(map_, rows, ridge, tol=1e-9)
     assert found.success
-    _, gradient = loss_gradient(found.x, map_(), Rows(*rows))
+    _, gradient = loss_gradient(found.x, map_(), features_of(*rows))
     assert np.linalg.norm(gradient + 2 * ridge * (found.x - identity(map_, K))) < 1e-8
 
 
@@ -190,7 +193,7 @@ def test_coordinates_change_the_way_and_not_the_answer(rows, rng):
 def test_newton_steps_end_where_there_is_no_curvature():
     """All rows are surely wrong: a gradient, and a Hessian of nothing but zeros."""
     y = np.arange(30) % 3
-    rows = Rows(1e4 * np.eye(3)[(y + 1) % 3], y)
+    rows = features_of(1e4 * np.eye(3)[(y + 1) % 3], y)
     objective = Objective(VectorMap(), rows, identity(VectorMap, 3))
     fun, jac = objective.value_gradient(objective.centre)
     start = OptimizeResult(x=objective.centre, fun=fun, jac=jac, nit=0)
@@ -204,7 +207,7 @@ def test_a_search_that_only_gets_worse_keeps_its_start():
     class Worse:
         """Falls nowhere, whatever its gradient says."""
 
-        rows = Rows(np.zeros((1, 2)), np.zeros(1, int))
+        rows = features_of(np.zeros((1, 2)), np.zeros(1, int))
         separated = -np.inf
 
         def value_gradient(self, theta):
@@ -232,14 +235,16 @@ def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
     Z = rng.normal(size=(30, 3))
     y, w = Z.argmax(axis=1), rng.integers(0, 3, size=30).astype(float)
     for weights, lightest in ((None, 1), (w, 1), (0.1 * w, 0.1)):
-        objective = Objective(MatrixMap(), Rows(Z, y, weights), identity(MatrixMap, 3))
+        objective = Objective(MatrixMap(), features_of(Z, y, weights), identity(MatrixMap, 3))
         total = 30 if weights is None else weights.sum()
         assert objective.separated == pytest.approx(lightest * np.log(2) / total)
         found = minimise(objective, objective.centre, tol=1e-12, max_iter=1000)
         assert 0 < found.fun < objective.separated
         assert not found.success
         assert found.nit < 50
-    assert Objective(MatrixMap(), Rows(Z, y), identity(MatrixMap, 3), 0.1).separated == -np.inf
+    assert (
+        Objective(MatrixMap(), features_of(Z, y), identity(MatrixMap, 3), 0.1).separated == -np.inf
+    )
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-7])
@@ -268,21 +273,21 @@ def test_slope_and_curvature_are_derivatives_of_the_loss(rows):
     N = len(y) if w is None else w.sum()
     theta = np.array([0.7])
     slope, curvature = scale_slope(0.7, Z, y, w) / N
-    gradient = loss_gradient(theta, TemperatureMap(), Rows(*rows))[1]
+    gradient = loss_gradient(theta, TemperatureMap(), features_of(*rows))[1]
     np.testing.assert_allclose(slope, 0.7 * gradient[0])
-    product = hessian_product(theta, np.ones(1), TemperatureMap(), Rows(*rows))
+    product = hessian_product(theta, np.ones(1), TemperatureMap(), features_of(*rows))
     np.testing.assert_allclose(curvature, 0.7**2 * product[0])
 
 
 def test_scale_is_the_minimum_that_the_general_routine_finds(rows):
-    scale = fit_scale(*rows)
+    scale = fit_scale(MemoryRows(*rows))
     found = solve(TemperatureMap, rows, tol=1e-12)[0]
     assert scale.outcome == "minimum"
     np.testing.assert_allclose(scale.value, found.x[0], rtol=1e-8)
 
 
 def test_slope_vanishes_at_the_scale(rows):
-    scale = fit_scale(*rows).value
+    scale = fit_scale(MemoryRows(*rows)).value
     slope, curvature = scale_slope(scale, *rows)
     assert abs(slope / curvature) < 1e-9  # the Newton step that is left, relative
 
@@ -291,7 +296,7 @@ def test_sample_that_misleads_does_not_change_the_answer():
     # Every 64th row, those of the sample, is classified correctly: there it is separable.
     Z, y = make_logits(64 * 600, 3, temperature=2.0, random_state=0)
     y[::64] = Z[::64].argmax(axis=1)
-    slope, curvature = scale_slope(fit_scale(Z, y, None).value, Z, y, None)
+    slope, curvature = scale_slope(fit_scale(MemoryRows(Z, y, None)).value, Z, y, None)
     assert abs(slope / curvature) < 1e-8
 
 
@@ -299,7 +304,7 @@ def test_sample_without_weight_does_not_change_the_answer():
     Z, y = make_logits(64 * 600, 3, temperature=2.0, random_state=0)
     w = np.ones(len(y))
     w[::64] = 0
-    kept = fit_scale(Z[w > 0], y[w > 0], None)
+    kept = fit_scale(MemoryRows(Z[w > 0], y[w > 0], None))
     found = TemperatureScaling().fit(Z, y, w).temperature_
     np.testing.assert_allclose(found, 1 / kept.value, rtol=1e-8)
 
@@ -308,7 +313,7 @@ def test_sample_that_is_far_off_does_not_change_the_answer():
     # The sample's own best scale is 30 times too large: Newton's method is given up.
     Z, y = make_logits(64 * 600, 3, temperature=1.0, spread=1.0, random_state=0)
     Z[::64] /= 30
-    scale = fit_scale(Z, y, None).value
+    scale = fit_scale(MemoryRows(Z, y, None)).value
     assert 0.9 < scale < 1.1
     slope, curvature = scale_slope(scale, Z, y, None)
     assert abs(slope / curvature) < 1e-8
@@ -321,19 +326,17 @@ def test_start_on_the_wrong_side_ends_at_the_right_bound(weighted):
     wrong = np.arange(len(y)) % 64 != 0
     y[wrong] = 1 - y[wrong]
     w = np.ones(len(y)) if weighted else None
-    assert fit_scale(Z, y, w).outcome == "hopeless"
+    assert fit_scale(MemoryRows(Z, y, w)).outcome == "hopeless"
 
 
-def test_every_so_manieth_row(rows):
+def test_every_kth_row(rows):
     Z, y, w = rows
     shift = np.arange(60.0)
-    some = Rows(Z, y, w, 2.0, shift).every(7)
-    np.testing.assert_array_equal(some.Z, Z[::7])
-    np.testing.assert_array_equal(some.y, y[::7])
-    np.testing.assert_array_equal(some.shift, shift[::7])
-    assert (some.w is None) == (w is None)
-    if w is not None:
-        np.testing.assert_array_equal(some.w, w[::7])
+    some = Features(MemoryRows(Z, y, w, shift), 2.0).every(7)
+    for array, whole in zip(some.rows.arrays, (Z, y, w, shift), strict=True):
+        assert (array is None) == (whole is None)
+        if whole is not None:
+            np.testing.assert_array_equal(array, whole[::7])
     assert some.scale == 2
 
 
@@ -342,10 +345,10 @@ def test_gradient_of_an_objective_is_its_slope(rows, model):
     map_, theta = model
     centre = identity(type(map_), K)
     ridge = np.linspace(0, 0.3, theta.size).reshape(theta.shape)
-    objective = Objective(map_, Rows(*rows), centre, ridge)
+    objective = Objective(map_, features_of(*rows), centre, ridge)
     value, gradient = objective.value_gradient(theta)
     assert objective.penalty(theta) == pytest.approx((ridge * (theta - centre) ** 2).sum())
-    loss, _ = loss_gradient(theta, map_, Rows(*rows))
+    loss, _ = loss_gradient(theta, map_, features_of(*rows))
     assert value == pytest.approx(loss + objective.penalty(theta))
     slope = approx_fprime(theta, lambda t: objective.value_gradient(t)[0], 1e-6)
     np.testing.assert_allclose(gradient, slope, atol=1e-5)
@@ -356,7 +359,7 @@ def test_only_a_search_without_a_ridge_can_find_separable_rows(rows, share):
     Z, y, w = rows
     start = identity(VectorMap, K)
     ridge = np.where(np.arange(start.size) < share * start.size, 0.1, 0.0)
-    bound = Objective(VectorMap(), Rows(Z, y, w), start, ridge).separated
+    bound = Objective(VectorMap(), features_of(Z, y, w), start, ridge).separated
     if share:
         assert bound == -np.inf
     else:
@@ -367,7 +370,7 @@ def test_only_a_search_without_a_ridge_can_find_separable_rows(rows, share):
 def test_products_with_the_hessian_have_the_ridge(rows, model, rng):
     map_, theta = model
     ridge = np.linspace(0, 0.3, theta.size).reshape(theta.shape)
-    objective = Objective(map_, Rows(*rows), identity(type(map_), K), ridge)
+    objective = Objective(map_, features_of(*rows), identity(type(map_), K), ridge)
     v = rng.normal(size=theta.shape)
     ahead, behind = (objective.value_gradient(theta + h * v)[1] for h in (1e-5, -1e-5))
     np.testing.assert_allclose(
@@ -379,7 +382,7 @@ def test_products_with_the_hessian_have_the_ridge(rows, model, rng):
 def test_newton_steps_with_the_whole_hessian_are_few(rows, map_):
     """A ridge that is in the gradient and not in the Hessian would make them many."""
     start = identity(type(map_), K)
-    objective = Objective(map_, Rows(*rows), start, np.full(start.shape, 0.5))
+    objective = Objective(map_, features_of(*rows), start, np.full(start.shape, 0.5))
     found = _newton_in_full(objective, start, tol=1e-10, max_iter=50)
     assert found.success
     assert found.nit <= 6

@@ -20,10 +20,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skcalib._engine.memory import reduce_rows, weighted_sum
+from skcalib._engine.blocks import weighted_sum
 from skcalib._typing import Floats, Indices
 
-from .features import Rows, mask_scores
+from .features import Features, mask_scores
 
 
 class LinearMap(Protocol):
@@ -46,7 +46,7 @@ class LinearMap(Protocol):
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
 
 
-def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats]:
+def loss_gradient(theta: Floats, map_: LinearMap, rows: Features) -> tuple[float, Floats]:
     """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
     theta, masks = theta.astype(rows.dtype, copy=False), rows.masks
 
@@ -65,7 +65,7 @@ def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Fl
     return float(mean[0]), mean[1:]
 
 
-def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Floats:
+def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Features) -> Floats:
     """Hessian (p, p) of the mean log loss at ``theta`` times ``v`` (p,): one pass."""
     theta, v = (a.astype(rows.dtype, copy=False) for a in (theta, v))
     masks = rows.masks
@@ -85,7 +85,7 @@ def hessian_product(theta: Floats, v: Floats, map_: LinearMap, rows: Rows) -> Fl
     return rows.mean(block, scratch=2)
 
 
-def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats, Floats]:
+def second_order(theta: Floats, map_: LinearMap, rows: Features) -> tuple[float, Floats, Floats]:
     """Mean log loss at ``theta``, its gradient (p,) and its Hessian (p, p): one dear pass."""
     p, masks = len(theta), rows.masks
 
@@ -105,7 +105,7 @@ def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Flo
     return float(mean[0]), mean[1 : p + 1], mean[p + 1 :].reshape(p, p)
 
 
-def share_wrong(theta: Floats, map_: LinearMap, rows: Rows) -> float:
+def share_wrong(theta: Floats, map_: LinearMap, rows: Features) -> float:
     """Share of the weight of the rows in which the score of the label is not the largest."""
     theta, masks = theta.astype(rows.dtype, copy=False), rows.masks
 
@@ -146,7 +146,7 @@ class Objective:
     """
 
     map_: LinearMap
-    rows: Rows
+    rows: Features
     centre: Floats
     ridge: Floats | float = 0.0
 
@@ -158,8 +158,7 @@ class Objective:
         """
         if np.any(self.ridge):
             return -np.inf
-        w = self.rows.w
-        least = 1.0 if w is None else reduce_rows(np.minimum, _least_weight, w)
+        least = self.rows.rows.reduce(np.minimum, _least_weight)
         return float(np.log(2) * least / self.rows.weight)
 
     def penalty(self, theta: Floats) -> float:
@@ -180,5 +179,5 @@ class Objective:
         return hessian_product(theta, v, self.map_, self.rows) + 2 * self.ridge * v
 
 
-def _least_weight(w: Floats) -> Any:
-    return np.min(w, where=w > 0, initial=np.inf)
+def _least_weight(_: Any, __: Any, w: Floats | None, *___: Any) -> Any:
+    return 1.0 if w is None else np.min(w, where=w > 0, initial=np.inf)

@@ -260,8 +260,8 @@ def _pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats
     rows, map_ = objective.rows, objective.map_
     K = rows.n_classes
     masks = rows.masks
-    if rows.w is None:
-        rows = rows.every(max(1, len(rows.y) // max(ROWS_PER_CLASS * K, FEWEST_ROWS)))
+    if rows.rows.w is None:
+        rows = rows.every(max(1, rows.rows.n_rows // max(ROWS_PER_CLASS * K, FEWEST_ROWS)))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
         F, Q = _curvatures(theta, map_, F, w, masks)

@@ -12,13 +12,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult
 
-from skcalib._engine.memory import call_on_sample, is_far
+from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
 
-from .features import Rows
+from .features import Features
 from .loss import Objective, second_order
 from .maps import MatrixMap, VectorMap
 from .solver import is_accepted, minimise, step_along
@@ -41,11 +40,11 @@ def best_parameters(
 ) -> OptimizeResult:
     """Parameters that minimise the objective, as :func:`minimise` describes them."""
     start, rows = objective.centre, objective.rows
-    if is_far(rows.Z):
-        made = partial(Rows, scale=rows.scale, reaching=rows.reaching)
+    if not rows.rows.passes_are_cheap:
+        made = partial(Features, scale=rows.scale, reaching=rows.reaching)
         of_sample = partial(_minimum_of_sample, map_, start, objective.ridge, made, tol)
         at_least = ROWS_PER_PARAMETER * len(start)
-        found = call_on_sample(of_sample, *rows.arrays, at_least=at_least)
+        found = rows.rows.sample(of_sample, at_least)
         start = start if found is None else found
         if len(start) <= MANY_PARAMETERS:
             found = _newton_in_full(objective.in_double(), start, tol, max_iter)
@@ -67,15 +66,12 @@ def _minimum_of_sample(
     map_: VectorMap | MatrixMap,
     centre: Floats,
     ridge: Any,
-    made: Callable[..., Rows],
+    made: Callable[[Rows], Features],
     tol: float,
-    Z: Floats,
-    y: NDArray[np.intp],
-    w: Floats | None,
-    shift: Floats | None,
+    rows: Rows,
 ) -> Floats:
     """Parameters that are best for a sample of the rows."""
-    objective = Objective(map_, made(Z, y, w, shift=shift), centre, ridge)
+    objective = Objective(map_, made(rows), centre, ridge)
     coordinates = partial(map_.coordinates, objective)
     return minimise(objective, centre, coordinates=coordinates, tol=max(tol, 1e-4)).x
 

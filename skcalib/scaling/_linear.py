@@ -13,12 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.memory import both_columns, total_weight
-from skcalib._linear.features import Rows, raised
+from skcalib._engine.blocks import both_columns
+from skcalib._engine.rows import Rows
+from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.search import best_parameters
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Floats
 from skcalib._warnings import warn
 
 from ._temperature import _divided, _fit_scale
@@ -45,15 +46,15 @@ class _LinearScaling(BaseCalibrator):
     def _map(self) -> VectorMap | MatrixMap:
         """The map from features to scores."""
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+    def _fit(self, rows: Rows) -> dict[str, Any]:
         strength = _check_search(self.alpha, self.max_iter, self.tol)
-        temperature = _fit_scale(Z, y, w)
+        temperature = _fit_scale(rows)
         scale = temperature.value
-        make_rows = Rows.of_log_probabilities if self.normalize else Rows.of_scores
-        rows = make_rows(Z, y, w, scale)
-        K, map_ = rows.n_classes, self._map()
-        ridge = strength / total_weight(y, w) * map_.ridge(K)
-        objective = Objective(map_, rows, map_.identity(K), ridge)
+        made_of = Features.of_log_probabilities if self.normalize else Features.of_scores
+        features = made_of(rows, scale)
+        K, map_ = features.n_classes, self._map()
+        ridge = strength / rows.weight * map_.ridge(K)
+        objective = Objective(map_, features, map_.identity(K), ridge)
         settled = temperature.outcome == "separable"
         # Offsets that break ties run off to where probabilities are 0 or 1, unless they are held.
         if settled or (temperature.outcome == "tied" and strength == 0):

@@ -12,7 +12,7 @@ from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.memory import SAMPLE_ROWS, call_on_sample, is_far, sum_rows
+from skcalib._engine.rows import Rows
 from skcalib._linear.temperature import check_range, fit_scale
 from skcalib._scores.one_vs_rest import joined, margins, n_maps
 from skcalib._typing import Floats, Indices
@@ -138,14 +138,13 @@ class PlattScaling(BaseCalibrator):
         super().__init__(classes=classes)
         self.smooth_targets = smooth_targets
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+    def _fit(self, rows: Rows) -> dict[str, Any]:
         # Where a pass is a round trip a start is worth more.
-        at_least = (FEW_ROWS_PER_MAP if is_far(Z) else ROWS_PER_MAP) * n_maps(Z)
-        of_sample = call_on_sample(_rough_sigmoids, Z, y, w, at_least=at_least)
-        if of_sample is None:
-            of_sample = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True), None
-        units, start = _Units.of(Z, of_sample[0]), of_sample[1]
-        events = _Events.of(Z, y, w, units, smooth=self.smooth_targets)
+        per_map = ROWS_PER_MAP if rows.passes_are_cheap else FEW_ROWS_PER_MAP
+        of_sample = rows.sample(_rough_sigmoids, per_map * n_maps(rows.n_columns))
+        middle, start = of_sample or (rows.gather(_middle), None)
+        units = _Units.of(rows, middle)
+        events = _Events.of(rows, units, smooth=self.smooth_targets)
         if events.far:
             events = events.without_doubtless(smooth=self.smooth_targets)
         if start is not None:
@@ -183,13 +182,13 @@ class _Units:
     rounding: Floats  #: what rounding of the logits may add to margins, in units
 
     @classmethod
-    def of(cls, Z: Floats, middle: Floats) -> _Units:
-        """The units of the margins of logits ``Z`` (n, K), from :func:`_middle` of some."""
-        centre, spread, size = middle.astype(Z.dtype).astype(np.float64)
-        rounding = ROUNDINGS * float(np.finfo(Z.dtype).eps) * np.maximum(size, np.abs(centre))
+    def of(cls, rows: Rows, middle: Floats) -> _Units:
+        """The units of the margins of rows of logits, from :func:`_middle` of some."""
+        centre, spread, size = middle.astype(rows.dtype).astype(np.float64)
+        rounding = ROUNDINGS * float(np.finfo(rows.dtype).eps) * np.maximum(size, np.abs(centre))
         level = spread <= rounding
         if level.any():  # of most rows at least
-            total, n = sum_rows(partial(_deviations, centre, rounding), Z)
+            total, n = rows.sum(partial(_deviations, centre, rounding))
             spread = np.where(level, np.exp(total / np.maximum(n, 1)) * (n > 0), spread)
         check_range(float(spread.max()))
         low, high = MODERATE
@@ -223,9 +222,10 @@ def _events(y: Indices, M: Floats) -> NDArray[np.bool_]:
     return y[:, None] == (np.arange(M.shape[1]) if M.shape[1] > 1 else 1)
 
 
-def _middle(Z: Floats, y: Indices) -> Floats:
+def _middle(rows: Rows) -> Floats:
     """Median margin, median distance from it, and median size of the largest logit: (3, n_maps)."""
-    M, K = margins(Z), n_maps(Z)
+    Z, y = rows.X, rows.y
+    M, K = margins(Z), n_maps(Z.shape[1])
     size = np.median(np.abs(Z.max(axis=1) if Z.shape[1] > 1 else Z))
     centre, spread = np.zeros((2, K))
     for k in range(K):
@@ -246,7 +246,7 @@ def _median(values: Floats) -> Any:
     return np.partition(values, middle)[middle]
 
 
-def _deviations(centre: Floats, least: Floats, Z: Floats) -> Floats:
+def _deviations(centre: Floats, least: Floats, Z: Floats, *_: Any) -> Floats:
     """Sum of logarithms of distances from the centre that are larger, and their number."""
     distance = np.abs(margins(Z).astype(np.float64) - centre)
     some = np.isfinite(distance) & (distance > least)
@@ -257,9 +257,7 @@ def _deviations(centre: Floats, least: Floats, Z: Floats) -> Floats:
 class _Events:
     """Margins in their units, and targets between 0 and 1 for each class: the problem to solve."""
 
-    Z: Floats
-    y: Indices
-    w: Floats | None
+    rows: Rows
     units: _Units
     limit: Floats  # (n_maps,): margins beyond it that are right do not count
     high: Floats  # (n_maps,): the target of rows of the class
@@ -270,18 +268,9 @@ class _Events:
     far: bool  # whether some margins are suspiciously far out
 
     @classmethod
-    def of(
-        cls,
-        Z: Floats,
-        y: Indices,
-        w: Floats | None,
-        units: _Units,
-        *,
-        smooth: bool,
-        limit: Floats | None = None,
-    ) -> _Events:
-        """The events of labels ``y`` (n,) for logits ``Z`` (n, K)."""
-        K = n_maps(Z)
+    def of(cls, rows: Rows, units: _Units, *, smooth: bool, limit: Floats | None = None) -> _Events:
+        """The events of rows of logits and labels."""
+        K = n_maps(rows.n_columns)
         limit = np.full(K, np.inf) if limit is None else limit
 
         def total(Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -293,25 +282,25 @@ class _Events:
             w = np.ones(len(y)) if w is None else w
             return np.stack([w @ (counts & _events(y, M)), w @ counts, far])
 
-        hits, weight, far = sum_rows(total, Z, y, w)
+        hits, weight, far = rows.sum(total)
         misses = weight - hits
         high, low = np.ones(K), np.zeros(K)
         if smooth:
             high, low = (hits + 1) / (hits + 2), 1 / (misses + 2)
         weight = np.maximum(weight, np.finfo(float).tiny)
         rate = (hits * high + misses * low) / weight
-        return cls(Z, y, w, units, limit, high, low, rate, weight, hits, bool(far.any()))
+        return cls(rows, units, limit, high, low, rate, weight, hits, bool(far.any()))
 
     def without_doubtless(self, *, smooth: bool) -> _Events:
         """The events without rows that a temperature puts beyond doubt.
 
         A class of which no events, or nothing else, would be left keeps all.
         """
-        scale = fit_scale(self.Z, self.y, self.w)
+        scale = fit_scale(self.rows)
         if scale.outcome != "minimum":
             return self
         limit = np.full_like(self.limit, BEYOND_DOUBT / scale.value)
-        of = partial(_Events.of, self.Z, self.y, self.w, self.units, smooth=smooth)
+        of = partial(_Events.of, self.rows, self.units, smooth=smooth)
         found = of(limit=limit)
         both = (found.hits > 0) & (found.hits < found.weight)
         return found if both.all() else of(limit=np.where(both, limit, np.inf))
@@ -342,7 +331,7 @@ class _Events:
             dots = (np.einsum("ij,ij->j", A, M) for A in (R, QM))
             return np.stack([*dots, *(A.sum(axis=0) for A in (R, QM, Q))]).astype(np.float64)
 
-        ga, aa, gc, ac, cc = sum_rows(block, self.Z, self.y, self.w) / self.weight
+        ga, aa, gc, ac, cc = self.rows.sum(block) / self.weight
         return np.stack([ga, gc]), np.array([[aa, ac], [ac, cc]])
 
     def share_wrong(self, theta: Floats) -> Floats:
@@ -355,14 +344,14 @@ class _Events:
             wrong = wrong if counts is None else wrong & counts
             return wrong.sum(axis=0) if w is None else w @ wrong
 
-        return sum_rows(block, self.Z, self.y, self.w) / self.weight
+        return self.rows.sum(block) / self.weight
 
 
-def _rough_sigmoids(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Floats]:
+def _rough_sigmoids(rows: Rows) -> tuple[Floats, Floats]:
     """The middle of the margins of a sample, and slopes and offsets (2, n_maps) about it."""
-    middle = _middle(Z, y)
-    units = _Units.of(Z, middle)
-    slope, offset = _fit_sigmoids(_Events.of(Z, y, w, units, smooth=True))[0]
+    middle = _middle(rows)
+    units = _Units.of(rows, middle)
+    slope, offset = _fit_sigmoids(_Events.of(rows, units, smooth=True))[0]
     return middle, np.stack([slope / units.unit, offset])
 
 
@@ -433,7 +422,7 @@ def _warn_of_reversed_order(events: _Events, theta: Floats) -> None:
 def _warn_unless_optimal(events: _Events, theta: Floats, *, converged: bool) -> None:
     """Warn of classes that a threshold separates, or of Newton steps that did not settle."""
     separable = np.flatnonzero(events.share_wrong(theta) == 0)
-    separable += events.Z.shape[1] - len(events.rate)  # two classes have a map for the second
+    separable += events.rows.n_columns - len(events.rate)  # two classes have a map for the second
     if separable.size and not events.low.any():
         warn(
             f"The log loss has no minimum: in column {shown(separable)} of X a "
