@@ -10,6 +10,7 @@ copyright = "2026, The skcalib developers"
 version = release = skcalib.__version__
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx-mathjax-offline",  # formulas can be read without network
@@ -34,6 +35,12 @@ html_css_files = ["skcalib.css"]
 toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]
+
+plot_formats = [("png", 100)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_include_source = False
+plot_rcparams = {"savefig.bbox": "tight"}  # no label is cut off
 
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say it in words
