@@ -12,8 +12,9 @@ version = release = skcalib.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx-mathjax-offline",  # formulas can be read without network
+    "sphinx-mathjax-offline",  # formulas are shown without a network connection
     "numpydoc",
+    "sphinx_design",  # the grid of the front page
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
@@ -23,10 +24,10 @@ html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 4,
-    # None beside the gallery and the reference, whose figures and formulas need the width.
+    # Only for the guide: figures and formulas of gallery and reference need the width.
     "secondary_sidebar_items": {"*": ["page-toc"], "guide/*": ["page-toc"]},
 }
-# Pages that stand alone have nothing to list on their left.
+# Pages without subpages need no primary sidebar.
 alone = "start benchmarks reproduction comparison testing messages adding contributing changes"
 html_sidebars = {page: [] for page in ["index", *alone.split(), "references"]}
 html_static_path = ["_static"]
@@ -36,7 +37,7 @@ html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]
 
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_typehints = "none"  # the docstrings describe the types
 templates_path = ["_templates"]
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
