@@ -24,7 +24,7 @@ html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 4,
-    # Only for the guide: figures and formulas of gallery and reference need the width.
+    # None for the gallery and the reference, whose figures and formulas need the width.
     "secondary_sidebar_items": {"*": ["page-toc"], "guide/*": ["page-toc"]},
 }
 # Pages without subpages need no primary sidebar.
