@@ -44,8 +44,8 @@ for name, calibrator in calibrators.items():
 # confidence intervals, in bins with few rows. The histograms above the diagrams, with the number of
 # rows in the tallest bin beside them, differ more: they show the sharpness of the predictions. Of
 # the scaling methods, temperature scaling has the fewest rows in the last bin; the others have more
-# parameters to tell which rows are reliable. Histogram binning predicts nearly the same
-# probabilities for nearly all rows.
+# parameters to tell which rows are reliable. With histogram binning nearly all rows have
+# nearly the same confidence.
 
 import matplotlib.pyplot as plt
 
@@ -94,5 +94,6 @@ pd.DataFrame(table).T.round(3)
 # The log loss separates the methods, and matrix scaling has the lowest: it corrects more errors
 # than any other, and that outweighs its slight under-confidence. Histogram binning and isotonic
 # regression have an ECE among the lowest and the highest log loss of the seven, because they
-# predict zero for classes without a row in the bin or block. For the order on other data sets see
+# predict zero for a class without calibration rows in a bin or block. For the order on other data
+# sets see
 # :ref:`sphx_glr_auto_examples_plot_10_methods_and_data_sets.py`.

@@ -35,10 +35,10 @@ results = search.cv_results_
 
 # %%
 # On the left, with the strongest regularization, the model predicts about the base rates: the
-# probability of each class is close to one in ten. It has no discrimination, but its ECE is small.
-# In the middle its accuracy is high, but its confidence is still low: it is under-confident, with
-# the largest ECE of all, though it is a far better model. On the right it is calibrated and
-# accurate.
+# probability of each class is close to one in ten. It hardly discriminates between the classes, but
+# its ECE is small. In the middle its accuracy is high, but its confidence is still low: it is
+# under-confident, with the largest ECE of all, though it is a far better model. On the right it is
+# calibrated and accurate.
 
 import matplotlib.pyplot as plt
 
@@ -48,7 +48,7 @@ for ax, name, label in zip(axes, names, ["ECE", "Log loss", "Accuracy"], strict=
     ax.errorbar(strengths, -mean if name.startswith("neg_") else mean, sd, fmt="o-")
     ax.axvline(search.best_params_["logisticregression__C"], color="#D55E00", linestyle="--")
     ax.set(xscale="log", ylabel=label)
-axes[0].set_title("Mean and standard deviation over folds; dashed: lowest log loss")
+axes[0].set_title("Means and standard deviations of folds; dashed: lowest log loss", size="medium")
 axes[-1].set_xlabel("Inverse regularization strength, C")
 plt.show()
 

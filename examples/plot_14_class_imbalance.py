@@ -112,7 +112,7 @@ plt.show()
 
 # %%
 # Most probabilities of the very rare class are small, so its diagram is compressed into one corner.
-# Logit axes spread it out, and equal-mass bins, here of 400 rows. Bins without a row of the class
+# Logit axes and equal-mass bins, here of 400 rows, spread it out. Bins without a row of the class
 # have no dot, but an error bar. Where the balanced regression predicts a probability of one in ten,
 # the observed frequency is about one in a hundred.
 

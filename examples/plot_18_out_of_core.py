@@ -117,8 +117,8 @@ for name, predict_proba in {
     print(f"{name}: ECE {error:.4f} from {rows} rows, peak memory {peak:.0f} MB, {seconds:.1f} s")
 
 # %%
-# Both reliability diagrams, drawn from the sums. With so many rows the confidence intervals are
-# narrow.
+# Both reliability diagrams, drawn from the sums. Confidence intervals are narrow in bins with many
+# rows.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5), layout="constrained")
 for ax, (name, monitor) in zip(axes, monitors.items(), strict=True):
