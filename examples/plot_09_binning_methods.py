@@ -67,4 +67,4 @@ for n in (100, 300, 1000, 10_000):
     for name, calibrator in methods.items():
         found = calibrator.fit(logits[:n], y[:n]).predict_proba(logits[test])[:, 1]
         table.loc[name, n] = np.sqrt(np.mean((found - truth) ** 2))
-table.rename_axis("root mean squared error", axis=0).rename_axis("rows to fit", axis=1).round(3)
+table.rename_axis(index="root mean squared error", columns="calibration rows").round(3)
