@@ -13,8 +13,9 @@ extensions = [
     "matplotlib.sphinxext.plot_directive",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx-mathjax-offline",  # formulas can be read without network
+    "sphinx-mathjax-offline",  # formulas are shown without a network connection
     "numpydoc",
+    "sphinx_design",  # the grid of the front page
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
@@ -24,10 +25,10 @@ html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 4,
-    # None beside the gallery and the reference, whose figures and formulas need the width.
+    # None for the gallery and the reference, whose figures and formulas need the width.
     "secondary_sidebar_items": {"*": ["page-toc"], "guide/*": ["page-toc"]},
 }
-# Pages that stand alone have nothing to list on their left.
+# Pages without subpages need no primary sidebar.
 alone = "start benchmarks reproduction comparison testing messages adding contributing changes"
 html_sidebars = {page: [] for page in ["index", *alone.split(), "references"]}
 html_static_path = ["_static"]
@@ -43,7 +44,7 @@ plot_include_source = False
 plot_rcparams = {"savefig.bbox": "tight"}  # no label is cut off
 
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_typehints = "none"  # the docstrings describe the types
 templates_path = ["_templates"]
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
