@@ -10,10 +10,12 @@ copyright = "2026, The skcalib developers"
 version = release = skcalib.__version__
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx-mathjax-offline",  # formulas can be read without network
+    "sphinx-mathjax-offline",  # formulas are shown without a network connection
     "numpydoc",
+    "sphinx_design",  # the grid of the front page
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
@@ -23,10 +25,10 @@ html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 4,
-    # None beside the gallery and the reference, whose figures and formulas need the width.
+    # None for the gallery and the reference, whose figures and formulas need the width.
     "secondary_sidebar_items": {"*": ["page-toc"], "guide/*": ["page-toc"]},
 }
-# Pages that stand alone have nothing to list on their left.
+# Pages without subpages need no primary sidebar.
 alone = "start benchmarks reproduction comparison testing messages adding contributing changes"
 html_sidebars = {page: [] for page in ["index", *alone.split(), "references"]}
 html_static_path = ["_static"]
@@ -35,8 +37,14 @@ toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]
 
+plot_formats = [("png", 100)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_include_source = False
+plot_rcparams = {"savefig.bbox": "tight"}  # no label is cut off
+
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_typehints = "none"  # the docstrings describe the types
 templates_path = ["_templates"]
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

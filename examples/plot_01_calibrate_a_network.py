@@ -1,14 +1,14 @@
 """
-Calibrate a network
-===================
+Calibrating a neural network
+============================
 
-The main job: a neural network that is too sure of itself, the number that repairs it, and the
-reliability diagrams before and after.
+The basic workflow: an over-confident neural network, temperature scaling, and reliability diagrams
+before and after calibration.
 """
 
 # %%
-# The network was trained to perfection on 100 of scikit-learn's digits. What it says about the
-# others comes in two halves: one to fit the calibrator on, one to judge it on.
+# The network was trained on 100 of scikit-learn's digits until it classified all of them correctly.
+# Its logits for the other digits come in two halves: one to fit the calibrator, one to evaluate it.
 
 from skcalib.datasets import load_digits_logits
 
@@ -16,7 +16,8 @@ digits = load_digits_logits()
 print(f"calibration: {digits.logits_calibration.shape}, test: {digits.logits_test.shape}")
 
 # %%
-# Temperature scaling divides all logits by one number, which it finds on the first half.
+# Temperature scaling divides all logits by one number, the temperature, which is fitted to the
+# first half by maximum likelihood.
 
 from skcalib import TemperatureScaling
 
@@ -24,8 +25,8 @@ calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibr
 print(f"temperature: {calibrator.temperature_:.2f}")
 
 # %%
-# On the second half, the network is surer than it is right. Afterwards it is not, and since the
-# order of the classes is kept, it is right as often as before.
+# On the second half, the network is over-confident: its mean confidence exceeds its accuracy. After
+# temperature scaling the two agree. The order of the classes is kept, and with it the accuracy.
 
 import pandas as pd
 from sklearn.metrics import accuracy_score, log_loss
@@ -49,9 +50,10 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# The diagrams show it bin by bin. Before, all bars end below the diagonal, most of them far. After,
-# the gaps are inside the whiskers. The histogram on top tells how many rows a bar stands on: the
-# MCE, which is the largest gap of all, is decided by a bin with very few, so it need not fall.
+# The reliability diagrams show it bin by bin. Before calibration the accuracy is below the
+# confidence in every bin, mostly by much. Afterwards the gaps are within the confidence intervals.
+# The histogram above each diagram has the number of rows per bin. The MCE is the largest gap; here
+# it is that of a bin with very few rows, so it need not decrease.
 
 import matplotlib.pyplot as plt
 
@@ -63,9 +65,9 @@ for ax, (name, proba) in zip(axes, {"Before": before, "After": after}.items(), s
 plt.show()
 
 # %%
-# One number for all classes is not all there is to repair. Vector scaling gives each class a slope
-# and an offset of its own, held to temperature scaling by a ridge, so that it can see that some
-# digits are given too often. It changes predictions; here it is right more often as well.
+# A single temperature treats all classes alike. Vector scaling has a slope and an intercept for
+# each class, shrunk towards temperature scaling by a ridge penalty, and can correct over-predicted
+# classes. It changes predictions; here the accuracy rises as well.
 
 from skcalib import VectorScaling
 
@@ -75,10 +77,9 @@ accuracy = vector.score(digits.logits_test, digits.y_test)
 print(f"vector scaling: log loss {loss:.3f}, accuracy {accuracy:.3f}")
 
 # %%
-# The rows that the network was sure about and got wrong are the reason why all this is needed. It
-# says so less loudly now:
+# Errors made with high confidence do the most harm to decisions. After calibration there are few:
 
 wrong = before.argmax(axis=1) != digits.y_test
 for name, proba in {"before": before, "after": after}.items():
-    sure = (proba[wrong].max(axis=1) > 0.95).sum()
-    print(f"{name}: {sure} of {wrong.sum()} errors made with more than 95 % confidence")
+    confident = (proba[wrong].max(axis=1) > 0.95).sum()
+    print(f"{name}: {confident} of {wrong.sum()} errors with a confidence above 95 %")

@@ -1,17 +1,17 @@
 """
-Small networks and large ones
-=============================
+Calibration of small and large networks
+=======================================
 
-Guo and others open with a picture: a small network of 1998 that is as sure as it is right, and a
-large one of 2016 that is right more often, and far too sure. The same happens on scikit-learn's
-digits, in less than ten seconds.
+Figure 1 of Guo and others shows a small network of 1998 that is well calibrated, and a large one of
+2016 that is more accurate and strongly over-confident. The same happens on scikit-learn's digits,
+in less than ten seconds.
 """
 
 # %%
-# The digits are too easy: every network is nearly always right, and confidence has nothing to be
-# wrong about. Noise on the pixels makes them hard. The networks have two hidden layers, of 16 units
-# or of 256, no weight decay, and all the same 60 epochs on 400 rows. Each is trained five times,
-# with other noise, other rows and other weights to start from.
+# The digits alone are too easy: the accuracy of every network is near 1, and so is a justified
+# confidence. Noise on the pixels makes them harder. The networks have two hidden layers of 16 or of
+# 256 units and no weight decay, and all are trained for 60 epochs on 400 rows. Each is trained five
+# times, with different noise, training rows and initial weights.
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -22,7 +22,7 @@ pixels, y = load_digits(return_X_y=True)
 
 
 def trained(width, seed):
-    """A network, and the rows that it has not seen."""
+    """A network, and the held-out rows."""
     noise = np.random.default_rng(seed).normal(scale=0.3, size=pixels.shape)
     X = (pixels / 16 + noise).astype(np.float32)
     X_train, X_test, y_train, y_test = train_test_split(
@@ -32,7 +32,7 @@ def trained(width, seed):
         (width, width),
         alpha=0,
         learning_rate_init=0.003,
-        tol=1e9,  # no progress is enough, so that training ends after so many epochs:
+        tol=1e9,  # no improvement is large enough: training stops after this many epochs:
         n_iter_no_change=60,
         random_state=seed,
     )
@@ -45,8 +45,8 @@ runs = {
 }
 
 # %%
-# In figures, the mean of the five and their standard deviation. The large network is right more
-# often. It is also surer, and by much more than that.
+# Means and standard deviations over the five runs. The large network is more accurate, but its
+# confidence is higher by much more than its accuracy.
 
 import pandas as pd
 
@@ -68,9 +68,9 @@ found = found.groupby("", sort=False).agg(["mean", "std"]).drop(columns=("weight
 found.round(3)
 
 # %%
-# The pictures are of the first of the five, as in figure 1 of the paper. On top is how many rows
-# have which confidence. The lines of average confidence and accuracy nearly meet for the small
-# network, and are far apart for the large one, which is all but certain of most rows.
+# The confidence histograms of the first run correspond to the top of figure 1 of the paper. The
+# lines of mean confidence and accuracy nearly coincide for the small network. They are far apart
+# for the large one, most of whose confidences are close to 1.
 
 import matplotlib.pyplot as plt
 
@@ -82,9 +82,9 @@ for ax, (name, of_name) in zip(axes, runs.items(), strict=True):
 plt.show()
 
 # %%
-# Below are the bins. Those of the small network keep to the diagonal, as far as their whiskers can
-# tell. Nearly all bars of the large one end below it, and the whisker of the last, where most rows
-# are, is short.
+# In the reliability diagrams, the accuracies of the small network agree with the diagonal within
+# their confidence intervals. Nearly all those of the large one are below it, and the interval of
+# the last bin, which has most of the rows, is short.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5), layout="constrained")
 for ax, (name, of_name) in zip(axes, runs.items(), strict=True):
@@ -92,5 +92,5 @@ for ax, (name, of_name) in zip(axes, runs.items(), strict=True):
 plt.show()
 
 # %%
-# The small network is well calibrated without anybody's doing. That is luck and no law: a network
-# that is smaller still is not sure enough, as the next example shows.
+# That the small network is well calibrated is a coincidence of its size and training: still smaller
+# networks are under-confident, as the next example shows.

@@ -1,16 +1,17 @@
 """
-Depth, width, weight decay
-==========================
+Effect of depth, width and weight decay on calibration
+======================================================
 
-What makes a network too sure of itself? Figure 2 of Guo and others has four answers: more layers,
-wider layers, less weight decay, and batch normalisation, which scikit-learn's networks lack. The
-other three can be tried here.
+Figure 2 of Guo and others relates over-confidence to four properties of a network: its depth, its
+width, little weight decay, and batch normalization. scikit-learn's networks have no batch
+normalization; this example repeats the other three experiments.
 """
 
 # %%
-# The rows are noisy digits, as before. Networks have one layer or two of 64 units and no weight
-# decay, but for the one thing that is changed: the width, the depth or the decay. All train for as
-# many epochs. Everything is done five times, with other noise, other rows and other weights.
+# The data are noisy digits, as in the previous example. The networks have one or two layers of 64
+# units and no weight decay, except for the one property that is varied: width, depth or decay. All
+# are trained for the same number of epochs. Each experiment is repeated five times, with different
+# noise, training rows and initial weights.
 
 import numpy as np
 import pandas as pd
@@ -32,13 +33,13 @@ def noisy_digits(seed):
 rows = [noisy_digits(seed) for seed in range(5)]
 
 
-def judged(layers, decay, seed):
+def evaluated(layers, decay, seed):
     X_train, X_test, y_train, y_test = rows[seed]
     network = MLPClassifier(
         layers,
         alpha=decay,
         learning_rate_init=0.005,
-        tol=1e9,  # no progress is enough, so that training ends after so many epochs:
+        tol=1e9,  # no improvement is large enough: training stops after this many epochs:
         n_iter_no_change=40,
         random_state=seed,
     ).fit(X_train, y_train)
@@ -57,7 +58,7 @@ variants = {
 }
 found = pd.DataFrame(
     [
-        {"change": change, "value": value, **judged(*variant, seed)}
+        {"change": change, "value": value, **evaluated(*variant, seed)}
         for change, values in variants.items()
         for value, variant in values.items()
         for seed in range(len(rows))
@@ -66,9 +67,9 @@ found = pd.DataFrame(
 found = found.groupby(["change", "value"], sort=False).agg(["mean", "std"])
 
 # %%
-# Above is the share of errors that the networks make, and the share that they expect, which is one
-# less their average confidence. Where it is the lower of the two, they are over-confident. Below is
-# the ECE. Whiskers are one standard deviation over the five.
+# The upper panels show the error rate and the expected error rate, which is one minus the mean
+# confidence. Networks are over-confident where the expected error rate is the lower of the two. The
+# lower panels show the ECE. Error bars are one standard deviation over the five runs.
 
 import matplotlib.pyplot as plt
 
@@ -76,7 +77,7 @@ figure, axes = plt.subplots(
     2, 3, figsize=(9, 5.5), layout="constrained", sharey="row", sharex="col"
 )
 looks = {
-    "error": (0, "made", "#0072B2", "o-"),
+    "error": (0, "observed", "#0072B2", "o-"),
     "expected error": (0, "expected", "#D55E00", "s--"),
     "ECE": (1, None, "#0072B2", "o-"),
 }
@@ -93,23 +94,24 @@ for column, change in enumerate(variants):
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
     axes[1, column].set_xlabel(change)
-axes[0, 0].set(ylabel="share of errors", ylim=(0, None))
+axes[0, 0].set(ylabel="error rate", ylim=(0, None))
 axes[1, 0].set(ylabel="ECE", ylim=(0, None))
 axes[0, 0].legend()
 plt.show()
 
 # %%
-# The paper's findings, one by one:
+# The findings of the paper, one by one:
 #
-# - **Wider is worse.** It shows from some 64 units on: the error does not fall any further, and the
-#   confidence goes on rising. Narrow networks are off too, but in the other direction: they are not
-#   sure enough.
-# - **Deeper is worse.** It shows, most clearly of all. What does not show is what the depth is for:
-#   with so few rows it does not lower the error, and six layers raise it.
-# - **Less weight decay is worse.** It shows only so far. In the paper calibration goes on improving
-#   after the error has begun to rise. Here the ECE is lowest at a decay of 1 and the error at 3;
-#   beyond that networks are not sure enough, and with the most decay both are bad.
+# - **Width increases over-confidence.** This holds from some 64 units on: the error rate does not
+#   decrease any further, and the confidence continues to rise. Narrow networks are miscalibrated in
+#   the other direction: they are under-confident.
+# - **Depth increases over-confidence.** This is the clearest effect. The benefit of depth does not
+#   appear here: with so few rows it does not lower the error rate, and six layers raise it.
+# - **Weight decay improves calibration.** This holds up to a point. In the paper calibration
+#   continues to improve after the error rate has begun to rise. Here the ECE is lowest at a decay
+#   of 1 and the error rate at 3; beyond that networks are under-confident, and with the strongest
+#   decay both the ECE and the error rate are high.
 #
-# In figures:
+# The numbers:
 
 found.round(3)

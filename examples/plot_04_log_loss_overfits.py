@@ -1,16 +1,17 @@
 """
-Log loss overfits
-=================
+Overfitting of the log loss during training
+===========================================
 
-A network learns to put all training rows into the right class, and then goes on: the log loss on
-these rows still falls if it becomes surer. On other rows it rises from there, while the error does
-not. That is how Guo and others explain over-confidence, in their figure 3.
+Once a network classifies all training rows correctly, a higher confidence still lowers the training
+loss. On held-out rows the log loss rises from there, while the error rate does not. This is how Guo
+and others explain over-confidence, in their figure 3.
 """
 
 # %%
-# A network with two layers of 128 units is trained on 400 noisy digits for 100 epochs. Now and then
-# it is asked for the probabilities of rows that it has not seen. One half of these serves to fit a
-# temperature, the other to judge. All is done five times, with other noise, rows and weights.
+# A network with two layers of 128 units is trained on 400 noisy digits for 100 epochs. After some
+# of the epochs it predicts the probabilities of held-out rows. One half of these is used to fit a
+# temperature, the other for evaluation. The experiment is repeated five times, with different
+# noise, training rows and initial weights.
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ EPOCHS = [6, 8, 10, 14, 18, 24, 30, 40, 50, 65, 80, 100]
 
 
 def training(seed):
-    """What the network is worth after some of its epochs."""
+    """Measures of the network after some of the epochs."""
     noise = np.random.default_rng(seed).normal(scale=0.3, size=pixels.shape)
     X = (pixels / 16 + noise).astype(np.float32)
     X_train, X, y_train, y_rest = train_test_split(
@@ -55,15 +56,15 @@ runs = pd.concat([pd.DataFrame(training(seed)) for seed in range(5)], keys=range
 found = runs.groupby("epoch").agg(["mean", "std"])
 
 # %%
-# The lines are means over the five, the bands one standard deviation to either side.
+# Lines are means over the five runs, bands are one standard deviation to either side.
 
 import matplotlib.pyplot as plt
 
 looks = {
     "log loss": ("#0072B2", "-", "log loss"),
     "log loss, scaled": ("#D55E00", "--", "log loss after temperature scaling"),
-    "error": ("#0072B2", "-", "error"),
-    "training error": ("#555555", ":", "error on the training rows"),
+    "error": ("#0072B2", "-", "held-out error"),
+    "training error": ("#555555", ":", "training error"),
 }
 figure, axes = plt.subplots(2, 1, sharex=True, figsize=(6.5, 6.5), layout="constrained")
 for k, (measure, (color, style, label)) in enumerate(looks.items()):
@@ -77,17 +78,17 @@ for ax in axes:
     ax.set_ylim(0, None)
     ax.legend()
 axes[0].set_ylabel("log loss")
-axes[0].set_title(f"The vertical line: lowest log loss, epoch {lowest}")
-axes[1].set(ylabel="share of errors", xlabel="epoch")
+axes[0].set_title(f"Vertical line: lowest log loss, at epoch {lowest}")
+axes[1].set(ylabel="error rate", xlabel="epoch")
 plt.show()
 
 # %%
-# The log loss has its minimum when nearly all training rows are right, and then rises by nearly a
-# half. So it does in the paper, where the error goes on falling at the same time. That does not
-# show here: the error rises as well, but by a point or two, which is little next to the log loss.
+# The held-out log loss has its minimum when nearly all training rows are classified correctly, and
+# then rises by nearly a half. So it does in the paper, where the error rate continues to decrease
+# at the same time. Here the error rate rises as well, but only by one or two percentage points.
 #
-# So it is mostly the confidence that overfits. A temperature for each epoch shows it: divide the
-# logits by that, and most of the rise is gone. To train to the end and calibrate afterwards costs
-# little against stopping in time, and needs nobody to watch.
+# So it is mostly the confidence that overfits: with a temperature fitted after each epoch, most of
+# the increase disappears. Training to the end and calibrating afterwards loses little compared with
+# early stopping, and needs no stopping rule.
 
 found.xs("mean", axis=1, level=1).loc[[lowest, EPOCHS[-1]]].round(3)

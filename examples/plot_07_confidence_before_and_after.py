@@ -1,14 +1,14 @@
 """
-What a confidence is worth
-==========================
+Confidence histograms and selective prediction
+==============================================
 
-Histograms of the confidence before and after calibration, of the rows that are right and of those
-that are wrong, and what comes of acting on sure rows only.
+Histograms of the confidence before and after calibration, separately for correct and wrong
+predictions, and the error rate if only predictions with a high confidence are accepted.
 """
 
 # %%
-# The network of the first example, and two calibrators: one keeps every prediction, the other may
-# change them.
+# The network of the first example, and two calibrators: temperature scaling keeps every prediction,
+# matrix scaling may change them.
 
 import numpy as np
 from scipy.special import softmax
@@ -24,9 +24,9 @@ for name, calibrator in calibrators.items():
     probabilities[name] = calibrator.predict_proba(digits.logits_test)
 
 # %%
-# Before, nearly all rows are in the last bin, and the average confidence is a tenth above the
-# accuracy. Temperature scaling moves rows out of that bin until the two agree. Matrix scaling moves
-# the accuracy as well: it makes more predictions right, and is surer again.
+# Before calibration nearly all rows are in the last bin, and the mean confidence exceeds the
+# accuracy by a tenth. Temperature scaling lowers the confidence until the two agree. Matrix scaling
+# raises the accuracy as well, and its confidence is higher than after temperature scaling.
 
 import matplotlib.pyplot as plt
 
@@ -40,16 +40,17 @@ for ax in axes[1:]:
 plt.show()
 
 # %%
-# What matters is how well the confidence keeps the wrong rows from the right ones. Here they are
-# apart, as numbers of rows on a logarithmic scale. Before, there are more wrong rows in the last
-# bin than in any other. Afterwards they are spread out, and few are left there.
+# What matters for decisions is how well the confidence discriminates between correct and wrong
+# predictions. Here are their numbers on a logarithmic scale. Before calibration the last bin has
+# more wrong predictions than any other. Afterwards they are spread over many bins, and few are in
+# the last.
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="constrained", sharey=True)
 for ax, (name, proba) in zip(axes, probabilities.items(), strict=True):
-    right = proba.argmax(axis=1) == digits.y_test
+    correct = proba.argmax(axis=1) == digits.y_test
     for rows, label, look in (
-        (right, "right", {"color": "#56B4E9"}),
-        (~right, "wrong", {"fill": False, "edgecolor": "#D55E00", "hatch": "////"}),
+        (correct, "correct", {"color": "#56B4E9"}),
+        (~correct, "wrong", {"fill": False, "edgecolor": "#D55E00", "hatch": "////"}),
     ):
         ax.hist(
             proba.max(axis=1)[rows], np.linspace(0, 1, 16), histtype="stepfilled",
@@ -61,10 +62,10 @@ axes[0].set_ylabel("Rows")
 plt.show()
 
 # %%
-# Suppose that rows are acted on if the confidence is above 0.95, and that a person looks at all
-# others. For the rows acted on the probabilities promise a share of errors, one less their average
-# confidence, and there is the share that comes true. For figures that do not hang on one split of
-# the rows, the two halves are drawn anew twenty times; below are means and standard deviations.
+# Suppose that predictions with a confidence above 0.95 are accepted, and all others are reviewed by
+# a person. The expected error rate of the accepted predictions is one minus their mean confidence;
+# it is compared with the observed one. So that the results do not depend on one split of the rows,
+# the two halves are drawn twenty times; the table has means and standard deviations.
 
 import pandas as pd
 
@@ -78,19 +79,20 @@ for _ in range(20):
     for name, calibrator in calibrators.items():
         found[name] = calibrator.fit(logits[fit], y[fit]).predict_proba(logits[test])
     for name, proba in found.items():
-        sure = proba.max(axis=1) > 0.95
+        accepted = proba.max(axis=1) > 0.95
         draws.append(
             {
                 "calibrator": name,
-                "rows acted on": sure.mean(),
-                "errors promised": 1 - proba[sure].max(axis=1).mean(),
-                "errors made": np.mean(proba[sure].argmax(axis=1) != y[test][sure]),
+                "accepted": accepted.mean(),
+                "expected error rate": 1 - proba[accepted].max(axis=1).mean(),
+                "error rate": np.mean(proba[accepted].argmax(axis=1) != y[test][accepted]),
             }
         )
 pd.DataFrame(draws).groupby("calibrator", sort=False).agg(["mean", "std"]).round(3)
 
 # %%
-# The network promises less than one error in two hundred rows, and makes one in fourteen. With a
-# calibrator there are fewer errors than promised, so that both could be surer still of such rows.
-# The price is that fewer of them are acted on: about half, where it was nearly nine in ten. Matrix
-# scaling acts on a tenth of all rows more than temperature scaling does, and makes no more errors.
+# The network's expected error rate is below one in two hundred, and the observed one is one in
+# fourteen. After calibration the error rate is below the expected one: for such rows both
+# calibrators are under-confident. The price is coverage: about half of the predictions are
+# accepted, where it was nearly nine in ten. Matrix scaling accepts a tenth of all rows more than
+# temperature scaling, at no higher error rate.

@@ -1,19 +1,19 @@
 """
-Every method on every data set
-==============================
+Calibration methods on four data sets
+=====================================
 
-Table 1 of Guo and others compares the methods on networks for many data sets. Here are all seven
-calibrators on the four classification problems that come with scikit-learn, six times each.
+Table 1 of Guo and others compares calibration methods on networks for many data sets. Here all
+seven calibrators are compared on four classification data sets of scikit-learn, with six splits of
+each.
 """
 
 # %%
-# The network has two layers of 64 units and learns from 15 % of the rows, which it soon knows by
-# heart. One half of the others is to fit the calibrators on, one half to judge. Each time the rows
-# are split anew, and the network begins with other weights.
+# The network has two layers of 64 units and is trained on 15 % of the rows until it classifies them
+# correctly. One half of the others is used to fit the calibrators, the other for evaluation. Each
+# repetition has a different split and different initial weights.
 #
-# :func:`~skcalib.compare_calibrators` does all of one split. The splits of a data set are put
-# together into one :class:`~skcalib.CalibratorComparison`, which knows means, standard errors, and
-# how to draw itself.
+# :func:`~skcalib.compare_calibrators` evaluates one split. The splits of a data set are joined into
+# one :class:`~skcalib.CalibratorComparison`, which has the means and standard errors, and a plot.
 
 import warnings
 
@@ -34,7 +34,7 @@ MEASURES = {"ECE": "neg_expected_calibration_error", "accuracy": "accuracy"}
 
 
 def compared(X, y, seed):
-    """The calibrators on one split, and the ECE of probabilities that are right."""
+    """The calibrators on one split, and the ECE of calibrated probabilities."""
     X_train, X_rest, y_train, y_rest = train_test_split(
         X, y, train_size=0.15, stratify=y, random_state=seed
     )
@@ -44,7 +44,7 @@ def compared(X, y, seed):
             (64, 64),
             alpha=0,
             learning_rate_init=0.005,
-            tol=1e9,  # no progress is enough, so that training ends after so many epochs:
+            tol=1e9,  # no improvement is large enough: training stops after this many epochs:
             n_iter_no_change=100,
             random_state=seed,
         ),
@@ -54,8 +54,8 @@ def compared(X, y, seed):
         logits, y_rest, test_size=0.5, stratify=y_rest, random_state=seed
     )
     with warnings.catch_warnings():
-        # If every row to fit on is right, there is no best temperature. On the smallest of the data
-        # sets that may happen.
+        # If all calibration rows are classified correctly, the log loss has no minimum. That can
+        # happen with the smallest data sets.
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = compare_calibrators(Z_fit, y_fit, test=(Z_test, y_test), scoring=MEASURES)
     proba = found.calibrators["TemperatureScaling"].predict_proba(Z_test)
@@ -79,18 +79,18 @@ def together(comparisons):
     )
 
 
-found, by_chance = {}, {}
+found, if_calibrated = {}, {}
 for load in (load_digits, load_breast_cancer, load_wine, load_iris):
     X, y = load(return_X_y=True)
     comparisons, errors = zip(*(compared(X, y, seed) for seed in range(SPLITS)), strict=True)
     name = load.__name__.removeprefix("load_").replace("_", " ")
     found[f"{name} ({len(y)} rows)"] = together(comparisons)
-    by_chance[f"{name} ({len(y)} rows)"] = errors
+    if_calibrated[f"{name} ({len(y)} rows)"] = errors
 
 # %%
-# The ECE in per cent, mean and standard deviation, as in the paper's table. The last line is what
-# is left by chance alone: the ECE after temperature scaling if labels are drawn from these very
-# probabilities, which makes them right.
+# The ECE in per cent, mean and standard deviation, as in the paper's table. The last row is the
+# bias of the ECE under perfect calibration: the ECE after temperature scaling with labels drawn
+# from the predicted probabilities.
 
 
 def in_per_cent(values):
@@ -101,20 +101,20 @@ table = {
     data: dict(zip(c.names, map(in_per_cent, c.scores["ECE"]), strict=True))
     for data, c in found.items()
 }
-for data, errors in by_chance.items():
-    table[data]["by chance"] = in_per_cent(errors)
+for data, errors in if_calibrated.items():
+    table[data]["if calibrated"] = in_per_cent(errors)
 first = ["uncalibrated"]
 frame = pd.DataFrame(table)
-frame.loc[[*first, *frame.index.drop([*first, "by chance"]), "by chance"]]
+frame.loc[[*first, *frame.index.drop([*first, "if calibrated"]), "if calibrated"]]
 
 # %%
 # In the paper temperature scaling has the lowest ECE on most data sets. On the digits all methods
-# help, and temperature scaling as much as any. On the small data sets nothing of the kind shows:
-# chance makes most of the ECE, and the deviations are as large as the differences.
+# lower the ECE, and temperature scaling as much as any. On the small data sets there is no such
+# order: most of the ECE is bias, and the standard deviations are as large as the differences.
 #
-# The log loss sees more. Bars are two standard errors of the difference from the network as it is,
-# to either side, so one that misses the dashed line is a clear difference. Two of those of iris go
-# on where the axis ends.
+# The log loss discriminates better. Error bars are two standard errors of the difference from the
+# uncalibrated network, to either side: a bar that does not reach the dashed line is a clear
+# difference. Two of those of iris extend beyond the axis.
 
 import matplotlib.pyplot as plt
 
@@ -128,11 +128,11 @@ for ax, (data, comparison) in zip(axes.flat, found.items(), strict=True):
 plt.show()
 
 # %%
-# The methods with a formula, and BBQ, have a lower log loss than the network everywhere, on the two
-# smallest data sets by too little to be sure of it. Nor can one tell which of them is best, except
-# on the digits, where it is matrix scaling. In the paper that does badly on data with many classes;
-# there no ridge holds its parameters.
+# The parametric methods and BBQ have a lower log loss than the uncalibrated network on every data
+# set; on the two smallest the difference is not significant. Nor is there a clear best method,
+# except on the digits, where it is matrix scaling. In the paper, where it is not regularized,
+# matrix scaling does badly on data with many classes.
 #
-# Histogram binning and isotonic regression have a higher log loss than the network everywhere. They
-# give a probability of zero to what they have not seen, and with so few rows that soon turns out to
-# be wrong. By the ECE alone nobody would notice.
+# Histogram binning and isotonic regression have a higher log loss than the uncalibrated network on
+# every data set. They predict a probability of zero for a class without calibration rows in a bin
+# or block, and with so few rows such classes occur among the test rows. The ECE does not show this.

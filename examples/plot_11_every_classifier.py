@@ -1,14 +1,14 @@
 """
-Every classifier of scikit-learn
-================================
+Calibration of eleven scikit-learn classifiers
+==============================================
 
-Eleven classifiers, three data sets, and every calibrator: how much does calibration gain, and
-which one is it to be?
+How much does calibration improve eleven classifiers on three data sets, and which calibrator is the
+best for each?
 """
 
 # %%
-# Three data sets: scikit-learn's digits, and two problems in which some labels are wrong, so that
-# nobody can be sure.
+# Three data sets: scikit-learn's digits, and two simulated problems with label noise, where the
+# probabilities are not close to 0 or 1.
 
 import warnings
 
@@ -23,8 +23,8 @@ data = {
 }
 
 # %%
-# The classifiers, as they come, but for what makes them quicker. Some have probabilities, others
-# margins only; one is a pipeline, one a search.
+# The classifiers have their default parameters, except for some that shorten the fit. Some have
+# ``predict_proba``, others only ``decision_function``; one is a pipeline, one a grid search.
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -53,9 +53,9 @@ classifiers = {
 }
 
 # %%
-# A :class:`~skcalib.LogitTransformer` makes each of them a source of logits: held-out ones for the
-# rows it is fitted on, which the calibrators learn from, and its own for the other half, on which
-# they are judged. This way a classifier is fitted only once per fold for all calibrators.
+# :class:`~skcalib.LogitTransformer` turns each classifier into a transformer to logits: out-of-fold
+# logits of the training half, to which the calibrators are fitted, and logits of the test half, on
+# which they are evaluated. Each classifier is fitted only once per fold for all calibrators.
 
 import re
 
@@ -90,7 +90,7 @@ def table(measure):
 
 
 # %%
-# The log loss on the test half, which is what counts:
+# The log loss on the test half, by which calibrators should be compared:
 
 table("log loss")
 
@@ -100,8 +100,8 @@ table("log loss")
 table("ECE")
 
 # %%
-# In a picture: by how much each calibrator lowers the log loss, averaged over the data sets. Blue
-# is better than without.
+# The heat map shows the change of the log loss by each calibrator, averaged over the data sets.
+# Blue is an improvement.
 
 import matplotlib.pyplot as plt
 
@@ -122,15 +122,14 @@ figure.colorbar(image, label="change of the log loss", extend="both")
 plt.show()
 
 # %%
-# What is to be gained depends on the classifier. Naive Bayes and nearest neighbours are far too
-# sure, and so are the margins of ``SGDClassifier``, which are no logits of anything; the margins of
-# support vector machines and the votes of a forest are not sure enough. Logistic regression,
-# boosting and the network have little to repair.
+# The improvement depends on the classifier. Naive Bayes and nearest neighbours are strongly
+# over-confident, and so are the margins of ``SGDClassifier``, which are not on the scale of
+# log-odds; the margins of support vector machines and the votes of a forest are under-confident.
+# Logistic regression, boosting and the network are nearly calibrated.
 #
-# The calibrators with a formula hardly ever do harm. BBQ does little harm, and is often the best
-# on the data with wrong labels, where nobody may be sure and the fault is no matter of slope and
-# offset.
-# Histograms can be as good there; but they, and isotonic regression, say zero where they have seen
-# no row of a class, and pay for it where it comes: on digits their calibration error is among the
-# lowest, and their log loss often higher than without them. It is the log loss that tells which
-# probabilities to use.
+# The parametric calibrators hardly ever increase the log loss. BBQ increases it little, and is
+# often the best on the data with label noise, where the miscalibration is not linear in the
+# log-odds. Histogram binning can be as good there; but histogram binning and isotonic regression
+# predict zero for classes without calibration rows in a bin or block. On the digits their
+# calibration error is among the lowest, and their log loss is often higher than that of the
+# uncalibrated classifier. Choose by the log loss.

@@ -1,13 +1,14 @@
 """
-Calibration errors in cross-validation
-======================================
+Calibration errors as scorers in cross-validation
+=================================================
 
-Scorers for the calibration error work wherever scikit-learn takes ``scoring``. Here they show what
-regularisation does to a logistic regression, and why the ECE should not choose the model.
+Scorers for the calibration error can be passed to scikit-learn as ``scoring``. Here they show the
+effect of regularization on a logistic regression, and why a model should not be selected by the
+ECE.
 """
 
 # %%
-# Ten strengths of regularisation, five folds, three scorers.
+# Ten regularization strengths, five folds, three scorers.
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -33,11 +34,11 @@ search = GridSearchCV(
 results = search.cv_results_
 
 # %%
-# On the left, under the strongest regularisation, the model knows next to nothing: it gives every
-# class a probability of about one in ten, and is right about as often. Its ECE is small all the
-# same, because it does not claim to know more. In the middle it is mostly right but hardly surer
-# than before: under-confident, with the largest ECE of all, though it is a far better model. On
-# the right it has become as sure as it is right.
+# On the left, with the strongest regularization, the model predicts about the base rates: the
+# probability of each class is close to one in ten. It hardly discriminates between the classes, but
+# its ECE is small. In the middle its accuracy is high, but its confidence is still low: it is
+# under-confident, with the largest ECE of all, though it is a far better model. On the right it is
+# calibrated and accurate.
 
 import matplotlib.pyplot as plt
 
@@ -47,14 +48,14 @@ for ax, name, label in zip(axes, names, ["ECE", "Log loss", "Accuracy"], strict=
     ax.errorbar(strengths, -mean if name.startswith("neg_") else mean, sd, fmt="o-")
     ax.axvline(search.best_params_["logisticregression__C"], color="#D55E00", linestyle="--")
     ax.set(xscale="log", ylabel=label)
-axes[0].set_title("Mean and spread over folds; dashed: chosen by log loss")
-axes[-1].set_xlabel("Inverse strength of regularisation, C")
+axes[0].set_title("Means and standard deviations of folds; dashed: lowest log loss", size="medium")
+axes[-1].set_xlabel("Inverse regularization strength, C")
 plt.show()
 
 # %%
-# So let a proper score choose, which is what ``refit`` above says, and read the calibration error
-# to know what is wrong with what was chosen.
+# So select models by a proper scoring rule, as ``refit`` does above, and use the calibration error
+# to describe the selected model.
 
-for i, what in {0: "knows nothing", search.best_index_: "chosen by log loss"}.items():
+for i, what in {0: "strongest regularization", search.best_index_: "lowest log loss"}.items():
     ece, loss, accuracy = (abs(results[f"mean_test_{name}"][i]) for name in names)
     print(f"{what}: ECE {ece:.3f}, log loss {loss:.3f}, accuracy {accuracy:.3f}")

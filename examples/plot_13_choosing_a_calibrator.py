@@ -1,15 +1,15 @@
 """
-Choosing a calibrator
-=====================
+Choosing a calibrator by grid search
+====================================
 
-A calibrator is a step of a pipeline, and so a parameter that a grid search can choose. What it
-should choose by is the log loss; here is what happens if it is the ECE.
+A calibrator is a step of a pipeline, and so a parameter that a grid search can select. It should be
+selected by the log loss; this example shows what happens if it is selected by the ECE.
 """
 
 # %%
-# A naive Bayes classifier on noisy digits is far too sure. In the pipeline a
-# :class:`~skcalib.LogitTransformer` fits it across folds, and what follows is a calibrator, to be
-# chosen from twelve. ``memory`` keeps the logits, so that the classifier is fitted once for each
+# A naive Bayes classifier on noisy digits is strongly over-confident. In the pipeline
+# :class:`~skcalib.LogitTransformer` computes its out-of-fold logits, and the last step is one of
+# twelve calibrators. ``memory`` caches the logits, so that the classifier is fitted once for each
 # fold and not again for each calibrator.
 
 import numpy as np
@@ -68,16 +68,16 @@ def searched(X, y, seed, memory):
 
 
 # %%
-# The search is done on 600 rows, five times, with other noise and other rows. The calibrator with
-# the best ECE is then fitted to these rows as well as the one with the best log loss, and both are
-# judged on the rows that are left.
+# The search is done on 600 rows and repeated five times, with different noise and rows. The
+# calibrators with the lowest ECE and with the lowest log loss are then fitted to these rows and
+# evaluated on the held-out rows.
 
 import tempfile
 
 import pandas as pd
 
 names = [str(calibrator) for calibrator in calibrators]
-found, judged = [], []
+found, evaluated = [], []
 for seed in range(5):
     noise = np.random.default_rng(seed).normal(scale=0.3, size=pixels.shape)
     X_fit, X_test, y_fit, y_test = train_test_split(
@@ -90,21 +90,21 @@ for seed in range(5):
         for measure in scoring:
             calibrator = calibrators[np.argmin(of_seed[measure])]
             pipeline = search.best_estimator_.set_params(calibrator=calibrator).fit(X_fit, y_fit)
-            judged.append(
+            evaluated.append(
                 {
-                    "chosen by": measure,
-                    "chosen": str(calibrator),
+                    "selected by": measure,
+                    "calibrator": str(calibrator),
                     **{m: -scorer(pipeline, X_test, y_test) for m, scorer in scoring.items()},
                     "accuracy": pipeline.score(X_test, y_test),
                 }
             )
-judged = pd.DataFrame(judged)
+evaluated = pd.DataFrame(evaluated)
 
 # %%
-# This is what the search sees, as means over its folds. Each of the five has a dot, the bar is
-# their mean. By log loss the methods with a formula and BBQ are close together, and every histogram
-# is far behind. By ECE there is little order: the five disagree about as much as the calibrators
-# differ.
+# The cross-validated scores of the search: dots are the five repetitions, vertical bars their
+# means. The parametric methods and BBQ have similar log losses, and every histogram binning has a
+# much higher one. The ECE gives no clear order: the repetitions differ about as much as the
+# calibrators.
 
 import matplotlib.pyplot as plt
 
@@ -114,7 +114,7 @@ for ax, measure in zip(axes, scoring, strict=True):
     values = np.stack([of_seed[measure] for of_seed in found])
     ax.plot(values.T, rows, "o", color="#0072B2", alpha=0.5, markersize=5)
     ax.plot(values.mean(axis=0), rows, "|", color="#D55E00", markersize=16, markeredgewidth=2)
-    ax.set_xlabel(f"{measure} in the search")
+    ax.set_xlabel(f"cross-validated {measure}")
     ax.grid(axis="y", color="0.9")
 axes[0].set_yticks(rows, names)
 axes[0].invert_yaxis()
@@ -125,20 +125,20 @@ axes[1].set_xlim(0, None)
 plt.show()
 
 # %%
-# So what each of the five chooses is nearly always the same by log loss, and by ECE a matter of
-# chance:
+# So the calibrator selected by the log loss is nearly always the same, and the one selected by the
+# ECE varies at random:
 
-for measure, chosen in judged.groupby("chosen by", sort=False)["chosen"]:
-    print(f"{measure}:", *chosen, sep="\n    ")
+for measure, selected in evaluated.groupby("selected by", sort=False)["calibrator"]:
+    print(f"{measure}:", *selected, sep="\n    ")
 
 # %%
-# On the rows that are left, the choice by ECE has a much higher log loss, and is right less often.
-# Its ECE is no better for it than the standard deviation can tell.
+# On the held-out rows the calibrators selected by the ECE have a much higher log loss and a lower
+# accuracy. Their ECE is not lower by more than the standard deviation.
 
 columns = ["log loss", "ECE", "accuracy"]
-judged.groupby("chosen by", sort=False)[columns].agg(["mean", "std"]).round(3)
+evaluated.groupby("selected by", sort=False)[columns].agg(["mean", "std"]).round(3)
 
 # %%
-# The ECE is a mean of errors without their signs, so chance adds to it, and on folds of 200 rows
-# much of it is chance. Nor does it ask how much the probabilities tell. The log loss asks for both.
-# Report the ECE, and choose by the log loss.
+# The ECE is a mean of absolute differences, so sampling noise increases it, and on folds of 200
+# rows much of it is noise. Nor does it measure refinement. The log loss is a proper scoring rule
+# and measures both calibration and refinement. Report the ECE, and select by the log loss.

@@ -1,15 +1,16 @@
 """
-Rare classes
-============
+Calibration with imbalanced classes
+===================================
 
-Of three classes one has nine in ten rows, and one has one in fifty. Balanced class weights find
-more of the rare ones, and spoil the probabilities. What is wrong with them is seen class by class.
+Three classes have base rates of 90 %, 8 % and 2 %. Balanced class weights increase the recall of
+the rare classes, at the cost of calibration. Class-wise measures and diagrams show the
+miscalibration.
 """
 
 # %%
-# A logistic regression, as it comes and with ``class_weight="balanced"``, which lets each class
-# count as much as any other in training. Calibrators are fitted on rows that it has not seen, and
-# all is judged on others still. That is done for five problems of the same kind.
+# A logistic regression without class weights, and one with ``class_weight="balanced"``, which gives
+# each class the same total weight in training. Calibrators are fitted to held-out rows, and all
+# models are evaluated on a third set of rows. This is repeated for five problems of the same kind.
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -22,7 +23,7 @@ NAMES = np.array(["common", "rare", "very rare"])
 
 
 def problem(seed):
-    """Labels of rows held out, and their probabilities by several means."""
+    """Labels of the test rows, and their probabilities by each model."""
     X, y = make_classification(
         12_000, 20, n_informative=6, n_classes=3, weights=[0.9, 0.08, 0.02], flip_y=0,
         random_state=seed,
@@ -51,10 +52,10 @@ def problem(seed):
 problems = [problem(seed) for seed in range(5)]
 
 # %%
-# The mean over the five. The first ECE is the usual one, of the class that is predicted. Of the
-# balanced regression it is a few per cent, which looks harmless. The next column is its mean over
-# the classes, each against the others, and many times as large. The last column is how often the
-# very rare class is promised, as a multiple of how often it comes.
+# Means over the five problems. The first ECE is the top-label ECE. For the balanced regression it
+# is a few per cent, which looks harmless. The class-wise ECE, the mean of the one-vs-rest errors,
+# is many times as large. The last column is the mean predicted probability of the very rare class
+# divided by its base rate.
 
 import pandas as pd
 from sklearn.metrics import log_loss
@@ -68,7 +69,7 @@ def measures(y, proba):
         "accuracy": np.mean(NAMES[proba.argmax(axis=1)] == y),
         "ECE": expected_calibration_error(y, proba),
         "class-wise ECE": expected_calibration_error(y, proba, kind="classwise"),
-        "very rare, promised": proba[:, 2].mean() / np.mean(y == "very rare"),
+        "very rare, predicted / base rate": proba[:, 2].mean() / np.mean(y == "very rare"),
     }
 
 
@@ -79,12 +80,12 @@ table = pd.DataFrame(rows).groupby("model", sort=False).mean()
 table.round(3)
 
 # %%
-# Temperature scaling does nothing about it: the fault is one of offsets, the same in every row, and
-# one number for all classes cannot move one class against another. Vector scaling has an offset for
-# each class. It brings the log loss back to that of the plain regression, or nearly.
+# Temperature scaling does not correct it: class weights shift the logits of each class by a
+# constant, and one temperature for all classes cannot shift one class relative to another. Vector
+# scaling has an intercept for each class. Its log loss is close to that of the plain regression.
 #
-# Diagrams of each class, for the first problem, show where the fault is: the balanced regression
-# gives too much to both rare classes, and what it gives to them it takes from the common one.
+# Reliability diagrams of each class, for the first problem, show the miscalibration: the balanced
+# regression over-predicts both rare classes and under-predicts the common one.
 
 import matplotlib.pyplot as plt
 
@@ -110,10 +111,10 @@ for ax in axes[1:]:
 plt.show()
 
 # %%
-# Most probabilities of the very rare class are small, so that its diagram is all in one corner.
-# Logit axes spread it out, and bins of equal mass, here of 400 rows. Bins in which the class never
-# comes have no dot, but a whisker. Where the balanced regression says one in ten, it is about
-# one in a hundred.
+# Most probabilities of the very rare class are small, so its diagram is compressed into one corner.
+# Logit axes and equal-mass bins, here of 400 rows, spread it out. Bins without a row of the class
+# have no dot, but an error bar. Where the balanced regression predicts a probability of one in ten,
+# the observed frequency is about one in a hundred.
 
 figure, ax = plt.subplots(figsize=(6, 6.5), layout="constrained")
 for model in ("balanced", "balanced, vector", "plain"):
@@ -121,6 +122,6 @@ for model in ("balanced", "balanced, vector", "plain"):
 plt.show()
 
 # %%
-# So with balanced weights, calibrate with a method that has an offset for each class: vector,
-# matrix or Platt scaling. Or leave the weights alone and move the threshold: the plain regression
-# was calibrated all along.
+# So with balanced class weights, calibrate with a method that has an intercept for each class:
+# vector, matrix or Platt scaling. Or use no class weights and move the decision threshold: the
+# plain regression is calibrated without any of this.

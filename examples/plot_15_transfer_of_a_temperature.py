@@ -1,16 +1,17 @@
 """
-A temperature on other data
-===========================
+Temperature scaling under distribution shift
+============================================
 
-A temperature is fitted on rows of one kind, and used on rows of another. How far does it go?
+A temperature is fitted to data from one distribution and used on data from another. How much does
+that cost?
 """
 
 # %%
-# A network learns 100 digits from the first half of the file. What it is then used on are the
-# others of that half; the second half, which turns out to be harder; and the second half with
-# noise, turned, moved by a pixel, and with less ink. The labels are known in all of them, so that
-# each kind can have a temperature of its own, found on one half of its rows. The other half is to
-# judge on.
+# A network is trained on 100 digits from the first half of the file. It is then used on the other
+# rows of that half; on the second half, which is harder; and on the second half with noise,
+# rotated, shifted by a pixel, and with lower contrast. The labels are known in each of these
+# distributions. One half of the rows of each is used to fit a temperature, the other for
+# evaluation.
 
 import numpy as np
 import pandas as pd
@@ -31,16 +32,16 @@ def noisy(scale, seed):
     return images + np.random.default_rng(seed).normal(scale=scale, size=images.shape)
 
 
-def kinds(seed):
-    """Images and rows of each kind, the first to train on as well."""
+def distributions(seed):
+    """Images and rows of each distribution; the network is trained on rows of the first."""
     return {
         "first half": (images, first),
         "second half": (images, second),
         "noise of 0.2": (noisy(0.2, seed), second),
         "noise of 0.4": (noisy(0.4, seed), second),
-        "turned by 20°": (rotate(images, 20, axes=(1, 2), reshape=False, order=1), second),
-        "moved by a pixel": (np.roll(images, 1, axis=2), second),
-        "less ink": (0.4 * images, second),
+        "rotated by 20°": (rotate(images, 20, axes=(1, 2), reshape=False, order=1), second),
+        "shifted by a pixel": (np.roll(images, 1, axis=2), second),
+        "lower contrast": (0.4 * images, second),
     }
 
 
@@ -55,12 +56,12 @@ for seed in range(5):
         (128, 128),
         alpha=0,
         learning_rate_init=0.003,
-        tol=1e9,  # no progress is enough, so that training ends after so many epochs:
+        tol=1e9,  # no improvement is large enough: training stops after this many epochs:
         n_iter_no_change=60,
         random_state=seed,
     ).fit(images[train].reshape(-1, 64), y[train])
     calibrators, held_out = {}, {}
-    for name, (X, rows) in kinds(seed).items():
+    for name, (X, rows) in distributions(seed).items():
         fit, test = halved(rest if rows is first else rows, seed)
         proba = network.predict_proba(X.reshape(-1, 64))
         logits = np.log(np.maximum(proba, 1e-30))  # never -inf
@@ -80,16 +81,16 @@ for seed in range(5):
             results.append({"fitted on": fitted, "used on": used, "log loss": loss})
 
 # %%
-# The accuracy, and the temperature that each kind would like to have, as means over five networks.
-# Mostly, the more the images are spoilt, the less the network knows and the hotter it is, but for
-# less ink, which takes away a little of the accuracy and a lot of the confidence.
+# The accuracy and the fitted temperature on each distribution, as means over five networks. Mostly,
+# the stronger the corruption, the lower the accuracy and the higher the temperature. Lower contrast
+# is the exception: it lowers the accuracy a little and the confidence a lot.
 
 own = pd.DataFrame(own).groupby("used on", sort=False)
 own.mean().round(2)
 
 # %%
-# What it costs to use the temperature of another kind: the log loss above that with a temperature
-# of their own. The line on top is for none at all.
+# The excess log loss of a temperature that was fitted to another distribution, compared with one
+# that was fitted to the same. The first row is without calibration.
 
 import matplotlib.pyplot as plt
 
@@ -97,12 +98,12 @@ losses = pd.DataFrame(results).pivot_table(
     values="log loss", index="fitted on", columns="used on", sort=False
 )
 best = np.diag(losses)
-losses = pd.concat([own["log loss, uncalibrated"].mean().to_frame("none").T, losses])
+losses = pd.concat([own["log loss, uncalibrated"].mean().to_frame("uncalibrated").T, losses])
 excess = losses - best
 
 figure, ax = plt.subplots(figsize=(8, 6), layout="constrained")
 image = ax.imshow(excess, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-figure.colorbar(image, label="log loss above that of their own temperature", extend="max")
+figure.colorbar(image, label="excess log loss", extend="max")
 ax.set_xticks(range(excess.shape[1]), excess.columns, rotation=30, ha="right")
 ax.set_yticks(range(len(excess)), excess.index)
 ax.set(xlabel="used on", ylabel="temperature fitted on")
@@ -113,15 +114,15 @@ for row, column in np.ndindex(excess.shape):
 plt.show()
 
 # %%
-# Between the two halves of the file a temperature goes both ways and costs next to nothing, though
-# the accuracies differ, and so it does with a little noise. Where the images are turned or drowned
-# in noise it is too low, and still takes away most of what is wrong; where they are moved, about
-# half.
+# Between the two halves of the file, temperatures transfer in both directions at nearly no cost,
+# though the accuracies differ; so they do with a little noise. On rotated images and with much
+# noise the temperature of the first half is too low, but still removes most of the excess log loss
+# of the uncalibrated network; on shifted images, about half.
 #
-# The other way it may do harm. The temperature of moved images makes the network so unsure that on
-# plain ones it is worse than no calibration, and that of images with less ink makes it surer still
-# of everything else.
+# In the opposite direction a temperature may do harm. That of shifted images makes the network so
+# under-confident on clean images that its log loss is higher than without calibration. That of
+# images with lower contrast increases the over-confidence on all other distributions.
 #
-# So a temperature belongs to a kind of rows and not to the network alone. Fit it on rows like those
-# that will come; if they may change, watch them, as in
+# So a temperature depends on the distribution of the data, not on the network alone. Fit it to data
+# like those the model will be used on; if these may change, monitor them, as in
 # :ref:`sphx_glr_auto_examples_plot_17_monitoring.py`.

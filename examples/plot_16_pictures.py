@@ -1,15 +1,15 @@
 """
-Pictures of calibration
+Displays of calibration
 =======================
 
-Reliability diagrams in three styles, a diagram for each class, what a temperature does, and all of
-it in one figure. The network is that of
+Reliability diagrams in three styles, diagrams of each class, the log loss and the ECE by
+temperature, and a report with all of these. The network is that of
 :ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py`; for histograms of its confidence see
 :ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`.
 """
 
 # %%
-# Two calibrators are fitted on one half of the rows. All pictures are of the other half.
+# Two calibrators are fitted to one half of the held-out rows. All figures show the other half.
 
 from skcalib import TemperatureScaling, VectorScaling
 from skcalib.datasets import load_digits_logits
@@ -23,9 +23,9 @@ after = temperature.predict_proba(digits.logits_test)
 # %%
 # Two models on the same axes
 # ---------------------------
-# Dots stand at the mean confidence of their bin. Those of the network are below the diagonal;
-# those after temperature scaling follow it, but for bins on the left with few rows, as their
-# whiskers and the histogram on top tell.
+# Each dot is at the mean confidence and the accuracy of a bin. The dots of the network are below
+# the diagonal; those after temperature scaling are close to it, except for bins on the left that
+# have few rows, as their confidence intervals and the histogram on top show.
 
 import matplotlib.pyplot as plt
 
@@ -39,10 +39,10 @@ plt.show()
 # %%
 # Without bins
 # ------------
-# The curve of ``style="corp"`` is the isotonic regression of the events on the scores, so that
-# there are no bins to choose. The band is where the curve of a calibrated model with the same
-# scores would lie. It is wide where rows are few. The curve of the network leaves it where most of
-# the rows are; the one after temperature scaling stays inside nearly everywhere.
+# The curve of ``style="corp"`` is the isotonic regression of the events on the scores, which needs
+# no choice of bins. The consistency band is where the curve would lie for a calibrated model with
+# the same scores. It is wide where rows are few. The curve of the network is outside the band where
+# most of the rows are; the one after temperature scaling is inside nearly everywhere.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5.5), layout="constrained")
 for ax, (name, proba) in zip(axes, {"Network": before, "Scaled": after}.items(), strict=True):
@@ -50,10 +50,9 @@ for ax, (name, proba) in zip(axes, {"Network": before, "Scaled": after}.items(),
 plt.show()
 
 # %%
-# For rare events both axes can be stretched near 0 and 1. Here the event is that the digit is an
-# eight. Where none of the rows is one, the frequency is 0, which lies at infinity: the curve goes
-# down through the border. It lies below the band: one temperature for all classes has not repaired
-# that eights are given too often.
+# For rare events both axes can have a logit scale. Here the event is that the digit is an eight. An
+# observed frequency of 0 is at minus infinity on this scale, and the curve leaves the axes there.
+# It is below the band: one temperature for all classes does not correct an over-predicted class.
 
 eight = after[:, 8]
 display = ReliabilityDisplay.from_predictions(
@@ -64,10 +63,10 @@ plt.show()
 # %%
 # Class by class
 # --------------
-# One diagram for each class, those with the largest calibration error first. Nearly all rows are in
-# the first bin, since nine of ten digits are something else. A bar in the middle stands on a
-# handful of rows, and its whiskers are long. For eights, which are worst, bars end far below the
-# diagonal.
+# One diagram for each class, in decreasing order of the calibration error. Nearly all rows are in
+# the first bin, since nine in ten digits belong to another class. Bins in the middle have few rows
+# and wide confidence intervals. Eights have the largest calibration error: their observed
+# frequencies are far below the diagonal.
 
 ReliabilityDisplay.from_predictions(
     digits.y_test, before, kind="classwise", max_classes=6, n_bins=10, name="Network"
@@ -75,13 +74,13 @@ ReliabilityDisplay.from_predictions(
 plt.show()
 
 # %%
-# Which temperature
-# -----------------
-# Logits are divided by a range of temperatures. The log loss has one minimum, where
-# :class:`~skcalib.TemperatureScaling` would put its temperature on these rows. The curve of the
-# expected calibration error is not smooth, as rows move from bin to bin, and its lowest point is
-# close by but not the same. The horizontal line is the log loss of vector scaling, which is below
-# that of any temperature.
+# Log loss and ECE by temperature
+# -------------------------------
+# Logits are divided by a range of temperatures. The log loss has one minimum, which is the
+# temperature that :class:`~skcalib.TemperatureScaling` would fit to these rows. The expected
+# calibration error is not a smooth function of the temperature, as rows move between bins, and its
+# minimum is close to that of the log loss but not the same. The horizontal line is the log loss of
+# vector scaling, which is lower than with any temperature.
 
 from skcalib import TemperatureSweepDisplay
 
@@ -89,10 +88,10 @@ TemperatureSweepDisplay.from_estimator(vector, digits.logits_test, digits.y_test
 plt.show()
 
 # %%
-# All in one figure
-# -----------------
-# The largest gap, the MCE in the table, has risen. It is in the first bin after scaling, whose
-# whisker is long: few rows are in it.
+# Calibration report
+# ------------------
+# The MCE in the table, which is the largest gap of all bins, has increased. It is that of the first
+# bin after vector scaling, which has few rows and a wide confidence interval.
 
 from skcalib import calibration_report
 

@@ -1,17 +1,17 @@
 """
-A model watched week by week
-============================
+Monitoring the calibration of a deployed model
+==============================================
 
-A classifier in use gets its labels in batches, and what it was calibrated on grows old. A monitor
-per week keeps the sums of its bins, not its rows; weeks add up to longer spans.
+The labels of a deployed classifier arrive in batches, and the data may drift away from those it was
+calibrated on. A monitor per week keeps the sums of its bins, not its rows; monitors of weeks add up
+to longer periods.
 """
 
 # %%
-# The classifier is the same all year: logits of three classes with a standard deviation of 2, and
-# 400 rows a week. Up to week 20 its probabilities are right: the labels are drawn from them.
-# After that the rows become harder by the week, and the labels are drawn from the softmax of the
-# logits divided by a temperature that rises by 0.04 a week. The classifier, which does not know,
-# is as sure as ever.
+# The classifier does not change: logits of three classes with a standard deviation of 2, and 400
+# rows a week. Up to week 20 its probabilities are calibrated: the labels are drawn from them. After
+# that the data drift, and the labels are drawn from the softmax of the logits divided by a
+# temperature that increases by 0.04 a week. The classifier becomes more and more over-confident.
 
 import numpy as np
 from scipy.special import softmax
@@ -30,13 +30,13 @@ def draw_week(week):
 
 
 # %%
-# Each week has a monitor of its own and a test of the hypothesis that the probabilities are right.
-# The test redraws the labels of the rows, so it is made while they are at hand; the monitor is all
-# that is kept.
+# Each week has its own monitor and a test of the hypothesis that the probabilities are calibrated.
+# The test resamples the labels of the rows, so it is done while the rows are available; only the
+# monitor is kept.
 #
-# A test at a level of 5 % every week would raise a false alarm in every twentieth week of a good
-# model. For a chance of 5 % of any false alarm in all the weeks, divide the level by their number,
-# which is Bonferroni's correction; there must be enough resamples for p-values as small as that.
+# A test at a level of 5 % each week would raise a false alarm in every twentieth week of a
+# calibrated model. For a probability of 5 % of any false alarm over all weeks, divide the level by
+# their number, which is the Bonferroni correction; p-values as small as that need enough resamples.
 
 from skcalib import CalibrationMonitor
 from skcalib.metrics import calibration_test
@@ -55,7 +55,7 @@ print(f"level {level:.5f}: drift after week {DRIFT}, alarm in week {alarm}")
 print(f"weeks before the drift below 5 %: {(np.array(pvalues[:DRIFT]) < 0.05).sum()} of {DRIFT}")
 
 # %%
-# Monitors add up with ``+``, so the last four weeks are a sum, for which no row is needed any more.
+# Monitors can be added with ``+``, so the last four weeks are a sum, for which no rows are needed.
 
 
 def last_four(monitors):
@@ -69,8 +69,9 @@ months = last_four(weeks)
 print(months[-1])
 
 # %%
-# Even a calibrated model has a positive ECE, the larger the fewer the rows, so a week is not to be
-# compared with four. How large it would be is seen on labels that are drawn from the probabilities.
+# Even a calibrated model has a positive ECE, which is larger with fewer rows, so the ECE of one
+# week cannot be compared with that of four. Its expected value under calibration is estimated with
+# labels drawn from the predicted probabilities.
 
 random = np.random.default_rng(0)
 
@@ -90,8 +91,9 @@ null_of_a_week = np.mean([errors(year) for year in null_years])
 null_of_four = np.mean([errors(last_four(year)) for year in null_years])
 
 # %%
-# A single week hovers about the level of chance, and what the drift adds is hard to tell from it
-# for a while. The sum of four weeks is steadier, and its level of chance is half as high.
+# The ECE of a single week varies about its expected value under calibration, from which the effect
+# of the drift is hard to distinguish for some weeks. The ECE of four weeks varies less, and its
+# expected value under calibration is half as high.
 
 import matplotlib.pyplot as plt
 
@@ -114,18 +116,18 @@ top = ax.get_ylim()[1]
 ax.text(DRIFT + 0.2, 0.98 * top, "drift begins", ha="right", va="top", color=GREY)
 ax.text(alarm - 0.3, 0.98 * top, "alarm", ha="right", va="top", color=VERMILION)
 right = {"x": WEEKS + 0.8, "ha": "right", "va": "bottom"}
-ax.text(y=null_of_a_week, s="by chance, one week", color=GREY, **right)
-ax.text(y=null_of_four, s="by chance, four weeks", color=BLUE, **right)
+ax.text(y=null_of_a_week, s="if calibrated, one week", color=GREY, **right)
+ax.text(y=null_of_four, s="if calibrated, four weeks", color=BLUE, **right)
 ax.legend(loc="upper left", bbox_to_anchor=(0, 0.92))
 plt.show()
 
 # %%
-# The monitors of the last four weeks also draw the reliability diagram that tells what is wrong:
-# ``months[-1].plot()``. Here it would be a temperature to fit anew, on rows from after the alarm.
+# The monitor of the last four weeks also draws the reliability diagram, ``months[-1].plot()``. Here
+# the remedy would be a new temperature, fitted to rows from after the alarm.
 
 import pandas as pd
 
-spans = {"before the drift": months[DRIFT - 4], "last four weeks": months[-1]}
+periods = {"before the drift": months[DRIFT - 4], "last four weeks": months[-1]}
 pd.DataFrame(
     {
         name: {
@@ -134,6 +136,6 @@ pd.DataFrame(
             "RMSCE": monitor.root_mean_squared_calibration_error(),
             "MCE": monitor.maximum_calibration_error(),
         }
-        for name, monitor in spans.items()
+        for name, monitor in periods.items()
     }
 ).round(3)

@@ -1,15 +1,15 @@
 """
-More rows than memory
-=====================
+Out-of-core calibration
+=======================
 
-Logits in a file can be calibrated where they lie. Calibrators read a memory-mapped array block by
-block, a monitor measures in batches, and neither needs more memory for more rows.
+Calibrators read a memory-mapped array block by block, and a monitor computes measures batch by
+batch. The logits never have to be in memory as a whole.
 """
 
 # %%
-# A file of 200 000 rows of logits of 100 classes, 80 MB in single precision, is written in parts.
-# All logits are twice as large as they should be, and some classes are given too often. It would be
-# no different with a file of 80 GB.
+# A file with 200 000 rows of logits of 100 classes, 80 MB in single precision, is written in parts.
+# The logits are over-confident by a factor of two, and some classes are over-predicted. A file of
+# 80 GB would be treated in the same way.
 
 import tempfile
 from pathlib import Path
@@ -33,10 +33,10 @@ del file
 print(f"{path.stat().st_size / 1e6:.0f} MB")
 
 # %%
-# The first half is to fit, the second to judge. ``tracemalloc`` tells how much memory was asked for
-# at most, by numpy as by everything else; the pages of the file are not in it, which the operating
-# system reads and drops as it sees fit. A fit takes a few blocks for each thread, and the
-# parameters. All that grows with the rows are their labels, by some eight bytes each.
+# Calibrators are fitted to the first half and evaluated on the second. ``tracemalloc`` measures the
+# peak of the memory allocated by numpy and Python; it does not include the pages of the file, which
+# the operating system caches. A fit allocates a few blocks per thread, and the parameters. Only the
+# labels grow with the number of rows, by some eight bytes each.
 
 import time
 import tracemalloc
@@ -49,7 +49,7 @@ logits = np.load(path, mmap_mode="r")
 
 
 def measured(work):
-    """The result of some work, its seconds, and the most memory it had at a time, in MB."""
+    """The result of some work, its seconds, and its peak memory in MB."""
     tracemalloc.start()
     start = time.perf_counter()
     result = work()
@@ -72,7 +72,7 @@ table = pd.DataFrame(table).T.rename_axis(["calibrator", "rows"])
 table.round(2)
 
 # %%
-# In a picture, next to what it would take to hold the logits in memory:
+# Compared with the size of the logits:
 
 import matplotlib.pyplot as plt
 
@@ -81,15 +81,15 @@ looks = {"TemperatureScaling": ("o-", "#0072B2"), "VectorScaling": ("s--", "#D55
 for name, (style, color) in looks.items():
     peak = table.loc[name, "peak memory [MB]"]
     ax.plot(peak.index, peak, style, color=color, label=f"fit of {name}")
-ax.plot(peak.index, table.loc[name, "logits [MB]"], "k:", label="the logits themselves")
+ax.plot(peak.index, table.loc[name, "logits [MB]"], "k:", label="size of the logits")
 ax.set(xlabel="rows", ylabel="MB", xlim=(0, None), ylim=(0, None))
 ax.set_xticks([0, 25_000, 50_000, 75_000, 100_000])
 ax.legend()
 plt.show()
 
 # %%
-# The probabilities would be as large as the file. So judge them in parts, too: a
-# :class:`~skcalib.CalibrationMonitor` keeps the sums of its bins and forgets the rows.
+# The probabilities would be as large as the file. So they are evaluated in parts as well: a
+# :class:`~skcalib.CalibrationMonitor` keeps the sums of its bins and not the rows.
 
 from scipy.special import softmax
 
@@ -98,7 +98,7 @@ from skcalib import CalibrationMonitor
 second_half = range(N_ROWS // 2, N_ROWS, PART)
 
 
-def watched(predict_proba):
+def monitored(predict_proba):
     monitor = CalibrationMonitor(labels=np.arange(N_CLASSES))
     for start in second_half:
         rows = slice(start, start + PART)
@@ -111,13 +111,14 @@ for name, predict_proba in {
     "uncalibrated": lambda Z: softmax(Z, axis=1),
     "vector scaling": vector.predict_proba,
 }.items():
-    monitors[name], seconds, peak = measured(lambda p=predict_proba: watched(p))
+    monitors[name], seconds, peak = measured(lambda p=predict_proba: monitored(p))
     error = monitors[name].expected_calibration_error()
     rows = monitors[name].n_samples
-    print(f"{name}: ECE {error:.4f} from {rows} rows, {peak:.0f} MB at most, {seconds:.1f} s")
+    print(f"{name}: ECE {error:.4f} from {rows} rows, peak memory {peak:.0f} MB, {seconds:.1f} s")
 
 # %%
-# The diagrams of both, drawn from the sums. Whiskers are short where rows are many.
+# Both reliability diagrams, drawn from the sums. Confidence intervals are narrow in bins with many
+# rows.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5), layout="constrained")
 for ax, (name, monitor) in zip(axes, monitors.items(), strict=True):
@@ -125,7 +126,7 @@ for ax, (name, monitor) in zip(axes, monitors.items(), strict=True):
 plt.show()
 
 # %%
-# The file can be removed once nothing is mapped to it any more.
+# The file can be removed once no array is mapped to it.
 
 logits = None
 directory.cleanup()

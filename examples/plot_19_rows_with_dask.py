@@ -1,14 +1,14 @@
 """
-Rows on a cluster
-=================
+Distributed calibration with Dask
+=================================
 
-What does not fit on one machine can stay on many. Calibrators and measures take Dask collections,
-and fetch sums instead of rows.
+Calibrators and measures accept row-chunked Dask arrays and data frames. The workers compute sums
+over their chunks, and only these sums are sent to the client.
 """
 
 # %%
-# A cluster of two workers, here in this process, so that the example runs anywhere. A cluster of
-# processes, ``LocalCluster()``, or one of many machines is used alike.
+# A cluster of two workers, here threads of this process, so that the example runs anywhere. A
+# cluster of processes, ``LocalCluster()``, or of many machines is used in the same way.
 
 from distributed import Client, LocalCluster
 
@@ -16,8 +16,8 @@ cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashb
 client = Client(cluster)
 
 # %%
-# Rows come in files, one for each day. These have the logits of four classes, of which one is given
-# too often, and the labels.
+# The data are in one file per day, with the labels and the logits of four classes, of which one is
+# over-predicted.
 
 import tempfile
 from pathlib import Path
@@ -35,16 +35,17 @@ for day in range(6):
     frame.assign(label=[CLASSES[k] for k in y]).to_parquet(Path(directory.name) / f"{day}.parquet")
 
 # %%
-# Nothing is read before somebody asks. The first four days are to fit, the others to judge.
+# Files are read lazily. The first four days are used to fit the calibrators, the others for
+# evaluation.
 
 import dask.dataframe as dd
 
 days = [str(Path(directory.name) / f"{day}.parquet") for day in range(6)]
-fit, judge = dd.read_parquet(days[:4]), dd.read_parquet(days[4:])
+fit, test = dd.read_parquet(days[:4]), dd.read_parquet(days[4:])
 
 # %%
-# Fits look as they always do. Each takes a few rounds: workers add up derivatives, or what is in
-# each bin, and only the sums come here.
+# ``fit`` is called as with arrays in memory. Each iteration is one round trip: the workers sum
+# derivatives, or the contents of bins, over their chunks, and the client receives the sums.
 
 import time
 
@@ -59,21 +60,21 @@ for calibrator in calibrators:
     print(f"{type(calibrator).__name__}: {time.perf_counter() - start:.1f} s")
 
 # %%
-# Vector scaling found the class that is given too often, and takes something off its logit:
+# Vector scaling lowers the logit of the over-predicted class:
 
 print(dict(zip(CLASSES, calibrators[1].intercept_.round(1).tolist(), strict=True)))
 
 # %%
-# Probabilities are lazy arrays with a chunk for each file, ready to be measured or to be written
-# somewhere by the workers.
+# Probabilities are lazy arrays with one chunk per file, which the workers can evaluate or write to
+# storage.
 
 from skcalib.metrics import reliability_curve
 
-proba = {type(c).__name__: c.predict_proba(judge[CLASSES]) for c in calibrators}
+proba = {type(c).__name__: c.predict_proba(test[CLASSES]) for c in calibrators}
 proba["TemperatureScaling"]
 
 # %%
-# A diagram needs no more than the sums of its bins.
+# A reliability diagram needs only the sums of its bins.
 
 import matplotlib.pyplot as plt
 
@@ -81,12 +82,12 @@ from skcalib import ReliabilityDisplay
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 4.4), layout="constrained")
 for ax, (name, P) in zip(axes, proba.items(), strict=True):
-    curve = reliability_curve(judge["label"], P, labels=CLASSES)
+    curve = reliability_curve(test["label"], P, labels=CLASSES)
     ReliabilityDisplay(curve, name=name).plot(ax)
 plt.show()
 
 # %%
-# The same rows in memory give the same answer.
+# The same rows in memory give the same temperature.
 
 rows = fit.compute()
 in_memory = TemperatureScaling().fit(rows[CLASSES], rows["label"])
@@ -94,7 +95,7 @@ print(f"{calibrators[0].temperature_:.9f} with Dask, {in_memory.temperature_:.9f
 assert np.isclose(calibrators[0].temperature_, in_memory.temperature_, rtol=1e-6)
 
 # %%
-# Close what was opened.
+# Close the client and the cluster.
 
 client.close()
 cluster.close()

@@ -17,9 +17,11 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._engine.inputs import as_array
-from ._engine.memory import both_columns, checked_rows, map_outputs, map_rows, row_like
-from ._typing import Floats, Indices
+from ._engine.blocks import both_columns
+from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
+from ._engine.memory import MemoryRows
+from ._engine.rows import Plan, Rows
+from ._typing import Floats
 from ._validation.classes import check_column_names, resolve_classes
 from ._validation.labels import encode, shown
 from ._validation.logits import check_finite, check_labels_are_not_masked, warn_of_probabilities
@@ -46,8 +48,8 @@ class BaseCalibrator(
         self.classes = classes
 
     @abstractmethod
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        """Fitted attributes by name, from logits, class indices and positive weights.
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        """Fitted attributes by name, from rows of logits, class indices and positive weights.
 
         A logit of -inf is that of a masked class, which is never that of the label.
         """
@@ -90,24 +92,24 @@ class BaseCalibrator(
         """
         X = as_array(X)
         check = partial(check_rows, estimator=type(self).__name__)
-        (Z, labels, w), found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
+        rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
         check_total_weight(found.weight)
         present = found.labels
         if len(present) < 2:
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {shown(present)}."
             )
-        classes = resolve_classes(present, Z.shape[1], self.classes)
+        classes = resolve_classes(present, rows.n_columns, self.classes)
         check_column_names(X, classes)
-        y = encode(labels, classes)
+        rows = rows.relabelled(partial(encode, classes=classes))
         if found.masked:
             self._check_takes_masked(masked=True)
-            check_labels_are_not_masked(Z, y)
+            check_labels_are_not_masked(rows)
         if found.like_probabilities:
             warn_of_probabilities()
         if not self._weights_are_relative():
             warn_of_small_weights(found.weight, found.n_rows)
-        fitted = self._fit(Z, y, w)
+        fitted = self._fit(rows)
         # Stores width and column names, last.
         validate_data(self, row_like(X), skip_check_array=True)
         self.classes_ = classes
@@ -192,7 +194,9 @@ class BaseCalibrator(
             self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
         self._check_takes_masked(masked=check_finite(Z))
-        return map_rows(partial(f, self), Z, at_least=self._rows_at_least)
+        plan = Plan(at_least=self._rows_at_least)
+        outputs: NDArray[Any] = MemoryRows(Z).map(partial(f, self), plan)
+        return outputs
 
     def _probabilities(self, Z: Floats) -> Floats:
         return softmax(both_columns(self._calibrated(Z)), axis=1)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ._engine.dask import is_dask
+from ._engine.inputs import is_lazy
 from ._typing import Floats
 from ._validation.labels import distinct_labels, encode, shown
 
@@ -76,7 +76,7 @@ def fit_calibrator(
     """A copy of the calibrator, fitted to logits with a column for each of the classes."""
     fitted = clone(calibrator)
     # Unless they can be told from y, which for labels with Dask would take a pass.
-    if is_dask(y) or not np.array_equal(distinct_labels(y, w), classes):
+    if is_lazy(y) or not np.array_equal(distinct_labels(y, w), classes):
         params = fitted.get_params()
         names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
         fitted.set_params(**dict.fromkeys(names, classes))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import softmax
 from sklearn.utils import Bunch, check_random_state
 
-from ._engine.memory import map_rows
+from ._engine.memory import MemoryRows
 from ._typing import Floats
 
 __all__ = ["load_digits_logits", "make_logits"]
@@ -86,12 +86,10 @@ def make_logits(
         )
     random = check_random_state(random_state)
     true_logits = random.normal(scale=spread, size=(n_samples, n_classes))
-    proba = map_rows(lambda Z: softmax(Z, axis=1), true_logits)
+    proba = MemoryRows(true_logits).map(lambda Z: softmax(Z, axis=1))
     # Inverting the cumulative distribution of each row takes one uniform number a row.
-    y = map_rows(
-        lambda P, u: (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1),
-        proba,
-        random.uniform(size=n_samples),
+    y = MemoryRows(proba, random.uniform(size=n_samples)).map(
+        lambda P, u: (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1)
     )
     logits = (temperature * true_logits + np.asarray(offset)).astype(dtype)
     return (logits, y, proba) if return_proba else (logits, y)

@@ -160,8 +160,8 @@ class CalibrationMonitor(Versioned):
         >>> monitor.update(["ham", "spam"], [0.1, 0.7]).update(["ham"], [0.2]).n_samples
         3
         """
-        y, P, w, classes = check_input(y_true, y_proba, sample_weight, self.labels, self.pos_label)
-        columns = scored(y, P, w, classes, self.kind, self.pos_label)
+        rows, classes = check_input(y_true, y_proba, sample_weight, self.labels, self.pos_label)
+        columns = scored(rows, classes, self.kind, self.pos_label)
         _, sums = binned(columns, self.n_bins, "uniform")
         # One-dimensional probabilities of the first label turn the order of the two classes.
         turned = classes[0] != self.labels[0]

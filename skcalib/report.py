@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from ._engine.memory import both_columns, map_rows
+from ._engine.blocks import both_columns
+from ._engine.memory import MemoryRows
 from ._scores.proper import brier_scores, log_losses
 from ._typing import Floats
 from ._validation.labels import as_labels, encode
@@ -133,7 +134,7 @@ def calibration_report(
     sweep, reference = sweep_of(calibrator, logits, y, None, n_bins, sample_weight)
     after = calibrator.predict_proba(logits)
     Z = both_columns(check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False))
-    before = map_rows(lambda z: softmax(z, axis=1), Z)
+    before = MemoryRows(Z).map(lambda z: softmax(z, axis=1))
     w = check_weights(sample_weight, len(Z))
     check_consistent_length(y, Z)
     rows = _Rows(column_or_1d(as_labels(y)), w, calibrator.classes_, n_bins)

@@ -5,6 +5,8 @@ import numpy as np
 import skcalib
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
+from skcalib._engine.memory import MemoryRows
+from skcalib._linear.features import Features
 from skcalib._linear.maps import MatrixMap, VectorMap
 
 CALIBRATORS = [
@@ -65,6 +67,16 @@ class TemperatureMap:
 
 
 MAPS = [TemperatureMap, VectorMap, MatrixMap]
+
+
+def features_of(Z, y, w=None, scale=1.0):
+    """Scaled logits as features of a linear map."""
+    return Features(MemoryRows(Z, y, w), scale)
+
+
+def log_probabilities_of(Z, y, w, scale):
+    """Log-probabilities of scaled logits as features."""
+    return Features.of_log_probabilities(MemoryRows(Z, y, w), scale)
 
 
 # Measures in proportion to the gaps of bins.

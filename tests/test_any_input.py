@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import skcalib
 from skcalib import metrics
-from skcalib._engine.memory import both_columns
+from skcalib._engine.blocks import both_columns
 from skcalib.datasets import make_logits
 
 # Properties of everything there is: quick ones are beside their subjects.

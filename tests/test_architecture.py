@@ -78,6 +78,7 @@ def test_no_other_private_names_of_scikit_learn():
 EXTRAS = {
     "selection._comparison": {"pandas"},
     "_engine.dask": {"dask"},
+    "_engine.dask_inputs": {"dask"},
     "_cli.parquet": {"dask", "distributed"},
     "_cli.console": {"skops"},
 }

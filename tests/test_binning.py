@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skcalib import BBQ, HistogramBinning, IsotonicCalibration, TemperatureScaling
-from skcalib._scores import columns as _columns
+from skcalib._engine import memory
 from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
@@ -367,15 +367,15 @@ def test_bad_parameters(calibrator, message):
 def test_columns_that_are_stored_one_after_the_other_change_nothing(form, rng, monkeypatch):
     Z, y = rng.normal(size=(200, 5)), rng.integers(5, size=200)
     at_once = [a.tolist() for a in form.fit(Z, y).bin_values_]
-    stored, at_a_time = _columns._stored, []
+    stored, at_a_time = memory.MemoryRows.stored, []
 
     def counted(*args):
         S, E = stored(*args)
         at_a_time.append(len(S))
         return S, E
 
-    monkeypatch.setattr(_columns, "_stored", counted)
-    monkeypatch.setattr(_columns, "AT_A_TIME", 450)  # two of the columns
+    monkeypatch.setattr(memory.MemoryRows, "stored", counted)
+    monkeypatch.setattr(memory, "AT_A_TIME", 450)  # two of the columns
     assert [a.tolist() for a in form.fit(Z, y).bin_values_] == at_once
     assert at_a_time == [2, 2, 1]
 

@@ -27,10 +27,9 @@ from skcalib import (
     VectorScaling,
     metrics,
 )
-from skcalib._engine import dask as _chunks
-from skcalib._engine import memory as _rows
+from skcalib._engine import dask as _dask
+from skcalib._engine.dask_inputs import checked_chunks
 from skcalib._engine.ranking import REACH, Ranked, merged, ranked, summary
-from skcalib._scores import columns as _columns
 from skcalib._scores.columns import Columns
 from skcalib.datasets import make_logits
 
@@ -261,22 +260,23 @@ def test_rows_that_the_check_drops():
     w[:10] = 0
     w[20:30] = 0
     X, Y, W = chunked(Z, y, w, chunk=10)
-    (A, b, v), found = _chunks.checked_chunks(heavy_rows, X=X, y=Y, sample_weight=W)
+    rows, found = checked_chunks(heavy_rows, X=X, y=Y, sample_weight=W)
+    A, b, v = rows.arrays
     assert found.tolist() == [4, 40]
     assert A.lengths == b.lengths == v.lengths == (np.sum(w[10:20] > 0), np.sum(w[30:] > 0))
     assert [task.compute().tolist() for task in A.tasks] == [
         Z[part][w[part] > 0].tolist() for part in (slice(10, 20), slice(30, 40))
     ]
-    assert _rows.sum_rows(lambda Z, w: w @ Z, A, v) == pytest.approx(w @ Z)
+    assert rows.sum(lambda Z, _, w: w @ Z) == pytest.approx(w @ Z)
 
 
 def test_all_rows_may_be_dropped_by_the_check():
     """What that means is for those to say who know what was looked for."""
     Z, y, w = problem(3, weighted=True, n=40)
-    arrays, found = _chunks.checked_chunks(
+    rows, found = checked_chunks(
         heavy_rows, **dict(zip(("X", "y", "sample_weight"), chunked(Z, y, 0 * w), strict=True))
     )
-    assert [len(a) for a in arrays] == [0, 0, 0]
+    assert [len(a) for a in rows.arrays] == [0, 0, 0]
     assert found.tolist() == [1, 40]
 
 
@@ -370,14 +370,14 @@ def test_a_monitor_takes_them():
 def arrivals(monkeypatch):
     """Sizes of what came back, in bytes, one for each round."""
     sizes = []
-    computed = _chunks.computed
+    computed = _dask.computed
 
     def counted(task):
         outcome = computed(task)
         sizes.append(len(pickle.dumps(outcome)))
         return outcome
 
-    monkeypatch.setattr(_chunks, "computed", counted)
+    monkeypatch.setattr(_dask, "computed", counted)
     return sizes
 
 
@@ -395,7 +395,7 @@ ROUNDS = {
 
 @pytest.mark.parametrize("kind", families.CALIBRATORS)
 def test_rounds_are_few_and_bring_no_rows(kind, arrivals, monkeypatch):
-    monkeypatch.setattr(_columns, "CELLS", 4 * 64)
+    monkeypatch.setattr(_dask, "CELLS", 4 * 64)
     sizes = {}
     for n in (4000, 16_000):
         arrivals.clear()
@@ -481,7 +481,7 @@ def test_summaries_are_no_longer_than_they_may_be(n_scores):
     ids=repr,
 )
 def test_fit_on_the_grid_is_the_fit_of_scores_that_were_moved_to_it(form, monkeypatch):
-    monkeypatch.setattr(_columns, "CELLS", 200)
+    monkeypatch.setattr(_dask, "CELLS", 200)
     Z, y, _ = problem(1)
     far = form.fit(*chunked(Z, y))
     edges, values = far.bin_edges_[0], far.bin_values_[0]
@@ -500,10 +500,10 @@ def test_isotonic_squared_error_grows_by_no_more_than_the_heaviest_cells(monkeyp
     p = lambda c: c.predict_proba(Z)[:, 1]  # noqa: E731
     here = np.mean((p(IsotonicCalibration().fit(Z, y)) - y) ** 2)
     for n_cells in (20, 100, 1000):
-        monkeypatch.setattr(_columns, "CELLS", n_cells)
+        monkeypatch.setattr(_dask, "CELLS", n_cells)
         cell = np.floor((Z[:, 0] + REACH) * n_cells / (2 * REACH)).astype(int)
         bound = 2 * np.bincount(cell).max() / N
-        rows = Columns([None], skcalib.binning._per_class._events_of_classes, *chunked_rows(Z, y))
+        rows = Columns([None], skcalib.binning._per_class._events_of_classes, chunked_rows(Z, y))
         (told,) = rows.ranked(lambda r: r)
         value = IsotonicCalibration()._fit_class(told)
         blocks = np.searchsorted(value["bin_edges_"][1:-1], told.scores)
@@ -513,11 +513,11 @@ def test_isotonic_squared_error_grows_by_no_more_than_the_heaviest_cells(monkeyp
 
 
 def chunked_rows(Z, y):
-    """Labels, logits and weights as a fit has them."""
-    (X, Y, w), _ = _chunks.checked_chunks(
+    """The rows that a fit has."""
+    rows, _ = checked_chunks(
         skcalib._validation.rows.check_rows, X=chunked(Z)[0], y=chunked(y)[0], sample_weight=None
     )
-    return Y, X, w
+    return rows
 
 
 # --------------------------------------------------------------------------------------
@@ -625,7 +625,7 @@ def test_faults_of_the_cluster_are_sentences(kind, text, message):
             raise type(kind, (Exception,), {})(text)
 
     with pytest.raises(RuntimeError, match=message):
-        _chunks.computed(Task())
+        _dask.computed(Task())
 
 
 def test_probabilities_are_noticed():

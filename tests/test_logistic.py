@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_expit
 
+from skcalib._engine.memory import MemoryRows
 from skcalib._linear.logistic import Logistic, _newton_step, fit_logistic
 from skcalib._scores.one_vs_rest import margins
 from skcalib.datasets import make_logits
@@ -31,7 +32,7 @@ def logits(request):
 def problem_of(features, Z, y, w=None, *, smooth=True):
     F, _ = features(Z, y)
     spread = np.array([np.median(np.abs(f), axis=0) for f in F])
-    return Logistic.of(Z, y, w, features, spread, 1e-12 * spread, smooth=smooth)
+    return Logistic.of(MemoryRows(Z, y, w), features, spread, 1e-12 * spread, smooth=smooth)
 
 
 def literal_loss(theta, k, features, Z, y, w, high, low):

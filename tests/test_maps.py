@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from families import MAPS, TemperatureMap
+from families import MAPS, TemperatureMap, features_of, log_probabilities_of
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling
-from skcalib._linear.features import Rows
 from skcalib._linear.loss import Objective, Regularization
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.preconditioner import ClassBlocks, pooled_moments
@@ -18,14 +17,14 @@ SEARCHED = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
 
 
 @pytest.fixture(params=[None, "weights"])
-def rows(request, rng):
+def features(request, rng):
     Z, y = make_logits(300, K, offset=[0, 1, -1, 2], random_state=1)
     w = None if request.param is None else rng.uniform(0, 2, size=len(y))
-    return Rows.of_log_probabilities(Z, y, w, 0.5)
+    return log_probabilities_of(Z, y, w, 0.5)
 
 
-def objective_of(map_, rows, alpha):
-    return Objective(map_, rows, Regularization.structured(K, alpha / len(rows.y)))
+def objective_of(map_, features, alpha):
+    return Objective(map_, features, Regularization.structured(K, alpha / features.rows.n_rows))
 
 
 def inverse_hessian(objective, theta):
@@ -66,8 +65,8 @@ def test_each_map_holds_the_simpler_one(rng):
 
 @pytest.mark.parametrize("map_", SEARCHED, ids=repr)
 @pytest.mark.parametrize("alpha", [0, 1])
-def test_objective_falls_with_every_iteration(map_, rows, alpha):
-    objective = objective_of(map_, rows, alpha)
+def test_objective_falls_with_every_iteration(map_, features, alpha):
+    objective = objective_of(map_, features, alpha)
     values = [
         lbfgs(objective, objective.identity, tol=1e-12, max_iter=max_iter).fun
         for max_iter in range(8)
@@ -78,8 +77,8 @@ def test_objective_falls_with_every_iteration(map_, rows, alpha):
 
 @pytest.mark.parametrize("map_", SEARCHED, ids=repr)
 @pytest.mark.parametrize("alpha", [0, 1e-3, 1])
-def test_preconditioners_are_symmetric_and_positive(map_, rows, alpha):
-    objective = objective_of(map_, rows, alpha)
+def test_preconditioners_are_symmetric_and_positive(map_, features, alpha):
+    objective = objective_of(map_, features, alpha)
     inverse = inverse_hessian(objective, objective.identity)
     scale = np.abs(inverse).max()
     np.testing.assert_allclose(inverse, inverse.T, atol=1e-10 * scale)
@@ -88,8 +87,8 @@ def test_preconditioners_are_symmetric_and_positive(map_, rows, alpha):
 
 @pytest.mark.parametrize("map_", SEARCHED[:2], ids=repr)
 @pytest.mark.parametrize("alpha", [0, 1])
-def test_preconditioner_of_a_vector_map_inverts_the_blocks_of_the_hessian(map_, rows, alpha, rng):
-    objective = objective_of(map_, rows, alpha)
+def test_preconditioner_of_a_vector_map_inverts_blocks_of_the_hessian(map_, features, alpha, rng):
+    objective = objective_of(map_, features, alpha)
     n_kinds = len(objective.identity) // K
     theta = objective.identity + rng.uniform(-0.3, 0.3, size=len(objective.identity))
     H = objective.in_double().second_order(theta)[2].reshape(n_kinds, K, n_kinds, K)
@@ -102,10 +101,10 @@ def test_preconditioner_of_a_vector_map_inverts_the_blocks_of_the_hessian(map_, 
 
 
 @pytest.mark.parametrize("strengths", [(0, 0, 0), (1, 3, 1), (1e-3, 3e-3, 0), (2, 1, 5), (9, 0, 1)])
-def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(rows, strengths, rng):
+def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(features, strengths, rng):
     """They are the exact inverse where all classes share the covariance."""
     strengths = 0.01 * np.array(strengths)
-    objective = objective_of(MatrixMap(), rows, 0)
+    objective = objective_of(MatrixMap(), features, 0)
     b, m, covariance = pooled_moments(objective, objective.identity)
     covariance += np.eye(K)
     blocks = ClassBlocks.of(b, m, covariance, Regularization(*strengths))
@@ -124,13 +123,16 @@ def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(rows, strengths, 
     np.testing.assert_allclose(found[1], c, atol=1e-4)
 
 
-def testpooled_moments_are_those_of_discriminant_analysis(rows):
+def test_pooled_moments_are_those_of_discriminant_analysis(features):
     """Every row belongs to class k with weight p (1 - p)."""
-    P = np.exp(0.5 * rows.Z - rows.shift[:, None])
-    F = 0.5 * rows.Z - rows.shift[:, None]
-    Q = P * (1 - P) * (1 if rows.w is None else rows.w[:, None])
-    b, m, covariance = pooled_moments(objective_of(MatrixMap(), rows, 0), MatrixMap().identity(K))
-    N = len(P) if rows.w is None else rows.w.sum()
+    Z, _, w, shift = features.rows.arrays
+    P = np.exp(0.5 * Z - shift[:, None])
+    F = 0.5 * Z - shift[:, None]
+    Q = P * (1 - P) * (1 if w is None else w[:, None])
+    b, m, covariance = pooled_moments(
+        objective_of(MatrixMap(), features, 0), MatrixMap().identity(K)
+    )
+    N = len(P) if w is None else w.sum()
     np.testing.assert_allclose(b, Q.sum(axis=0) / N)
     within = np.zeros((K, K))
     for k in range(K):
@@ -139,12 +141,12 @@ def testpooled_moments_are_those_of_discriminant_analysis(rows):
     np.testing.assert_allclose(covariance, within / Q.sum())
 
 
-def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(rows):
-    objective = objective_of(MatrixMap(), rows, 0)
+def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(features):
+    objective = objective_of(MatrixMap(), features, 0)
     H = objective.second_order(objective.identity)[2]
 
     def condition(values):
-        moving = np.sort(values.real)[K + 1 :]  # one row added to all rows changes nothing
+        moving = np.sort(values.real)[K + 1 :]  # one row added to all features changes nothing
         assert np.all(values.real[values.real < moving[0]] < 1e-6 * moving[-1])
         return moving[-1] / moving[0]
 
@@ -154,9 +156,9 @@ def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(rows)
 
 
 @pytest.mark.parametrize("alpha", [0, 1])
-def test_what_changes_no_probability_stays_where_the_ridge_is_least(rows, alpha):
+def test_what_changes_no_probability_stays_where_the_ridge_is_least(features, alpha):
     map_ = MatrixMap()
-    objective = objective_of(map_, rows, alpha)
+    objective = objective_of(map_, features, alpha)
     found = lbfgs(objective, objective.identity, tol=1e-9, max_iter=100)
     assert found.success
     A, c = map_.coefficients(found.x - objective.identity, K)
@@ -168,10 +170,10 @@ def test_what_changes_no_probability_stays_where_the_ridge_is_least(rows, alpha)
 def test_few_rows_are_enough_for_the_preconditioner_of_many():
     """It comes from a sample, and the search needs no more gradients for it."""
     Z, y = make_logits(40_000, K, offset=[0, 1, -1, 2], random_state=1)
-    rows = Rows.of_log_probabilities(Z, y, None, 0.5)
-    objective = objective_of(MatrixMap(), rows, 1)
+    features = log_probabilities_of(Z, y, None, 0.5)
+    objective = objective_of(MatrixMap(), features, 1)
     b, _, _ = pooled_moments(objective, objective.identity)
-    few, _, _ = pooled_moments(objective_of(MatrixMap(), rows.every(19), 1), objective.identity)
+    few, _, _ = pooled_moments(objective_of(MatrixMap(), features.every(19), 1), objective.identity)
     assert np.array_equal(b, few)
     found = lbfgs(objective, objective.identity, tol=1e-6, max_iter=100)
     assert found.success
@@ -179,12 +181,12 @@ def test_few_rows_are_enough_for_the_preconditioner_of_many():
 
 
 def test_weights_are_never_left_to_a_sample():
-    """All of it may lie on rows that a sample leaves out."""
+    """All of it may lie on features that a sample leaves out."""
     Z, y = make_logits(40_000, K, random_state=1)
     w = (np.arange(len(y)) % 19 > 0).astype(float)
-    heavy = Rows(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
+    heavy = features_of(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
     for a, b in zip(
-        pooled_moments(objective_of(MatrixMap(), Rows(Z, y, w), 0), MatrixMap().identity(K)),
+        pooled_moments(objective_of(MatrixMap(), features_of(Z, y, w), 0), MatrixMap().identity(K)),
         pooled_moments(objective_of(MatrixMap(), heavy, 0), MatrixMap().identity(K)),
         strict=True,
     ):

@@ -22,6 +22,7 @@ from skcalib import (
     calibration_report,
     compare_calibrators,
 )
+from skcalib._engine.memory import MemoryRows
 from skcalib._linear.temperature import SMALLEST_RANGE, fit_scale, scale_slope
 from skcalib.datasets import make_logits
 from skcalib.metrics import reliability_curve
@@ -254,7 +255,7 @@ def test_the_bounds_of_the_temperature_are_exact():
         X, y = make_logits(30, 3, temperature=5.0, random_state=seed)
         gap = np.mean(X.max(axis=1) - X[np.arange(30), y])
         chance = np.mean(X.mean(axis=1) - X[np.arange(30), y])
-        scale = fit_scale(X, y, None)
+        scale = fit_scale(MemoryRows(X, y, None))
         if chance >= 0:
             assert scale.outcome == "hopeless"
         elif gap == 0:

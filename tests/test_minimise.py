@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import MAPS, TemperatureMap
+from families import MAPS, TemperatureMap, features_of, log_probabilities_of
 from scipy.optimize import approx_fprime
 from scipy.special import log_softmax, softmax
 
 from skcalib import TemperatureScaling
-from skcalib._engine.memory import both_columns, weighted_sum
-from skcalib._linear.features import Rows
+from skcalib._engine.blocks import both_columns, weighted_sum
+from skcalib._engine.memory import MemoryRows
+from skcalib._linear.features import Features
 from skcalib._linear.loss import Objective, Regularization, loss_gradient, second_order
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.solver import lbfgs, newton
@@ -48,13 +49,13 @@ def test_adjoint_identity(model, rng):
 
 def test_loss_is_the_literal_one(model, rows):
     map_, theta = model
-    loss, _ = loss_gradient(theta, map_, Rows(*rows))
+    loss, _ = loss_gradient(theta, map_, features_of(*rows))
     np.testing.assert_allclose(loss, literal_loss(theta, map_, *rows))
 
 
 def test_gradient_is_the_slope_of_the_loss(model, rows):
     map_, theta = model
-    _, gradient = loss_gradient(theta, map_, Rows(*rows))
+    _, gradient = loss_gradient(theta, map_, features_of(*rows))
     numeric = approx_fprime(theta, literal_loss, 1e-7, map_, *rows)
     np.testing.assert_allclose(gradient, numeric, atol=2e-6)
 
@@ -62,11 +63,11 @@ def test_gradient_is_the_slope_of_the_loss(model, rows):
 @pytest.mark.parametrize("map_", [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()])
 def test_hessian_is_the_slope_of_the_gradient(map_, rows, rng):
     theta = rng.normal(size=map_.identity(K).shape)
-    loss, gradient, hessian = second_order(theta, map_, Rows(*rows))
-    expected = loss_gradient(theta, map_, Rows(*rows))
+    loss, gradient, hessian = second_order(theta, map_, features_of(*rows))
+    expected = loss_gradient(theta, map_, features_of(*rows))
     assert loss == pytest.approx(expected[0])
     np.testing.assert_allclose(gradient, expected[1], atol=1e-14)
-    numeric = approx_fprime(theta, lambda t: loss_gradient(t, map_, Rows(*rows))[1], 1e-6)
+    numeric = approx_fprime(theta, lambda t: loss_gradient(t, map_, features_of(*rows))[1], 1e-6)
     np.testing.assert_allclose(hessian, numeric, atol=1e-5)
     np.testing.assert_allclose(hessian, hessian.T, atol=1e-14)
     assert np.linalg.eigvalsh(hessian).min() > -1e-12
@@ -77,7 +78,7 @@ def test_one_column_is_two(rows, rng, log_probabilities):
     """The log-odds of two classes stand for the logits (0, z) in every sum."""
     Z, y, w = rows
     z, y = Z[:, :1], y % 2
-    make = Rows.of_log_probabilities if log_probabilities else Rows
+    make = log_probabilities_of if log_probabilities else features_of
     one, two = make(z, y, w, 0.7), make(np.hstack([0 * z, z]), y, w, 0.7)
     for map_ in MAPS:
         theta = rng.normal(size=map_().identity(2).shape)
@@ -88,8 +89,8 @@ def test_one_column_is_two(rows, rng, log_probabilities):
 def test_log_probabilities_are_features_that_are_never_stored(model, rows):
     map_, theta = model
     Z, y, w = rows
-    stored = Rows(log_softmax(0.3 * Z, axis=1), y, w)
-    made = Rows.of_log_probabilities(Z, y, w, 0.3)
+    stored = features_of(log_softmax(0.3 * Z, axis=1), y, w)
+    made = log_probabilities_of(Z, y, w, 0.3)
     for a, b in zip(*(loss_gradient(theta, map_, r) for r in (stored, made)), strict=True):
         np.testing.assert_allclose(a, b)
 
@@ -103,7 +104,7 @@ def test_terms_in_single_precision_are_added_in_double():
 def test_single_precision_rows_are_summed_in_double(model, rows):
     map_, theta = model
     Z, y, w = rows
-    loss, gradient = loss_gradient(theta, map_, Rows(Z.astype(np.float32), y, w))
+    loss, gradient = loss_gradient(theta, map_, features_of(Z.astype(np.float32), y, w))
     assert gradient.dtype == np.float64
     np.testing.assert_allclose(loss, literal_loss(theta, map_, Z, y, w), rtol=1e-5)
 
@@ -111,7 +112,7 @@ def test_single_precision_rows_are_summed_in_double(model, rows):
 @pytest.mark.parametrize("width", [1, 3, 200])
 def test_double_rows_are_worked_with_in_double_precision(width, rng):
     Z = rng.normal(size=(50, width)).astype(np.float32)
-    rows = Rows.of_log_probabilities(Z, np.zeros(50, int), None, 0.3)
+    rows = log_probabilities_of(Z, np.zeros(50, int), None, 0.3)
     for double in (False, True):
         dtype = np.float64 if double else np.float32
 
@@ -127,7 +128,7 @@ def test_double_rows_are_worked_with_in_double_precision(width, rng):
 
 def solve(map_, rows, ridge=0.0, method=lbfgs, tol=1e-8, max_iter=100):
     """The minimum next to the identity, and the objective."""
-    objective = Objective(map_(), Rows(*rows), Regularization(ridge, ridge, ridge))
+    objective = Objective(map_(), features_of(*rows), Regularization(ridge, ridge, ridge))
     return method(objective, objective.identity, tol, max_iter), objective
 
 
@@ -136,7 +137,7 @@ def solve(map_, rows, ridge=0.0, method=lbfgs, tol=1e-8, max_iter=100):
 def test_gradient_vanishes_at_the_minimum(map_, ridge, rows):
     found, objective = solve(map_, rows, ridge, tol=1e-11)
     assert found.success
-    _, gradient = loss_gradient(found.x, map_(), Rows(*rows))
+    _, gradient = loss_gradient(found.x, map_(), features_of(*rows))
     assert np.linalg.norm(gradient + 2 * ridge * (found.x - objective.identity)) < 1e-10
 
 
@@ -167,7 +168,7 @@ def test_strong_ridge_off_the_diagonal_makes_a_vector_of_a_matrix(rows):
     strengths = Regularization(diagonal=0.01, off_diagonal=1e9, intercept=0.02)
     slopes, offsets = [], []
     for map_ in (MatrixMap(), VectorMap()):
-        objective = Objective(map_, Rows(*rows), strengths)
+        objective = Objective(map_, features_of(*rows), strengths)
         found = lbfgs(objective, objective.identity, tol=1e-9, max_iter=100)
         assert found.success
         A, c = map_.coefficients(found.x, K)
@@ -201,7 +202,7 @@ def test_newton_steps_end_where_there_is_no_curvature():
 class Worse:
     """An objective that falls nowhere, whatever its gradient says."""
 
-    rows = Rows(np.zeros((1, 2)), np.zeros(1, int))
+    features = features_of(np.zeros((1, 2)), np.zeros(1, int))
     map_ = TemperatureMap()
     separated = -np.inf
 
@@ -239,7 +240,7 @@ def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
         assert 0 < found.fun < objective.separated
         assert not found.success
         assert found.nit < 50
-    assert Objective(MatrixMap(), Rows(Z, y), Regularization(0.1)).separated == -np.inf
+    assert Objective(MatrixMap(), features_of(Z, y), Regularization(0.1)).separated == -np.inf
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-7])
@@ -268,23 +269,23 @@ def test_slope_and_curvature_are_derivatives_of_the_loss(rows):
     N = len(y) if w is None else w.sum()
     theta = np.array([0.7])
     slope, curvature = scale_slope(0.7, Z, y, w) / N
-    gradient = loss_gradient(theta, TemperatureMap(), Rows(*rows))[1]
+    gradient = loss_gradient(theta, TemperatureMap(), features_of(*rows))[1]
     np.testing.assert_allclose(slope, 0.7 * gradient[0])
     ahead, behind = (
-        loss_gradient(theta + h, TemperatureMap(), Rows(*rows))[1] for h in (1e-5, -1e-5)
+        loss_gradient(theta + h, TemperatureMap(), features_of(*rows))[1] for h in (1e-5, -1e-5)
     )
     np.testing.assert_allclose(curvature, 0.7**2 * (ahead - behind)[0] / 2e-5, rtol=1e-7)
 
 
 def test_scale_is_the_minimum_that_the_general_routine_finds(rows):
-    scale = fit_scale(*rows)
+    scale = fit_scale(MemoryRows(*rows))
     found = solve(TemperatureMap, rows, tol=1e-12)[0]
     assert scale.outcome == "minimum"
     np.testing.assert_allclose(scale.value, found.x[0], rtol=1e-8)
 
 
 def test_slope_vanishes_at_the_scale(rows):
-    scale = fit_scale(*rows).value
+    scale = fit_scale(MemoryRows(*rows)).value
     slope, curvature = scale_slope(scale, *rows)
     assert abs(slope / curvature) < 1e-9  # the Newton step that is left, relative
 
@@ -293,7 +294,7 @@ def test_sample_that_misleads_does_not_change_the_answer():
     # Every 64th row, those of the sample, is classified correctly: there it is separable.
     Z, y = make_logits(64 * 600, 3, temperature=2.0, random_state=0)
     y[::64] = Z[::64].argmax(axis=1)
-    slope, curvature = scale_slope(fit_scale(Z, y, None).value, Z, y, None)
+    slope, curvature = scale_slope(fit_scale(MemoryRows(Z, y, None)).value, Z, y, None)
     assert abs(slope / curvature) < 1e-8
 
 
@@ -301,7 +302,7 @@ def test_sample_without_weight_does_not_change_the_answer():
     Z, y = make_logits(64 * 600, 3, temperature=2.0, random_state=0)
     w = np.ones(len(y))
     w[::64] = 0
-    kept = fit_scale(Z[w > 0], y[w > 0], None)
+    kept = fit_scale(MemoryRows(Z[w > 0], y[w > 0], None))
     found = TemperatureScaling().fit(Z, y, w).temperature_
     np.testing.assert_allclose(found, 1 / kept.value, rtol=1e-8)
 
@@ -310,7 +311,7 @@ def test_sample_that_is_far_off_does_not_change_the_answer():
     # The sample's own best scale is 30 times too large: Newton's method is given up.
     Z, y = make_logits(64 * 600, 3, temperature=1.0, spread=1.0, random_state=0)
     Z[::64] /= 30
-    scale = fit_scale(Z, y, None).value
+    scale = fit_scale(MemoryRows(Z, y, None)).value
     assert 0.9 < scale < 1.1
     slope, curvature = scale_slope(scale, Z, y, None)
     assert abs(slope / curvature) < 1e-8
@@ -323,19 +324,17 @@ def test_start_on_the_wrong_side_ends_at_the_right_bound(weighted):
     wrong = np.arange(len(y)) % 64 != 0
     y[wrong] = 1 - y[wrong]
     w = np.ones(len(y)) if weighted else None
-    assert fit_scale(Z, y, w).outcome == "hopeless"
+    assert fit_scale(MemoryRows(Z, y, w)).outcome == "hopeless"
 
 
-def test_every_so_manieth_row(rows):
+def test_every_kth_row(rows):
     Z, y, w = rows
     shift = np.arange(60.0)
-    some = Rows(Z, y, w, 2.0, shift).every(7)
-    np.testing.assert_array_equal(some.Z, Z[::7])
-    np.testing.assert_array_equal(some.y, y[::7])
-    np.testing.assert_array_equal(some.shift, shift[::7])
-    assert (some.w is None) == (w is None)
-    if w is not None:
-        np.testing.assert_array_equal(some.w, w[::7])
+    some = Features(MemoryRows(Z, y, w, shift), 2.0).every(7)
+    for array, whole in zip(some.rows.arrays, (Z, y, w, shift), strict=True):
+        assert (array is None) == (whole is None)
+        if whole is not None:
+            np.testing.assert_array_equal(array, whole[::7])
     assert some.scale == 2
 
 
@@ -345,11 +344,11 @@ STRENGTHS = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
 def test_gradient_of_an_objective_is_its_slope(rows, model):
     """With the ridge penalty, about the identity."""
     map_, theta = model
-    objective = Objective(map_, Rows(*rows), STRENGTHS)
+    objective = Objective(map_, features_of(*rows), STRENGTHS)
     value, gradient = objective.value_gradient(theta)
     away = theta - objective.identity
     assert objective.penalty(theta) == pytest.approx((objective.ridge * away**2).sum())
-    loss, _ = loss_gradient(theta, map_, Rows(*rows))
+    loss, _ = loss_gradient(theta, map_, features_of(*rows))
     assert value == pytest.approx(loss + objective.penalty(theta))
     slope = approx_fprime(theta, lambda t: objective.value_gradient(t)[0], 1e-6)
     np.testing.assert_allclose(gradient, slope, atol=1e-5)
@@ -370,7 +369,7 @@ def test_structured_regularization_grows_with_the_number_of_classes():
 @pytest.mark.parametrize("diagonal", [0.0, 0.1])
 def test_only_an_objective_without_a_ridge_can_have_no_minimum(rows, diagonal):
     Z, y, w = rows
-    bound = Objective(VectorMap(), Rows(Z, y, w), Regularization(diagonal)).separated
+    bound = Objective(VectorMap(), features_of(Z, y, w), Regularization(diagonal)).separated
     if diagonal:
         assert bound == -np.inf
     else:
@@ -380,7 +379,7 @@ def test_only_an_objective_without_a_ridge_can_have_no_minimum(rows, diagonal):
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
 def test_the_objective_has_one_gradient_and_its_hessian_the_ridge(map_, rows, rng):
-    objective = Objective(map_, Rows(*rows), STRENGTHS)
+    objective = Objective(map_, features_of(*rows), STRENGTHS)
     theta, v = rng.normal(size=(2, len(objective.identity)))
     value, gradient, hessian = objective.second_order(theta)
     expected = objective.value_gradient(theta)

@@ -48,7 +48,7 @@ class Far(BaseCalibrator):
         super().__init__(classes=classes)
         self.factor = factor
 
-    def _fit(self, Z, y, w):
+    def _fit(self, rows):
         return {}
 
     def _calibrate(self, Z):

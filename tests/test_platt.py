@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import PlattScaling, TemperatureScaling
+from skcalib._engine.memory import MemoryRows
 from skcalib._linear import logistic
 from skcalib._scores.one_vs_rest import margins
 from skcalib.datasets import make_logits
@@ -234,8 +235,9 @@ def test_sample_without_weight_is_no_start():
 def test_share_on_the_wrong_side_is_counted(weighted, rng):
     Z, y = make_logits(300, 3, offset=[4, 0, -2], random_state=0)
     w = rng.uniform(size=300) if weighted else None
-    units = _Units.of(Z, _middle(Z, y))
-    problem = units.problem(Z, y, w, smooth=False)
+    rows = MemoryRows(Z, y, w)
+    units = _Units.of(rows, _middle(rows))
+    problem = units.problem(rows, smooth=False)
     theta = rng.normal(size=(3, 2))
     S = theta[:, 0] * (literal_margins(Z) - units.centre) / units.unit + theta[:, 1]
     event = y[:, None] == np.arange(3)
@@ -257,7 +259,8 @@ def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):
 
 def test_all_classes_have_to_converge(monkeypatch):
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
-    problem = _Units.of(Z, _middle(Z, y)).problem(Z, y, None, smooth=True)
+    rows = MemoryRows(Z, y, None)
+    problem = _Units.of(rows, _middle(rows)).problem(rows, smooth=True)
     start, _, converged = logistic.fit_logistic(problem)
     assert converged
     monkeypatch.setattr(logistic, "MAX_PASSES", 2)

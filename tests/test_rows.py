@@ -11,7 +11,9 @@ import pytest
 
 from skcalib._engine import memory as _rows
 from skcalib._engine import threads as _threads
-from skcalib._engine.memory import both_columns, map_rows, sum_rows
+from skcalib._engine.blocks import both_columns
+from skcalib._engine.memory import MemoryRows
+from skcalib._engine.rows import Plan
 
 
 @pytest.fixture(params=["one block", "many blocks", "threads"])
@@ -30,7 +32,7 @@ def blocking(request, monkeypatch):
 def test_sum_is_that_of_one_block(blocking, rng, width, dtype):
     X = rng.normal(size=(101, width)).astype(dtype)
     w = rng.uniform(size=101)
-    total = sum_rows(lambda X, w: w @ X.astype(float), X, w)
+    total = MemoryRows(X, w).sum(lambda X, w: w @ X.astype(float))
     np.testing.assert_allclose(total, w @ X.astype(float), rtol=1e-13)
 
 
@@ -44,7 +46,7 @@ def test_rows_of_several_arrays_stay_together(blocking):
         seen.append(len(a))
         return np.zeros(1)
 
-    sum_rows(check, a, None, b)
+    MemoryRows(a, None, b).sum(check)
     assert sum(seen) == 101
     assert (len(seen) > 1) == (blocking != "one block")
 
@@ -56,7 +58,7 @@ def test_terms_are_added_in_row_order(blocking):
         def __add__(self, other):
             return Trace([*self, *other])
 
-    assert sum_rows(lambda a: Trace(a.tolist()), np.arange(101)) == list(range(101))
+    assert MemoryRows(np.arange(101)).sum(lambda a: Trace(a.tolist())) == list(range(101))
 
 
 @pytest.mark.parametrize("width", [3, 200])
@@ -71,26 +73,28 @@ def test_scratch_is_like_the_block(blocking, rng, width):
         np.multiply(X, 2, out=U)
         return U.sum(axis=0, dtype=float)
 
-    np.testing.assert_allclose(sum_rows(f, X, scratch=2), 2 * X.sum(axis=0, dtype=float))
+    np.testing.assert_allclose(
+        MemoryRows(X).sum(f, Plan(scratch=2)), 2 * X.sum(axis=0, dtype=float)
+    )
 
 
 def test_input_is_not_changed_by_scratch(rng):
     X = rng.normal(size=(50, 4))
     before = X.copy()
-    sum_rows(lambda X, U: np.multiply(X, 3, out=U).sum(axis=0), X, scratch=1)
+    MemoryRows(X).sum(lambda X, U: np.multiply(X, 3, out=U).sum(axis=0), Plan(scratch=1))
     assert np.array_equal(X, before)
 
 
 def test_narrow_blocks_have_contiguous_columns_and_wide_ones_are_views(rng):
     narrow, wide = rng.normal(size=(50, 4)), rng.normal(size=(50, 400))
-    assert sum_rows(lambda X: np.array(X.flags.f_contiguous), narrow)
-    assert sum_rows(lambda X: np.array(np.shares_memory(X, wide)), wide)
+    assert MemoryRows(narrow).sum(lambda X: np.array(X.flags.f_contiguous))
+    assert MemoryRows(wide).sum(lambda X: np.array(np.shares_memory(X, wide)))
 
 
 @pytest.mark.parametrize("width", [1, 3, 200])
 def test_map_is_that_of_one_block(blocking, rng, width):
     X = rng.normal(size=(101, width)).astype(np.float32)
-    out = map_rows(np.exp, X)
+    out = MemoryRows(X).map(np.exp)
     assert out.dtype == np.float32
     assert out.flags.c_contiguous
     assert np.array_equal(out, np.exp(X))
@@ -98,7 +102,7 @@ def test_map_is_that_of_one_block(blocking, rng, width):
 
 def test_map_to_another_shape_and_dtype(blocking, rng):
     X, y = rng.normal(size=(101, 3)), np.arange(101)
-    out = map_rows(lambda X, y: X.argmax(axis=1) + y, X, y)
+    out = MemoryRows(X, y).map(lambda X, y: X.argmax(axis=1) + y)
     assert out.dtype.kind == "i"
     assert np.array_equal(out, X.argmax(axis=1) + y)
 
@@ -106,7 +110,7 @@ def test_map_to_another_shape_and_dtype(blocking, rng):
 def test_blocks_have_as_many_rows_as_asked_for(monkeypatch):
     monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 20)
     sizes = []
-    map_rows(lambda X: (sizes.append(len(X)), X)[1], np.zeros((100, 10)), at_least=40)
+    MemoryRows(np.zeros((100, 10))).map(lambda X: (sizes.append(len(X)), X)[1], Plan(at_least=40))
     assert sizes[1:] == [40, 40, 20]  # the first tells the shape of the result
 
 
@@ -116,7 +120,7 @@ def test_columns_in_threads_and_in_order(blocking):
 
 def test_map_result_does_not_share_memory_with_the_input(rng):
     X = rng.normal(size=(10, 200))
-    assert not np.shares_memory(map_rows(lambda X: X, X), X)
+    assert not np.shares_memory(MemoryRows(X).map(lambda X: X), X)
 
 
 def test_errors_in_a_thread_reach_the_caller(monkeypatch):
@@ -127,7 +131,7 @@ def test_errors_in_a_thread_reach_the_caller(monkeypatch):
         raise RuntimeError("inside")
 
     with pytest.raises(RuntimeError, match="inside"):
-        sum_rows(fail, np.arange(100))
+        MemoryRows(np.arange(100)).sum(fail)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +153,10 @@ def test_a_forked_process_makes_threads_of_its_own(monkeypatch):
     """It has none of those of its parent, and would wait for them for ever."""
     monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
     monkeypatch.setattr(_rows, "max_threads", lambda: 2)
-    assert sum_rows(np.sum, np.arange(100)) == 4950
+    assert MemoryRows(np.arange(100)).sum(np.sum) == 4950
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        assert pool.submit(sum_rows, np.sum, np.arange(100)).result(timeout=60) == 4950
+        assert pool.submit(MemoryRows(np.arange(100)).sum, np.sum).result(timeout=60) == 4950
 
 
 def test_memmap_is_read_in_blocks(tmp_path, rng, monkeypatch):
@@ -162,7 +166,7 @@ def test_memmap_is_read_in_blocks(tmp_path, rng, monkeypatch):
     X.flush()
     on_disk = np.load(tmp_path / "x.npy", mmap_mode="r")
     sizes = []
-    total = sum_rows(lambda X: (sizes.append(len(X)), X.sum(axis=0))[1], on_disk)
+    total = MemoryRows(on_disk).sum(lambda X: (sizes.append(len(X)), X.sum(axis=0))[1])
     np.testing.assert_allclose(total, X.sum(axis=0))
     assert max(sizes) == 10
 
@@ -181,7 +185,7 @@ def test_blocks_are_small_where_memory_is_given_back_at_once(monkeypatch, rng):
 
     def largest_block():
         blocks = []
-        sum_rows(lambda Z: blocks.append(Z.size) or Z.sum(axis=0), Z, room=2)
+        MemoryRows(Z).sum(lambda Z: blocks.append(Z.size) or Z.sum(axis=0), Plan(room=2))
         return max(blocks)
 
     assert largest_block() == Z.size

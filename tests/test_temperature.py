@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import JOINT, PLAIN, TemperatureMap
+from families import JOINT, PLAIN, TemperatureMap, features_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling
-from skcalib._linear.features import Rows
 from skcalib._linear.loss import loss_gradient
 from skcalib.datasets import make_logits
 
@@ -64,7 +63,7 @@ def test_certificate(n_samples, n_classes):
     """The gradient of the loss of the joint family vanishes at the fitted temperature."""
     Z, y = make_logits(n_samples, n_classes, random_state=0)
     T = TemperatureScaling().fit(Z, y).temperature_
-    _, gradient = loss_gradient(np.array([1 / T]), TemperatureMap(), Rows(Z, y))
+    _, gradient = loss_gradient(np.array([1 / T]), TemperatureMap(), features_of(Z, y))
     assert abs(gradient[0]) < 1e-9
 
 

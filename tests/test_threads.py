@@ -20,7 +20,7 @@ from skcalib._engine import blas as _blas
 from skcalib._engine import memory as _rows
 from skcalib._engine import threads as _threads
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.memory import map_rows, sum_rows
+from skcalib._engine.memory import MemoryRows
 from skcalib._engine.threads import share
 from skcalib.datasets import make_logits
 
@@ -243,23 +243,25 @@ def test_parts_are_in_order_and_each_is_worked_on_once():
 
 def test_several_threads_work(two_threads):
     meet = threading.Barrier(2)
-    assert sum_rows(lambda a: meet.wait(DEADLINE) * 0 + a.sum(), np.arange(100)) == 4950
+    assert MemoryRows(np.arange(100)).sum(lambda a: meet.wait(DEADLINE) * 0 + a.sum()) == 4950
 
 
 def test_calls_from_inside_of_what_is_worked_on(two_threads):
     """They would wait for threads that wait for them."""
 
     def f(block):
-        inner = map_rows(np.negative, np.arange(100))
-        columns = _rows.map_columns(lambda k: sum_rows(np.sum, inner), 10, 10)
+        inner = MemoryRows(np.arange(100)).map(np.negative)
+        columns = _rows.map_columns(lambda k: MemoryRows(inner).sum(np.sum), 10, 10)
         return np.float64(block.sum() + sum(columns) / 10)
 
     blocks = 2
-    assert in_time(lambda: sum_rows(f, np.arange(100))) == 4950 - blocks * 4950
+    assert in_time(lambda: MemoryRows(np.arange(100)).sum(f)) == 4950 - blocks * 4950
 
 
 def test_calls_from_threads_that_are_made_inside(two_threads):
-    assert in_time(lambda: sum_rows(lambda b: in_time(lambda: sum_rows(np.sum, b)), np.arange(99)))
+    assert in_time(
+        lambda: MemoryRows(np.arange(99)).sum(lambda b: in_time(lambda: MemoryRows(b).sum(np.sum)))
+    )
 
 
 def test_errors_of_a_helper_reach_the_caller_and_end_the_work():
@@ -303,7 +305,7 @@ def test_without_more_threads_the_caller_works_alone(monkeypatch, two_threads, e
 
     monkeypatch.setattr(_threads, "_helpers", _threads._Helpers())
     monkeypatch.setattr(_threads._thread, "start_new_thread", refuse)
-    assert sum_rows(np.sum, np.arange(100)) == 4950
+    assert MemoryRows(np.arange(100)).sum(np.sum) == 4950
     assert share(abs, range(-3, 0), 3) == [3, 2, 1]
 
 

@@ -1,8 +1,7 @@
-"""Arrays whose chunks of rows are with Dask, and the same sums and maps over them.
+"""Row-chunked Dask collections as rows: each pass is one graph of tasks.
 
-Dask runs it all: a chunk is a task, a sum is a tree of tasks, and what comes to the process that
-asks is the sum. Nothing here knows what is being added up, and Dask is imported only where
-somebody came with a Dask collection.
+A chunk is a task, a sum is a tree of tasks, and only the sum reaches the client. Dask is imported
+only where somebody came with a Dask collection.
 """
 
 from __future__ import annotations
@@ -10,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .memory import MemoryRows, map_columns
+from .ranking import Ranked, merged, summary
+from .rows import PLAIN, Plan, Rows
+
 Array = NDArray[Any]
+T = TypeVar("T")
 
 # So many sums are added by one task.
 BRANCHES = 16
+# Scores of distributed rows are told apart on so many cells, of all columns together: what comes of
+# a chunk then takes up to 25 MB.
+CELLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -52,297 +59,105 @@ class ChunkError(RuntimeError):
     """Dask could not compute what was asked of a chunk."""
 
 
-def is_dask(x: Any) -> bool:
-    """Whether it is a Dask collection."""
-    return hasattr(x, "__dask_graph__")
+class DaskRows(Rows):
+    """Rows whose chunks are Dask tasks: a pass is a round trip to the workers."""
+
+    passes_are_cheap: ClassVar[bool] = False
+
+    def reduce(
+        self, merge: Callable[[Any, Any], Any], f: Callable[..., Any], plan: Plan = PLAIN
+    ) -> Any:
+        of_chunk = partial(_reduced_chunk, merge, f, plan)
+        return computed(tree(partial(reduce, merge), self._tasks(of_chunk)))
+
+    def _tasks(self, f: Callable[..., Any]) -> list[Any]:
+        """The tasks that call ``f`` with the chunks of the same rows of each array."""
+        from dask import delayed
+
+        shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
+        return [task(shared, *blocks) for blocks in self._chunks()]
+
+    def _chunks(self) -> list[tuple[Any, ...]]:
+        """The tasks of the chunks of the same rows, with None for arrays that are None."""
+        n = len(self.X.tasks)
+        return list(zip(*((None,) * n if a is None else a.tasks for a in self.arrays), strict=True))
+
+    def map(self, f: Callable[..., Any], plan: Plan = PLAIN) -> Chunked:
+        row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
+        return self._chunked(self._tasks(partial(_mapped_chunk, f, plan)), f(*row))
+
+    def _chunked(self, tasks: list[Any], like: Array) -> Chunked:
+        return Chunked(tuple(kept(tasks)), self.X.lengths, like[:0])
+
+    def ranked(
+        self,
+        of_block: Callable[..., tuple[Array, Array]],
+        n_columns: int,
+        then: Callable[[Ranked], T],
+        *,
+        events: bool = True,  # noqa: ARG002
+    ) -> list[T]:
+        """As of rows in memory, with scores told apart up to :data:`CELLS`: see ``summary``."""
+        n_cells = CELLS // n_columns
+        of_chunk = partial(_summaries, of_block, n_cells)
+        found: list[Ranked] = computed(tree(partial(_merged, n_cells), self._tasks(of_chunk)))
+        return map_columns(lambda k: then(found[k]), len(found), len(found[0].scores))
+
+    def relabelled(self, f: Callable[[Any], Array]) -> Self:
+        from dask import delayed
+
+        shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
+        indices = [task(shared, chunk) for chunk in self.y.tasks]
+        y = self._chunked(indices, np.zeros(0, np.intp))
+        return type(self)(self.X, y, *self.arrays[2:], weight=self._weight)
+
+    def every(self, step: int) -> Self:  # noqa: ARG002
+        return self
+
+    def _call(self, f: Callable[[Rows], T], step: int) -> T:
+        from dask import delayed
+
+        parts, shared = delayed(_every, pure=False), delayed(f, traverse=False)
+        pieces = [parts(step, *blocks) for blocks in self._chunks()]
+        found: T = computed(delayed(_called_on_all, pure=False)(shared, pieces))
+        return found
 
 
-# Checks, by chunk.
-class _Checked(NamedTuple):
-    """What the check of a chunk has to say; the arrays stay where they are."""
-
-    arrays: tuple[Array | None, ...]
-    found: Any
-    n_rows: int
+def _reduced_chunk(merge: Any, f: Any, plan: Plan, *arrays: Array | None) -> Any:
+    """In one thread: Dask has as many tasks as there are cores, and the order never changes."""
+    return MemoryRows(*arrays).reduce_in_one_thread(merge, f, plan)
 
 
-class _Report(NamedTuple):
-    """The same of many chunks."""
-
-    found: Any  #: the sum of what was found in chunks with rows, or None
-    lengths: list[int]
-    like: list[Array | None]  #: arrays of no rows
-    fault: str | None  #: what was wrong with the first chunk in which something was
+def _mapped_chunk(f: Any, plan: Plan, *arrays: Array | None) -> Any:
+    return MemoryRows(*arrays).map(f, plan)
 
 
-def checked_chunks(
-    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
-) -> tuple[list[Chunked | None], Any]:
-    """What ``check`` makes of every chunk of rows, in one pass.
-
-    Parameters
-    ----------
-    check : callable
-        Called with a block of each input; returns arrays with as many rows, and what it found,
-        which is added up. It raises ValueError or TypeError for blocks that are no good.
-    **inputs : Dask array, series or data frame, or None
-        By the names that the user knows them by, the first of them decisive.
-
-    Returns
-    -------
-    arrays : list of Chunked or None
-        Kept in the memory of the workers if there is a cluster, else made again for each pass.
-    found : object
-        The sum of what was found.
-
-    Raises
-    ------
-    ValueError
-        For the first chunk that is no good, with its name, and for chunks that do not fit.
-    """
-    from dask import delayed
-
-    columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
-    _check_chunks_fit({name: inputs[name] for name in columns}, columns)
-    first = next(iter(columns))
-    part = "partitions" if is_frame(inputs[first]) else "blocks"
-    names, check_chunk = list(columns), delayed(_checked, pure=False)
-    shared = delayed(check, traverse=False)
-    chunks = kept(
-        [
-            check_chunk(shared, f"In {first}.{part}[{k}]: ", list(inputs), names, *blocks)
-            for k, blocks in enumerate(zip(*columns.values(), strict=True))
-        ]
-    )
-    reports = [delayed(_report, pure=False)(c) for c in chunks]
-    report = computed(_tree(partial(reduce, _merged_reports), reports))
-    if report.fault is not None:
-        raise ValueError(report.fault)
-    if report.found is None:
-        raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
-    filled = [(c, n) for c, n in zip(chunks, report.lengths, strict=True) if n]
-    lengths = tuple(n for _, n in filled)
-    arrays = [
-        None if like is None else Chunked(tuple(kept([c[0][k] for c, _ in filled])), lengths, like)
-        for k, like in enumerate(report.like)
-    ]
-    return arrays, report.found
+def _summaries(
+    of_block: Any, n_cells: int, X: Array, y: Array, w: Array | None, *_: Any
+) -> list[Ranked]:
+    S, E = MemoryRows(X, y).stored(of_block)
+    return [summary(s, e, w, n_cells) for s, e in zip(S, E, strict=True)]
 
 
-def _tasks_of(name: str, x: Any) -> list[Any]:
-    """The tasks of the chunks of rows."""
-    if not is_dask(x):
-        raise ValueError(
-            f"Logits or probabilities, labels and weights must all be with Dask or none of them, "
-            f"got {name} of type {type(x).__name__}. Use dask.array.from_array with the row chunks "
-            "of the others."
-        )
-    _check_whole_rows(name, x)
-    return _partitions(x) if is_frame(x) else list(np.ravel(x.to_delayed()))
-
-
-def is_frame(x: Any) -> bool:
-    """Whether it is a Dask data frame or series."""
-    return hasattr(type(x), "map_partitions")
-
-
-def _partitions(x: Any) -> list[Any]:
-    """The tasks of the partitions of a data frame or series."""
-    # Without what Dask would do next: put files together of which few columns are read, so that
-    # labels would have other partitions than logits from the same files.
-    return list(x.simplify().to_delayed(optimize_graph=False))
-
-
-def _check_whole_rows(name: str, x: Any) -> None:
-    """Raise a ValueError for a collection of something else, or whose rows are torn apart."""
-    if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
-        raise ValueError(
-            f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
-        )
-    blocks = getattr(x, "numblocks", ())
-    if len(blocks) > 1 and max(blocks[1:]) > 1:
-        raise ValueError(
-            f"{name} must hold whole rows in each chunk, got chunks along its columns, "
-            f"{x.chunks[1:]}. Use {name}.rechunk({{1: -1}})."
-        )
-
-
-def _check_chunks_fit(inputs: dict[str, Any], columns: dict[str, list[Any]]) -> None:
-    """Raise a ValueError unless all have the same chunks of rows, as far as that is known."""
-    first, *others = columns
-    for name in others:
-        a, b = (_row_chunks(inputs[k], columns[k]) for k in (first, name))
-        lengths_known = not any(np.isnan(n) for n in (*a, *b))
-        if len(a) != len(b) or (lengths_known and a != b):
-            raise ValueError(
-                f"{first} and {name} must have the same chunks of rows, got {_shown(a)} and "
-                f"{_shown(b)}. Use {name}.rechunk(({first}.chunks[0],)), or take both from one "
-                "data frame."
-            )
-
-
-def _row_chunks(x: Any, tasks: list[Any]) -> tuple[float, ...]:
-    return tuple(x.chunks[0]) if hasattr(x, "chunks") else (np.nan,) * len(tasks)
-
-
-def _shown(chunks: tuple[float, ...]) -> str:
-    if any(np.isnan(n) for n in chunks):
-        return f"{len(chunks)} of unknown length"
-    more = ", ..." if len(chunks) > 4 else ""
-    return f"{len(chunks)} of {', '.join(map(str, chunks[:4]))}{more} rows"
-
-
-def _checked(
-    check: Callable[..., Any], where: str, inputs: list[str], names: list[str], *blocks: Any
-) -> _Checked | str:
-    """The task of a chunk: the outcome of the check, or what is wrong."""
-    lengths = list(map(len, blocks))
-    if max(lengths) == 0:  # as a filter on a data frame may leave behind
-        return _Checked((), None, 0)
-    if min(lengths) < max(lengths):
-        return (
-            f"{where}{' and '.join(names)} must have the same number of rows, got "
-            f"{' and '.join(map(str, lengths))}. Filter them together, in one data frame."
-        )
-    given = dict(zip(names, blocks, strict=True))
-    try:
-        arrays, found = check(*(given.get(name) for name in inputs))
-    except (ValueError, TypeError) as error:
-        return where + str(error)
-    # As many as are left: the check may drop rows that do not count.
-    return _Checked(arrays, found, next(len(a) for a in arrays if a is not None))
-
-
-def _report(chunk: _Checked | str) -> _Report:
-    if isinstance(chunk, str):
-        return _Report(None, [], [], chunk)
-    like = [None if a is None else a[:0] for a in chunk.arrays]
-    return _Report(chunk.found, [chunk.n_rows], like, None)
-
-
-def _merged_reports(a: _Report, b: _Report) -> _Report:
-    if a.fault is not None or b.fault is not None:
-        return _Report(None, [], [], a.fault if a.fault is not None else b.fault)
-    found = b.found if a.found is None else a.found if b.found is None else a.found + b.found
-    return _Report(found, a.lengths + b.lengths, a.like or b.like, None)
-
-
-# Sums and maps.
-def reduce_chunks(
-    merge: Callable[[list[Any]], Any], f: Callable[..., Any], arrays: tuple[Chunked | None, ...]
-) -> Any:
-    """``f`` of the chunks of each array, merged a few at a time in the order of the rows."""
-    from dask import delayed
-
-    shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
-    return computed(_tree(merge, [task(shared, *blocks) for blocks in _zipped(arrays)]))
-
-
-def map_chunks(
-    f: Callable[..., Array], arrays: tuple[Chunked | None, ...], like: Array | None = None
-) -> Chunked:
-    """``f`` of the chunks of each array, which keeps the number of rows.
-
-    ``like`` is an array of the type that ``f`` returns, if that is not to be found out with zeros.
-    """
-    from dask import delayed
-
-    shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
-    tasks = kept([task(shared, *blocks) for blocks in _zipped(arrays)])
-    if like is None:
-        row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in arrays)
-        like = f(*row)
-    return Chunked(tuple(tasks), _first(arrays).lengths, like[:0])
-
-
-def call_on_chunks(
-    f: Callable[..., Any], arrays: tuple[Chunked | None, ...], part: Callable[[Array], Array]
-) -> Any:
-    """``f`` of a part of each chunk, put together on one worker: what it returns comes here."""
-    from dask import delayed
-
-    parts, shared = delayed(_parts, pure=False), delayed(part, traverse=False)
-    pieces = [parts(shared, *blocks) for blocks in _zipped(arrays)]
-    return computed(delayed(_called_on_all, pure=False)(delayed(f, traverse=False), pieces))
-
-
-def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
-    """A lazy Dask array, ``f`` of every chunk of a Dask array or data frame."""
-    _check_whole_rows("X", x)
-    empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
-    if is_frame(x):
-        return _array_of_partitions(f, x, empty)
-    chunks = (x.chunks[0], *((n,) for n in empty.shape[1:]))
-    return x.map_blocks(
-        partial(_of_block, f, empty),
-        dtype=empty.dtype,
-        chunks=chunks,
-        drop_axis=None if empty.ndim == 2 else 1,
-        meta=empty,
-    )
-
-
-def _of_block(f: Any, empty: Array, block: Any, block_id: Any = None) -> Array:
-    return _named(f, empty, block, f"blocks[{block_id[0]}]")
-
-
-def _array_of_partitions(f: Any, x: Any, empty: Array) -> Any:
-    import dask.array as da
-    from dask import delayed
-
-    shared, task = delayed(f, traverse=False), delayed(_named, pure=False)
-    shape = (np.nan, *empty.shape[1:])
-    blocks = [
-        da.from_delayed(task(shared, empty, part, f"partitions[{k}]"), shape, meta=empty)
-        for k, part in enumerate(_partitions(x))
-    ]
-    return da.concatenate(blocks, allow_unknown_chunksizes=True)
-
-
-def _named(f: Callable[[Any], Array], empty: Array, block: Any, where: str) -> Array:
-    """``f`` of a block that may have no rows; what is wrong with it begins with its name."""
-    if len(block) == 0:
-        return empty
-    try:
-        return f(block)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"In X.{where}: {error}") from error
-
-
-def collection_row(x: Any) -> Any:
-    """A row of the width, the type and the names of a Dask array or data frame."""
-    if not is_frame(x):
-        return np.zeros((1, *x.shape[1:]), x.dtype)
-    from dask.dataframe.utils import make_meta, meta_nonempty
-
-    # Of the two rows that Dask makes up, the second lacks the values of nullable columns.
-    return meta_nonempty(make_meta(x)).iloc[:1]
+def _merged(n_cells: int, chunks: list[list[Ranked]]) -> list[Ranked]:
+    return [merged(list(column), n_cells) for column in zip(*chunks, strict=True)]
 
 
 def _called(f: Callable[..., Any], *blocks: Array | None) -> Any:
     return f(*blocks)
 
 
-def _parts(part: Callable[[Array], Array], *blocks: Array | None) -> tuple[Array | None, ...]:
-    return tuple(None if block is None else part(block) for block in blocks)
+def _every(step: int, *blocks: Array | None) -> tuple[Array | None, ...]:
+    return tuple(None if block is None else block[::step] for block in blocks)
 
 
-def _called_on_all(f: Callable[..., Any], pieces: list[tuple[Array | None, ...]]) -> Any:
+def _called_on_all(f: Callable[[Rows], T], pieces: list[tuple[Array | None, ...]]) -> T:
     columns = zip(*pieces, strict=True)
-    return f(*(None if column[0] is None else np.concatenate(column) for column in columns))
+    arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
+    return f(MemoryRows(*arrays))
 
 
-def _zipped(arrays: tuple[Chunked | None, ...]) -> list[tuple[Any, ...]]:
-    """The tasks of the blocks of the same rows, with None for arrays that are None."""
-    n = len(_first(arrays).tasks)
-    return list(zip(*((None,) * n if a is None else a.tasks for a in arrays), strict=True))
-
-
-def _first(arrays: tuple[Chunked | None, ...]) -> Chunked:
-    return next(a for a in arrays if a is not None)
-
-
-def _tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
+def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
     """The task that merges the outcomes of others, a few at a time and in their order."""
     from dask import delayed
 

@@ -1,13 +1,18 @@
-"""What comes in as an array: conversion and dimensions, before anything else is checked."""
+"""What users pass: arrays, data frames, tensors and Dask collections, as arrays and as rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .dask import is_dask
+from .dask_inputs import checked_chunks, collection_row, is_dask, map_collection
+from .memory import MemoryRows
+from .rows import Rows
+
+Array = NDArray[Any]
 
 
 def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:
@@ -110,3 +115,32 @@ def check_in_memory(inputs: Iterable[Any]) -> None:
             "that fits into memory; a diagram of all rows is "
             "ReliabilityDisplay(reliability_curve(...)).plot()."
         )
+
+
+def checked_rows(
+    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
+) -> tuple[Rows, Any]:
+    """Rows of the arrays that ``check`` makes of the inputs, and what it found.
+
+    Of Dask collections it checks each chunk where it is, and what it finds is added up: see
+    :func:`~.dask_inputs.checked_chunks`.
+    """
+    if any(map(is_dask, inputs.values())):
+        return checked_chunks(check, **inputs)
+    arrays, found = check(*inputs.values())
+    return MemoryRows(*arrays), found
+
+
+def map_outputs(f: Callable[[Any], Array], X: Any) -> Any:
+    """``f(X)``; for a Dask array or data frame lazily and by chunk."""
+    return map_collection(f, X) if is_dask(X) else f(X)
+
+
+def row_like(X: Any) -> Any:
+    """``X``, or for a Dask array or data frame a row of the same width, type and names."""
+    return collection_row(X) if is_dask(X) else X
+
+
+def is_lazy(x: Any) -> bool:
+    """Whether its rows are computed when they are asked for, and cannot be taken out one by one."""
+    return is_dask(x)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 
-from skcalib._engine.memory import sum_rows
+from skcalib._engine.rows import Rows
 from skcalib._typing import Bools, Floats, Indices
 
 # The last step may take so much off the mean loss of a class, relative to its variance.
@@ -47,9 +47,7 @@ class Logistic:
     rounding may change them: a slope whose feature does not vary by more than that stays as it is.
     """
 
-    Z: Floats
-    y: Indices
-    w: Floats | None
+    rows: Rows
     features: FeaturesOf
     spread: Floats  #: (d - 1, K)
     rounding: Floats  #: (d - 1, K)
@@ -62,9 +60,7 @@ class Logistic:
     @classmethod
     def of(
         cls,
-        Z: Floats,
-        y: Indices,
-        w: Floats | None,
+        rows: Rows,
         features: FeaturesOf,
         spread: Floats,
         rounding: Floats,
@@ -84,13 +80,13 @@ class Logistic:
             w = np.ones(len(y)) if w is None else w
             return np.stack([w @ (counts & is_event(y, K)), w @ counts, outliers])
 
-        hits, weight, outliers = sum_rows(count, Z, y, w)
+        hits, weight, outliers = rows.sum(count)
         high, low = np.ones(K), np.zeros(K)
         if smooth:
             high, low = (hits + 1) / (hits + 2), 1 / (weight - hits + 2)
         weight = np.maximum(weight, np.finfo(float).tiny)
         found = hits, weight, high, low, bool(outliers.any())
-        return cls(Z, y, w, features, spread, rounding, *found)
+        return cls(rows, features, spread, rounding, *found)
 
     @property
     def rate(self) -> Floats:
@@ -114,7 +110,7 @@ class Logistic:
             dots = [_dot(A, F[i]) if i < d - 1 else A.sum(axis=0) for A, i in products]
             return np.array(dots, dtype=np.float64)
 
-        sums = sum_rows(block, self.Z, self.y, self.w) / self.weight
+        sums = self.rows.sum(block) / self.weight
         place = np.empty((d, d), int)
         for n, (i, j) in enumerate(pairs, start=d):
             place[i, j] = place[j, i] = n
@@ -130,7 +126,7 @@ class Logistic:
             wrong = wrong if counts is None else wrong & counts
             return wrong.sum(axis=0) if w is None else w @ wrong
 
-        return sum_rows(block, self.Z, self.y, self.w) / self.weight
+        return self.rows.sum(block) / self.weight
 
 
 def _dot(A: Floats, B: Floats) -> Floats:

@@ -21,10 +21,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skcalib._engine.memory import reduce_rows, weighted_sum
+from skcalib._engine.blocks import weighted_sum
 from skcalib._typing import Floats, Indices
 
-from .features import Rows, mask_scores
+from .features import Features, mask_scores
 
 
 class LinearMap(Protocol):
@@ -86,9 +86,9 @@ class Regularization:
         return strengths
 
 
-def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats]:
+def loss_gradient(theta: Floats, map_: LinearMap, features: Features) -> tuple[float, Floats]:
     """Mean log loss and its gradient (p,) at ``theta``: one pass over the rows."""
-    theta, masks = theta.astype(rows.dtype, copy=False), rows.masks
+    theta, masks = theta.astype(features.dtype, copy=False), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         each = np.arange(len(F))
@@ -101,13 +101,15 @@ def loss_gradient(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Fl
         R[each, y] -= 1 if w is None else w
         return np.append(loss, map_.adjoint(R, F))
 
-    mean = rows.mean(block, scratch=1)
+    mean = features.mean(block, scratch=1)
     return float(mean[0]), mean[1:]
 
 
-def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Floats, Floats]:
+def second_order(
+    theta: Floats, map_: LinearMap, features: Features
+) -> tuple[float, Floats, Floats]:
     """Mean log loss at ``theta``, its gradient (p,) and its Hessian (p, p): one pass."""
-    p, masks = len(theta), rows.masks
+    p, masks = len(theta), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         w = np.ones(len(F)) if w is None else w
@@ -121,13 +123,13 @@ def second_order(theta: Floats, map_: LinearMap, rows: Rows) -> tuple[float, Flo
         R[each, y] -= w
         return np.concatenate([[w @ (np.log(total) - of_label)], map_.adjoint(R, F), H.ravel()])
 
-    mean = rows.mean(block, scratch=0, room=p // rows.n_classes)
+    mean = features.mean(block, scratch=0, room=p // features.n_classes)
     return float(mean[0]), mean[1 : p + 1], mean[p + 1 :].reshape(p, p)
 
 
-def share_wrong(theta: Floats, map_: LinearMap, rows: Rows) -> float:
+def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
     """Share of the weight of the rows in which the score of the label is not the largest."""
-    theta, masks = theta.astype(rows.dtype, copy=False), rows.masks
+    theta, masks = theta.astype(features.dtype, copy=False), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         S = _centred_scores(theta, map_, F, S, masks)
@@ -136,7 +138,7 @@ def share_wrong(theta: Floats, map_: LinearMap, rows: Rows) -> float:
         S[each, y] = -np.inf
         return weighted_sum(of_label <= S.max(axis=1), w)
 
-    return float(rows.mean(block, scratch=1))
+    return float(features.mean(block, scratch=1))
 
 
 def _centred_scores(
@@ -160,24 +162,24 @@ def _per_row(values: Floats, w: Floats | None) -> Floats:
 
 @dataclass(frozen=True)
 class Objective:
-    r"""Log loss of a linear map on some rows, plus a ridge penalty on the distance from identity.
+    r"""Log loss of a linear map of features, plus a ridge penalty on the distance from identity.
 
     .. math:: L(\theta) + \sum_j \text{ridge}_j (\theta_j - \text{identity}_j)^2
     """
 
     map_: LinearMap
-    rows: Rows
+    features: Features
     regularization: Regularization = Regularization()
 
     @cached_property
     def identity(self) -> Floats:
         """Parameters (p,) that leave the features as they are."""
-        return self.map_.identity(self.rows.n_classes)
+        return self.map_.identity(self.features.n_classes)
 
     @cached_property
     def ridge(self) -> Floats:
         """Regularization strength of each parameter (p,)."""
-        return self.map_.ridge(self.regularization, self.rows.n_classes)
+        return self.map_.ridge(self.regularization, self.features.n_classes)
 
     @cached_property
     def separated(self) -> float:
@@ -187,9 +189,8 @@ class Objective:
         """
         if self.ridge.any():
             return -np.inf
-        w = self.rows.w
-        least = 1.0 if w is None else reduce_rows(np.minimum, _least_weight, w)
-        return float(np.log(2) * least / self.rows.weight)
+        least = self.features.rows.reduce(np.minimum, _least_weight)
+        return float(np.log(2) * least / self.features.weight)
 
     def penalty(self, theta: Floats) -> float:
         """The ridge penalty at ``theta``."""
@@ -197,20 +198,20 @@ class Objective:
 
     def value_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient (p,) at ``theta``."""
-        loss, gradient = loss_gradient(theta, self.map_, self.rows)
+        loss, gradient = loss_gradient(theta, self.map_, self.features)
         return loss + self.penalty(theta), gradient + 2 * self.ridge * (theta - self.identity)
 
     def second_order(self, theta: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (p,) and Hessian (p, p) at ``theta``."""
-        loss, gradient, hessian = second_order(theta, self.map_, self.rows)
+        loss, gradient, hessian = second_order(theta, self.map_, self.features)
         hessian[np.diag_indices(len(theta))] += 2 * self.ridge
         gradient += 2 * self.ridge * (theta - self.identity)
         return loss + self.penalty(theta), gradient, hessian
 
     def in_double(self) -> Objective:
         """The same, computed in double precision whatever that of the rows."""
-        return replace(self, rows=replace(self.rows, double=True))
+        return replace(self, features=replace(self.features, double=True))
 
 
-def _least_weight(w: Floats) -> Any:
-    return np.min(w, where=w > 0, initial=np.inf)
+def _least_weight(_: Any, __: Any, w: Floats | None, *___: Any) -> Any:
+    return 1.0 if w is None else np.min(w, where=w > 0, initial=np.inf)

@@ -42,7 +42,7 @@ ROWS_PER_CLASS, FEWEST_ROWS = 4, 2048
 
 def vector_preconditioner(objective: Objective, theta: Floats, n_kinds: int) -> Preconditioner:
     """Inverse of the blocks of slope and offset (``n_kinds`` 2), or slope alone (1), per class."""
-    K = objective.rows.n_classes
+    K = objective.features.n_classes
 
     def moments(F: Floats, Q: Floats) -> Floats:
         QF = Q * F
@@ -65,7 +65,7 @@ def vector_preconditioner(objective: Objective, theta: Floats, n_kinds: int) -> 
 
 def matrix_preconditioner(objective: Objective, theta: Floats) -> Preconditioner:
     """Inverse of the blocks of a row of the matrix and an offset, per class."""
-    K = objective.rows.n_classes
+    K = objective.features.n_classes
     blocks = ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
     share = objective.regularization.of_matrix(K) + np.finfo(float).tiny
     share /= share.sum(axis=0)
@@ -147,7 +147,7 @@ def _row_products(U: Floats, V: Floats) -> Any:
 
 def pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats, Floats]:
     """Masses (K,), means (K, K) and common covariance (K, K) under the weights ``q_k``."""
-    K = objective.rows.n_classes
+    K = objective.features.n_classes
 
     def moments(F: Floats, Q: Floats) -> Floats:
         second = (F * Q.sum(axis=1, keepdims=True)).T @ F
@@ -167,9 +167,11 @@ def _mean_of_curvatures(
     With weights on all rows, since a sample may leave out those that matter. In double precision,
     so that rounding does not make a block of the Hessian indefinite.
     """
-    rows, map_, masks = objective.rows, objective.map_, objective.rows.masks
+    features, map_, masks = objective.features, objective.map_, objective.features.masks
+    rows = features.rows
     if rows.w is None:
-        rows = rows.every(max(1, len(rows.y) // max(ROWS_PER_CLASS * rows.n_classes, FEWEST_ROWS)))
+        sampled = max(ROWS_PER_CLASS * features.n_classes, FEWEST_ROWS)
+        features = features.every(max(1, rows.n_rows // sampled))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
         F = F.astype(np.float64)
@@ -178,7 +180,7 @@ def _mean_of_curvatures(
         Q -= Q**2
         return f(F, Q if w is None else Q * w[:, None])
 
-    return rows.mean(block, scratch=0)
+    return features.mean(block, scratch=0)
 
 
 def _floor(curvatures: Floats) -> float:

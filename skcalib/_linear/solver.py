@@ -24,12 +24,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skcalib._engine.memory import call_on_sample, is_far
+from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
 
-from .features import Rows
+from .features import Features
 from .loss import LinearMap, Objective, Regularization
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.
@@ -74,8 +73,7 @@ def best_parameters(objective: Objective, tol: float, max_iter: int) -> Solution
     Or the best ones found, where ``max_iter`` iterations are not enough, where the objective has no
     minimum, or where rounding leaves no step that lowers it.
     """
-    rows, p = objective.rows, len(objective.identity)
-    distributed = is_far(rows.Z)
+    p, distributed = len(objective.identity), not objective.features.rows.passes_are_cheap
     x = _start_of_sample(objective, tol) if distributed else objective.identity
     if p > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter)
@@ -104,7 +102,7 @@ def newton(
 def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0) -> Solution:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
     direction, exact = _QuasiNewton(objective), objective.in_double()
-    if objective.rows.dtype != np.float64:
+    if objective.features.dtype != np.float64:
         evaluate = objective.value_gradient
         found = _descend(objective, evaluate, direction, start, tol, max_iter, nit)
         start, nit = found.x, found.nit
@@ -126,7 +124,7 @@ def _descend(
         fun, jac, *hessian = evaluate(x)
         return Solution(x, fun, jac, nit, bool(np.linalg.norm(jac) <= tol), *hessian)
 
-    found, precision = at(nit, start), objective.rows.dtype.char
+    found, precision = at(nit, start), objective.features.dtype.char
     while not (found.success or found.fun < objective.separated or found.nit >= max_iter):
         ahead = _line_search(partial(at, found.nit + 1), found, direction(found), precision)
         if ahead is None:
@@ -190,22 +188,19 @@ class _QuasiNewton:
 
 def _start_of_sample(objective: Objective, tol: float) -> Floats:
     """Parameters that are best for a sample of the rows, or the identity if it is too small."""
-    rows, identity = objective.rows, objective.identity
-    made = partial(Rows, scale=rows.scale, reaching=rows.reaching)
+    features, identity = objective.features, objective.identity
+    made = partial(Features, scale=features.scale, reaching=features.reaching)
     best = partial(_best_of_sample, objective.map_, objective.regularization, made, tol)
-    found = call_on_sample(best, *rows.arrays, at_least=ROWS_PER_PARAMETER * len(identity))
+    found = features.rows.sample(best, ROWS_PER_PARAMETER * len(identity))
     return identity if found is None else found
 
 
 def _best_of_sample(
     map_: LinearMap,
     regularization: Regularization,
-    made: Callable[..., Rows],
+    made: Callable[[Rows], Features],
     tol: float,
-    Z: Floats,
-    y: NDArray[np.intp],
-    w: Floats | None,
-    shift: Floats | None,
+    rows: Rows,
 ) -> Floats:
-    objective = Objective(map_, made(Z, y, w, shift=shift), regularization)
+    objective = Objective(map_, made(rows), regularization)
     return best_parameters(objective, max(tol, 1e-4), max_iter=100).x

@@ -14,14 +14,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.optimize import root_scalar
 
-from skcalib._engine.memory import (
-    both_columns,
-    call_on_sample,
-    sum_rows,
-    total_weight,
-    weighted_sum,
-    with_both_columns,
-)
+from skcalib._engine.blocks import both_columns, weighted_sum, with_both_columns
+from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
 # Where no temperature is best, 1e6 times the mean range of a row leaves nothing but 1/K, and 1e-4
@@ -52,7 +46,7 @@ class Scale:
     outcome: Literal["minimum", "separable", "tied", "hopeless", "constant"]
 
 
-def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+def fit_scale(rows: Rows) -> Scale:
     r"""The scale ``b > 0`` that minimises the log loss of scores ``b Z``.
 
     The loss is convex in ``b``, so its slope increases and the minimum is the only zero of the
@@ -63,22 +57,22 @@ def fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     """
 
     def slope(b: float) -> Floats:
-        return _summed_slope(b, Z, y, w)
+        return _summed_slope(b, rows)
 
-    start = call_on_sample(_rough_scale, Z, y, w) or _bracketed_scale(Z, y, w, ROUGH)
+    start = rows.sample(_rough_scale) or _rough_scale(rows)
     if start.outcome == "minimum":
         found = _newton_scale(slope, start.value)
         if found is not None:
             return Scale(found, "minimum")
-    return _bracketed_scale(Z, y, w, tolerance=1e-12)
+    return _bracketed_scale(rows, tolerance=1e-12)
 
 
-def _rough_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
-    return _bracketed_scale(Z, y, w, ROUGH)
+def _rough_scale(rows: Rows) -> Scale:
+    return _bracketed_scale(rows, ROUGH)
 
 
-def _summed_slope(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    return sum_rows(lambda *block: scale_slope(b, *block), Z, y, w, scratch=2)
+def _summed_slope(b: float, rows: Rows) -> Floats:
+    return rows.sum(lambda *block: scale_slope(b, *block), Plan(scratch=2))
 
 
 def scale_slope(
@@ -125,7 +119,7 @@ def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | Non
     return float(start * found.root) if found.converged and 0.25 < found.root < 4.0 else None
 
 
-def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) -> Scale:
+def _bracketed_scale(rows: Rows, tolerance: float) -> Scale:
     """Zero of the slope between two bounds, to a relative tolerance; robust, some 15 passes.
 
     With the gap of a row, its largest logit less that of its label, the loss is at least ``b``
@@ -134,7 +128,7 @@ def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) 
     for ever, and where the slope at ``b = 0`` is not negative. Logits that are far below the
     others enter none of the three.
     """
-    facts = Facts(*sum_rows(partial(_facts, total_weight(y, w)), Z, y, w).tolist())
+    facts = Facts(*rows.sum(partial(_facts, rows.weight)).tolist())
     check_range(facts.range)
     if facts.range == 0:
         return Scale(1.0, "constant")
@@ -148,7 +142,7 @@ def _bracketed_scale(Z: Floats, y: Indices, w: Floats | None, tolerance: float) 
         return hopeless
 
     def slope(log_b: float) -> float:
-        return _summed_slope(np.exp(log_b), Z, y, w)[0]
+        return _summed_slope(np.exp(log_b), rows)[0]
 
     high = np.log(2 * facts.entropy / facts.gap)
     step = np.log(4.0)

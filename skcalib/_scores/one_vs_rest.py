@@ -15,9 +15,9 @@ from scipy.special import expit, log_expit, logsumexp, softmax
 from skcalib._typing import Floats
 
 
-def n_maps(Z: Floats) -> int:
-    """Number of maps for logits (m, K): one per class, but one for two classes."""
-    return Z.shape[1] if Z.shape[1] > 2 else 1
+def n_maps(n_columns: int) -> int:
+    """Number of maps for so many columns of logits: one per class, but one for two classes."""
+    return n_columns if n_columns > 2 else 1
 
 
 def margins(Z: Floats) -> Floats:

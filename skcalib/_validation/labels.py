@@ -7,7 +7,6 @@ integers are one and the same. Here all are compared exactly.
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral
 from operator import ne
 from typing import Any, NoReturn
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from skcalib._engine.inputs import as_numpy
-from skcalib._engine.memory import map_whole, sum_rows
+from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Floats, Indices
 from skcalib._warnings import warn
 
@@ -209,7 +208,7 @@ def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
                 # A difference too large for a signed type is right when taken for unsigned.
                 return np.bincount((y - least).astype(unsigned).astype(np.intp), w, span)
 
-            return np.flatnonzero(sum_rows(count, labels, w)).astype(labels.dtype) + least
+            return np.flatnonzero(MemoryRows(labels, w).sum(count)).astype(labels.dtype) + least
     present = np.unique(labels if w is None else labels[w > 0])
     if present.dtype.kind == "f" and (present != np.floor(present)).any():
         example = present[present != np.floor(present)][0]
@@ -221,10 +220,6 @@ def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
 
 def encode(labels: Labels, classes: Labels) -> Indices:
     """Index of each label in ``classes``; some index for labels that are not there."""
-    return map_whole(partial(_encoded, classes), labels, like=np.zeros(0, np.intp))
-
-
-def _encoded(classes: Labels, labels: Labels) -> Indices:
     last = len(classes) - 1
     if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
         inside = labels.min() >= 0 and labels.max() <= last

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._engine.memory import sum_rows
-from skcalib._typing import Floats, Indices
+from skcalib._engine.memory import MemoryRows
+from skcalib._engine.rows import Rows
+from skcalib._typing import Floats
 from skcalib._warnings import ProbabilitiesWarning, warn
 
 from .probabilities import improper_rows
@@ -25,7 +26,7 @@ def check_finite(Z: Floats) -> bool:
     def is_bad(Z: Floats) -> NDArray[Any]:
         return np.array(not (Z.max() <= largest and Z.min() >= -largest), dtype=np.intp)
 
-    if not sum_rows(is_bad, Z):
+    if not MemoryRows(Z).sum(is_bad):
         return False
     kinds: dict[str, Any] = {
         "NaN": np.isnan,
@@ -34,7 +35,7 @@ def check_finite(Z: Floats) -> bool:
         "-inf": np.isneginf,
         "row": lambda Z: (-np.inf == Z).all(axis=1),
     }
-    counts = sum_rows(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]), Z)
+    counts = MemoryRows(Z).sum(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]))
     _refuse_logits(dict(zip(kinds, counts.tolist(), strict=True)), Z, float(largest))
     return True
 
@@ -66,14 +67,14 @@ _REMEDY = (
 )
 
 
-def check_labels_are_not_masked(Z: Floats, y: Indices) -> None:
+def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the logit of some label is -inf."""
-    n = int(sum_rows(lambda Z, y: np.isneginf(Z[np.arange(len(Z)), y]).sum(), Z, y))
+    n = int(rows.sum(lambda Z, y, _: np.isneginf(Z[np.arange(len(Z)), y]).sum()))
     if n:
         raise ValueError(
-            f"The logit of the label of a row must be finite, got {n} of {len(y)} rows in which it "
-            "is -inf: a masked class is impossible. Check that the columns of X are in the order "
-            f"of the classes. {_REMEDY}"
+            f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
+            "which it is -inf: a masked class is impossible. Check that the columns of X are in "
+            f"the order of the classes. {_REMEDY}"
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._engine.memory import sum_rows
+from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Floats
 
 # Rows of probabilities that were rounded still sum to one within it: bfloat16, which softmax of
@@ -21,7 +21,7 @@ def improper_rows(P: Floats) -> int:
         good = (np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0)
         return np.array(len(good) - good.sum())
 
-    return int(sum_rows(count, P))
+    return int(MemoryRows(P).sum(count))
 
 
 # A probability may exceed one by what normalising in single precision can add.

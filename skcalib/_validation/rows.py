@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_X_y
 
-from skcalib._engine.memory import total_weight
+from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Floats
 
 from .labels import as_labels, distinct_labels, in_one_dimension, union
@@ -55,7 +55,7 @@ def check_rows(
         return (Z, labels, w), Found(labels, 0.0, like_probabilities=True)
     found = Found(
         distinct_labels(labels, w),
-        total_weight(labels, w),
+        MemoryRows(Z, labels, w).weight,
         len(Z),
         like_probabilities=are_like_probabilities(Z),
         masked=masked,

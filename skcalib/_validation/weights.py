@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from skcalib._engine.inputs import as_numpy
-from skcalib._engine.memory import total_weight
+from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Floats
 from skcalib._warnings import SmallWeightsWarning, warn
 
@@ -22,7 +22,7 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None
     """Weights as a float64 array of shape (n_rows,), or None if there are none."""
     w = check_each_weight(sample_weight, n_rows)
     if w is not None:
-        check_total_weight(total_weight(w, w))
+        check_total_weight(MemoryRows(w, None, w).weight)
     return w
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.ranking import Ranked
+from skcalib._engine.rows import Rows
 from skcalib._scores.bins import bin_index
 from skcalib._scores.columns import Columns
 from skcalib._scores.one_vs_rest import joined_probabilities, n_maps, probabilities
@@ -34,9 +35,9 @@ class _PerClass(BaseCalibrator):
     def _check(self) -> None:
         """Raise a ValueError for parameters that cannot be."""
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+    def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
-        columns = Columns(list(range(n_maps(Z))), _events_of_classes, y, Z, w)
+        columns = Columns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows)
         fits = self._fit_columns(columns)
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
@@ -63,7 +64,7 @@ class _PerClass(BaseCalibrator):
         return values[bin_index(p, edges)]
 
 
-def _events_of_classes(y: Indices, Z: Floats) -> tuple[Floats, Bools]:
+def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
     """Probability of each class, or of the second of two, and whether it was that class.
 
     In rows where a class is masked, or the other one of two, its probability is NaN: such rows say

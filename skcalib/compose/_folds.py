@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from skcalib._engine.memory import both_columns
+from skcalib._engine.blocks import both_columns
 from skcalib._typing import Bools, Floats, Indices
 from skcalib._validation.labels import encode, is_among, shown
 from skcalib._warnings import warn

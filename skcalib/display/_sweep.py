@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
-from skcalib._engine.memory import both_columns, map_rows
+from skcalib._engine.blocks import both_columns
+from skcalib._engine.memory import MemoryRows
 from skcalib._scores.columns import Scored
 from skcalib._scores.proper import log_losses, log_losses_of
 from skcalib._subestimator import check_takes_logits
@@ -332,7 +333,7 @@ def _sweep(
     of_label, right = below[np.arange(len(Z)), label], Z.argmax(axis=1) == label
     losses, errors = np.empty_like(T), np.empty_like(T)
     for k, t in enumerate(T):
-        total = map_rows(lambda z, t=t: np.exp(z / t).sum(axis=1), below)
+        total = MemoryRows(below).map(lambda z, t=t: np.exp(z / t).sum(axis=1))
         p = (np.exp(of_label / t) / total).astype(dtype)
         losses[k] = np.average(log_losses_of(p), weights=w)
         rows = Scored(None, 1 / total, right, w)

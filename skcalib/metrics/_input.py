@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from skcalib._engine.inputs import as_array, check_in_memory
-from skcalib._engine.memory import checked_rows, is_far, total_weight
+from skcalib._engine.inputs import as_array, check_in_memory, checked_rows
+from skcalib._engine.memory import MemoryRows
+from skcalib._engine.rows import Rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._typing import Floats, Indices
 from skcalib._validation.classes import check_column_names, resolve_classes
@@ -36,8 +37,8 @@ def columns_of(
 ) -> Columns:
     """Scores and events, one column, or with ``kind="classwise"`` one for every class."""
     check_option("kind", kind, Kind)
-    y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    return scored(y, P, w, classes, kind, pos_label)
+    rows, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    return scored(rows, classes, kind, pos_label)
 
 
 def scored_rows(*args: Any) -> Iterator[Scored]:
@@ -52,24 +53,24 @@ def check_input(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any,
-) -> tuple[Any, Any, Any, NDArray[Any]]:
-    """Class indices, probabilities, weights, and the labels in the order of the columns.
+) -> tuple[Rows, NDArray[Any]]:
+    """Rows of probabilities, class indices and weights, and the labels in the order of columns.
 
-    Rows that it returned for Dask collections may be passed again, which takes no pass over them.
+    Rows that it returned may be passed again, as ``y_proba``, which takes no pass over them.
     """
-    if is_far(y_true):
-        return y_true, y_proba, sample_weight, np.asarray(labels)
+    if isinstance(y_proba, Rows):
+        return y_proba, np.asarray(labels)
     y_proba = as_array(y_proba, "y_proba", flat=True)
-    (y, P, w), found = checked_rows(
+    rows, found = checked_rows(
         _check_rows, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
     check_total_weight(found.weight)
-    n_columns = P.shape[1] if P.ndim == 2 else 1
+    n_columns = rows.n_columns if rows.X.ndim == 2 else 1
     classes = resolve_classes(found.labels, n_columns, labels, name="labels", proper=True)
     check_column_names(y_proba, classes, "y_proba", param="labels")
-    if pos_label is not None and _position(pos_label, classes) == 0 and P.ndim == 1:
+    if pos_label is not None and _position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
-    return encode(y, classes), P, w, classes
+    return rows.relabelled(partial(encode, classes=classes)), classes
 
 
 def _position(pos_label: Any, classes: NDArray[Any]) -> int:
@@ -82,8 +83,8 @@ def _position(pos_label: Any, classes: NDArray[Any]) -> int:
 
 def _check_rows(
     y_proba: Any, y_true: Any, sample_weight: Any
-) -> tuple[tuple[NDArray[Any], Floats, Floats | None], Found]:
-    """Labels, probabilities and weights of the rows that have weight, and what is in them."""
+) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
+    """Probabilities, labels and weights of the rows that have weight, and what is in them."""
     P = check_array(
         y_proba,
         dtype=[np.float64, np.float32],
@@ -101,40 +102,40 @@ def _check_rows(
     check_consistent_length(y, P)
     y, P, w = with_weight_only(y, P, check_each_weight(sample_weight, len(P)))
     if not len(y):
-        return (y, P, w), Found(y, 0.0)
-    return (y, P, w), Found(distinct_labels(y, w), total_weight(y, w))
+        return (P, y, w), Found(y, 0.0)
+    return (P, y, w), Found(distinct_labels(y, w), MemoryRows(P, y, w).weight)
 
 
-def scored(y: Any, P: Any, w: Any, classes: NDArray[Any], kind: Kind, pos_label: Any) -> Columns:
-    """Columns of rows of class indices, probabilities and weights."""
+def scored(rows: Rows, classes: NDArray[Any], kind: Kind, pos_label: Any) -> Columns:
+    """Columns of rows of probabilities, class indices and weights."""
     if kind == "top-label":
-        return Columns([None], _top_label if P.ndim == 2 else _top_label_of_two, y, P, w)
+        return Columns([None], _top_label if rows.X.ndim == 2 else _top_label_of_two, rows)
     if kind == "binary" and len(classes) != 2:
         raise ValueError(
             f"kind='binary' is for two classes, got {len(classes)}. Use kind='classwise', or "
             "pass y_true == label and the probabilities of that label."
         )
     if kind == "classwise":
-        return Columns(list(classes), _every_class, y, P, w)
-    named = pos_label is not None and P.ndim == 2
+        return Columns(list(classes), _every_class, rows)
+    named = pos_label is not None and rows.X.ndim == 2
     k = _position(pos_label, classes) if named else 1
-    return Columns([None], partial(_one_class, k), y, P, w)
+    return Columns([None], partial(_one_class, k), rows)
 
 
-def _top_label(y: Indices, P: Floats) -> Events:
+def _top_label(P: Floats, y: Indices) -> Events:
     best = P.argmax(axis=1)
     return P[np.arange(len(P)), best][:, None], (best == y)[:, None]
 
 
-def _top_label_of_two(y: Indices, p: Floats) -> Events:
+def _top_label_of_two(p: Floats, y: Indices) -> Events:
     return np.maximum(p, 1 - p)[:, None], ((p > 0.5) == y)[:, None]
 
 
-def _every_class(y: Indices, P: Floats) -> Events:
+def _every_class(P: Floats, y: Indices) -> Events:
     if P.ndim == 1:  # the other class has what is missing to one
         P = np.stack([1 - P, P], axis=1)
     return P, y[:, None] == np.arange(P.shape[1])
 
 
-def _one_class(k: int, y: Indices, P: Floats) -> Events:
+def _one_class(k: int, P: Floats, y: Indices) -> Events:
     return (P[:, None] if P.ndim == 1 else P[:, k : k + 1]), (y == k)[:, None]

@@ -86,7 +86,7 @@ def bins_of(measured: MeasuredByGaps) -> Bins:
     """The bins that rows were found in."""
     columns = measured.columns
     n_bins = max(len(column.edges) for column in columns) - 1
-    once = np.ones(len(measured.problem.y), dtype=np.intp)
+    once = np.ones(measured.problem.rows.n_rows, dtype=np.intp)
     sums = np.zeros((5, len(columns), n_bins))
     for k, found in enumerate(measured.sums(once, [column.event for column in columns])):
         sums[:, k, : len(found.weight)] = found
@@ -140,8 +140,9 @@ def drawn(
     random: np.random.RandomState,
 ) -> Draws:
     """All draws of labels, which are those of a test of calibration, and then of rows."""
-    n, shape = len(measured.problem.y), bins.weight.shape
-    w = np.ones(n) if measured.problem.w is None else measured.problem.w
+    rows, shape = measured.problem.rows, bins.weight.shape
+    n = rows.n_rows
+    w = np.ones(n) if rows.w is None else rows.w
     score = np.stack([column.score for column in measured.columns])
     chances = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
     if len(score) > 1:

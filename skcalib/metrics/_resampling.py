@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._engine.inputs import check_in_memory
+from skcalib._engine.rows import Rows
 from skcalib._scores.bins import BinSums, bin_index
 from skcalib._typing import Floats, Indices
 from skcalib._validation.parameters import check_option
@@ -37,9 +38,7 @@ ROUNDING = 1e-12
 class Problem(NamedTuple):
     """Checked rows, and which scores of them are meant."""
 
-    y: Indices
-    P: Floats
-    w: Floats | None
+    rows: Rows
     classes: NDArray[Any]
     kind: Kind
     pos_label: Any
@@ -55,8 +54,8 @@ def problem_of(
 ) -> Problem:
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight))
-    y, P, w, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    return Problem(y, P, w, classes, kind, pos_label)
+    rows, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    return Problem(rows, classes, kind, pos_label)
 
 
 def check_numbers(n_resamples: Any, confidence_level: Any) -> None:
@@ -125,9 +124,9 @@ class MeasuredByBins:
 
     def of_labels(self, random: np.random.RandomState) -> float:
         """The measure with labels that are drawn from the probabilities."""
-        once = np.ones(len(self.problem.y), dtype=np.intp)
+        once = np.ones(self.problem.rows.n_rows, dtype=np.intp)
         if self.problem.kind == "classwise":  # classes exclude one another
-            y = draw_labels(self.problem.P, random)
+            y = draw_labels(self.problem.rows.X, random)
             return self._value(once, [y == k for k in range(len(self.columns))])
         (column,) = self.columns
         return self._value(once, [random.uniform(size=len(once)) < column.score])
@@ -142,7 +141,7 @@ class MeasuredByBins:
 
     def sums(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[BinSums]:
         """Sums per bin of every column, with row i there ``times[i]`` times."""
-        w = self.problem.w
+        w = self.problem.rows.w
         weight = times if w is None else times * w
         squared = weight if w is None else weight * w
         for column, event in zip(self.columns, events, strict=True):
@@ -170,9 +169,10 @@ class MeasuredByCall:
         self.measure = measure
         order = np.argsort(problem.classes)
         # A function that is told which label is meant takes one dimension for that.
-        turned = problem.P.ndim == 1 and order[0] == 1 and "pos_label" not in given
-        self.P = 1 - problem.P if turned else problem.P
-        self.P = self.P[:, order] if self.P.ndim == 2 else self.P
+        P = problem.rows.X
+        turned = P.ndim == 1 and order[0] == 1 and "pos_label" not in given
+        P = 1 - P if turned else P
+        self.P = P[:, order] if P.ndim == 2 else P
         # A draw may lack a class, which only the list of all of them tells.
         named = {"labels": problem.classes[order]} if "labels" in free_names(measure) else {}
         self.named = {**named, **given}
@@ -180,14 +180,14 @@ class MeasuredByCall:
     def of_rows(self, times: Indices) -> float:
         """The measure if row i were there ``times[i]`` times."""
         rows = np.repeat(np.arange(len(times)), times)
-        return self._value(self.problem.y[rows], rows)
+        return self._value(self.problem.rows.y[rows], rows)
 
     def of_labels(self, random: np.random.RandomState) -> float:
         """The measure with labels that are drawn from the probabilities."""
-        return self._value(draw_labels(self.problem.P, random), slice(None))
+        return self._value(draw_labels(self.problem.rows.X, random), slice(None))
 
     def _value(self, y: Indices, rows: Any) -> float:
-        w, classes = self.problem.w, self.problem.classes
+        w, classes = self.problem.rows.w, self.problem.classes
         weights = {} if w is None else {"sample_weight": w[rows]}
         return float(self.measure(classes[y], self.P[rows], **weights, **self.named))
 

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skcalib._engine.dask import is_dask
-from skcalib._engine.memory import is_far
+from skcalib._engine.inputs import is_lazy
+from skcalib._engine.rows import Rows
 from skcalib._validation.labels import as_labels, in_one_type, not_among
 
 from ._calibration_error import (
@@ -79,7 +79,7 @@ class CalibrationScorer(BaseEstimator):
                 f"{type(estimator).__name__}."
             )
         P, labels = estimator.predict_proba(X), np.asarray(estimator.classes_)
-        if not (is_dask(y_true) or is_far(y_true)):
+        if not (isinstance(P, Rows) or is_lazy(y_true)):
             # A class that the estimator never saw is one that it gives no probability.
             unseen = not_among(column_or_1d(as_labels(y_true, "y_true")), labels)
             if len(unseen):

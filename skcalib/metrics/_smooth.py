@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
-from skcalib._engine.memory import total_weight
+from skcalib._engine.rows import Plan
 from skcalib._typing import Floats
 
 from ._input import Kind, columns_of
@@ -71,7 +71,7 @@ def smooth_calibration_error(
     0.1
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-    on_grid = columns.sums(_residuals, at_least=N_CELLS) / total_weight(columns.y, columns.w)
+    on_grid = columns.sums(_residuals, Plan(at_least=N_CELLS)) / columns.rows.weight
     return float(np.mean([_smooth_error(residuals) for residuals in on_grid]))
 
 

@@ -182,7 +182,7 @@ def calibration_error_interval(
     check_numbers(n_resamples, confidence_level)
     problem = problem_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     measured = measured_by(problem, measure, n_bins, strategy)
-    n, random = len(problem.y), check_random_state(random_state)
+    n, random = problem.rows.n_rows, check_random_state(random_state)
     estimate = measured.of_rows(np.ones(n, dtype=np.intp))
     if method in {"auto", "inversion"} and isinstance(measured, MeasuredByGaps):
         ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
@@ -264,7 +264,7 @@ def calibration_test(
     problem = problem_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     measured = measured_by(problem, measure, n_bins, strategy)
     random = check_random_state(random_state)
-    statistic = measured.of_rows(np.ones(len(problem.y), dtype=np.intp))
+    statistic = measured.of_rows(np.ones(problem.rows.n_rows, dtype=np.intp))
     draws = np.array([measured.of_labels(random) for _ in range(n_resamples)])
     # Rounding must not decide where a draw gives the very labels.
     as_large = int(np.count_nonzero(draws >= statistic - ROUNDING * abs(statistic)))
@@ -353,14 +353,14 @@ def compare_calibration(
     models: list[Measured] = []
     for P in (y_proba, other_proba):
         problem = problem_of(y_true, P, kind, sample_weight, labels, pos_label)
-        if models and problem.P.shape != models[0].problem.P.shape:
+        if models and problem.rows.X.shape != models[0].problem.rows.X.shape:
             raise ValueError(
                 "y_proba and other_proba must be of the same shape, got "
-                f"{models[0].problem.P.shape} and {problem.P.shape}."
+                f"{models[0].problem.rows.X.shape} and {problem.rows.X.shape}."
             )
         models.append(measured_by(problem, measure, n_bins, strategy))
     first, second = models
-    n, random = len(first.problem.y), check_random_state(random_state)
+    n, random = first.problem.rows.n_rows, check_random_state(random_state)
 
     def difference(times: Indices) -> float:
         return first.of_rows(times) - second.of_rows(times)

@@ -12,12 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.memory import both_columns
-from skcalib._linear.features import Rows, raised
+from skcalib._engine.blocks import both_columns
+from skcalib._engine.rows import Rows
+from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.solver import Solution, best_parameters
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Floats
 from skcalib._warnings import warn
 
 from ._temperature import _divided, _fit_scale
@@ -44,15 +45,15 @@ class _LinearScaling(BaseCalibrator):
     def _map(self) -> VectorMap | MatrixMap:
         """The map from features to scores."""
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+    def _fit(self, rows: Rows) -> dict[str, Any]:
         strength = _check_search(self.alpha, self.max_iter, self.tol)
-        temperature = _fit_scale(Z, y, w)
+        temperature = _fit_scale(rows)
         scale = temperature.value
-        make_rows = Rows.of_log_probabilities if self.normalize else Rows.of_scores
-        rows = make_rows(Z, y, w, scale)
-        K, map_ = rows.n_classes, self._map()
+        made_of = Features.of_log_probabilities if self.normalize else Features.of_scores
+        features = made_of(rows, scale)
+        K, map_ = features.n_classes, self._map()
         regularization = Regularization.structured(K, strength / rows.weight)
-        objective = Objective(map_, rows, regularization)
+        objective = Objective(map_, features, regularization)
         settled = temperature.outcome == "separable"
         # Offsets that break ties run off to where probabilities are 0 or 1, unless they are held.
         if settled or (temperature.outcome == "tied" and strength == 0):
@@ -99,7 +100,7 @@ def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
     """Best parameters, with a warning if they are not optimal."""
     found = best_parameters(objective, tol, max_iter)
     plain, message = not objective.ridge.any(), None
-    if plain and not share_wrong(found.x, objective.map_, objective.rows):
+    if plain and not share_wrong(found.x, objective.map_, objective.features):
         message = (
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {found.fun:.1e} so far, falls for ever as it grows. "

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.memory import SAMPLE_ROWS, call_on_sample, is_far, sum_rows
+from skcalib._engine.rows import Rows
 from skcalib._linear.logistic import (
     SMALLEST_CURVATURE,
     Logistic,
@@ -133,14 +133,13 @@ class PlattScaling(BaseCalibrator):
         super().__init__(classes=classes)
         self.smooth_targets = smooth_targets
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+    def _fit(self, rows: Rows) -> dict[str, Any]:
         # Where a pass is a round trip a start is worth more.
-        at_least = (FEW_ROWS_PER_MAP if is_far(Z) else ROWS_PER_MAP) * n_maps(Z)
-        of_sample = call_on_sample(_fit_sample, Z, y, w, at_least=at_least)
-        if of_sample is None:
-            of_sample = call_on_sample(_middle, Z, y, at_least=SAMPLE_ROWS, or_all=True), None
-        units, start = _Units.of(Z, of_sample[0]), of_sample[1]
-        problem = units.problem(Z, y, w, smooth=self.smooth_targets)
+        per_map = ROWS_PER_MAP if rows.passes_are_cheap else FEW_ROWS_PER_MAP
+        of_sample = rows.sample(_fit_sample, per_map * n_maps(rows.n_columns))
+        middle, start = of_sample or (rows.gather(_middle), None)
+        units = _Units.of(rows, middle)
+        problem = units.problem(rows, smooth=self.smooth_targets)
         if problem.has_outliers:
             units, problem = _without_certain_rows(units, problem, smooth=self.smooth_targets)
         if start is not None:
@@ -179,13 +178,13 @@ class _Units:
     limit: Floats  #: margins on the side of the label and beyond it do not count
 
     @classmethod
-    def of(cls, Z: Floats, middle: Floats) -> _Units:
-        """The units of the margins of logits ``Z`` (n, K), from :func:`_middle` of some."""
-        centre, spread, size = middle.astype(Z.dtype).astype(np.float64)
-        rounding = ROUNDINGS * float(np.finfo(Z.dtype).eps) * np.maximum(size, np.abs(centre))
+    def of(cls, rows: Rows, middle: Floats) -> _Units:
+        """The units of the margins of rows of logits, from :func:`_middle` of some."""
+        centre, spread, size = middle.astype(rows.dtype).astype(np.float64)
+        rounding = ROUNDINGS * float(np.finfo(rows.dtype).eps) * np.maximum(size, np.abs(centre))
         level = spread <= rounding
         if level.any():  # of most rows at least
-            total, n = sum_rows(partial(_deviations, centre, rounding), Z)
+            total, n = rows.sum(partial(_deviations, centre, rounding))
             spread = np.where(level, np.exp(total / np.maximum(n, 1)) * (n > 0), spread)
         check_range(float(spread.max()))
         low, high = MODERATE
@@ -194,10 +193,10 @@ class _Units:
         limit = np.full_like(centre, np.inf)
         return cls(centre, unit, spread / unit, rounding / unit, limit)
 
-    def problem(self, Z: Floats, y: Indices, w: Floats | None, *, smooth: bool) -> Logistic:
+    def problem(self, rows: Rows, *, smooth: bool) -> Logistic:
         """The sigmoids of margins in these units, to be fitted."""
         spread, rounding = self.spread[None], self.rounding[None]
-        return Logistic.of(Z, y, w, self.margins, spread, rounding, smooth=smooth)
+        return Logistic.of(rows, self.margins, spread, rounding, smooth=smooth)
 
     def margins(self, Z: Floats, y: Indices) -> tuple[list[Floats], Bools | None]:
         """Margins in units about the centre, and which of them count, or None if all do.
@@ -219,9 +218,10 @@ class _Units:
         return [M if near else np.clip(M, -farthest, farthest)], counts
 
 
-def _middle(Z: Floats, y: Indices) -> Floats:
+def _middle(rows: Rows) -> Floats:
     """Median margin, median distance from it, and median size of the largest logit: (3, n_maps)."""
-    M, K = margins(Z), n_maps(Z)
+    Z, y = rows.X, rows.y
+    M, K = margins(Z), n_maps(Z.shape[1])
     size = np.median(np.abs(Z.max(axis=1) if Z.shape[1] > 1 else Z))
     centre, spread = np.zeros((2, K))
     for k in range(K):
@@ -242,7 +242,7 @@ def _median(values: Floats) -> Any:
     return np.partition(values, middle)[middle]
 
 
-def _deviations(centre: Floats, least: Floats, Z: Floats) -> Floats:
+def _deviations(centre: Floats, least: Floats, Z: Floats, *_: Any) -> Floats:
     """Sum of logarithms of distances from the centre that are larger, and their number."""
     distance = np.abs(margins(Z).astype(np.float64) - centre)
     some = np.isfinite(distance) & (distance > least)
@@ -256,24 +256,23 @@ def _without_certain_rows(
 
     A class of which no events, or nothing else, would be left keeps all.
     """
-    rows = problem.Z, problem.y, problem.w
-    scale = fit_scale(*rows)
+    scale = fit_scale(problem.rows)
     if scale.outcome != "minimum":
         return units, problem
     limited = replace(units, limit=np.full_like(units.limit, CERTAIN / scale.value))
-    found = limited.problem(*rows, smooth=smooth)
+    found = limited.problem(problem.rows, smooth=smooth)
     both = (found.hits > 0) & (found.hits < found.weight)
     if both.all():
         return limited, found
     limited = replace(units, limit=np.where(both, limited.limit, np.inf))
-    return limited, limited.problem(*rows, smooth=smooth)
+    return limited, limited.problem(problem.rows, smooth=smooth)
 
 
-def _fit_sample(Z: Floats, y: Indices, w: Floats | None) -> tuple[Floats, Floats]:
+def _fit_sample(rows: Rows) -> tuple[Floats, Floats]:
     """The middle of the margins of a sample, and slopes and offsets (n_maps, 2) about it."""
-    middle = _middle(Z, y)
-    units = _Units.of(Z, middle)
-    theta = fit_logistic(units.problem(Z, y, w, smooth=True))[0]
+    middle = _middle(rows)
+    units = _Units.of(rows, middle)
+    theta = fit_logistic(units.problem(rows, smooth=True))[0]
     theta[:, 0] /= units.unit
     return middle, theta
 
@@ -300,7 +299,7 @@ def _warn_unless_optimal(
 ) -> None:
     """Warn of classes that a threshold separates, or that Newton's method has not converged."""
     separable = np.flatnonzero(problem.share_wrong(theta) == 0)
-    separable += problem.Z.shape[1] - len(theta)  # two classes have a map for the second
+    separable += problem.rows.n_columns - len(theta)  # two classes have a map for the second
     if separable.size and not problem.low.any():
         warn(
             f"The log loss has no minimum: in column {shown(separable)} of X a "

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
+from skcalib._engine.rows import Rows
 from skcalib._linear.temperature import Scale, fit_scale
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Floats
 from skcalib._warnings import warn
 
 __all__ = ["TemperatureScaling"]
@@ -32,9 +33,9 @@ _ENDED_AT_BOUND = {
 }
 
 
-def _fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
+def _fit_scale(rows: Rows) -> Scale:
     """One over the temperature, with a warning where there is no best one."""
-    scale = fit_scale(Z, y, w)
+    scale = fit_scale(rows)
     if scale.outcome != "minimum":
         outcome = "separable" if scale.outcome == "tied" else scale.outcome
         message = _ENDED_AT_BOUND[outcome].format(T=1 / scale.value)
@@ -111,8 +112,8 @@ class TemperatureScaling(BaseCalibrator):
     def _weights_are_relative(self) -> bool:
         return True
 
-    def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        return {"temperature_": 1 / _fit_scale(Z, y, w).value}
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        return {"temperature_": 1 / _fit_scale(rows).value}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return _divided(Z, self.temperature_)

@@ -15,9 +15,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.dask import is_dask
-from skcalib._engine.inputs import as_numpy
-from skcalib._engine.memory import checked_rows
+from skcalib._engine.inputs import as_numpy, checked_rows, is_lazy
 from skcalib._subestimator import check_calibrator, check_order
 from skcalib._validation.classes import check_column_names
 from skcalib._validation.labels import as_labels, not_among, shown
@@ -125,7 +123,7 @@ def compare_calibrators(
         check_calibrator(member, rows.w)
         check_order(member, labels)
     measures = measures_of(scoring)
-    if is_dask(logits):
+    if is_lazy(logits):
         check_measures_by_sums(measures)
     if judged is None:
         pairs = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
@@ -235,7 +233,7 @@ def _checked_rows(
 ) -> tuple[_Rows, _Uncalibrated]:
     """The rows, checked as calibrators do, and what a calibrator knows of them then."""
     checked = _Uncalibrated(classes=classes).fit(logits, y, sample_weight)
-    if is_dask(logits):
+    if is_lazy(logits):
         return _Rows(logits, y, sample_weight), checked
     Z = check_array(
         as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
@@ -254,11 +252,12 @@ def _checked_test(
             f"{type(test).__name__}."
         )
     logits, y, sample_weight = (*test, None)[:3]
-    (Z, labels, w), found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
+    rows, found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
     check_total_weight(found.weight)
-    if Z.shape[1] != n_columns:
+    if rows.n_columns != n_columns:
         raise ValueError(
-            f"Logits of test must have as many columns as logits, {n_columns}, got {Z.shape[1]}."
+            f"Logits of test must have as many columns as logits, {n_columns}, got "
+            f"{rows.n_columns}."
         )
     check_column_names(logits, classes, "test")
     unknown = not_among(found.labels, classes)
@@ -267,12 +266,12 @@ def _checked_test(
             f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with classes=."
         )
-    of_test = _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
+    of_test = _Rows(*((logits, y, sample_weight) if is_lazy(logits) else rows.arrays))
     return of_test, found.masked
 
 
 def _splits(rows: _Rows, cv: Any, random_state: Any) -> list[Split]:
-    if is_dask(rows.Z):
+    if is_lazy(rows.Z):
         raise ValueError(
             "Rows with Dask cannot be split into folds, got test=None. Pass test=(logits, y), as "
             "random_split of a Dask data frame gives them."

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.dask import is_dask
-from skcalib._engine.memory import sum_rows
+from skcalib._engine.inputs import is_lazy
+from skcalib._engine.rows import Rows
 from skcalib._subestimator import fit_calibrator, with_unknown_classes
 from skcalib._typing import Floats
 from skcalib._warnings import ProbabilitiesWarning
@@ -40,14 +40,14 @@ class _Uncalibrated(BaseCalibrator):
     def _weights_are_relative(self) -> bool:
         return True
 
-    def _fit(self, Z: Floats, y: NDArray[np.intp], w: Floats | None) -> dict[str, Any]:  # noqa: ARG002
-        return {"masked_": bool(sum_rows(_count_masked, Z))}
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        return {"masked_": bool(rows.sum(_count_masked))}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z
 
 
-def _count_masked(Z: Floats) -> Any:
+def _count_masked(Z: Floats, *_: Any) -> Any:
     return np.isneginf(Z).sum()
 
 
@@ -71,10 +71,10 @@ def _fit_and_judge(
         fitted = fit_calibrator(calibrator, fit.Z, fit.y, fit.w, classes)
         seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
-    P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
-    if is_dask(P):  # one check for all measures
-        y, P, w, _ = check_input(test.y, P, test.w, classes, None)
-        test = _Rows(test.Z, y, w)
+    P: Any = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
+    if is_lazy(P):  # one check for all measures
+        P, _ = check_input(test.y, P, test.w, classes, None)
+        test = _Rows(test.Z, None, None)
     else:  # scorers of scikit-learn take columns to be in the order of the sorted labels
         order = np.argsort(classes)
         classes, P = classes[order], P[:, order]

@@ -12,7 +12,7 @@ import sklearn.metrics
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skcalib._engine.memory import sum_rows, total_weight, weighted_sum
+from skcalib._engine.blocks import weighted_sum
 from skcalib._scores.proper import brier_scores, log_losses
 from skcalib._typing import Floats
 from skcalib.metrics import get_scorer
@@ -139,12 +139,11 @@ class _MeanOverRows:
         self, predictions: Any, _: Any, y: NDArray[Any], sample_weight: Floats | None = None
     ) -> float:
         classes = predictions.classes_
-        y, P, w, _ = check_input(y, predictions.P, sample_weight, classes, None)
-        total = sum_rows(partial(_sum_of, self.f), y, P, w)
-        return self.sign * float(total) / total_weight(y, w)
+        rows, _ = check_input(y, predictions.P, sample_weight, classes, None)
+        return self.sign * float(rows.sum(partial(_sum_of, self.f))) / rows.weight
 
 
-def _sum_of(f: Any, y: NDArray[np.intp], P: Floats, w: Floats | None) -> Any:
+def _sum_of(f: Any, P: Floats, y: NDArray[np.intp], w: Floats | None) -> Any:
     return weighted_sum(f(P, y), w)
 
 

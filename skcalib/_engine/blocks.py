@@ -1,0 +1,30 @@
+"""What functions of blocks of logits share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def both_columns(Z: Array) -> Array:
+    """Logits with one column per class: one column ``z`` stands for ``(0, z)``."""
+    if Z.shape[1] > 1:
+        return Z
+    both = np.zeros((len(Z), 2), Z.dtype, order="F")
+    both[:, 1] = Z[:, 0]
+    return both
+
+
+def with_both_columns(Z: Array, *scratch: Array | None) -> tuple[Any, ...]:
+    """Logits with one column per class, and the scratch arrays if they are still like them."""
+    both = both_columns(Z)
+    return both, *(scratch if both is Z else [None] * len(scratch))
+
+
+def weighted_sum(values: Array, w: Array | None) -> Any:
+    """Sum in float64 of one value per row."""
+    return values.sum(dtype=np.float64) if w is None else w @ values
