@@ -153,7 +153,7 @@ def test_single_precision():
 
 
 def test_ridge_helps_where_rows_are_few():
-    """And both forms help where one class is given too often."""
+    """And both forms help where one class is over-predicted."""
     Z, y = make_logits(20_000, 20, offset=np.linspace(-1, 1, 20), random_state=0)
     fit, judge = slice(400), slice(400, None)
     with warnings.catch_warnings():

@@ -30,14 +30,14 @@ class Features:
     ``scale * Z`` the features are log-probabilities, which are made block by block and never
     stored. With ``double`` they are made, and worked with, in double precision whatever the dtype
     of ``Z``. Log-probabilities below :data:`LOWEST_FEATURE`, as those of masked classes, are raised
-    to it, and scores of -inf are as far below the largest of their row; ``reaching`` says that
+    to it, and scores of -inf are as far below the largest of their row; ``clips`` says that
     there may be some.
     """
 
     rows: Rows
     scale: float = 1.0
     double: bool = False
-    reaching: bool = False
+    clips: bool = False
 
     @property
     def n_classes(self) -> int:
@@ -57,7 +57,7 @@ class Features:
     @property
     def masks(self) -> bool:
         """Whether there may be features of masked classes."""
-        return self.reaching and self.are_log_probabilities
+        return self.clips and self.are_log_probabilities
 
     @property
     def weight(self) -> float:
@@ -72,18 +72,18 @@ class Features:
     def of_log_probabilities(cls, rows: Rows, scale: float) -> Self:
         """The log-probabilities of the scores ``scale * Z``."""
         # No log-probability is further below zero than the range of its row and log K.
-        reaching = _may_reach(rows, -LOWEST_FEATURE / 2 / scale)
-        return cls(rows.extended(rows.map(partial(_log_sum_exp, scale))), scale, reaching=reaching)
+        clips = _may_clip(rows, -LOWEST_FEATURE / 2 / scale)
+        return cls(rows.extended(rows.map(partial(_log_sum_exp, scale))), scale, clips=clips)
 
     @classmethod
     def of_scores(cls, rows: Rows, scale: float) -> Self:
         """The scores ``scale * Z``."""
-        return cls(rows, scale, reaching=_may_reach(rows, float(np.finfo(float).max)))
+        return cls(rows, scale, clips=_may_clip(rows, float(np.finfo(float).max)))
 
     def mean(self, f: Callable[..., Floats], *, scratch: int, room: int = 1) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
         # What goes to the rows must not hold them.
-        form = self.scale, self.dtype, self.reaching, self.are_log_probabilities
+        form = self.scale, self.dtype, self.clips, self.are_log_probabilities
         plan = Plan(scratch=1 + scratch, dtype=self.dtype, room=room)
         return self.rows.sum(partial(_of_features, f, form), plan) / self.weight
 
@@ -97,15 +97,15 @@ def _of_features(
     *others: Floats | None,
 ) -> Floats:
     """``f`` of the features of a block of rows."""
-    scale, dtype, reaching, shifted = form
+    scale, dtype, clips, shifted = form
     shift, spare = (others[0], others[1:]) if shifted else (None, others)
     Z, F, *rest = with_both_columns(Z, *spare)
-    with np.errstate(over="ignore" if reaching else "warn"):
+    with np.errstate(over="ignore" if clips else "warn"):
         F = np.multiply(Z, scale, out=F, dtype=dtype)
     if shift is not None:
         F -= shift[:, None]
-        return f(raised(F) if reaching else F, y, w, *rest)
-    if reaching:
+        return f(raised(F) if clips else F, y, w, *rest)
+    if clips:
         np.copyto(F, F.max(axis=1, keepdims=True) + LOWEST_FEATURE, where=np.isneginf(F))
     return f(F, y, w, *rest)
 
@@ -127,7 +127,7 @@ def mask_scores(S: Floats, F: Floats) -> Floats:
     return S
 
 
-def _may_reach(rows: Rows, limit: float) -> bool:
+def _may_clip(rows: Rows, limit: float) -> bool:
     """Whether logits of a row may differ by more; if that takes a round trip, it is not asked."""
     return not rows.passes_are_cheap or bool(rows.reduce(np.maximum, _longest_range) > limit)
 

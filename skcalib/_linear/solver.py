@@ -1,18 +1,37 @@
 r"""Minimisation of the log loss of linear maps: which method serves which problem, and why.
 
-All fits of the joint family are convex problems. Three methods serve them:
+All fits of the joint family, and the sigmoids of one-vs-rest methods, are convex problems. Four
+methods serve them:
 
 - *Temperature scaling*, one parameter: the zero of an increasing slope, bracketed and then found by
   Newton's method (:mod:`skcalib._linear.temperature`).
 - *Vector and matrix maps*: L-BFGS (:func:`lbfgs`) with the preconditioners of
   :mod:`skcalib._linear.preconditioner`. Passes over the rows are in the precision of the logits
   until the gradient norm is small or rounding hides progress, and then in double precision.
-- *The same with up to* ``MANY_PARAMETERS`` *parameters, where* L-BFGS does not converge in
-  ``PATIENCE`` iterations, or for row-chunked Dask arrays, on which each pass costs a round trip to
-  the workers whatever it computes: Newton's method with the whole Hessian (:func:`newton`).
+- *Vector and matrix maps with up to* ``MANY_PARAMETERS`` *parameters*, for row-chunked Dask arrays,
+  on which each pass costs a round trip to the workers whatever it computes, and where L-BFGS does
+  not converge in ``PATIENCE`` iterations: Newton's method with the whole Hessian (:func:`newton`).
+- *Sigmoids, K problems of a few parameters each*: Newton's method for all of them at once
+  (:mod:`skcalib._linear.logistic`).
 
-The one-vs-rest fits of Platt scaling, K problems of two parameters, have a batched Newton's method
-of their own (:mod:`skcalib.scaling`).
+Measured times, as multiples of those of L-BFGS for vector and matrix maps of single precision
+logits, default regularization (``python benchmarks/bench_solvers.py``, one machine with two cores):
+
+=============  =====================  ================================  =================
+rows, classes  Newton's method        L-BFGS in double precision alone  parameters
+=============  =====================  ================================  =================
+1000 x 2       0.5 and 0.9            1.0 and 0.9                       4 and 6
+5000 x 10      3 and 6                1.0 and 1.0                       20 and 110
+300 000 x 10   3 and 9                1.1 and 1.4                       20 and 110
+5000 x 100     5 (matrix: not tried)  1.0 and 1.3                       200 and 10 100
+50 000 x 100   7 (matrix: not tried)  1.2 and 1.5                       200 and 10 100
+1 000 000 x 2  1.0 and 5              1.1 and 1.0                       4 and 6
+=============  =====================  ================================  =================
+
+Newton's method would save a millisecond with two classes and few rows, which is not worth a rule
+that would make large matrix fits of two classes five times as slow. An inexact Newton method,
+whose equations are solved by MINRES with the same preconditioner, took 1.3 to 1.7 times as long as
+L-BFGS wherever it was tried, since each product with the Hessian costs more than a gradient.
 """
 
 from __future__ import annotations
@@ -189,7 +208,7 @@ class _QuasiNewton:
 def _start_of_sample(objective: Objective, tol: float) -> Floats:
     """Parameters that are best for a sample of the rows, or the identity if it is too small."""
     features, identity = objective.features, objective.identity
-    made = partial(Features, scale=features.scale, reaching=features.reaching)
+    made = partial(Features, scale=features.scale, clips=features.clips)
     best = partial(_best_of_sample, objective.map_, objective.regularization, made, tol)
     found = features.rows.sample(best, ROWS_PER_PARAMETER * len(identity))
     return identity if found is None else found

@@ -1,7 +1,7 @@
 r"""The scale of scores ``b Z`` at which their log loss is least: one over the temperature.
 
-Notation as in ``_minimise``. The loss is convex in ``b``, with the derivatives ``E_p[z] - z_y`` and
-``Var_p[z]`` for a row.
+Notation as in :mod:`skcalib._linear.loss`. The loss is convex in ``b``, with the derivatives
+``E_p[z] - z_y`` and ``Var_p[z]`` for a row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from skcalib._typing import Floats, Indices
 # times the typical distance from the largest logit to the next leaves nothing but zeros and ones.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
 
-# Scores so far below the largest of their row have a probability of zero, whatever they are.
+# Scores further below the largest of their row than this have a probability of zero.
 LOWEST_SCORE = -1e4
 
 # Ranges of logits that are smaller have no finite scale in double precision.
@@ -39,20 +39,20 @@ ROUGH = 1e-2
 
 
 @dataclass(frozen=True)
-class Scale:
+class FittedScale:
     """The scale at which the log loss of ``scale * Z`` is least, or where the search ended."""
 
     value: float
     outcome: Literal["minimum", "separable", "tied", "hopeless", "constant"]
 
 
-def fit_scale(rows: Rows) -> Scale:
+def fit_scale(rows: Rows) -> FittedScale:
     r"""The scale ``b > 0`` that minimises the log loss of scores ``b Z``.
 
     The loss is convex in ``b``, so its slope increases and the minimum is the only zero of the
     slope. A zero is bracketed on a sample of the rows and then found by Newton steps on all of
     them, each one pass; the error squares at every step, and the last one is below 1e-5, so
-    that what is left is of the order of 1e-10. Where Newton's method does not settle (no
+    that what is left is of the order of 1e-10. Where Newton's method does not converge (no
     minimum, or a sample that misleads), the bracketing search runs over all rows.
     """
 
@@ -63,11 +63,11 @@ def fit_scale(rows: Rows) -> Scale:
     if start.outcome == "minimum":
         found = _newton_scale(slope, start.value)
         if found is not None:
-            return Scale(found, "minimum")
+            return FittedScale(found, "minimum")
     return _bracketed_scale(rows, tolerance=1e-12)
 
 
-def _rough_scale(rows: Rows) -> Scale:
+def _rough_scale(rows: Rows) -> FittedScale:
     return _bracketed_scale(rows, ROUGH)
 
 
@@ -119,25 +119,27 @@ def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | Non
     return float(start * found.root) if found.converged and 0.25 < found.root < 4.0 else None
 
 
-def _bracketed_scale(rows: Rows, tolerance: float) -> Scale:
+def _bracketed_scale(rows: Rows, tolerance: float) -> FittedScale:
     """Zero of the slope between two bounds, to a relative tolerance; robust, some 15 passes.
 
     With the gap of a row, its largest logit less that of its label, the loss is at least ``b``
     times the mean gap, and it is the mean of ``log K`` at ``b = 0``. So the minimum is below the
-    quotient of the two. There is none exactly where the mean gap is zero, so that the loss falls
-    for ever, and where the slope at ``b = 0`` is not negative. Logits that are far below the
+    quotient of the two. There is none exactly where the mean gap is zero, so that the loss has
+    no minimum, and where the slope at ``b = 0`` is not negative. Logits that are far below the
     others enter none of the three.
     """
     facts = Facts(*rows.sum(partial(_facts, rows.weight)).tolist())
     check_range(facts.range)
     if facts.range == 0:
-        return Scale(1.0, "constant")
+        return FittedScale(1.0, "constant")
     if facts.gap == 0:
         # With nothing but ties and masked classes below the largest logits any scale will do.
         distance = np.exp(facts.log_distance / facts.has_distance) if facts.has_distance else 1.0
         outcome: Literal["tied", "separable"] = "tied" if facts.tied else "separable"
-        return Scale(float(LARGEST_SCALE / distance), outcome)
-    hopeless = Scale(max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny)), "hopeless")
+        return FittedScale(float(LARGEST_SCALE / distance), outcome)
+    hopeless = FittedScale(
+        max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny)), "hopeless"
+    )
     if facts.slope >= 0:
         return hopeless
 
@@ -153,11 +155,11 @@ def _bracketed_scale(rows: Rows, tolerance: float) -> Scale:
         if low < LEAST_LOG:  # only rounding makes the slope at zero negative
             return hopeless
     root = root_scalar(slope, bracket=(low, high), method="brentq", xtol=tolerance)
-    return Scale(float(np.exp(root.root)), "minimum")
+    return FittedScale(float(np.exp(root.root)), "minimum")
 
 
 class Facts(NamedTuple):
-    """Means over the rows that say where the best scale is, and whether there is one."""
+    """Means over the rows that bound the best scale and tell whether there is one."""
 
     gap: float  #: the largest logit less that of the label
     slope: float  #: the mean logit less that of the label: the slope of the loss at zero

@@ -54,9 +54,9 @@ class _LinearScaling(BaseCalibrator):
         K, map_ = features.n_classes, self._map()
         regularization = Regularization.structured(K, strength / rows.weight)
         objective = Objective(map_, features, regularization)
-        settled = temperature.outcome == "separable"
-        # Offsets that break ties run off to where probabilities are 0 or 1, unless they are held.
-        if settled or (temperature.outcome == "tied" and strength == 0):
+        separable = temperature.outcome == "separable"
+        # Without regularization offsets that break ties diverge, to probabilities of 0 and 1.
+        if separable or (temperature.outcome == "tied" and strength == 0):
             found = Solution(
                 objective.identity, *objective.in_double().value_gradient(objective.identity)
             )
@@ -82,7 +82,7 @@ class _LinearScaling(BaseCalibrator):
 
 
 def _check_search(alpha: Any, max_iter: Any, tol: Any) -> float:
-    """Raise a ValueError for what cannot be; else the factor of the ridge."""
+    """The regularization strength; a ValueError for invalid parameters."""
     if alpha != "auto" and not (_is_real(alpha) and 0 <= alpha < np.inf):
         raise ValueError(f"alpha must be 'auto' or a number of at least 0, got {alpha!r}.")
     if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 1:
@@ -103,7 +103,7 @@ def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
     if plain and not share_wrong(found.x, objective.map_, objective.features):
         message = (
             "The log loss has no minimum: a map was found that classifies every row correctly "
-            f"(separable rows), and the loss, {found.fun:.1e} so far, falls for ever as it grows. "
+            f"(separable rows), and the loss, {found.fun:.1e} so far, tends to zero as it grows. "
             "Use alpha='auto' or another alpha above 0, or calibrate on more rows."
         )
     elif not found.success:
@@ -113,7 +113,10 @@ def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
             f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
             f"above tol={tol:g}{'' if limited else ', where no step lowers the objective'}. "
             f"Increase {'max_iter' if limited else 'tol'} or alpha"
-            + (": without a ridge there is no optimum if some rows are separable." * plain or ".")
+            + (
+                ": without regularization there is no optimum if some rows are separable." * plain
+                or "."
+            )
         )
     if message:
         warn(message, ConvergenceWarning)

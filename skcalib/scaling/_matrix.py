@@ -21,29 +21,29 @@ class MatrixScaling(_LinearScaling):
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(A\, l + c)_k
 
-    are those that minimise the log loss plus a ridge towards :math:`A = I, c = 0` that is
-    stronger off the diagonal,
+    are those that minimise the log loss plus a ridge penalty, which shrinks them towards
+    :math:`A = I, c = 0`, more strongly off the diagonal,
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN R(A, c), \quad
         R = \sum_k (a_{kk} - 1)^2 + \|c\|^2 + (K - 1) \sum_{k \ne j} a_{kj}^2 ,
 
     with N the sum of the weights and K the number of classes. It repairs what vector scaling
-    cannot, classes that are taken for each other. There are K (K + 1) parameters: without the
-    ridge they need many times more rows than that.
+    cannot, confused classes. There are K (K + 1) parameters: without regularization they need
+    many times more rows than that.
 
     Parameters
     ----------
     alpha : "auto" or float, default="auto"
-        Strength of the ridge, 1 by default. 0 is the plain form of [1]_, which has no optimum if
+        Regularization strength, 1 by default. 0 is the plain form of [1]_, which has no optimum if
         a linear map can classify all rows correctly, and overfits if it nearly can.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(A z + c)` of [1]_ on raw
-        logits, with a ridge towards :math:`A = I / T`.
+        logits, shrunk towards :math:`A = I / T`.
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-5
-        Norm of the gradient at which the fit is done.
+        Gradient norm at which the fit has converged.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -57,7 +57,7 @@ class MatrixScaling(_LinearScaling):
         The temperature T of the log-probabilities that the matrix multiplies; 1 with
         ``normalize=False``, where it multiplies the logits.
     loss_ : float
-        Mean log loss on the calibration rows, without the ridge.
+        Mean log loss on the calibration rows, without the ridge penalty.
     normalize_ : bool
         Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
@@ -73,16 +73,16 @@ class MatrixScaling(_LinearScaling):
     -----
     ConvergenceWarning
         If ``alpha=0`` and there is no optimum, because a map was found that classifies all rows
-        correctly; or if the gradient does not come below ``tol``. The parameters are then the
+        correctly; or if the gradient norm does not fall to ``tol``. The parameters are then the
         best that were found, never worse than temperature scaling. Also as
         :class:`TemperatureScaling`; where all rows are classified correctly as they are, the
-        map is left alone.
+        matrix stays the identity.
 
     Notes
     -----
     Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
     Log-probabilities below -1000 count as -1000. The objective is convex, and the fit ends where
-    the norm of its gradient, in double precision, is below ``tol``. A fit takes time
+    its gradient norm, in double precision, is at most ``tol``. A fit takes time
     :math:`O(n K^2)` and holds some fifty arrays of the size of ``coef_``.
 
     References

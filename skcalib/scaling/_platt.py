@@ -26,10 +26,10 @@ from skcalib._warnings import warn
 
 __all__ = ["PlattScaling"]
 
-# A sample that is to give a start has so many rows for each class.
+# Rows of a sample for each class, if it is to provide starting values.
 ROWS_PER_MAP, FEW_ROWS_PER_MAP = 512, 128
 
-# The middle of the margins is that of the rows of the class if there are so many.
+# The median margin is that of the rows of the class if there are at least this many.
 FEWEST_EVENTS = 8
 
 # Margins this many temperatures from zero have probabilities that double precision does not tell
@@ -39,10 +39,10 @@ CERTAIN = 1e3
 # The squares of larger margins are not summed, by precision.
 FARTHEST = {"f": 1e15, "d": 1e100}
 
-# Margins differ by rounding only if they differ by so many rounding errors of the logits.
+# Margins whose differences are below this many rounding errors of the logits are equal.
 ROUNDINGS = 8
 
-# Slopes are told to be negative if they are so many of their standard errors below zero.
+# A slope this many of its standard errors below zero is negative.
 CLEARLY = 3.0
 
 # Sigmoids with larger slopes or offsets are worked out in double precision.
@@ -103,8 +103,8 @@ class PlattScaling(BaseCalibrator):
     constant and a factor come out exact. All classes take their Newton steps together, each one
     pass over the rows that sums a gradient and a Hessian of two by two for every class. Rows in
     which a class is masked are not counted for it, nor are margins on the right side of zero and
-    more than a thousand temperatures from it: smoothed targets would have the slope make some doubt
-    of what is beyond doubt.
+    more than a thousand temperatures from it: they have no information on the slope, which smoothed
+    targets would make smaller because of them.
 
     References
     ----------
@@ -168,7 +168,7 @@ class _Units:
     """Where the margins of each class lie and how they spread: arrays of shape (n_maps,).
 
     Both are medians over the rows of the class, in which it is not masked, or over all if these
-    are few: the margins of masked classes, and single ones far out, have no say.
+    are few: masked classes and single outliers have no influence.
     """
 
     centre: Floats  #: a margin, exact in the precision of the logits

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.rows import Rows
-from skcalib._linear.temperature import Scale, fit_scale
+from skcalib._linear.temperature import FittedScale, fit_scale
 from skcalib._typing import Floats
 from skcalib._warnings import warn
 
@@ -33,7 +33,7 @@ _ENDED_AT_BOUND = {
 }
 
 
-def _fit_scale(rows: Rows) -> Scale:
+def _fit_scale(rows: Rows) -> FittedScale:
     """One over the temperature, with a warning where there is no best one."""
     scale = fit_scale(rows)
     if scale.outcome != "minimum":
@@ -87,7 +87,7 @@ class TemperatureScaling(BaseCalibrator):
     :math:`\hat p`. The temperature is the exact zero of the first, found by Newton's method
     from the answer on a sample of the rows. It lies between exact bounds: the loss is at least
     ``b`` times the mean gap between the largest logit of a row and that of its label, and ``log K``
-    at ``b = 0``. Masked classes and other logits far below the largest have no say in them. The
+    at ``b = 0``. Masked classes and other logits far below the largest do not enter them. The
     answer scales with the logits: :math:`T(c z) = c\, T(z)`.
 
     References

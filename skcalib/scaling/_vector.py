@@ -21,30 +21,31 @@ class VectorScaling(_LinearScaling):
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(a \circ l + c)_k
 
-    are those that minimise the log loss plus a ridge towards :math:`a = 1, c = 0`,
+    are those that minimise the log loss plus a ridge penalty, which shrinks them towards
+    :math:`a = 1, c = 0`,
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(a, c)
         + \alpha \frac{K}{N} \left( \|a - 1\|^2 + \|c\|^2 \right),
 
     with N the sum of the weights and K the number of classes. It repairs what temperature scaling
-    cannot, a class that is given too often; the ridge keeps it from fitting noise where rows are
+    cannot, an over-predicted class; the ridge penalty keeps it from fitting noise where rows are
     few, and vanishes as they become many.
 
     Parameters
     ----------
     alpha : "auto" or float, default="auto"
-        Strength of the ridge, 1 by default. 0 is the plain form of [1]_, which has no optimum if
+        Regularization strength, 1 by default. 0 is the plain form of [1]_, which has no optimum if
         the rows are separable.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(a \circ z + c)` of [1]_ on raw
-        logits, with a ridge towards :math:`a = 1/T`.
+        logits, shrunk towards :math:`a = 1/T`.
     fit_intercept : bool, default=True
         Whether there are offsets. Without them each class has a temperature of its own.
     max_iter : int, default=100
         Largest number of iterations.
     tol : float, default=1e-5
-        Norm of the gradient at which the fit is done.
+        Gradient norm at which the fit has converged.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -58,7 +59,7 @@ class VectorScaling(_LinearScaling):
         The temperature T of the log-probabilities that the slopes multiply; 1 with
         ``normalize=False``, where they multiply the logits.
     loss_ : float
-        Mean log loss on the calibration rows, without the ridge.
+        Mean log loss on the calibration rows, without the ridge penalty.
     normalize_ : bool
         Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
@@ -73,9 +74,9 @@ class VectorScaling(_LinearScaling):
     Warns
     -----
     ConvergenceWarning
-        If the gradient does not come below ``tol``. The parameters are then the best that were
+        If the gradient norm does not fall to ``tol``. The parameters are then the best that were
         found, never worse than temperature scaling. Also as :class:`TemperatureScaling`; where
-        all rows are classified correctly, slopes and offsets are left alone.
+        all rows are classified correctly, slopes and offsets stay 1 and 0.
 
     References
     ----------

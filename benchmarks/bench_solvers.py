@@ -1,0 +1,62 @@
+"""Which minimiser serves which linear map: times as multiples of what the library does.
+
+The problems are those of vector and matrix scaling after temperature scaling, with the default
+regularization. L-BFGS with passes in double precision only, and Newton's method with the whole
+Hessian where that is small, are compared with L-BFGS in single precision first. Run::
+
+    python benchmarks/bench_solvers.py [--repeat 9] [--sizes 1000x2 5000x100] [--tol 1e-5]
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from bench_scaling import logits
+from timing import medians
+
+from skcalib._engine.blas import with_one_blas_thread
+from skcalib._engine.memory import MemoryRows
+from skcalib._linear.features import Features
+from skcalib._linear.loss import Objective, Regularization
+from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._linear.solver import MANY_PARAMETERS, lbfgs, newton
+from skcalib._linear.temperature import fit_scale
+
+SIZES = ["1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
+
+
+def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objective:
+    """The objective that vector or matrix scaling minimises."""
+    Z, y = logits(n, n_columns)
+    rows = MemoryRows(Z, y, None)
+    features = Features.of_log_probabilities(rows, fit_scale(rows).value)
+    return Objective(map_, features, Regularization.structured(features.n_classes, 1 / n))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="ROWSxCOLUMNS")
+    parser.add_argument("--tol", type=float, default=1e-5)
+    args = parser.parse_args()
+    for map_ in (VectorMap(), MatrixMap()):
+        for size in args.sizes:
+            objective = objective_of(map_, *map(int, size.split("x")))
+            start, exact = objective.identity, objective.in_double()
+            tasks = {"L-BFGS": (lbfgs, objective), "in double precision": (lbfgs, exact)}
+            if len(start) <= MANY_PARAMETERS:
+                tasks["Newton"] = newton, objective
+            timed = {
+                name: partial(with_one_blas_thread, method, problem, start, args.tol, 200)
+                for name, (method, problem) in tasks.items()
+            }
+            seconds = medians(timed, args.repeat)
+            unit = seconds["L-BFGS"]
+            ratios = ", ".join(f"{name} {t / unit:.2f}" for name, t in seconds.items())
+            name = type(map_).__name__
+            print(f"{name} {size}: {len(start)} parameters, {1e3 * unit:.2f} ms; {ratios}")
+
+
+if __name__ == "__main__":
+    main()
