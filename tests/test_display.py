@@ -25,7 +25,7 @@ from skcalib.display import (
     ReliabilityGridDisplay,
     TemperatureSweepDisplay,
 )
-from skcalib.display._reliability import COLOURS
+from skcalib.display._look import COLOURS
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 
@@ -469,14 +469,18 @@ def test_band_follows_level_weights_and_seed(rng):
 def test_rows_need_weight(predictions):
     curve = reliability_curve(*predictions)
     rows = Scored(None, np.array([0.5, 0.7]), np.array([True, False]), np.zeros(2))
-    with pytest.raises(ValueError, match=r"rows must hold some weight, got weights of zero"):
+    with pytest.raises(
+        ValueError, match=r"rows must have a positive total weight, got zero weights only"
+    ):
         ReliabilityDisplay(curve, rows=rows)
 
 
 def test_curve_needs_rows(predictions):
     curve = reliability_curve(*predictions)
     assert ReliabilityDisplay(curve).plot(style="dots").line_ is not None
-    with pytest.raises(ValueError, match=r"style='corp' needs the rows, got rows=None.*Use from_"):
+    with pytest.raises(
+        ValueError, match=r"needs scores and events of rows, got rows=None.*Use from_"
+    ):
         ReliabilityDisplay(curve).plot(style="corp")
 
 
@@ -773,8 +777,7 @@ def test_bad_temperatures(logits3, temperatures):
 
 @pytest.mark.parametrize("limits", [(0.3, 10), (0.9, 1.3), (1e-9, 3), (0.3, 4), (0.95, 1.05)])
 def test_ticks_are_few_and_some(limits):
-    from skcalib.display._reliability import _logit_ticks
-    from skcalib.display._sweep import _log_ticks
+    from skcalib.display._ticks import log_ticks, logit_ticks
 
-    assert 1 <= len(_log_ticks(*limits)) <= 8
-    assert 1 <= len(_logit_ticks(1e-6, 1 - 1e-6)) <= 7
+    assert 1 <= len(log_ticks(*limits)) <= 8
+    assert 1 <= len(logit_ticks(1e-6, 1 - 1e-6)) <= 7

@@ -22,13 +22,15 @@ from ._axes import (
     DARK_BLUE,
     GREY,
     VERMILION,
-    as_written,
     curve_of_rows,
+    draw_legend,
+    ece_of,
     entry,
-    fitting,
+    legend_size,
     new_figure,
     size_of,
 )
+from ._ticks import log_ticks, set_ticks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -272,25 +274,12 @@ class TemperatureSweepDisplay:
             ax.set_xscale("log")
             ax.set_xlim(*_span(self.temperatures, self.best_temperature))
             ax.minorticks_off()
-            ticks = _log_ticks(*ax.get_xlim())
-            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            set_ticks(ax.xaxis, log_ticks(*ax.get_xlim()))
         lower.set_ylim(bottom=0)
         if bottom is not upper:
             upper.tick_params(labelbottom=False)
         handles = [*upper.get_legend_handles_labels()[0], *further]
         _legend_on_top(self.axes_ if further else [upper], handles)
-
-
-def _log_ticks(low: float, high: float) -> Floats:
-    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    ticks = decades
-    for steps in ([1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]):
-        ticks = np.outer(decades, steps).ravel()
-        # Powers of ten may be off by rounding.
-        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
-        if len(ticks) >= 3:
-            break
-    return ticks[:: -(-len(ticks) // 8)]
 
 
 def sweep_of(
@@ -336,8 +325,7 @@ def _sweep(
         p = (np.exp(of_label / t) / total).astype(dtype)
         losses[k] = np.average(log_losses_of(p), weights=w)
         rows = Scored(None, 1 / total, right, w)
-        curve = curve_of_rows(rows, n_bins, "uniform")
-        errors[k] = np.average(np.abs(curve.gap), weights=curve.weight)
+        errors[k] = ece_of(curve_of_rows(rows, n_bins, "uniform"))
     return T, losses, errors, best
 
 
@@ -357,24 +345,20 @@ def _temperatures(temperatures: ArrayLike | None, best: float) -> Floats:
 def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
     """A legend in the first of the axes, which are extended upwards to make room for it."""
     width, height = size_of(axes[0])
-    size, n_columns = fitting([str(handle.get_label()) for handle in handles], 0.95 * width)
-    n_rows = -(-len(handles) // n_columns)
-    share = min(0.5, (1.55 * n_rows + 1) * size / (72 * height))
+    size = legend_size([str(handle.get_label()) for handle in handles], 0.95 * width)
+    share = min(0.5, size.height / height)
     for ax in axes:
         low, high = ax.get_ylim()
         ax.set_ylim(low, low + (high - low) / (1 - share))
-    legend = axes[0].legend(
+    draw_legend(
+        axes[0],
+        size,
         handles=handles,
         loc="upper center",
-        ncols=n_columns,
-        fontsize=size,
-        labelspacing=0.3,
-        columnspacing=1.2,
         borderaxespad=0.2,
-        framealpha=1,  # marks go through it
+        framealpha=1,  # it hides the vertical lines behind it
         edgecolor="none",
     )
-    as_written(*legend.get_texts())
 
 
 def _span(temperatures: Floats, best: float) -> tuple[float, float]:
