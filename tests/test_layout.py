@@ -110,3 +110,9 @@ def test_ticks_of_temperatures_are_three_or_more_round_numbers(limits, ticks):
 )
 def test_ticks_of_logit_axes_are_three_or_more_round_numbers(limits, ticks):
     np.testing.assert_allclose(logit_ticks(*limits), ticks)
+
+
+@pytest.mark.parametrize("limits", [(0.3, 10), (0.9, 1.3), (1e-9, 3), (0.3, 4), (0.95, 1.05)])
+def test_ticks_are_few_and_some(limits):
+    assert 1 <= len(log_ticks(*limits)) <= 8
+    assert 1 <= len(logit_ticks(1e-6, 1 - 1e-6)) <= 7

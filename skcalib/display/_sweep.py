@@ -1,4 +1,4 @@
-"""What a temperature does to the measures."""
+"""Log loss and ECE as functions of the temperature."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 
 class TemperatureSweepDisplay:
-    r"""What a temperature does: log loss and ECE of logits divided by a range of numbers.
+    r"""Log loss and ECE as functions of the temperature that divides the logits.
 
-    For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Marked are
-    T = 1, the logits as they are, and the temperature that
-    :class:`~skcalib.TemperatureScaling` finds on these rows, where the log loss is lowest. The
-    ECE is often lowest elsewhere, and jumps, as rows move from bin to bin.
+    For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Vertical lines
+    are at T = 1, the uncalibrated logits, and at the temperature of
+    :class:`~skcalib.TemperatureScaling` on these rows, which minimizes the log loss. The ECE often
+    has its minimum elsewhere, and it is discontinuous, because rows move from bin to bin.
 
-    Use :meth:`from_logits` or :meth:`from_estimator` to make one.
+    Use :meth:`from_logits` or :meth:`from_estimator` to create a display.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class TemperatureSweepDisplay:
     best_temperature : float
         The temperature of the lowest log loss.
     reference : float, default=None
-        Log loss of another calibrator, for a horizontal line.
+        Log loss of another calibrator, drawn as a horizontal line.
     name : str, default=None
-        Its name.
+        Name of the other calibrator.
 
     Attributes
     ----------
@@ -129,20 +129,20 @@ class TemperatureSweepDisplay:
         name: str | None = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw the sweep of the logits, with the log loss of a fitted calibrator beside it.
+        """Draw the sweep of logits, with the log loss of a fitted calibrator.
 
         Parameters
         ----------
         calibrator : calibrator
             Any fitted calibrator. Its log loss is a horizontal line.
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits that it was not fitted on.
+            Held-out logits.
         y : array-like of shape (n_samples,)
             Labels.
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
         name : str, default=None
-            Name of the line; by default the name of the calibrator's class.
+            Name of the calibrator; by default the name of its class.
         ax : matplotlib Axes or two of them, default=None
             As for :meth:`plot`.
 
@@ -154,8 +154,8 @@ class TemperatureSweepDisplay:
         Raises
         ------
         ValueError
-            As :meth:`from_logits`, and for what is no calibrator of logits, such as a classifier
-            that takes features.
+            As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as a
+            classifier of features.
         """
         sweep, reference = sweep_of(calibrator, X, y, temperatures, n_bins, sample_weight)
         name = type(calibrator).__name__ if name is None else name
@@ -178,12 +178,12 @@ class TemperatureSweepDisplay:
         Parameters
         ----------
         logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits, as calibrators take them.
+            Logits, as for the calibrators.
         y : array-like of shape (n_samples,)
             Labels.
         temperatures : array-like of shape (n,), default=None
-            Positive numbers. By default evenly spaced on a logarithmic scale around 1 and the
-            best temperature, and these two.
+            Positive numbers. By default 1, the best temperature, and a grid around them with even
+            steps on a logarithmic scale.
         n_bins : int, default=15
             Number of bins of the ECE.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -202,12 +202,12 @@ class TemperatureSweepDisplay:
         ------
         ValueError
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, for temperatures that are not
-            positive and finite, and for an ``n_bins`` that is no number of bins.
+            positive and finite, and for ``n_bins`` that is not an integer of at least 1.
 
         Warns
         -----
         ConvergenceWarning
-            As ``fit`` of :class:`~skcalib.TemperatureScaling`, if no temperature is best.
+            As ``fit`` of :class:`~skcalib.TemperatureScaling`, if the log loss has no minimum.
         """
         return cls(*_sweep(logits, y, temperatures, n_bins, sample_weight, classes)).plot(ax)
 
@@ -217,8 +217,8 @@ class TemperatureSweepDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or two of them, default=None
-            Where to draw. Two axes get the log loss and the ECE; a single one gets both, with the
-            scale of the ECE on the right. By default a new figure with one above the other.
+            Where to draw: the log loss and the ECE on two axes, or both on one, with the scale of
+            the ECE on the right. By default two axes in a new figure, one above the other.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class TemperatureSweepDisplay:
         """
         if ax is None:
             ax = new_figure((5.2, 5)).subplots(2, 1, sharex=True)
-        pair: Any = ax  # a figure hands out axes as an array
+        pair: Any = ax  # Figure.subplots returns an array of axes
         stacked = np.ndim(pair) == 1
         upper, lower = pair if stacked else (pair, pair.twinx())
         self.ax_, self.axes_, self.figure_ = upper, [upper, lower], upper.figure
@@ -290,7 +290,7 @@ def sweep_of(
     n_bins: int,
     sample_weight: ArrayLike | None,
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
-    """The sweep of logits, and the log loss of a fitted calibrator, after all checks of them."""
+    """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     P = calibrator.predict_proba(X)
     sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
@@ -336,14 +336,15 @@ def _temperatures(temperatures: ArrayLike | None, best: float) -> Floats:
     T = np.unique(np.asarray(temperatures, dtype=np.float64))
     if len(T) < 2 or not (T[0] > 0 and np.isfinite(T).all()):
         raise ValueError(
-            "temperatures must hold two or more different positive finite numbers, got "
-            f"{np.asarray(temperatures).tolist()!r}. Pass None for a range around 1 and the best."
+            "temperatures must hold at least two distinct positive finite numbers, got "
+            f"{np.asarray(temperatures).tolist()!r}. Pass None for a grid around 1 and the best "
+            "temperature."
         )
     return T
 
 
 def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
-    """A legend in the first of the axes, which are extended upwards to make room for it."""
+    """Draw a legend in the first of the axes, all of which are extended upwards for it."""
     width, height = size_of(axes[0])
     size = legend_size([str(handle.get_label()) for handle in handles], 0.95 * width)
     share = min(0.5, size.height / height)
@@ -362,5 +363,5 @@ def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
 
 
 def _span(temperatures: Floats, best: float) -> tuple[float, float]:
-    """Limits that show what is marked, wherever the curves end."""
+    """Limits that contain the curves and the vertical lines."""
     return min(temperatures[0], best, 1.0), max(temperatures[-1], best, 1.0)
