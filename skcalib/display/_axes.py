@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 # From the palette of Okabe and Ito, which is safe for colour-blind readers.
-BLUE, VERMILION, GREY = "#56B4E9", "#D55E00", "#555555"
+BLUE, DARK_BLUE, VERMILION, GREEN = "#56B4E9", "#0072B2", "#D55E00", "#009E73"
 
-DARK_BLUE = "#0072B2"
+GREY = "#555555"
 
 
 def new_figure(size: tuple[float, float]) -> Figure:

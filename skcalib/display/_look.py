@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 
-from ._axes import BLUE, DARK_BLUE, VERMILION, entry
+from ._axes import BLUE, DARK_BLUE, GREEN, VERMILION, entry
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -23,7 +23,7 @@ Style = Literal["bars", "dots", "corp"]
 Scale = Literal["linear", "logit"]
 
 # Of the models on the same axes, in this order. Markers tell them apart without colour.
-COLOURS = (DARK_BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", BLUE, "black")
+COLOURS = (DARK_BLUE, VERMILION, GREEN, "#CC79A7", "#E69F00", BLUE, "black")
 
 MARKERS = "os^DvPX"
 

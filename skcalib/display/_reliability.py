@@ -173,12 +173,14 @@ class ReliabilityDisplay:
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
-        n_bins, strategy, kind, sample_weight, pos_label, classes, max_classes, figure
-            As for :meth:`from_predictions`.
+        n_bins, strategy, kind, sample_weight, pos_label
+            As for :func:`skcalib.metrics.reliability_curve`.
         name : str, default=None
             Name of the model; by default the name of the estimator's class.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
+        classes, max_classes, figure
+            As for :meth:`from_predictions`.
         **plot_params
             Passed to :meth:`plot`.
 
@@ -334,8 +336,10 @@ class ReliabilityDisplay:
         self.diagonal_ = draw_diagonal(ax)
         name = self.name if name is None else name
         self._draw(look, name, confidence_level, n_resamples, random_state)
-        self.counts_ax_ = histogram_on(ax) if counts else None
-        self.counts_ = draw_counts(self.counts_ax_, self.curve, look) if self.counts_ax_ else None
+        self.counts_ax_ = self.counts_ = None
+        if counts:
+            self.counts_ax_ = histogram_on(ax)
+            self.counts_ = draw_counts(self.counts_ax_, self.curve, look)
         ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
         arrange(ax, scale, self._limits(look), legend=legend)
         return self
@@ -361,12 +365,7 @@ class ReliabilityDisplay:
             )
 
     def _draw(
-        self,
-        look: Look,
-        name: str | None,
-        level: float | None,
-        n_resamples: int,
-        random_state: Any,
+        self, look: Look, name: str | None, level: float | None, n_resamples: int, random_state: Any
     ) -> None:
         ax, curve, rows = self.ax_, self.curve, self.rows
         self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
@@ -374,7 +373,7 @@ class ReliabilityDisplay:
             self.bars_, self.gaps_ = draw_bars(ax, curve, look, name)
         elif look.style == "dots":
             self.line_ = draw_dots(ax, curve, look, name)
-        elif rows is not None:
+        elif rows is not None:  # as has been checked
             if level is not None:
                 self.band_ = draw_band(ax, rows, look, level, n_resamples, random_state)
             self.line_ = draw_curve(ax, rows, look, name)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-class Diagram(Protocol):
-    """What the grid uses of a :class:`ReliabilityDisplay`, which is built on top of it."""
+class _Diagram(Protocol):
+    """The part of a :class:`ReliabilityDisplay` that the grid uses."""
 
     name: str | None
     kind: str
@@ -41,7 +41,7 @@ class Diagram(Protocol):
         """Draw the diagram on axes."""
 
 
-D = TypeVar("D", bound=Diagram)
+D = TypeVar("D", bound=_Diagram)
 
 
 class ReliabilityGridDisplay:
@@ -85,7 +85,7 @@ class ReliabilityGridDisplay:
     axes_: list[Axes]
     legend_: Legend
 
-    def __init__(self, displays: Sequence[Diagram], *, name: str | None = None) -> None:
+    def __init__(self, displays: Sequence[_Diagram], *, name: str | None = None) -> None:
         self.displays = list(displays)
         self.name = name
 
@@ -136,7 +136,7 @@ class ReliabilityGridDisplay:
                 display.counts_ax_.set_ylabel("")
             self.axes_.append(ax)
             self.displays_.append(display)
-        score, event = AXIS_NAMES[display.kind]
+        score, event = AXIS_NAMES[self.displays_[0].kind]
         figure.supxlabel(score)
         figure.supylabel(event)
         self.legend_ = _grid_legend(figure, self.displays_[0], self.name)
@@ -183,14 +183,14 @@ def chosen(displays: Sequence[D], classes: ArrayLike | None, max_classes: int) -
     return [known[label] for label in dict.fromkeys(wanted)]
 
 
-def _title(display: Diagram) -> str:
+def _title(display: _Diagram) -> str:
     error = f"ECE {display.expected_calibration_error:.3f}"
     if display.rows is None:
         return f"{display.name}: {error}"
     return f"{display.name}: {int(display.rows.event.sum()):,} rows, {error}"
 
 
-def _grid_legend(figure: Figure | SubFigure, display: Diagram, name: str | None) -> Legend:
+def _grid_legend(figure: Figure | SubFigure, display: _Diagram, name: str | None) -> Legend:
     """One legend for all diagrams, without the name and the ECE of the first class."""
     handles, labels = display.ax_.get_legend_handles_labels()
     event = AXIS_NAMES[display.kind][1]

@@ -20,6 +20,7 @@ from skcalib.scaling import TemperatureScaling
 
 from ._axes import (
     DARK_BLUE,
+    GREEN,
     GREY,
     VERMILION,
     curve_of_rows,
@@ -240,7 +241,7 @@ class TemperatureSweepDisplay:
         if self.reference is not None:
             self.reference_line_ = upper.axhline(
                 self.reference,
-                color="#009E73",
+                color=GREEN,
                 linestyle=(0, (5, 1)),
                 label=entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}"),
             )
