@@ -130,7 +130,7 @@ def calibration_report(
     """
     _check_figure(figure)
     # First, because it checks logits and labels.
-    sweep, reference = sweep_of(calibrator, logits, y, None, n_bins, sample_weight)
+    sweep, reference = sweep_of(calibrator, logits, y, sample_weight, n_bins=n_bins)
     after = calibrator.predict_proba(logits)
     Z = both_columns(check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False))
     before = map_rows(lambda z: softmax(z, axis=1), Z)

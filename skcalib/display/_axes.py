@@ -22,6 +22,11 @@ BLUE, DARK_BLUE, VERMILION, GREEN = "#56B4E9", "#0072B2", "#D55E00", "#009E73"
 
 GREY = "#555555"
 
+# Of legends, in font sizes.
+_SPACES: dict[str, Any] = {
+    "handlelength": 1.5, "columnspacing": 1.2, "labelspacing": 0.3, "borderpad": 0.2
+}  # fmt: skip
+
 
 def new_figure(size: tuple[float, float]) -> Figure:
     """A figure of pyplot, of a size in inches."""
@@ -125,10 +130,8 @@ def legend_size(labels: Sequence[str], width: float) -> LegendSize:
     for n_columns in (2, 1):
         n_rows = -(-len(labels) // n_columns)
         columns = [widths[:n_rows], widths[n_rows:]][:n_columns]
-        # In font sizes: the handle of a column and the space after it, and between columns.
-        whole = (
-            sum(max(column, default=0) + 2.3 for column in columns) + 1.2 * (n_columns - 1) + 0.5
-        )
+        # Each column has a handle, 2.3 font sizes with its space, and a space of 1.2 to the next.
+        whole = sum(max(column, default=0) + 3.5 for column in columns) - 0.7
         fitting = 72 * width / whole
         if fitting >= 0.8 * wanted:
             break
@@ -137,15 +140,7 @@ def legend_size(labels: Sequence[str], width: float) -> LegendSize:
 
 def draw_legend(ax: Axes, size: LegendSize, **params: Any) -> None:
     """Draw the legend of axes in a size."""
-    legend = ax.legend(
-        fontsize=size.font,
-        ncols=size.n_columns,
-        handlelength=1.5,
-        columnspacing=1.2,
-        labelspacing=0.3,
-        borderpad=0.2,
-        **params,
-    )
+    legend = ax.legend(fontsize=size.font, ncols=size.n_columns, **_SPACES, **params)
     as_written(*legend.get_texts())
 
 

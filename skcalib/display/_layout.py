@@ -35,12 +35,13 @@ class HistogramLocator:
 
     def __init__(self, ax: Axes) -> None:
         self.ax = ax
-        self.bottom, self.top = 0.0, 1.0
+        self.whole = 1.0  # height of the axes, in heights of the diagram
 
     def __call__(self, histogram: Any, renderer: Any) -> Bbox:  # noqa: ARG002
         from matplotlib.transforms import Bbox, TransformedBbox
 
-        box = Bbox.from_extents(0, self.bottom, 1, self.top)
+        bottom, top = np.array(HISTOGRAM) / self.whole
+        box = Bbox.from_extents(0, bottom, 1, top)
         return TransformedBbox(box, self.ax.transAxes - self.ax.figure.transSubfigure)  # type: ignore[return-value]
 
 
@@ -89,7 +90,10 @@ def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) 
     if scale == "logit":
         _clip(ax, 1 / top)
     if histogram is not None:
-        _place(histogram, top)
+        locator: Any = histogram.get_axes_locator()
+        locator.whole = top
+        histogram.set_xticks([])
+        histogram.minorticks_off()
     if size is not None:
         corner = (0, (bottom + size.margin / width) / top)
         draw_legend(
@@ -102,14 +106,6 @@ def _legend_size(ax: Axes) -> tuple[LegendSize, float]:
     width, height = size_of(ax)
     width = min(width, height / 1.4)
     return legend_size(ax.get_legend_handles_labels()[1], width), width
-
-
-def _place(histogram: Axes, top: float) -> None:
-    locator = histogram.get_axes_locator()
-    assert isinstance(locator, HistogramLocator)
-    locator.bottom, locator.top = HISTOGRAM[0] / top, HISTOGRAM[1] / top
-    histogram.set_xticks([])
-    histogram.minorticks_off()
 
 
 def _above(limits: tuple[float, float], height: float, scale: str) -> float:

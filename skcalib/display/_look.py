@@ -7,7 +7,7 @@ pickled hold those they had.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from ._axes import BLUE, DARK_BLUE, GREEN, VERMILION, entry
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    A = TypeVar("A", bound=Artist)
-    R = TypeVar("R", "Look", "Diagonal")
 
 Style = Literal["bars", "dots", "corp"]
 
@@ -60,16 +58,13 @@ class Look(NamedTuple):
                     "Bars of two models would hide each other: ax must hold no other diagram, got "
                     "axes with one. Pass style='dots' or style='corp' for each, or other axes."
                 )
-            if other.kind != kind:
-                raise ValueError(
-                    f"Diagrams on the same axes must be of one kind, got kind={kind!r} on axes "
-                    f"with kind={other.kind!r}. Pass other axes."
-                )
-            if other.scale != scale:
-                raise ValueError(
-                    f"Diagrams on the same axes must have one scale, got scale={scale!r} on axes "
-                    f"with scale={other.scale!r}. Pass the same scale, or other axes."
-                )
+            for name, value in (("kind", kind), ("scale", scale)):
+                if getattr(other, name) != value:
+                    raise ValueError(
+                        f"Diagrams on the same axes must have one {name}, got {name}={value!r} on "
+                        f"axes with {name}={getattr(other, name)!r}. Pass the same {name}, or "
+                        "other axes."
+                    )
         return cls(style, kind, scale, len(others))
 
     @property
@@ -78,14 +73,18 @@ class Look(NamedTuple):
         return COLOURS[self.number % len(COLOURS)]
 
     @property
-    def marker(self) -> str:
-        """Marker of its dots."""
-        return MARKERS[self.number % len(MARKERS)]
+    def dashes(self) -> Any:
+        """Line style of its curve and of its histogram."""
+        return DASHES[self.number % len(DASHES)]
 
     @property
-    def dashes(self) -> Any:
-        """Line style of its curve."""
-        return DASHES[self.number % len(DASHES)]
+    def line(self) -> dict[str, Any]:
+        """Arguments for its line: dots that are joined, or a curve."""
+        params: dict[str, Any] = {"color": self.colour, "clip_on": self.scale == "logit"}
+        if self.style == "corp":
+            return {**params, "linestyle": self.dashes, "linewidth": 1.5}
+        marker = MARKERS[self.number % len(MARKERS)]
+        return {**params, "marker": marker, "markersize": 4.5, "linewidth": 0.8}
 
     def label(self, name: str | None) -> str:
         """Entry of the model in the legend."""
@@ -99,7 +98,7 @@ def record(artist: Artist, what: Look | Diagonal) -> None:
     setattr(artist, _RECORD, what)
 
 
-def recorded(artists: Iterable[A], kind: type[R]) -> list[tuple[A, R]]:
+def recorded(artists: Iterable[Artist], kind: type) -> list[tuple[Any, Any]]:
     """The artists that carry a record of a kind, each with its record."""
     found = [(artist, getattr(artist, _RECORD, None)) for artist in artists]
     return [(artist, what) for artist, what in found if isinstance(what, kind)]

@@ -15,19 +15,12 @@ from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._curve import Strategy
 from skcalib.metrics._input import Kind, scored_rows
 
-from ._axes import check_count, curve_of_rows, ece_of, new_figure, with_weight
+from . import _styles
+from ._axes import as_written, check_count, curve_of_rows, ece_of, new_figure, with_weight
+from ._band import isotonic_curve
 from ._layout import arrange, histogram_on, logit_limits
 from ._look import AXIS_NAMES, Look, Scale, Style
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
-from ._styles import (
-    draw_band,
-    draw_bars,
-    draw_counts,
-    draw_curve,
-    draw_diagonal,
-    draw_dots,
-    draw_intervals,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -333,13 +326,13 @@ class ReliabilityDisplay:
         # Matplotlib overflows where artists at infinity are added to logit axes.
         ax.set(xscale="linear", yscale="linear")
         self.ax_, self.figure_ = ax, ax.figure
-        self.diagonal_ = draw_diagonal(ax)
+        self.diagonal_ = _styles.diagonal(ax)
         name = self.name if name is None else name
         self._draw(look, name, confidence_level, n_resamples, random_state)
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
-            self.counts_ = draw_counts(self.counts_ax_, self.curve, look)
+            self.counts_ = _styles.counts(self.counts_ax_, self.curve, look)
         ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
         arrange(ax, scale, self._limits(look), legend=legend)
         return self
@@ -369,16 +362,20 @@ class ReliabilityDisplay:
     ) -> None:
         ax, curve, rows = self.ax_, self.curve, self.rows
         self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
+        label = look.label(name)
         if look.style == "bars":
-            self.bars_, self.gaps_ = draw_bars(ax, curve, look, name)
+            self.bars_, self.gaps_ = _styles.bars(ax, curve, look)
+            if name is not None:
+                as_written(ax.set_title(name))
         elif look.style == "dots":
-            self.line_ = draw_dots(ax, curve, look, name)
+            label += f" (ECE = {ece_of(curve):.3f})"
+            self.line_ = _styles.line(ax, curve.confidence, curve.accuracy, look, label)
         elif rows is not None:  # as has been checked
             if level is not None:
-                self.band_ = draw_band(ax, rows, look, level, n_resamples, random_state)
-            self.line_ = draw_curve(ax, rows, look, name)
+                self.band_ = _styles.band(ax, rows, look, level, n_resamples, random_state)
+            self.line_ = _styles.line(ax, *isotonic_curve(rows), look, label)
         if level is not None and look.style != "corp":
-            self.intervals_ = draw_intervals(ax, curve, look, level)
+            self.intervals_ = _styles.intervals(ax, curve, look, level)
 
     def _limits(self, look: Look) -> tuple[float, float]:
         if look.scale == "linear":

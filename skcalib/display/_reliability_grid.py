@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._scores.columns import Scored
 from skcalib._validation.labels import shown
 
 from ._axes import as_written, check_count, new_figure, title_size
@@ -16,32 +15,8 @@ from ._look import AXIS_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.container import BarContainer
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.legend import Legend
-    from matplotlib.lines import Line2D
-
-
-class _Diagram(Protocol):
-    """The part of a :class:`ReliabilityDisplay` that the grid uses."""
-
-    name: str | None
-    kind: str
-    rows: Scored | None
-    ax_: Axes
-    counts_ax_: Axes | None
-    gaps_: BarContainer | None
-    line_: Line2D | None
-
-    @property
-    def expected_calibration_error(self) -> float:
-        """The ECE of the bins."""
-
-    def plot(self, *args: Any, **kwargs: Any) -> Any:
-        """Draw the diagram on axes."""
-
-
-D = TypeVar("D", bound=_Diagram)
 
 
 class ReliabilityGridDisplay:
@@ -85,7 +60,7 @@ class ReliabilityGridDisplay:
     axes_: list[Axes]
     legend_: Legend
 
-    def __init__(self, displays: Sequence[_Diagram], *, name: str | None = None) -> None:
+    def __init__(self, displays: Sequence[Any], *, name: str | None = None) -> None:
         self.displays = list(displays)
         self.name = name
 
@@ -126,7 +101,7 @@ class ReliabilityGridDisplay:
             figure = new_figure((max(2.7 * n_columns, 4.5), 3.3 * n_rows + 0.8))
         titles = [_title(display) for display in self.displays]
         size = title_size(titles, figure.bbox.width / figure.dpi / n_columns)
-        self.figure_, self.axes_, self.displays_ = figure, [], []
+        self.figure_, self.displays_ = figure, self.displays
         for k, display in enumerate(self.displays):
             ax = figure.add_subplot(n_rows, n_columns, k + 1)
             display.plot(ax, **{**plot_params, "legend": False})
@@ -134,8 +109,7 @@ class ReliabilityGridDisplay:
             ax.set(xlabel="", ylabel="")
             if display.counts_ax_ is not None and k % n_columns:
                 display.counts_ax_.set_ylabel("")
-            self.axes_.append(ax)
-            self.displays_.append(display)
+        self.axes_ = [display.ax_ for display in self.displays]
         score, event = AXIS_NAMES[self.displays_[0].kind]
         figure.supxlabel(score)
         figure.supylabel(event)
@@ -169,7 +143,7 @@ def check_grid(
         )
 
 
-def chosen(displays: Sequence[D], classes: ArrayLike | None, max_classes: int) -> list[D]:
+def chosen(displays: Sequence[Any], classes: ArrayLike | None, max_classes: int) -> list[Any]:
     """The diagrams of the given classes, or of those with the largest ECE."""
     if classes is None:
         # Sorting is stable: classes with the same ECE keep their order.
@@ -183,14 +157,14 @@ def chosen(displays: Sequence[D], classes: ArrayLike | None, max_classes: int) -
     return [known[label] for label in dict.fromkeys(wanted)]
 
 
-def _title(display: _Diagram) -> str:
+def _title(display: Any) -> str:
     error = f"ECE {display.expected_calibration_error:.3f}"
     if display.rows is None:
         return f"{display.name}: {error}"
     return f"{display.name}: {int(display.rows.event.sum()):,} rows, {error}"
 
 
-def _grid_legend(figure: Figure | SubFigure, display: _Diagram, name: str | None) -> Legend:
+def _grid_legend(figure: Figure | SubFigure, display: Any, name: str | None) -> Legend:
     """One legend for all diagrams, without the name and the ECE of the first class."""
     handles, labels = display.ax_.get_legend_handles_labels()
     event = AXIS_NAMES[display.kind][1]

@@ -1,4 +1,4 @@
-"""The parts of a reliability diagram, each drawn on axes: bars, dots, curve, intervals, rows."""
+"""The artists of a reliability diagram. Each function draws one kind of them on axes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
 
-from ._axes import BLUE, GREY, VERMILION, as_written, ece_of
-from ._band import consistency_band, isotonic_curve
+from ._axes import BLUE, GREY, VERMILION, ece_of
+from ._band import consistency_band
 from ._look import AXIS_NAMES, Diagonal, Look, record, recorded
 
 if TYPE_CHECKING:
@@ -22,129 +22,75 @@ if TYPE_CHECKING:
     from matplotlib.patches import StepPatch
 
 
-def draw_diagonal(ax: Axes) -> Line2D:
+# Hatched, and a quarter opaque.
+_GAPS: dict[str, Any] = {"facecolor": f"{VERMILION}40", "edgecolor": VERMILION, "hatch": "////"}
+
+
+def diagonal(ax: Axes) -> Line2D:
     """The line of perfect calibration, drawn once for all models on the axes."""
     found = recorded(ax.lines, Diagonal)
     if found:
         return found[0][0]
-    line = ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="Perfect")[0]
-    record(line, Diagonal())
-    return line
+    drawn = ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="Perfect")[0]
+    record(drawn, Diagonal())
+    return drawn
 
 
-def draw_bars(
-    ax: Axes, curve: ReliabilityCurve, look: Look, name: str | None
-) -> tuple[BarContainer, BarContainer]:
+def bars(ax: Axes, curve: ReliabilityCurve, look: Look) -> tuple[BarContainer, BarContainer]:
     """Bars of the accuracy, and of the gap between it and the mean confidence."""
-    width = curve.upper - curve.lower
-    bars = ax.bar(
-        curve.lower,
-        curve.accuracy,
-        width,
-        align="edge",
-        color=BLUE,
-        edgecolor="white",
-        linewidth=0.5,
-        label=AXIS_NAMES[look.kind][1],
+    place: dict[str, Any] = {"x": curve.lower, "width": curve.upper - curve.lower, "align": "edge"}
+    label = AXIS_NAMES[look.kind][1]
+    accuracy = ax.bar(
+        height=curve.accuracy, color=BLUE, edgecolor="white", linewidth=0.5, label=label, **place
     )
-    record(bars[0], look)
+    record(accuracy[0], look)
+    label = f"Gap (ECE = {ece_of(curve):.3f})"
     gaps = ax.bar(
-        curve.lower,
-        curve.gap,
-        width,
-        curve.accuracy,
-        align="edge",
-        facecolor=f"{VERMILION}40",  # a quarter opaque
-        edgecolor=VERMILION,
-        linewidth=0.5,
-        hatch="////",
-        label=f"Gap (ECE = {ece_of(curve):.3f})",
+        height=curve.gap, bottom=curve.accuracy, linewidth=0.5, label=label, **_GAPS, **place
     )
-    if name is not None:
-        as_written(ax.set_title(name))
-    return bars, gaps
+    return accuracy, gaps
 
 
-def draw_dots(ax: Axes, curve: ReliabilityCurve, look: Look, name: str | None) -> Line2D:
-    """The accuracy of each bin at its mean confidence."""
-    line = ax.plot(
-        curve.confidence,
-        curve.accuracy,
-        color=look.colour,
-        marker=look.marker,
-        markersize=4.5,
-        clip_on=look.scale == "logit",
-        linewidth=0.8,
-        label=f"{look.label(name)} (ECE = {ece_of(curve):.3f})",
-    )[0]
-    record(line, look)
-    return line
+def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> Line2D:
+    """Dots of the bins, or a curve."""
+    drawn = ax.plot(x, y, label=label, **look.line)[0]
+    record(drawn, look)
+    return drawn
 
 
-def draw_curve(ax: Axes, rows: Scored, look: Look, name: str | None) -> Line2D:
-    """The isotonic regression of the events on the scores."""
-    line = ax.plot(
-        *isotonic_curve(rows),
-        color=look.colour,
-        linestyle=look.dashes,
-        linewidth=1.5,
-        clip_on=look.scale == "logit",
-        label=look.label(name),
-    )[0]
-    record(line, look)
-    return line
-
-
-def draw_intervals(
-    ax: Axes, curve: ReliabilityCurve, look: Look, confidence_level: float
-) -> ErrorbarContainer:
+def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> ErrorbarContainer:
     """Error bars of the accuracy of each bin."""
-    of_bars = look.style == "bars"
-    low, high = curve.interval(confidence_level)
+    low, high = curve.interval(level)
+    errors = np.maximum([curve.accuracy - low, high - curve.accuracy], 0)
+    x, colour = curve.confidence, look.colour
+    if look.style == "bars":
+        x, colour = (curve.lower + curve.upper) / 2, "black"
+    label = _once(ax, f"{100 * level:g} % interval")
     return ax.errorbar(
-        (curve.lower + curve.upper) / 2 if of_bars else curve.confidence,
-        curve.accuracy,
-        yerr=np.maximum([curve.accuracy - low, high - curve.accuracy], 0),
-        fmt="none",
-        ecolor="black" if of_bars else look.colour,
-        elinewidth=0.8,
-        label=_once(ax, f"{100 * confidence_level:g} % interval"),
+        x, curve.accuracy, errors, fmt="none", ecolor=colour, elinewidth=0.8, label=label
     )
 
 
-def draw_band(
-    ax: Axes,
-    rows: Scored,
-    look: Look,
-    confidence_level: float,
-    n_resamples: int,
-    random_state: Any,
+def band(
+    ax: Axes, rows: Scored, look: Look, level: float, n_resamples: int, random_state: Any
 ) -> FillBetweenPolyCollection:
     """The band in which the curve of a calibrated model would lie."""
-    return ax.fill_between(
-        *consistency_band(rows, confidence_level, n_resamples, random_state),
-        color=look.colour,
-        alpha=0.2,
-        linewidth=0,
-        label=_once(ax, f"{100 * confidence_level:g} % band if calibrated"),
-    )
+    area = consistency_band(rows, level, n_resamples, random_state)
+    label = _once(ax, f"{100 * level:g} % band if calibrated")
+    return ax.fill_between(*area, color=look.colour, alpha=0.2, linewidth=0, label=label)
 
 
-def draw_counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
+def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
     """The histogram of rows: bars, or an outline in the colour of the model."""
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
     ax.set_xscale("linear")
-    counts: BarContainer | StepPatch
+    ax.set(ylim=(0, most), ylabel="Rows")
+    ax.set_yticks([most], [f"{most:,.0f}"])
+    ax.spines[["top", "right"]].set_visible(False)
     if look.style == "bars":
         width = curve.upper - curve.lower
-        counts = ax.bar(curve.lower, curve.n_samples, width, align="edge", color=GREY)
-    else:
-        counts = ax.stairs(*_outline(curve), color=look.colour, linestyle=look.dashes)
-    ax.set_ylim(0, most)
-    ax.set_yticks([most], [f"{most:,.0f}"])
-    ax.set_ylabel("Rows")
-    ax.spines[["top", "right"]].set_visible(False)
-    return counts
+        return ax.bar(curve.lower, curve.n_samples, width, align="edge", color=GREY)
+    return ax.stairs(*_outline(curve), color=look.colour, linestyle=look.dashes)
 
 
 def _outline(curve: ReliabilityCurve) -> tuple[Floats, Floats]:

@@ -158,7 +158,8 @@ class TemperatureSweepDisplay:
             As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as a
             classifier of features.
         """
-        sweep, reference = sweep_of(calibrator, X, y, temperatures, n_bins, sample_weight)
+        params = {"n_bins": n_bins, "temperatures": temperatures}
+        sweep, reference = sweep_of(calibrator, X, y, sample_weight, **params)
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
 
@@ -210,7 +211,7 @@ class TemperatureSweepDisplay:
         ConvergenceWarning
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, if the log loss has no minimum.
         """
-        return cls(*_sweep(logits, y, temperatures, n_bins, sample_weight, classes)).plot(ax)
+        return cls(*_sweep(logits, y, sample_weight, classes, n_bins, temperatures)).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
         """Draw the sweep.
@@ -239,62 +240,47 @@ class TemperatureSweepDisplay:
         self.log_loss_line_, self.ece_line_ = line
         self.reference_line_ = None
         if self.reference is not None:
+            label = entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}")
             self.reference_line_ = upper.axhline(
-                self.reference,
-                color=GREEN,
-                linestyle=(0, (5, 1)),
-                label=entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}"),
+                self.reference, color=GREEN, linestyle=(0, (5, 1)), label=label
             )
-        marked = [upper, lower] if stacked else [upper]
-        self._mark(marked)
-        self._label(lower if stacked else upper, [] if stacked else [self.ece_line_])
+        self._mark([upper, lower] if stacked else [upper])
+        self._label(stacked=stacked)
         return self
 
     def _mark(self, axes: Sequence[Axes]) -> None:
-        self.start_lines_ = [
-            ax.axvline(1, color=GREY, linestyle=":", label="T = 1 (uncalibrated)") for ax in axes
-        ]
-        best = self.best_temperature
-        self.best_lines_ = [
-            ax.axvline(
-                best,
-                color="black",
-                linestyle="--",
-                linewidth=1,
-                label=f"T = {best:.3g} (lowest log loss)",
-            )
-            for ax in axes
-        ]
+        start: dict[str, Any] = {"color": GREY, "linestyle": ":", "label": "T = 1 (uncalibrated)"}
+        self.start_lines_ = [ax.axvline(1, **start) for ax in axes]
+        label = f"T = {self.best_temperature:.3g} (lowest log loss)"
+        best: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1, "label": label}
+        self.best_lines_ = [ax.axvline(self.best_temperature, **best) for ax in axes]
 
-    def _label(self, bottom: Axes, further: list[Line2D]) -> None:
+    def _label(self, *, stacked: bool) -> None:
         upper, lower = self.axes_
-        upper.set_ylabel("Log loss", color=DARK_BLUE if further else "black")
-        lower.set_ylabel("ECE", color=VERMILION if further else "black")
-        bottom.set_xlabel("Temperature T")
+        upper.set_ylabel("Log loss", color="black" if stacked else DARK_BLUE)
+        lower.set_ylabel("ECE", color="black" if stacked else VERMILION)
+        lower.set_ylim(bottom=0)
         for ax in self.axes_:
-            ax.set_xscale("log")
-            ax.set_xlim(*_span(self.temperatures, self.best_temperature))
+            ax.set(xscale="log", xlim=_span(self.temperatures, self.best_temperature))
             ax.minorticks_off()
             set_ticks(ax.xaxis, log_ticks(*ax.get_xlim()))
-        lower.set_ylim(bottom=0)
-        if bottom is not upper:
+        handles = upper.get_legend_handles_labels()[0]
+        if stacked:
             upper.tick_params(labelbottom=False)
-        handles = [*upper.get_legend_handles_labels()[0], *further]
-        _legend_on_top(self.axes_ if further else [upper], handles)
+            lower.set_xlabel("Temperature T")
+            _legend_on_top([upper], handles)
+        else:
+            upper.set_xlabel("Temperature T")
+            _legend_on_top([upper, lower], [*handles, self.ece_line_])
 
 
 def sweep_of(
-    calibrator: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    temperatures: ArrayLike | None,
-    n_bins: int,
-    sample_weight: ArrayLike | None,
+    calibrator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **params: Any
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
     """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     P = calibrator.predict_proba(X)
-    sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
+    sweep = _sweep(X, y, sample_weight, calibrator.classes_, **params)
     w = check_weights(sample_weight, len(P))
     losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
     return sweep, float(np.average(losses, weights=w))
@@ -303,10 +289,10 @@ def sweep_of(
 def _sweep(
     logits: ArrayLike,
     y: ArrayLike,
-    temperatures: ArrayLike | None,
-    n_bins: int,
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
+    n_bins: int,
+    temperatures: ArrayLike | None = None,
 ) -> tuple[Floats, Floats, Floats, float]:
     """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""
     scaling = TemperatureScaling(classes=classes).fit(logits, y, sample_weight)
@@ -352,15 +338,9 @@ def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
     for ax in axes:
         low, high = ax.get_ylim()
         ax.set_ylim(low, low + (high - low) / (1 - share))
-    draw_legend(
-        axes[0],
-        size,
-        handles=handles,
-        loc="upper center",
-        borderaxespad=0.2,
-        framealpha=1,  # it hides the vertical lines behind it
-        edgecolor="none",
-    )
+    # Opaque, because vertical lines pass behind it.
+    params = {"loc": "upper center", "borderaxespad": 0.2, "framealpha": 1, "edgecolor": "none"}
+    draw_legend(axes[0], size, handles=handles, **params)
 
 
 def _span(temperatures: Floats, best: float) -> tuple[float, float]:
