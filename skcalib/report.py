@@ -1,4 +1,4 @@
-"""Everything about a calibrator in one figure."""
+"""Report of a calibrator: diagrams and measures before and after calibration."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ._typing import Floats
 from ._validation.labels import as_labels, encode
 from ._validation.weights import check_weights
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+from .display._axes import new_figure
 from .display._sweep import sweep_of
 from .metrics import expected_calibration_error, maximum_calibration_error
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["calibration_report"]
 
 
-class _Rows(NamedTuple):
-    """Labels and weights, and how probabilities of these rows are to be judged."""
+class _Evaluation(NamedTuple):
+    """Labels, weights and settings with which probabilities are evaluated."""
 
     y: NDArray[Any]
     w: Floats | None
@@ -36,12 +37,11 @@ class _Rows(NamedTuple):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Arguments that measures and displays share."""
+        """Arguments of measures and displays."""
         return {"sample_weight": self.w, "labels": self.classes, "n_bins": self.n_bins}
 
     def measures(self, P: Floats) -> dict[str, float]:
-        """The numbers of the table, by name."""
-        # By position, in whatever order the labels are.
+        """The measures of the table, by name."""
         index = encode(self.y, self.classes)
         return {
             "log loss": self._mean(log_losses(P, index)),
@@ -65,12 +65,12 @@ def calibration_report(
     figure: Figure | SubFigure | None = None,
     n_bins: int = 15,
 ) -> Figure | SubFigure:
-    r"""Draw what a calibrator does, before and after, in one figure.
+    r"""Draw diagrams and measures before and after calibration in one figure.
 
-    Reliability diagrams and histograms of the confidence of the logits as they are and of the
-    calibrated ones; log loss and ECE of the logits divided by a range of temperatures, with the
-    log loss of the calibrator as a horizontal line; and a table of measures, in which the Brier
-    score is that of scikit-learn, the sum over the classes and half of it for two,
+    The figure has reliability diagrams and histograms of the confidence, before and after; log loss
+    and ECE of the logits as functions of a temperature, with the log loss of the calibrator as a
+    horizontal line; and a table of measures. Its Brier score is that of scikit-learn, with half of
+    the sum over the classes if there are two,
 
     .. math:: \frac{1}{N h} \sum_i w_i \sum_k (\hat p_{ik} - 1[y_i = k])^2 ,
         \qquad h = 2 \text{ for two classes, else } 1 ,
@@ -82,16 +82,16 @@ def calibration_report(
     calibrator : calibrator
         Any fitted calibrator.
     logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-        Logits of rows that neither classifier nor calibrator was fitted on.
+        Logits of held-out rows, which neither classifier nor calibrator was fitted on.
     y : array-like of shape (n_samples,)
         Labels.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
     name : str, default=None
-        Name of the calibrator; by default that of its class.
+        Name of the calibrator; by default the name of its class.
     figure : matplotlib Figure or SubFigure, default=None
-        Where to draw, best about 10 by 8 inches and with ``layout="constrained"``; by default a
-        new figure.
+        Where to draw; by default a new figure. About 10 by 8 inches with
+        ``layout="constrained"`` suit the report.
     n_bins : int, default=15
         Number of bins of all diagrams and measures.
 
@@ -103,16 +103,16 @@ def calibration_report(
     Raises
     ------
     ValueError
-        If logits, labels or weights are invalid, ``n_bins`` is no number of bins, or
-        ``calibrator`` takes no logits, such as a classifier that was fitted to features.
+        If logits, labels or weights are invalid, ``n_bins`` is not an integer of at least 1, or
+        ``calibrator`` is not fitted to logits, such as a classifier of features.
     NotFittedError
         If the calibrator is not fitted.
 
     Warns
     -----
     ConvergenceWarning
-        If no temperature minimises the log loss on these rows, as
-        :class:`~skcalib.TemperatureScaling` does.
+        If no temperature minimizes the log loss on these rows, as ``fit`` of
+        :class:`~skcalib.TemperatureScaling`.
 
     References
     ----------
@@ -130,20 +130,18 @@ def calibration_report(
     7
     """
     _check_figure(figure)
-    # First, for it checks logits and labels.
-    sweep, reference = sweep_of(calibrator, logits, y, None, n_bins, sample_weight)
+    # First, because it checks logits and labels.
+    sweep, reference = sweep_of(calibrator, logits, y, sample_weight, n_bins=n_bins)
     after = calibrator.predict_proba(logits)
     Z = both_columns(check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False))
     before = MemoryRows(Z).map(lambda z: softmax(z, axis=1))
     w = check_weights(sample_weight, len(Z))
     check_consistent_length(y, Z)
-    rows = _Rows(column_or_1d(as_labels(y)), w, calibrator.classes_, n_bins)
-    numbers = rows.measures(before), rows.measures(after)
+    rows = _Evaluation(column_or_1d(as_labels(y)), w, calibrator.classes_, n_bins)
+    measures = rows.measures(before), rows.measures(after)
     name = type(calibrator).__name__ if name is None else name
     if figure is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(10, 8), layout="constrained")
+        figure = new_figure((10, 8))
     grid = figure.add_gridspec(2, 3, height_ratios=(1.55, 1), width_ratios=(1, 1, 1.05))
     histograms = []
     for column, (title, P) in enumerate([("Before", before), (name, after)]):
@@ -156,7 +154,7 @@ def calibration_report(
     panels: Any = grid[0, 2].subgridspec(2, 1).subplots(sharex=True)
     TemperatureSweepDisplay(*sweep, reference=reference, name=name).plot(panels)
     panels[0].set_title("Logits divided by T")
-    _table(figure.add_subplot(grid[1, 2]), *numbers)
+    _table(figure.add_subplot(grid[1, 2]), *measures)
     return figure
 
 
@@ -164,7 +162,7 @@ def _check_figure(figure: Any) -> None:
     if figure is not None and not hasattr(figure, "add_gridspec"):
         raise ValueError(
             f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
-            "ax.figure, or none for a new one."
+            "ax.figure, or None for a new figure."
         )
 
 

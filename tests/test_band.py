@@ -102,3 +102,34 @@ def test_scale_of_weights_does_not_matter(rng):
     p, y, w = rng.uniform(size=80), rng.integers(2, size=80), rng.integers(1, 4, size=80)
     one, other = (drawn(y, p, sample_weight=c * w, n_resamples=9) for c in (1.0, 4.0))
     np.testing.assert_allclose(band_of(one), band_of(other), rtol=1e-12)
+
+
+def test_band_is_where_calibrated_models_lie(rng):
+    p = rng.uniform(size=2000)
+    make = partial(ReliabilityDisplay.from_predictions, kind="binary", style="corp")
+    x, low, high = band_of(make(rng.uniform(size=2000) < p, p))
+    assert np.mean((low <= x) & (x <= high)) > 0.95
+    assert np.mean(high - low) < 0.2
+    display = make(rng.uniform(size=2000) < p, p)
+    inside = [np.interp(x, *display.line_.get_data())]
+    assert np.mean((low <= inside) & (inside <= high)) > 0.8
+    x, low, high = band_of(display := make(rng.uniform(size=2000) < p**3, p))
+    curve = np.interp(x, *display.line_.get_data())
+    assert np.mean((low <= curve) & (curve <= high)) < 0.3
+
+
+def test_band_follows_level_weights_and_seed(rng):
+    p, w = rng.uniform(size=300), rng.integers(3, size=300)
+    y = rng.uniform(size=300) < p
+    make = partial(
+        ReliabilityDisplay.from_predictions, y, p, kind="binary", style="corp", sample_weight=w
+    )
+    x, low, high = band_of(make())
+    _, low_again, high_again = band_of(make())
+    assert np.array_equal(low, low_again)
+    assert np.array_equal(high, high_again)
+    assert not np.array_equal(low, band_of(make(random_state=1))[1])
+    _, low_half, high_half = band_of(make(confidence_level=0.5))
+    assert np.all((low <= low_half) & (high_half <= high))
+    assert x[0] == p[w > 0].min()
+    assert make(confidence_level=None).band_ is None

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from scipy.special import expit
 
 from skcalib import ConfidenceDisplay, ReliabilityDisplay
-from skcalib.display._reliability import _logit_ticks
-from skcalib.display._sweep import _log_ticks
+from skcalib.display._ticks import log_ticks, logit_ticks
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def test_legends_of_diagrams_fit(rows, width, name, style, n_models):
     box, whole = legend.get_window_extent(), display.ax_.get_window_extent()
     strip = display.counts_ax_.get_window_extent()
     assert whole.x0 - 1 <= box.x0 < box.x1
-    assert box.width <= 1.05 * whole.width  # widths of letters are guessed
+    assert box.width <= whole.width + 1
     assert strip.y1 <= box.y0
     assert box.y1 <= whole.y1 + 1
     size = font_size(legend)
@@ -54,7 +53,7 @@ def test_legends_of_diagrams_fit(rows, width, name, style, n_models):
     assert whole.y1 - box.y1 < 2 * line
     assert 5 < size <= 9
     if width == 9:
-        assert size > 8.9
+        assert size > 8
 
 
 @pytest.mark.parametrize(("width", "size"), [(1.5, 5.5), (2.5, 8), (9, 9)])
@@ -95,7 +94,7 @@ def test_tick_labels_of_logit_axes_lie_beside_each_other(rows, width):
     ],
 )
 def test_ticks_of_temperatures_are_three_or_more_round_numbers(limits, ticks):
-    np.testing.assert_allclose(_log_ticks(*limits), ticks)
+    np.testing.assert_allclose(log_ticks(*limits), ticks)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +109,10 @@ def test_ticks_of_temperatures_are_three_or_more_round_numbers(limits, ticks):
     ],
 )
 def test_ticks_of_logit_axes_are_three_or_more_round_numbers(limits, ticks):
-    np.testing.assert_allclose(_logit_ticks(*limits), ticks)
+    np.testing.assert_allclose(logit_ticks(*limits), ticks)
+
+
+@pytest.mark.parametrize("limits", [(0.3, 10), (0.9, 1.3), (1e-9, 3), (0.3, 4), (0.95, 1.05)])
+def test_ticks_are_few_and_some(limits):
+    assert 1 <= len(log_ticks(*limits)) <= 8
+    assert 1 <= len(logit_ticks(1e-6, 1 - 1e-6)) <= 7

@@ -18,7 +18,7 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib.datasets import make_logits
-from skcalib.display._reliability import COLOURS, MARKERS
+from skcalib.display._look import COLOURS, MARKERS
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 N = 240

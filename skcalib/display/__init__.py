@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ._confidence import ConfidenceDisplay
-from ._reliability import ReliabilityDisplay, ReliabilityGridDisplay
+from ._reliability import ReliabilityDisplay
+from ._reliability_grid import ReliabilityGridDisplay
 from ._sweep import TemperatureSweepDisplay
 
 __all__ = [

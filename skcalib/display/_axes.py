@@ -1,13 +1,15 @@
-"""What all pictures share: colours, figures, legends that fit, and rows with their bins."""
+"""Shared by all displays: colours, figures, legends and titles that fit, rows and their bins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skcalib._scores.columns import Scored
 from skcalib.metrics import ReliabilityCurve, reliability_curve
+from skcalib.metrics._calibration_error import OF_BINS
 from skcalib.metrics._curve import Strategy
 
 if TYPE_CHECKING:
@@ -15,27 +17,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-# From the palette of Okabe and Ito, which people with any colour vision can tell apart.
-BLUE, VERMILION, GREY = "#56B4E9", "#D55E00", "#555555"
+# From the palette of Okabe and Ito, which is safe for colour-blind readers.
+BLUE, DARK_BLUE, VERMILION, GREEN = "#56B4E9", "#0072B2", "#D55E00", "#009E73"
 
-DARK_BLUE = "#0072B2"
+GREY = "#555555"
+
+# Of legends, in font sizes.
+_SPACES: dict[str, Any] = {
+    "handlelength": 1.5, "columnspacing": 1.2, "labelspacing": 0.3, "borderpad": 0.2
+}  # fmt: skip
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """A figure of a size in inches that pyplot shows."""
+    """A figure of pyplot, of a size in inches."""
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=size, layout="constrained")
 
 
 def as_written(*texts: Text) -> None:
-    """Texts that hold names of the user's are drawn as they are, dollar signs and all."""
+    """Draw texts with names given by users as they are, without mathematical notation."""
     for text in texts:
         text.set_parse_math(False)
 
 
 def entry(name: str) -> str:
-    """A name for a legend, out of which matplotlib leaves those that begin with an underscore."""
+    """A name for a legend, from which matplotlib omits names that begin with an underscore."""
     return f" {name}" if name.startswith("_") else name
 
 
@@ -46,13 +53,14 @@ def check_count(name: str, value: Any) -> None:
 
 
 def with_weight(rows: Scored) -> Scored:
-    """The rows that have any weight: the others are not to be counted, nor drawn."""
+    """The rows with a positive weight: others are neither counted nor drawn."""
     w = rows.weight
     if w is None or (len(w) and w.all()):
         return rows
     if not w.any():
         raise ValueError(
-            "rows must hold some weight, got weights of zero only. Pass weight=None for equal ones."
+            "rows must have a positive total weight, got zero weights only. Pass weight=None for "
+            "equal weights."
         )
     return Scored(rows.label, rows.score[w > 0], rows.event[w > 0], w[w > 0])
 
@@ -70,6 +78,11 @@ def curve_of_rows(rows: Scored, n_bins: int, strategy: Strategy) -> ReliabilityC
     )
 
 
+def ece_of(curve: ReliabilityCurve) -> float:
+    """The expected calibration error of the bins."""
+    return float(OF_BINS["expected_calibration_error"](curve))
+
+
 def size_of(ax: Axes) -> tuple[float, float]:
     """Width and height of axes in inches, before their aspect is applied."""
     box = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
@@ -78,23 +91,59 @@ def size_of(ax: Axes) -> tuple[float, float]:
 
 
 def font_size(width: float) -> float:
-    """Of legends, for axes of a width in inches."""
+    """Font size of legends in axes of a width in inches."""
     return min(max(3.2 * width, 5.5), 9)
 
 
-def fitting(labels: Sequence[str], width: float) -> tuple[float, int]:
-    """Font size and number of columns of a legend that fits into a width in inches."""
-    # In points: letters of about half the font size, and the handle before them.
-    longest = 0.52 * max(map(len, labels)) + 3
+def text_width(text: str) -> float:
+    """Width of the longest line of a text, in font sizes, with 10 % for the hinting of letters."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=1)
+    measure = partial(text_to_path.get_text_width_height_descent, prop=font, ismath=False)
+    return 1.1 * max((measure(line)[0] for line in text.splitlines()), default=0.0)
+
+
+class LegendSize(NamedTuple):
+    """Font size in points, and numbers of columns and rows."""
+
+    font: float
+    n_columns: int
+    n_rows: int
+
+    @property
+    def margin(self) -> float:
+        """Space below and above, in inches."""
+        return 0.6 * self.font / 72
+
+    @property
+    def height(self) -> float:
+        """Height with the margins, in inches."""
+        return 1.5 * self.n_rows * self.font / 72 + 2 * self.margin
+
+
+def legend_size(labels: Sequence[str], width: float) -> LegendSize:
+    """Size of a legend with these labels that fits into a width in inches."""
+    widths = [text_width(label) for label in labels]
     wanted = font_size(width)
-    beside = 72 * width / (2 * longest)
-    if beside >= 0.8 * wanted:
-        return min(wanted, beside), 2
-    return min(wanted, 2 * beside), 1
+    for n_columns in (2, 1):
+        n_rows = -(-len(labels) // n_columns)
+        columns = [widths[:n_rows], widths[n_rows:]][:n_columns]
+        # Each column has a handle, 2.3 font sizes with its space, and a space of 1.2 to the next.
+        whole = sum(max(column, default=0) + 3.5 for column in columns) - 0.7
+        fitting = 72 * width / whole
+        if fitting >= 0.8 * wanted:
+            break
+    return LegendSize(min(wanted, fitting), n_columns, n_rows)
+
+
+def draw_legend(ax: Axes, size: LegendSize, **params: Any) -> None:
+    """Draw the legend of axes in a size."""
+    legend = ax.legend(fontsize=size.font, ncols=size.n_columns, **_SPACES, **params)
+    as_written(*legend.get_texts())
 
 
 def title_size(titles: Sequence[str], width: float) -> float:
-    """Font size of titles that stand beside each other, each in a width in inches."""
-    # In points, as in `fitting`, with more for digits, and a gap to the next.
-    longest = 0.57 * max(map(len, titles)) + 1
-    return min(10, 72 * width / longest)
+    """Font size of titles side by side, each in a width in inches."""
+    return min(10, 72 * width / (max(map(text_width, titles)) + 1))

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 class ConfidenceDisplay:
     r"""Histogram of the confidence, with its mean and the accuracy.
 
-    The confidence of a row is its largest probability. A calibrated model is as sure as it is
-    right on average, so the two lines of
+    The confidence of a row is its largest predicted probability. The average confidence of a
+    calibrated model is its accuracy, so the vertical lines at
 
     .. math:: \frac1N \sum_i w_i \max_k \hat p_{ik} \quad \text{and} \quad
         \frac1N \sum_i w_i\, 1[\hat y_i = y_i]
 
-    fall together, with N the sum of the weights. That they do is not enough: errors of bins may
-    cancel, see :class:`ReliabilityDisplay`.
+    coincide, with N the sum of the weights. The converse does not hold, because over-confidence in
+    one bin and under-confidence in another may cancel, see :class:`ReliabilityDisplay`.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create a display.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class ConfidenceDisplay:
         estimator : classifier
             Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
         X : array-like of shape (n_samples, n_features)
-            Input that it was not fitted on.
+            Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
         n_bins : int, default=15
@@ -162,7 +162,7 @@ class ConfidenceDisplay:
         y_true, y_proba, n_bins, sample_weight, labels
             As for :func:`skcalib.metrics.reliability_curve`.
         name : str, default=None
-            Title; by default none.
+            Title.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -209,7 +209,7 @@ class ConfidenceDisplay:
         self.accuracy_line_ = ax.axvline(
             self.accuracy, color="black", label=f"Accuracy {self.accuracy:.3f}"
         )
-        # Room above the bars, for a legend that has to lie over them.
+        # Room above the bars, where the legend may cover them.
         ax.margins(y=0.25)
         ax.set(xlim=(0, 1), xlabel="Confidence")
         weighted = not np.array_equal(c.weight, c.n_samples)

@@ -1,4 +1,4 @@
-"""What a temperature does to the measures."""
+"""Log loss and ECE as functions of the temperature."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ from skcalib.scaling import TemperatureScaling
 
 from ._axes import (
     DARK_BLUE,
+    GREEN,
     GREY,
     VERMILION,
-    as_written,
     curve_of_rows,
+    draw_legend,
+    ece_of,
     entry,
-    fitting,
+    legend_size,
     new_figure,
     size_of,
 )
+from ._ticks import log_ticks, set_ticks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -39,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class TemperatureSweepDisplay:
-    r"""What a temperature does: log loss and ECE of logits divided by a range of numbers.
+    r"""Log loss and ECE as functions of the temperature that divides the logits.
 
-    For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Marked are
-    T = 1, the logits as they are, and the temperature that
-    :class:`~skcalib.TemperatureScaling` finds on these rows, where the log loss is lowest. The
-    ECE is often lowest elsewhere, and jumps, as rows move from bin to bin.
+    For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Vertical lines
+    are at T = 1, the uncalibrated logits, and at the temperature of
+    :class:`~skcalib.TemperatureScaling` on these rows, which minimizes the log loss. The ECE often
+    has its minimum elsewhere, and it is discontinuous, because rows move from bin to bin.
 
-    Use :meth:`from_logits` or :meth:`from_estimator` to make one.
+    Use :meth:`from_logits` or :meth:`from_estimator` to create a display.
 
     Parameters
     ----------
@@ -57,9 +60,9 @@ class TemperatureSweepDisplay:
     best_temperature : float
         The temperature of the lowest log loss.
     reference : float, default=None
-        Log loss of another calibrator, for a horizontal line.
+        Log loss of another calibrator, drawn as a horizontal line.
     name : str, default=None
-        Its name.
+        Name of the other calibrator.
 
     Attributes
     ----------
@@ -128,20 +131,20 @@ class TemperatureSweepDisplay:
         name: str | None = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw the sweep of the logits, with the log loss of a fitted calibrator beside it.
+        """Draw the sweep of logits, with the log loss of a fitted calibrator.
 
         Parameters
         ----------
         calibrator : calibrator
             Any fitted calibrator. Its log loss is a horizontal line.
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits that it was not fitted on.
+            Held-out logits.
         y : array-like of shape (n_samples,)
             Labels.
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
         name : str, default=None
-            Name of the line; by default the name of the calibrator's class.
+            Name of the calibrator; by default the name of its class.
         ax : matplotlib Axes or two of them, default=None
             As for :meth:`plot`.
 
@@ -153,10 +156,11 @@ class TemperatureSweepDisplay:
         Raises
         ------
         ValueError
-            As :meth:`from_logits`, and for what is no calibrator of logits, such as a classifier
-            that takes features.
+            As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as a
+            classifier of features.
         """
-        sweep, reference = sweep_of(calibrator, X, y, temperatures, n_bins, sample_weight)
+        params = {"n_bins": n_bins, "temperatures": temperatures}
+        sweep, reference = sweep_of(calibrator, X, y, sample_weight, **params)
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
 
@@ -177,12 +181,12 @@ class TemperatureSweepDisplay:
         Parameters
         ----------
         logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits, as calibrators take them.
+            Logits, as for the calibrators.
         y : array-like of shape (n_samples,)
             Labels.
         temperatures : array-like of shape (n,), default=None
-            Positive numbers. By default evenly spaced on a logarithmic scale around 1 and the
-            best temperature, and these two.
+            Positive numbers. By default 1, the best temperature, and a grid around them with even
+            steps on a logarithmic scale.
         n_bins : int, default=15
             Number of bins of the ECE.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -201,14 +205,14 @@ class TemperatureSweepDisplay:
         ------
         ValueError
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, for temperatures that are not
-            positive and finite, and for an ``n_bins`` that is no number of bins.
+            positive and finite, and for ``n_bins`` that is not an integer of at least 1.
 
         Warns
         -----
         ConvergenceWarning
-            As ``fit`` of :class:`~skcalib.TemperatureScaling`, if no temperature is best.
+            As ``fit`` of :class:`~skcalib.TemperatureScaling`, if the log loss has no minimum.
         """
-        return cls(*_sweep(logits, y, temperatures, n_bins, sample_weight, classes)).plot(ax)
+        return cls(*_sweep(logits, y, sample_weight, classes, n_bins, temperatures)).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
         """Draw the sweep.
@@ -216,8 +220,8 @@ class TemperatureSweepDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or two of them, default=None
-            Where to draw. Two axes get the log loss and the ECE; a single one gets both, with the
-            scale of the ECE on the right. By default a new figure with one above the other.
+            Where to draw: the log loss and the ECE on two axes, or both on one, with the scale of
+            the ECE on the right. By default two axes in a new figure, one above the other.
 
         Returns
         -------
@@ -226,7 +230,7 @@ class TemperatureSweepDisplay:
         """
         if ax is None:
             ax = new_figure((5.2, 5)).subplots(2, 1, sharex=True)
-        pair: Any = ax  # a figure hands out axes as an array
+        pair: Any = ax  # Figure.subplots returns an array of axes
         stacked = np.ndim(pair) == 1
         upper, lower = pair if stacked else (pair, pair.twinx())
         self.ax_, self.axes_, self.figure_ = upper, [upper, lower], upper.figure
@@ -237,75 +241,47 @@ class TemperatureSweepDisplay:
         self.log_loss_line_, self.ece_line_ = line
         self.reference_line_ = None
         if self.reference is not None:
+            label = entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}")
             self.reference_line_ = upper.axhline(
-                self.reference,
-                color="#009E73",
-                linestyle=(0, (5, 1)),
-                label=entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}"),
+                self.reference, color=GREEN, linestyle=(0, (5, 1)), label=label
             )
-        marked = [upper, lower] if stacked else [upper]
-        self._mark(marked)
-        self._label(lower if stacked else upper, [] if stacked else [self.ece_line_])
+        self._mark([upper, lower] if stacked else [upper])
+        self._label(stacked=stacked)
         return self
 
     def _mark(self, axes: Sequence[Axes]) -> None:
-        self.start_lines_ = [
-            ax.axvline(1, color=GREY, linestyle=":", label="T = 1 (uncalibrated)") for ax in axes
-        ]
-        best = self.best_temperature
-        self.best_lines_ = [
-            ax.axvline(
-                best,
-                color="black",
-                linestyle="--",
-                linewidth=1,
-                label=f"T = {best:.3g} (lowest log loss)",
-            )
-            for ax in axes
-        ]
+        start: dict[str, Any] = {"color": GREY, "linestyle": ":", "label": "T = 1 (uncalibrated)"}
+        self.start_lines_ = [ax.axvline(1, **start) for ax in axes]
+        label = f"T = {self.best_temperature:.3g} (lowest log loss)"
+        best: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1, "label": label}
+        self.best_lines_ = [ax.axvline(self.best_temperature, **best) for ax in axes]
 
-    def _label(self, bottom: Axes, further: list[Line2D]) -> None:
+    def _label(self, *, stacked: bool) -> None:
         upper, lower = self.axes_
-        upper.set_ylabel("Log loss", color=DARK_BLUE if further else "black")
-        lower.set_ylabel("ECE", color=VERMILION if further else "black")
-        bottom.set_xlabel("Temperature T")
-        for ax in self.axes_:
-            ax.set_xscale("log")
-            ax.set_xlim(*_span(self.temperatures, self.best_temperature))
-            ax.minorticks_off()
-            ticks = _log_ticks(*ax.get_xlim())
-            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        upper.set_ylabel("Log loss", color="black" if stacked else DARK_BLUE)
+        lower.set_ylabel("ECE", color="black" if stacked else VERMILION)
         lower.set_ylim(bottom=0)
-        if bottom is not upper:
+        for ax in self.axes_:
+            ax.set(xscale="log", xlim=_span(self.temperatures, self.best_temperature))
+            ax.minorticks_off()
+            set_ticks(ax.xaxis, log_ticks(*ax.get_xlim()))
+        handles = upper.get_legend_handles_labels()[0]
+        if stacked:
             upper.tick_params(labelbottom=False)
-        handles = [*upper.get_legend_handles_labels()[0], *further]
-        _legend_on_top(self.axes_ if further else [upper], handles)
-
-
-def _log_ticks(low: float, high: float) -> Floats:
-    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    ticks = decades
-    for steps in ([1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]):
-        ticks = np.outer(decades, steps).ravel()
-        # Powers of ten may be off by rounding.
-        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
-        if len(ticks) >= 3:
-            break
-    return ticks[:: -(-len(ticks) // 8)]
+            lower.set_xlabel("Temperature T")
+            _legend_on_top([upper], handles)
+        else:
+            upper.set_xlabel("Temperature T")
+            _legend_on_top([upper, lower], [*handles, self.ece_line_])
 
 
 def sweep_of(
-    calibrator: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    temperatures: ArrayLike | None,
-    n_bins: int,
-    sample_weight: ArrayLike | None,
+    calibrator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **params: Any
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
-    """The sweep of logits, and the log loss of a fitted calibrator, after all checks of them."""
+    """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     P = calibrator.predict_proba(X)
-    sweep = _sweep(X, y, temperatures, n_bins, sample_weight, calibrator.classes_)
+    sweep = _sweep(X, y, sample_weight, calibrator.classes_, **params)
     w = check_weights(sample_weight, len(P))
     losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
     return sweep, float(np.average(losses, weights=w))
@@ -314,10 +290,10 @@ def sweep_of(
 def _sweep(
     logits: ArrayLike,
     y: ArrayLike,
-    temperatures: ArrayLike | None,
-    n_bins: int,
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
+    n_bins: int,
+    temperatures: ArrayLike | None = None,
 ) -> tuple[Floats, Floats, Floats, float]:
     """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""
     scaling = TemperatureScaling(classes=classes).fit(logits, y, sample_weight)
@@ -337,8 +313,7 @@ def _sweep(
         p = (np.exp(of_label / t) / total).astype(dtype)
         losses[k] = np.average(log_losses_of(p), weights=w)
         rows = Scored(None, 1 / total, right, w)
-        curve = curve_of_rows(rows, n_bins, "uniform")
-        errors[k] = np.average(np.abs(curve.gap), weights=curve.weight)
+        errors[k] = ece_of(curve_of_rows(rows, n_bins, "uniform"))
     return T, losses, errors, best
 
 
@@ -349,35 +324,26 @@ def _temperatures(temperatures: ArrayLike | None, best: float) -> Floats:
     T = np.unique(np.asarray(temperatures, dtype=np.float64))
     if len(T) < 2 or not (T[0] > 0 and np.isfinite(T).all()):
         raise ValueError(
-            "temperatures must hold two or more different positive finite numbers, got "
-            f"{np.asarray(temperatures).tolist()!r}. Pass None for a range around 1 and the best."
+            "temperatures must hold at least two distinct positive finite numbers, got "
+            f"{np.asarray(temperatures).tolist()!r}. Pass None for a grid around 1 and the best "
+            "temperature."
         )
     return T
 
 
 def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
-    """A legend in the first of the axes, which are extended upwards to make room for it."""
+    """Draw a legend in the first of the axes, all of which are extended upwards for it."""
     width, height = size_of(axes[0])
-    size, n_columns = fitting([str(handle.get_label()) for handle in handles], 0.95 * width)
-    n_rows = -(-len(handles) // n_columns)
-    share = min(0.5, (1.55 * n_rows + 1) * size / (72 * height))
+    size = legend_size([str(handle.get_label()) for handle in handles], 0.95 * width)
+    share = min(0.5, size.height / height)
     for ax in axes:
         low, high = ax.get_ylim()
         ax.set_ylim(low, low + (high - low) / (1 - share))
-    legend = axes[0].legend(
-        handles=handles,
-        loc="upper center",
-        ncols=n_columns,
-        fontsize=size,
-        labelspacing=0.3,
-        columnspacing=1.2,
-        borderaxespad=0.2,
-        framealpha=1,  # marks go through it
-        edgecolor="none",
-    )
-    as_written(*legend.get_texts())
+    # Opaque, because vertical lines pass behind it.
+    params = {"loc": "upper center", "borderaxespad": 0.2, "framealpha": 1, "edgecolor": "none"}
+    draw_legend(axes[0], size, handles=handles, **params)
 
 
 def _span(temperatures: Floats, best: float) -> tuple[float, float]:
-    """Limits that show what is marked, wherever the curves end."""
+    """Limits that contain the curves and the vertical lines."""
     return min(temperatures[0], best, 1.0), max(temperatures[-1], best, 1.0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +15,8 @@ from skcalib._typing import Floats
 
 from ._curve import ReliabilityCurve, Strategy, curves_of
 from ._input import Kind
+
+Function = TypeVar("Function", bound=Callable[..., float])
 
 
 def mean_over_classes(
@@ -94,6 +98,38 @@ OF_BINS: dict[str, Callable[[ReliabilityCurve], Any]] = {
 }
 
 
+# What the docstrings below have in common, between what is special to each and its references.
+_SHARED_SECTIONS = """\
+Parameters
+----------
+y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+    As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
+    the classes.
+
+Returns
+-------
+float
+    Between 0 and 1.
+
+Raises
+------
+ValueError
+    As :func:`reliability_curve`.
+
+"""
+
+
+def _with_shared_sections(measure: Function) -> Function:
+    """The measure with a complete docstring, from one without the shared sections."""
+    text = inspect.cleandoc(measure.__doc__ or "")
+    own, heading, examples = re.split(
+        r"^((?:References|Examples)\n-+\n)", text, maxsplit=1, flags=re.M
+    )
+    measure.__doc__ = f"{own}{_SHARED_SECTIONS}{heading}{examples}"
+    return measure
+
+
+@_with_shared_sections
 def expected_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -113,22 +149,6 @@ def expected_calibration_error(
     With few rows per bin it is biased upwards: even a calibrated model has a positive ECE. It is
     no criterion for choosing a model, since predicting the base rate for every row makes it 0.
 
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
-
     References
     ----------
     .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
@@ -147,6 +167,7 @@ def expected_calibration_error(
     return mean_over_classes(curves, OF_BINS["expected_calibration_error"])
 
 
+@_with_shared_sections
 def maximum_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -165,22 +186,6 @@ def maximum_calibration_error(
     The maximum is over the bins that hold any weight, however little: a bin with one row can
     decide it.
 
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
-
     References
     ----------
     .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
@@ -197,6 +202,7 @@ def maximum_calibration_error(
     return mean_over_classes(curves, OF_BINS["maximum_calibration_error"])
 
 
+@_with_shared_sections
 def root_mean_squared_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -215,22 +221,6 @@ def root_mean_squared_calibration_error(
 
     Always ECE <= RMSCE <= MCE.
 
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
-
     References
     ----------
     .. [1] Kumar, Liang, Ma, "Verified Uncertainty Calibration", NeurIPS 2019,
@@ -247,6 +237,7 @@ def root_mean_squared_calibration_error(
     return mean_over_classes(curves, OF_BINS["root_mean_squared_calibration_error"])
 
 
+@_with_shared_sections
 def overconfidence_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -258,27 +249,11 @@ def overconfidence_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Part of the ECE where the model is surer than right.
+    r"""Overconfidence error: the part of the ECE where confidence exceeds accuracy.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{conf}(B_m) - \mathrm{acc}(B_m), 0 \big)
 
     Together with :func:`underconfidence_error` it is the ECE.
-
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
 
     Examples
     --------
@@ -291,6 +266,7 @@ def overconfidence_error(
     return mean_over_classes(curves, OF_BINS["overconfidence_error"])
 
 
+@_with_shared_sections
 def underconfidence_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -302,27 +278,11 @@ def underconfidence_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Part of the ECE where the model is right more often than it is sure.
+    r"""Underconfidence error: the part of the ECE where accuracy exceeds confidence.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{acc}(B_m) - \mathrm{conf}(B_m), 0 \big)
 
     Together with :func:`overconfidence_error` it is the ECE.
-
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
 
     Examples
     --------
@@ -335,6 +295,7 @@ def underconfidence_error(
     return mean_over_classes(curves, OF_BINS["underconfidence_error"])
 
 
+@_with_shared_sections
 def debiased_expected_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -346,7 +307,7 @@ def debiased_expected_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""ECE less an estimate of its bias.
+    r"""Debiased expected calibration error: the ECE less an estimate of its bias.
 
     The accuracy of a bin has a standard deviation of
     :math:`s_m = \sqrt{\mathrm{acc}_m (1 - \mathrm{acc}_m) / n_m}`, which makes gaps larger on
@@ -358,22 +319,6 @@ def debiased_expected_calibration_error(
     with the gap :math:`g_m = \mathrm{conf}_m - \mathrm{acc}_m`, where the mean, which [1]_ takes
     over resamples, has a closed form. No less than 0. With weights the effective number of rows
     takes the place of :math:`n_m`.
-
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
 
     References
     ----------
@@ -391,6 +336,7 @@ def debiased_expected_calibration_error(
     return mean_over_classes(curves, OF_BINS["debiased_expected_calibration_error"])
 
 
+@_with_shared_sections
 def debiased_root_mean_squared_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -402,7 +348,7 @@ def debiased_root_mean_squared_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""RMSCE from an estimate of its square without bias.
+    r"""Debiased root mean squared calibration error, from an unbiased estimate of its square.
 
     .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
         - \frac{\mathrm{acc}_m (1 - \mathrm{acc}_m)}{n_m - 1} \Big), 0 \Big) }
@@ -410,22 +356,6 @@ def debiased_root_mean_squared_calibration_error(
     What is subtracted is the variance of the accuracy of a bin, estimated without bias. With
     weights the effective number of rows takes the place of :math:`n_m`; of a bin with one row
     nothing is subtracted.
-
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
 
     References
     ----------

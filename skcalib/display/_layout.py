@@ -1,0 +1,138 @@
+"""Layout of a reliability diagram: the diagram, above it the histogram of rows, then the legend.
+
+All of them lie inside of the axes: what lies outside would be beyond their user's layout.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from skcalib._typing import Floats
+
+from ._axes import LegendSize, draw_legend, legend_size, size_of
+from ._ticks import logit_ticks, set_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
+
+# Bottom and top of the histogram of rows, in heights of the diagram.
+HISTOGRAM = (1.04, 1.22)
+
+# Limits of logit axes are no nearer to 0 and 1 than that.
+NEAREST = 1e-6
+
+# Points at 0 and 1 are clipped far outside of logit axes, so that lines to them are drawn.
+_SCALES: dict[str, dict[str, Any]] = {"linear": {}, "logit": {"nonpositive": "clip"}}
+
+
+class HistogramLocator:
+    """Locator of the histogram of rows: a part of the axes of the diagram, which may change."""
+
+    def __init__(self, ax: Axes) -> None:
+        self.ax = ax
+        self.whole = 1.0  # height of the axes, in heights of the diagram
+
+    def __call__(self, histogram: Any, renderer: Any) -> Bbox:  # noqa: ARG002
+        from matplotlib.transforms import Bbox, TransformedBbox
+
+        bottom, top = np.array(HISTOGRAM) / self.whole
+        box = Bbox.from_extents(0, bottom, 1, top)
+        return TransformedBbox(box, self.ax.transAxes - self.ax.figure.transSubfigure)  # type: ignore[return-value]
+
+
+def histogram_of(ax: Axes) -> Axes | None:
+    """Axes of the histogram of rows above a diagram."""
+    found = [x for x in ax.child_axes if isinstance(x.get_axes_locator(), HistogramLocator)]
+    return found[0] if found else None  # type: ignore[return-value]
+
+
+def histogram_on(ax: Axes) -> Axes:
+    """Axes of the histogram of rows above a diagram, made if there are none."""
+    histogram = histogram_of(ax)
+    if histogram is None:
+        histogram = ax.inset_axes((0, 0, 1, 1))
+        histogram.set_axes_locator(HistogramLocator(ax))
+    return histogram
+
+
+def logit_limits(x: Floats, n_rows: float) -> tuple[float, float]:
+    """Limits of logit axes that show scores and frequencies of so many rows, but not 0 and 1."""
+    # Frequencies that are nearer to 0 and 1 cannot be told apart with this number of rows.
+    nearest = max(NEAREST, 0.1 / n_rows)
+    z = logit(np.clip(x[(x > 0) & (x < 1)], nearest, 1 - nearest))
+    low, high = (z.min(), z.max()) if len(z) else (-2.0, 2.0)
+    margin = max(0.05 * (high - low), 0.3)
+    return float(expit(low - margin)), float(expit(high + margin))
+
+
+def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) -> None:
+    """Set scale, limits and ticks, and place the histogram and the legend above the diagram."""
+    histogram = histogram_of(ax)
+    bottom = 1.0 if histogram is None else HISTOGRAM[1]
+    size, width = _legend_size(ax) if legend else (None, 1.0)
+    top = bottom if size is None else bottom + size.height / width
+    for axes in (ax, *([] if histogram is None else [histogram])):
+        axes.set_autoscale_on(False)  # it would follow frequencies of 0 to minus infinity
+        axes.set_xscale(scale, **_SCALES[scale])
+        axes.set_xlim(limits)
+    ax.set_yscale(scale, **_SCALES[scale])
+    ax.set_ylim(limits[0], _above(limits, top, scale))
+    ax.set_aspect("equal")
+    _set_ticks(ax, scale, limits)
+    ax.spines[["left", "right"]].set_bounds(*limits)
+    ax.spines["top"].set_position(("data", limits[1]))
+    ax.yaxis.label.set_y(0.5 / top)  # in the middle of the diagram
+    if scale == "logit":
+        _clip(ax, 1 / top)
+    if histogram is not None:
+        locator: Any = histogram.get_axes_locator()
+        locator.whole = top
+        histogram.set_xticks([])
+        histogram.minorticks_off()
+    if size is not None:
+        corner = (0, (bottom + size.margin / width) / top)
+        draw_legend(
+            ax, size, loc="lower left", bbox_to_anchor=corner, borderaxespad=0, frameon=False
+        )
+
+
+def _legend_size(ax: Axes) -> tuple[LegendSize, float]:
+    """Size of the legend, and width and height of the diagram in inches, which is a square."""
+    width, height = size_of(ax)
+    width = min(width, height / 1.4)
+    return legend_size(ax.get_legend_handles_labels()[1], width), width
+
+
+def _above(limits: tuple[float, float], height: float, scale: str) -> float:
+    """The number that lies a height above the lower limit, in heights of the diagram."""
+    low, high = limits
+    if scale == "linear":
+        return low + height * (high - low)
+    return float(expit(logit(low) + height * (logit(high) - logit(low))))
+
+
+def _clip(ax: Axes, height: float) -> None:
+    """Keep points at infinity of logit axes out of the histogram and the legend."""
+    from matplotlib.patches import Rectangle
+
+    artists: list[Artist] = [*ax.lines, *ax.collections]
+    for artist in artists:
+        artist.set_clip_path(Rectangle((0, 0), 1, height, transform=ax.transAxes))
+
+
+def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float]) -> None:
+    ax.minorticks_off()
+    width = size_of(ax)[0]
+    if scale == "linear":
+        even = np.linspace(0, 1, 5 if width > 2.2 else 3)
+        ax.set(xticks=even, yticks=even)
+        return
+    ticks = logit_ticks(*limits)
+    set_ticks(ax.yaxis, ticks)
+    # Labels that stand beside each other need more room.
+    set_ticks(ax.xaxis, ticks[:: -(-len(ticks) // max(3, int(width / 0.65)))])
