@@ -30,8 +30,8 @@ rows, classes  Newton's method        L-BFGS in double precision alone  paramete
 
 Newton's method would save a millisecond with two classes and few rows, which is not worth a rule
 that would make large matrix fits of two classes five times as slow. An inexact Newton method,
-whose equations are solved by MINRES with the same preconditioner, took 1.3 to 1.7 times as long as
-L-BFGS wherever it was tried, since each product with the Hessian costs more than a gradient.
+whose equations are solved by MINRES with the same preconditioner, took 1.1 to 2.1 times as long as
+L-BFGS with five classes or more, since each product with the Hessian costs more than a gradient.
 """
 
 from __future__ import annotations
