@@ -65,9 +65,9 @@ ROWS_PER_PARAMETER = 50
 # Singular values of the Hessian below this share of the largest are zero, up to rounding.
 RANK = 1e-13
 
-# Sufficient decrease, as a share of what the slope promises; largest slope at the end of a step, as
-# a share of that at its start, where rounding hides the decrease (Hager and Zhang 2005).
-ENOUGH, FLAT = 1e-4, 0.8
+# Sufficient decrease, as a share of what the slope promises; and where rounding hides the decrease,
+# largest gradient norm after a step, as a share of that before.
+ENOUGH, SHORTER = 1e-4, 0.9
 
 # Rounding error of objectives, and shares of a step at which the line search ends, by precision.
 NOISE = {"f": 1e-7, "d": 1e-12}
@@ -157,14 +157,15 @@ def _line_search(
 ) -> Solution | None:
     """The end of the step, or of the largest tried share of it that is accepted, if any."""
     slope, noise = float(found.jac @ step), NOISE[precision] * abs(found.fun)
+    short = SHORTER * np.linalg.norm(found.jac)
     share = 1.0 if slope < 0 else 0.0
     while share > SMALLEST_SHARE[precision]:
         ahead = at(found.x + share * step)
-        end, rise = float(ahead.jac @ step), ahead.fun - found.fun
-        if rise <= ENOUGH * share * slope or (rise <= noise and abs(end) <= -FLAT * slope):
+        rise = ahead.fun - found.fun
+        if rise <= ENOUGH * share * slope or (rise <= noise and np.linalg.norm(ahead.jac) < short):
             return ahead
         # The zero of the derivative along the step, if that were a straight line.
-        bend = end - slope
+        bend = float(ahead.jac @ step) - slope
         share *= min(max(-slope / bend if 0 < bend < np.inf else 0.0, 0.1), 0.5)
     return None
 

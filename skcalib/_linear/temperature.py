@@ -6,13 +6,11 @@ Notation as in :mod:`skcalib._linear.loss`. The loss is convex in ``b``, with th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import root_scalar
 
 from skcalib._engine.blocks import both_columns, weighted_sum, with_both_columns
 from skcalib._engine.rows import Plan, Rows
@@ -28,14 +26,17 @@ LOWEST_SCORE = -1e4
 # Ranges of logits that are smaller have no finite scale in double precision.
 SMALLEST_RANGE = 1e-280
 
-# Logarithm of the smallest scale that is tried.
-LEAST_LOG = float(np.log(np.finfo(float).tiny))
-
 # Single precision holds the products of logits with scales between these.
 SINGLE_SCALES = 1e-30, 1e30
 
-# Relative error of the scale that Newton's method starts from.
-ROUGH = 1e-2
+# Newton steps smaller than this share of the scale are the last.
+LAST_STEP = 1e-5
+
+# Curvatures smaller than this share of the slope, both relative to the scale, count as this.
+FLATTEST = 1e-6
+
+# Passes after which every other step is a bisection.
+MANY_PASSES = 10
 
 
 @dataclass(frozen=True)
@@ -50,25 +51,16 @@ def fit_scale(rows: Rows) -> FittedScale:
     r"""The scale ``b > 0`` that minimises the log loss of scores ``b Z``.
 
     The loss is convex in ``b``, so its slope increases and the minimum is the only zero of the
-    slope. A zero is bracketed on a sample of the rows and then found by Newton steps on all of
-    them, each one pass; the error squares at every step, and the last one is below 1e-5, so
-    that what is left is of the order of 1e-10. Where Newton's method does not converge (no
-    minimum, or a sample that misleads), the bracketing search runs over all rows.
+    slope. It is found by Newton's method from the zero for a sample of the rows, each step one
+    pass; the error squares at every step, and the last one is below 1e-5, so that what is left is
+    of the order of 1e-10. Without a sample, or if it misleads, the start comes from bounds.
     """
-
-    def slope(b: float) -> Floats:
-        return _summed_slope(b, rows)
-
-    start = rows.sample(_rough_scale) or _rough_scale(rows)
-    if start.outcome == "minimum":
-        found = _newton_scale(slope, start.value)
+    start = rows.sample(_scale_within_bounds)
+    if start is not None and start.outcome == "minimum":
+        found = _zero_of_slope(rows, start.value, max_passes=8)
         if found is not None:
             return FittedScale(found, "minimum")
-    return _bracketed_scale(rows, tolerance=1e-12)
-
-
-def _rough_scale(rows: Rows) -> FittedScale:
-    return _bracketed_scale(rows, ROUGH)
+    return _scale_within_bounds(rows)
 
 
 def _summed_slope(b: float, rows: Rows) -> Floats:
@@ -107,20 +99,35 @@ def scale_slope(
     return np.array([weighted_sum(mean - of_label, w), weighted_sum(square - mean**2, w)])
 
 
-def _newton_scale(slope: Callable[[float], Floats], start: float) -> float | None:
-    """Zero of the slope next to ``start``, or None if there is none within a factor of 4."""
+def _zero_of_slope(
+    rows: Rows, start: float, high: float = np.inf, max_passes: int = 100
+) -> float | None:
+    """Zero of the slope below ``high``, by Newton's method between bounds that its signs narrow.
 
-    def relative(r: float) -> tuple[float, float]:
-        r = min(max(r, 0.25), 4.0)
-        first, second = slope(start * r)
-        return first / r, max(second / r**2, np.finfo(float).tiny)
+    None if there is none above the smallest number, or if the method does not converge. Steps out
+    of the bounds, and after many passes some others, are replaced by bisection of the logarithm.
+    """
+    b, low, reach = start, 0.0, 4.0
+    for n_passes in range(max_passes):
+        first, second = _summed_slope(b, rows)
+        low, high = (low, b) if first >= 0 else (b, high)
+        ahead = b * (1 - first / max(second, FLATTEST * abs(first), np.finfo(float).tiny))
+        if abs(ahead - b) <= LAST_STEP * b or high - low <= LAST_STEP**2 * b:
+            return float(ahead)
+        if not low < ahead < high or (n_passes > MANY_PASSES and n_passes % 2):
+            if low > 0 and high < np.inf:
+                ahead = np.sqrt(low) * np.sqrt(high)
+            else:
+                ahead = b / reach if first >= 0 else b * reach
+                reach = reach**2
+        if not 0 < ahead < np.inf:
+            return None
+        b = ahead
+    return None
 
-    found = root_scalar(relative, x0=1.0, fprime=True, method="newton", xtol=1e-5, maxiter=8)
-    return float(start * found.root) if found.converged and 0.25 < found.root < 4.0 else None
 
-
-def _bracketed_scale(rows: Rows, tolerance: float) -> FittedScale:
-    """Zero of the slope between two bounds, to a relative tolerance; robust, some 15 passes.
+def _scale_within_bounds(rows: Rows) -> FittedScale:
+    """The scale between two bounds, or the bound where the loss has no minimum.
 
     With the gap of a row, its largest logit less that of its label, the loss is at least ``b``
     times the mean gap, and it is the mean of ``log K`` at ``b = 0``. So the minimum is below the
@@ -143,19 +150,10 @@ def _bracketed_scale(rows: Rows, tolerance: float) -> FittedScale:
     if facts.slope >= 0:
         return hopeless
 
-    def slope(log_b: float) -> float:
-        return _summed_slope(np.exp(log_b), rows)[0]
-
-    high = np.log(2 * facts.entropy / facts.gap)
-    step = np.log(4.0)
-    low = high - step
-    while slope(low) >= 0:
-        step *= 2
-        high, low = low, low - step
-        if low < LEAST_LOG:  # only rounding makes the slope at zero negative
-            return hopeless
-    root = root_scalar(slope, bracket=(low, high), method="brentq", xtol=tolerance)
-    return FittedScale(float(np.exp(root.root)), "minimum")
+    high = 2 * facts.entropy / facts.gap
+    found = _zero_of_slope(rows, high / 8, high)
+    # None where only rounding makes the slope at zero negative.
+    return hopeless if found is None else FittedScale(found, "minimum")
 
 
 class Facts(NamedTuple):
