@@ -11,6 +11,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from ._engine.memory import map_rows
 from ._typing import Floats
+from ._validation.parameters import check_integer, check_real
 
 __all__ = ["load_digits_logits", "make_logits"]
 
@@ -77,13 +78,9 @@ def make_logits(
     >>> logits.shape, y.shape
     ((500, 3), (500,))
     """
-    if n_classes < 2:
-        raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
-    if not (0 < temperature < np.inf and 0 < spread < np.inf):
-        raise ValueError(
-            f"temperature and spread must be positive and finite, got temperature={temperature} "
-            f"and spread={spread}."
-        )
+    check_integer("n_classes", n_classes, least=2)
+    check_real("temperature", temperature)
+    check_real("spread", spread)
     random = check_random_state(random_state)
     true_logits = random.normal(scale=spread, size=(n_samples, n_classes))
     proba = map_rows(lambda Z: softmax(Z, axis=1), true_logits)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._scores.bins import BinSums, uniform_edges
 from ._validation.classes import resolve_classes
 from ._validation.labels import exact
+from ._validation.parameters import check_option
 from ._version import Versioned
 from .display import ReliabilityDisplay
 from .metrics import ReliabilityCurve, reliability_curve
@@ -346,8 +347,7 @@ class CalibrationMonitor(Versioned):
         >>> round(monitor.update([0, 1], [0.1, 0.7]).measure("underconfidence_error"), 3)
         0.15
         """
-        if name not in OF_BINS:
-            raise ValueError(f"name must be one of {', '.join(OF_BINS)}, got {name!r}.")
+        check_option("name", name, OF_BINS)
         return mean_over_classes(iter(self._curves()), OF_BINS[name])
 
     def plot(self, ax: Axes | None = None, **params: Any) -> ReliabilityDisplay:

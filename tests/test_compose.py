@@ -786,7 +786,7 @@ def test_bad_estimators(kind, estimator, message):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"response_method": "predict"}, "response_method must be 'auto', 'decision_function' or"),
+        ({"response_method": "predict"}, "response_method must be one of 'auto', "),
         ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
         ({"min_proba": 0}, "min_proba must be a number between 0 and 1, got 0"),
         ({"min_proba": 1}, "min_proba must be a number between 0 and 1, got 1"),

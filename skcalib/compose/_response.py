@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._typing import Floats
+from skcalib._validation.parameters import check_option, check_real
 
 ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
 
@@ -27,14 +27,9 @@ class Response(NamedTuple):
 
 def response_of(estimator: Any, response_method: ResponseMethod, min_proba: float) -> Response:
     """Where the logits of a classifier come from, which may be fitted or not."""
-    if not (isinstance(min_proba, Real) and 0 < min_proba < 1):
-        raise ValueError(f"min_proba must be a number between 0 and 1, got {min_proba!r}.")
+    check_real("min_proba", min_proba, high=1)
+    check_option("response_method", response_method, ResponseMethod)
     known = ["decision_function", "predict_proba"]
-    if response_method not in {"auto", *known}:
-        raise ValueError(
-            "response_method must be 'auto', 'decision_function' or 'predict_proba', got "
-            f"{response_method!r}."
-        )
     wanted = known if response_method == "auto" else [response_method]
     if response_method == "auto" and _is_one_versus_one(estimator):
         wanted = ["predict_proba"]

@@ -7,7 +7,6 @@ which carry a group id, so that a picture that was cleared or pickled is read co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -16,13 +15,13 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from skcalib._engine.ranking import Ranked, ranked
+from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._typing import Floats
 from skcalib._validation.labels import shown
-from skcalib._validation.parameters import check_option
+from skcalib._validation.parameters import check_integer, check_option, check_real
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import Strategy
 from skcalib.metrics._input import Kind, scored_rows
 
 from ._axes import (
@@ -31,7 +30,6 @@ from ._axes import (
     GREY,
     VERMILION,
     as_written,
-    check_count,
     curve_of_rows,
     entry,
     fitting,
@@ -401,12 +399,10 @@ class ReliabilityDisplay:
     def _check(self, style: str, scale: str, level: float | None, n_resamples: int) -> None:
         check_option("style", style, Style)
         check_option("scale", scale, Scale)
-        if level is not None and not (isinstance(level, Real) and 0 < level < 1):
-            raise ValueError(
-                f"confidence_level must lie between 0 and 1, got {level!r}. Pass None for no "
-                "whiskers and no band."
-            )
-        check_count("n_resamples", n_resamples)
+        if level is not None:
+            remedy = "Pass None for no whiskers and no band."
+            check_real("confidence_level", level, high=1, remedy=remedy)
+        check_integer("n_resamples", n_resamples)
         if style == "bars" and scale == "logit":
             raise ValueError(
                 "Bars begin at 0, which logit axes do not have, got style='bars' and "
@@ -620,7 +616,7 @@ class ReliabilityGridDisplay:
         """
         if n_columns is None:
             n_columns = int(np.ceil(np.sqrt(len(self.displays))))
-        check_count("n_columns", n_columns)
+        check_integer("n_columns", n_columns)
         n_rows = -(-len(self.displays) // n_columns)
         if figure is None:
             figure = new_figure((max(2.7 * n_columns, 4.5), 3.3 * n_rows + 0.8))
@@ -880,7 +876,7 @@ def _check_grid(ax: Axes | None, classes: ArrayLike | None, max_classes: int) ->
             "figure= instead, a Figure or SubFigure."
         )
     if classes is None:
-        check_count("max_classes", max_classes)
+        check_integer("max_classes", max_classes)
     elif len(np.atleast_1d(np.asarray(classes))) == 0:
         raise ValueError("classes must name at least one class, got none. Pass None for the worst.")
 

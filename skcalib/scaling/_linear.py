@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from skcalib._linear.loss import Objective, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.search import best_parameters
 from skcalib._typing import Floats, Indices
+from skcalib._validation.parameters import check_integer, check_real
 from skcalib._warnings import warn
 
 from ._temperature import _divided, _fit_scale
@@ -46,7 +46,10 @@ class _LinearScaling(BaseCalibrator):
         """The map from features to scores."""
 
     def _fit(self, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        strength = _check_search(self.alpha, self.max_iter, self.tol)
+        check_real("alpha", self.alpha, closed=True, option="auto")
+        check_integer("max_iter", self.max_iter)
+        check_real("tol", self.tol)
+        strength = 1.0 if self.alpha == "auto" else float(self.alpha)
         temperature = _fit_scale(Z, y, w)
         scale = temperature.value
         make_rows = Rows.of_log_probabilities if self.normalize else Rows.of_scores
@@ -78,21 +81,6 @@ class _LinearScaling(BaseCalibrator):
             F = raised(log_softmax(F, axis=1))
         S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
-
-
-def _check_search(alpha: Any, max_iter: Any, tol: Any) -> float:
-    """Raise a ValueError for what cannot be; else the factor of the ridge."""
-    if alpha != "auto" and not (_is_real(alpha) and 0 <= alpha < np.inf):
-        raise ValueError(f"alpha must be 'auto' or a number of at least 0, got {alpha!r}.")
-    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 1:
-        raise ValueError(f"max_iter must be an integer of at least 1, got {max_iter!r}.")
-    if not (_is_real(tol) and 0 < tol < np.inf):
-        raise ValueError(f"tol must be a positive number, got {tol!r}.")
-    return 1.0 if alpha == "auto" else float(alpha)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _search(

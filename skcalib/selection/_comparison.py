@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._typing import Floats
+from skcalib._validation.parameters import check_option
 from skcalib.display._axes import as_written
 
 from ._measures import FIT_TIME, LOG_LOSS
@@ -210,8 +211,7 @@ class CalibratorComparison:
         """
         import matplotlib.pyplot as plt
 
-        if measure not in self.scores:
-            raise ValueError(f"measure must be one of {list(self.scores)}, got {measure!r}.")
+        check_option("measure", measure, self.scores)
         if ax is None:
             size = (6.4, 1.4 + 0.32 * len(self.names))
             ax = plt.figure(figsize=size, layout="constrained").subplots()
