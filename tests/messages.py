@@ -64,7 +64,8 @@ class Recorder:
             frame = sys._getframe(1)
             if frame.f_code.co_filename == skcalib._warnings.__file__:  # which gives all of them
                 frame = frame.f_back
-            self.record(frame, frame.f_lineno, getattr(category, "__name__", ""), str(message))
+            kind = type(message) if isinstance(message, Warning) else category
+            self.record(frame, frame.f_lineno, getattr(kind, "__name__", ""), str(message))
             return warn(message, category, *args, **kwargs)
 
         warnings.warn = listening

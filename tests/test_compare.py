@@ -23,6 +23,7 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
+from skcalib._warnings import FitWarning, NoMinimumWarning, warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.metrics import get_scorer as our_scorer
@@ -494,6 +495,31 @@ def test_bad_arguments(rows, change, message):
         compare_calibrators(**given)
 
 
+class Talkative(TemperatureScaling):
+    """Warns of its first logit, and of what has the same cause with other numbers."""
+
+    def fit(self, X, y):
+        warn(f"A logit of {X[0, 0]}")
+        warn(f"{len(set(y))} rows are few", FitWarning, "few")
+        warn(f"{len(y)} rows are few", FitWarning, "few")
+        warn(f"{len(y)} rows are many", FitWarning, "many")
+        return super().fit(X, y)
+
+
+def test_warnings_of_one_class_and_cause_are_one(rows):
+    logits, y = rows
+    with pytest.warns(UserWarning, match="rows are") as caught:
+        compare_calibrators(logits, y, calibrators={"a": Talkative(), "b": Talkative()}, cv=2)
+    n, start = len(y) // 2, "a in 2 of 2 splits, b in 2 of 2 splits:"
+    texts = [str(w.message) for w in caught]
+    assert [text for text in texts if "rows are" in text] == [
+        f"{start} {n} rows are few", f"{start} {n} rows are many"
+    ]  # fmt: skip
+    others = [text for text in texts if "A logit" in text]
+    assert len(others) == 2
+    assert all(text.startswith("a in 1 of 2 splits, b in 1 of 2 splits: A") for text in others)
+
+
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
     """Also those of fits in other processes, which nobody would see."""
@@ -508,6 +534,7 @@ def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
     with pytest.warns(ConvergenceWarning, match=both) as caught:
         compare_calibrators(separable, y, calibrators=calibrators, cv=4, n_jobs=n_jobs)
     assert [w.filename for w in caught] == [__file__]
+    assert [w.category for w in caught] == [NoMinimumWarning]
     with pytest.warns(ConvergenceWarning, match="^sharp: "):
         compare_calibrators(
             separable, y, calibrators={"sharp": TemperatureScaling()}, test=(separable, y)

@@ -215,12 +215,17 @@ def made_splits(
     try:
         splits = list(splitter.split(X, y, **params))
     except ValueError as error:
-        if "groups" in str(error) and params.get("groups") is None:
+        if params.get("groups") is None and _takes_groups(splitter):
             raise ValueError(
                 f"{type(splitter).__name__} needs groups, got none. {where_groups_go}"
             ) from error
         raise
     return row_numbers(splits, len(y))
+
+
+def _takes_groups(splitter: Any) -> bool:
+    routing = getattr(splitter, "get_metadata_routing", None)
+    return routing is not None and bool(routing().consumes("split", ["groups"]))
 
 
 # Held-out logits.

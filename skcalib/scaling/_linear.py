@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blas import with_one_blas_thread
@@ -19,7 +18,7 @@ from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.search import best_parameters
 from skcalib._typing import Floats, Indices
 from skcalib._validation.parameters import check_integer, check_real
-from skcalib._warnings import warn
+from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
 from ._temperature import _divided, _fit_scale
 
@@ -88,22 +87,24 @@ def _search(
 ) -> OptimizeResult:
     """Best parameters, starting from the centre of the ridge, with a warning if not optimal."""
     found = best_parameters(map_, objective, tol, max_iter)
-    plain, message = not np.any(objective.ridge), None
+    plain = not np.any(objective.ridge)
     if plain and not share_wrong(found.x, map_, objective.rows):
-        message = (
+        warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {found.fun:.1e} so far, falls for ever as it grows. "
-            "Use alpha='auto' or another alpha above 0, or calibrate on more rows."
+            "Use alpha='auto' or another alpha above 0, or calibrate on more rows.",
+            NoMinimumWarning,
+            "separable by a map",
         )
     elif not found.success:
         length = np.linalg.norm(found.jac)
         limited = found.nit >= max_iter
-        message = (
+        warn(
             f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
             f"above tol={tol:g}{'' if limited else ', where no step lowers the objective'}. "
             f"Increase {'max_iter' if limited else 'tol'} or alpha"
-            + (": without a ridge there is no optimum if some rows are separable." * plain or ".")
+            + (": without a ridge there is no optimum if some rows are separable." * plain or "."),
+            NotConvergedWarning,
+            "max_iter" if limited else "tol",
         )
-    if message:
-        warn(message, ConvergenceWarning)
     return found

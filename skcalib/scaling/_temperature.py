@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._linear.temperature import Scale, fit_scale
 from skcalib._typing import Floats, Indices
-from skcalib._warnings import warn
+from skcalib._warnings import NoMinimumWarning, warn
 
 __all__ = ["TemperatureScaling"]
 
@@ -38,7 +37,7 @@ def _fit_scale(Z: Floats, y: Indices, w: Floats | None) -> Scale:
     if scale.outcome != "minimum":
         outcome = "separable" if scale.outcome == "tied" else scale.outcome
         message = _ENDED_AT_BOUND[outcome].format(T=1 / scale.value)
-        warn(message, ConvergenceWarning)
+        warn(message, NoMinimumWarning, outcome)
     return scale
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
@@ -29,7 +28,7 @@ from skcalib.compose._folds import Split, check_training_rows, made_splits, pres
 from skcalib.scaling import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
-from ._fit_and_score import _fit_and_judge, _Outcome, _Rows, _Uncalibrated
+from ._fit_and_score import Messages, _fit_and_judge, _Outcome, _Rows, _Uncalibrated
 from ._measures import LOG_LOSS, Scorer, check_measures_by_sums, measures_of
 
 __all__ = ["compare_calibrators"]
@@ -148,16 +147,15 @@ def compare_calibrators(
 def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
     """Each warning once, with whose it is; those of other processes too."""
     n_splits = len(outcomes) // len(names)
-    found: dict[tuple[type[Warning], str], list[str]] = defaultdict(list)
-    first: dict[tuple[type[Warning], str], str] = {}
+    first: Messages = {}
+    counts: dict[tuple[type[Warning], str], Counter[str]] = defaultdict(Counter)
     for i, outcome in enumerate(outcomes):
-        for category, message in outcome.said:
-            key = category, re.sub(r"\d\S*", "", message)  # whatever numbers it holds
-            found[key].append(names[i // n_splits])
-            first.setdefault(key, message)
-    for key, whose in found.items():
+        first = outcome.warnings | first
+        for key in outcome.warnings:
+            counts[key][names[i // n_splits]] += 1
+    for key, of_each in counts.items():
         splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
-        each = ", ".join(f"{name}{splits.format(n)}" for name, n in Counter(whose).items())
+        each = ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items())
         warn(f"{each}: {first[key]}", key[0])
 
 

@@ -14,7 +14,7 @@ from skcalib._engine.dask import is_dask
 from skcalib._engine.memory import sum_rows
 from skcalib._subestimator import fit_calibrator, with_unknown_classes
 from skcalib._typing import Floats
-from skcalib._warnings import ProbabilitiesWarning
+from skcalib._warnings import FitWarning, ProbabilitiesWarning
 from skcalib.metrics._input import check_input
 
 from ._measures import Measure, Predictions
@@ -51,13 +51,17 @@ def _count_masked(Z: Floats) -> Any:
     return np.isneginf(Z).sum()
 
 
+# Messages of the warnings of a fit, by their class and cause. Not every warning can be pickled.
+Messages = dict[tuple[type[Warning], str], str]
+
+
 class _Outcome(NamedTuple):
     """What one calibrator did on one split."""
 
     seconds: float
     measured: dict[str, float]
     fitted: Any
-    said: list[tuple[type[Warning], str]]  #: warnings of the fit, each once
+    warnings: Messages
 
 
 def _fit_and_judge(
@@ -80,5 +84,11 @@ def _fit_and_judge(
         classes, P = classes[order], P[:, order]
     predictions = Predictions(classes, P)
     values = {measure.name: measure(predictions, *test) for measure in measures}
-    said = dict.fromkeys((w.category, str(w.message)) for w in caught)
-    return _Outcome(seconds, values, fitted, list(said))
+    return _Outcome(seconds, values, fitted, dict(map(_keyed, caught)))
+
+
+def _keyed(caught: warnings.WarningMessage) -> tuple[tuple[type[Warning], str], str]:
+    """The message of a warning after its class and cause; without a cause that is the message."""
+    message = str(caught.message)
+    cause = caught.message.cause if isinstance(caught.message, FitWarning) else message
+    return (caught.category, cause), message
