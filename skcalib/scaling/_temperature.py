@@ -105,6 +105,8 @@ class TemperatureScaling(BaseCalibrator):
     (3, 10)
     """
 
+    _keeps_order = True
+
     temperature_: float
 
     def _weights_are_relative(self) -> bool:

@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._engine.dask import is_dask
 from skcalib._engine.inputs import as_numpy
@@ -23,9 +24,7 @@ from skcalib._validation.labels import as_labels, not_among, shown
 from skcalib._validation.rows import check_rows
 from skcalib._validation.weights import check_total_weight, check_weights
 from skcalib._warnings import warn
-from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration
 from skcalib.compose._folds import Split, check_training_rows, made_splits, presence
-from skcalib.scaling import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
 from ._fit_and_score import Messages, _fit_and_judge, _Outcome, _Rows, _Uncalibrated
@@ -176,16 +175,8 @@ def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> Cal
 
 
 def _every_calibrator() -> list[BaseCalibrator]:
-    """Every calibrator of skcalib as it comes."""
-    return [
-        TemperatureScaling(),
-        VectorScaling(),
-        MatrixScaling(),
-        PlattScaling(),
-        HistogramBinning(),
-        IsotonicCalibration(),
-        BBQ(),
-    ]
+    """Every calibrator of skcalib with its default parameters."""
+    return [getattr(package, name)() for package in (scaling, binning) for name in package.__all__]
 
 
 def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
