@@ -16,7 +16,7 @@ from ._version import Versioned
 from .display import ReliabilityDisplay
 from .metrics import ReliabilityCurve, reliability_curve
 from .metrics._calibration_error import OF_BINS, mean_over_classes
-from .metrics._curve import binned, curve_of, joined
+from .metrics._curve import binned, concatenated, curve_of
 from .metrics._input import Kind, check_input, scored
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class CalibrationMonitor(Versioned):
         curves = self._curves()
         if self.kind != "classwise":
             return curves[0]
-        return joined(curves)
+        return concatenated(curves)
 
     def expected_calibration_error(self) -> float:
         r"""Expected calibration error (ECE) of all rows so far.

@@ -48,7 +48,7 @@ class InputError(Exception):
     """What is wrong with the user's input, in one sentence."""
 
 
-class Rows(NamedTuple):
+class LabelledLogits(NamedTuple):
     """Logits and labels of some rows: arrays, or Dask collections."""
 
     logits: Any
@@ -105,7 +105,7 @@ def listed(names: Sequence[Any]) -> str:
 
 
 # Logits and labels.
-def read_pair(logits_file: str, labels_file: str) -> Rows:
+def read_pair(logits_file: str, labels_file: str) -> LabelledLogits:
     """Logits in one file, labels in another."""
     names, logits = _logits(logits_file)
     labels = _labels(labels_file, len(logits), logits_file)
@@ -114,10 +114,10 @@ def read_pair(logits_file: str, labels_file: str) -> Rows:
             f"{logits_file} and {labels_file} must be of one length, got {len(logits)} and "
             f"{len(labels)} rows."
         )
-    return Rows(logits, labels, names)
+    return LabelledLogits(logits, labels, names)
 
 
-def read_table(file: str, label: str) -> Rows:
+def read_table(file: str, label: str) -> LabelledLogits:
     """Labels in one column of a text file, by its name, and logits in all others."""
     header, *lines = _lines(file)
     if header.count(label) != 1:
@@ -130,7 +130,7 @@ def read_table(file: str, label: str) -> Rows:
     k = header.index(label)
     texts = [line[k] for line in lines]
     names, *rest = [line[:k] + line[k + 1 :] for line in (header, *lines)]
-    return Rows(_numbers(rest, file), _labels_of_texts(texts, file), names)
+    return LabelledLogits(_numbers(rest, file), _labels_of_texts(texts, file), names)
 
 
 def _logits(file: str) -> tuple[list[str] | None, Array]:

@@ -19,7 +19,7 @@ from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import parquet
 from .console import Console, checked_target, replacing, save_calibrator
-from .files import InputError, Rows
+from .files import InputError, LabelledLogits
 from .loading import check_files, is_parquet, labels_of_type, load
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _run(args: argparse.Namespace, targets: Targets, console: Console) -> None:
 
 
 def _compared(
-    calibration: Rows, test: Rows, classes: Any, console: Console
+    calibration: LabelledLogits, test: LabelledLogits, classes: Any, console: Console
 ) -> tuple[CalibratorComparison, dict[str, ReliabilityCurve]]:
     """Every calibrator by every measure, and its reliability curve."""
     console.show("calibrating ...")

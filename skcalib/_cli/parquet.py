@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from .files import InputError, Rows, listed, reading
+from .files import InputError, LabelledLogits, listed, reading
 
 # A report is drawn on no more rows than this, which would add nothing to a picture.
 ROWS_OF_REPORT = 100_000
@@ -56,9 +56,9 @@ class Table(NamedTuple):
         """Names of the columns of logits."""
         return [name for name in self.frame.columns if name != self.label]
 
-    def rows(self) -> Rows:
+    def rows(self) -> LabelledLogits:
         """Data frame of logits and series of labels."""
-        return Rows(self.frame[self.others], self.frame[self.label], self.others)
+        return LabelledLogits(self.frame[self.others], self.frame[self.label], self.others)
 
 
 def read(pattern: str, label: str) -> Table:
@@ -122,10 +122,10 @@ def range_of(frame: Any) -> tuple[float, float]:
     return float(low.min()), float(high.max())
 
 
-def some_rows(rows: Rows) -> Rows:
+def some_rows(rows: LabelledLogits) -> LabelledLogits:
     """So many rows as a report needs, drawn at random with a fixed seed."""
     share = min(1.0, ROWS_OF_REPORT / len(rows.labels))
     logits, labels = (
         x.sample(frac=share, random_state=0).compute() for x in (rows.logits, rows.labels)
     )
-    return Rows(logits, labels)
+    return LabelledLogits(logits, labels)

@@ -25,8 +25,8 @@ from skcalib._warnings import warn
 from skcalib.scaling import TemperatureScaling
 
 from ._folds import (
+    FitArguments,
     Lesson,
-    Problem,
     check_test_rows,
     check_training_rows,
     held_out,
@@ -174,13 +174,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         w = None if sample_weight is None else check_weights(sample_weight, len(column_or_1d(y)))
         calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
-        problem = self._problem("fit", X, y, {**params, **self._weights(w)}, w)
+        arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         frozen = isinstance(self.estimator, FrozenEstimator)
-        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(problem.y)
+        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(arguments.y)
         check_order(calibrator, classes)
-        lessons = self._lessons(problem, w)
+        lessons = self._lessons(arguments, w)
         calibrators = [
-            fit_calibrator(calibrator, Z, problem.y[rows], weights, estimator.classes_)
+            fit_calibrator(calibrator, Z, arguments.y[rows], weights, estimator.classes_)
             for estimator, Z, rows, weights in lessons
         ]
         self.estimators_ = [lesson.estimator for lesson in lessons]
@@ -203,20 +203,20 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         )
         return {}
 
-    def _lessons(self, problem: Problem, w: Floats | None) -> list[Lesson]:
-        X, y, response, fit_params, _ = problem
+    def _lessons(self, arguments: FitArguments, w: Floats | None) -> list[Lesson]:
+        X, y, response, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
             Z = logits_of(self.estimator, X, response)
             return [Lesson(self.estimator, Z, np.arange(len(y)), w)]
-        splits = splits_of(self.cv, problem)
+        splits = splits_of(self.cv, arguments)
         classes = presence(splits, y, w_test=w)
         check_training_rows(classes)
         check_test_rows(classes, ensemble=self.ensemble)
         warn_of_unknown_classes(classes)
-        parts = held_out(self.estimator, problem, splits, self.n_jobs)
+        parts = held_out(self.estimator, arguments, splits, self.n_jobs)
         if self.ensemble:
-            return [lesson(part.estimator, [part], problem, w) for part in parts]
-        return [lesson(clone(self.estimator).fit(X, y, **fit_params), parts, problem, w)]
+            return [lesson(part.estimator, [part], arguments, w) for part in parts]
+        return [lesson(clone(self.estimator).fit(X, y, **fit_params), parts, arguments, w)]
 
     @property
     def estimator_(self) -> Any:

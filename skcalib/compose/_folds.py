@@ -27,7 +27,7 @@ from skcalib._warnings import warn
 from ._response import Response, logits_of
 
 
-class Problem(NamedTuple):
+class FitArguments(NamedTuple):
     """Checked arguments of ``fit``."""
 
     X: Any
@@ -181,14 +181,14 @@ def warn_of_unknown_classes(classes: Presence) -> None:
     )
 
 
-def splits_of(cv: Any, problem: Problem) -> list[Split]:
-    """The splits of the rows of a problem, checked."""
+def splits_of(cv: Any, arguments: FitArguments) -> list[Split]:
+    """The splits that ``cv`` stands for, checked."""
     if isinstance(cv, str) and cv == "prefit":
         raise ValueError(
             "cv must split rows, got 'prefit'. Pass a fitted classifier in a FrozenEstimator."
         )
-    splitter = cv if _are_splits(cv) else check_cv(cv, problem.y, classifier=True)
-    labels, rows = np.unique(problem.y, return_counts=True)
+    splitter = cv if _are_splits(cv) else check_cv(cv, arguments.y, classifier=True)
+    labels, rows = np.unique(arguments.y, return_counts=True)
     if isinstance(splitter, StratifiedKFold) and rows.min() < splitter.n_splits:
         raise ValueError(
             f"Each class must have at least as many rows as there are folds, got {rows.min()} of "
@@ -196,7 +196,7 @@ def splits_of(cv: Any, problem: Problem) -> list[Split]:
             "smaller cv."
         )
     return made_splits(
-        splitter, problem.X, problem.y, "Pass groups= to fit.", **problem.split_params
+        splitter, arguments.X, arguments.y, "Pass groups= to fit.", **arguments.split_params
     )
 
 
@@ -230,15 +230,15 @@ def _takes_groups(splitter: Any) -> bool:
 
 # Held-out logits.
 def held_out(
-    estimator: Any, problem: Problem, splits: list[Split], n_jobs: int | None
+    estimator: Any, arguments: FitArguments, splits: list[Split], n_jobs: int | None
 ) -> list[HeldOut]:
     """A copy of the classifier for each split, with the logits of its test rows."""
-    jobs = (delayed(_held_out)(estimator, problem, train, test) for train, test in splits)
+    jobs = (delayed(_held_out)(estimator, arguments, train, test) for train, test in splits)
     return list(Parallel(n_jobs=n_jobs)(jobs))
 
 
-def _held_out(estimator: Any, problem: Problem, train: Indices, test: Indices) -> HeldOut:
-    X, y, response, fit_params, _ = problem
+def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Indices) -> HeldOut:
+    X, y, response, fit_params, _ = arguments
     fitted = clone(estimator)
     X_train, y_train = _safe_split(fitted, X, y, train)
     X_test, _ = _safe_split(fitted, X, y, test, train)
@@ -271,9 +271,11 @@ def averaged(
     return total
 
 
-def lesson(estimator: Any, parts: list[HeldOut], problem: Problem, w: Floats | None) -> Lesson:
+def lesson(
+    estimator: Any, parts: list[HeldOut], arguments: FitArguments, w: Floats | None
+) -> Lesson:
     """Held-out logits of all parts, without rows whose class was not known there."""
-    y, least = problem.y, problem.response.least(parts[0].logits.dtype)
+    y, least = arguments.y, arguments.response.least(parts[0].logits.dtype)
     rows = np.concatenate([part.rows for part in parts])
     Z = np.concatenate([_in_columns(part, estimator.classes_, least) for part in parts])
     known = np.concatenate([is_among(y[part.rows], part.estimator.classes_) for part in parts])

@@ -14,7 +14,7 @@ from skcalib._typing import Floats
 from skcalib._warnings import warn
 
 from ._folds import (
-    Problem,
+    FitArguments,
     averaged,
     check_training_rows,
     held_out,
@@ -141,8 +141,8 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             If ``estimator`` is no classifier or has neither method, is frozen but not fitted, or if
             ``y`` holds fewer than two classes.
         """
-        problem = self._problem("fit", X, y, params)
-        return self._fit_to_all_rows(problem)
+        arguments = self._checked_arguments("fit", X, y, params)
+        return self._fit_to_all_rows(arguments)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Floats:
         """Fit the classifier to all rows; return their logits, with ``cv`` the held-out ones.
@@ -168,7 +168,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             ``groups`` and there are none, if the training rows of a split hold a single class, or
             if some row is in no test set.
         """
-        problem = self._problem("fit_transform", X, y, params)
+        arguments = self._checked_arguments("fit_transform", X, y, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen or self.cv is None:
             if not frozen:
@@ -177,11 +177,13 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                     "fitted on, which are too good to fit a calibrator to. Pass cv=5, or a "
                     "FrozenEstimator with rows that it was not fitted on."
                 )
-            return self._fit_to_all_rows(problem).transform(X)
-        splits = splits_of(self.cv, problem)
-        classes = presence(splits, problem.y)
+            return self._fit_to_all_rows(arguments).transform(X)
+        splits = splits_of(self.cv, arguments)
+        classes = presence(splits, arguments.y)
         check_training_rows(classes)
-        times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(problem.y))
+        times = np.bincount(
+            np.concatenate([test for _, test in splits]), minlength=len(arguments.y)
+        )
         if not times.all():
             raise ValueError(
                 "fit_transform needs cv to put every row into a test set, got "
@@ -189,12 +191,12 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                 "CalibratedClassifier takes such splits."
             )
         warn_of_unknown_classes(classes)
-        parts = held_out(self.estimator, problem, splits, self.n_jobs)
-        self._fit_to_all_rows(problem)
-        return averaged(parts, self.classes_, times, problem.response)
+        parts = held_out(self.estimator, arguments, splits, self.n_jobs)
+        self._fit_to_all_rows(arguments)
+        return averaged(parts, self.classes_, times, arguments.response)
 
-    def _fit_to_all_rows(self, problem: Problem) -> Self:
-        estimator = clone(self.estimator).fit(problem.X, problem.y, **problem.fit_params)
+    def _fit_to_all_rows(self, arguments: FitArguments) -> Self:
+        estimator = clone(self.estimator).fit(arguments.X, arguments.y, **arguments.fit_params)
         self._take_over_features(estimator)
         self._store_response(estimator)
         self.estimator_ = estimator

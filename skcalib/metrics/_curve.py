@@ -103,7 +103,7 @@ def curves_of(
     return map(curve_of, columns.labels, edges, sums)
 
 
-def joined(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
+def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
     """The bins of several classes as one."""
     columns = zip(*(vars(curve).values() for curve in curves), strict=True)
     return ReliabilityCurve(*map(np.concatenate, columns))
@@ -233,4 +233,4 @@ def reliability_curve(
     ([0.33, 1.0], [0.25, 0.9])
     """
     curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return next(curves) if kind != "classwise" else joined(curves)
+    return next(curves) if kind != "classwise" else concatenated(curves)

@@ -17,7 +17,7 @@ from skcalib._typing import Floats
 from skcalib._warnings import FitWarning, ProbabilitiesWarning
 from skcalib.metrics._input import check_input
 
-from ._measures import Measure, Predictions
+from ._measures import NamedScorer, Predictions
 
 
 class _Rows(NamedTuple):
@@ -65,7 +65,7 @@ class _Outcome(NamedTuple):
 
 
 def _fit_and_judge(
-    calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[Measure]
+    calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[NamedScorer]
 ) -> _Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -50,7 +50,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return self.classes_[self.P.argmax(axis=1)]
 
 
-class Measure(NamedTuple):
+class NamedScorer(NamedTuple):
     """A scorer, and what is shown of it: errors asked for by name are positive."""
 
     name: str
@@ -62,7 +62,7 @@ class Measure(NamedTuple):
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
 
 
-def measures_of(scoring: Any) -> list[Measure]:
+def measures_of(scoring: Any) -> list[NamedScorer]:
     """The measures that ``scoring`` names, after the log loss, which is always there."""
     found = [_measure(LOG_LOSS, "neg_log_loss")]
     for name, scorer in _named(scoring).items():
@@ -104,19 +104,19 @@ def _is_log_loss(scorer: Any) -> bool:
     return type(scorer) is type(known) and vars(scorer) == vars(known)
 
 
-def _measure(name: str, scorer: Any) -> Measure:
+def _measure(name: str, scorer: Any) -> NamedScorer:
     if isinstance(scorer, str):
         found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
-        return Measure(name, found, -1 if scorer.startswith("neg_") else 1)
+        return NamedScorer(name, found, -1 if scorer.startswith("neg_") else 1)
     if not callable(scorer):
         raise ValueError(
             "A measure in scoring must be the name of a scorer or a function scorer(estimator, X, "
             f"y), got {scorer!r} for {name!r}."
         )
-    return Measure(name, scorer, 1)
+    return NamedScorer(name, scorer, 1)
 
 
-def check_measures_by_sums(measures: list[Measure]) -> None:
+def check_measures_by_sums(measures: list[NamedScorer]) -> None:
     """Raise a ValueError for a measure that would fetch rows of Dask collections."""
     for measure in measures:
         if not isinstance(measure.scorer, CalibrationScorer | _MeanOverRows):
