@@ -13,7 +13,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss
-from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    LeaveOneGroupOut,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 
 from skcalib import (
@@ -28,6 +34,7 @@ from skcalib._warnings import FitWarning, NoMinimumWarning, warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.metrics import get_scorer as our_scorer
+from skcalib.selection._fit_and_score import Sample, fit_and_score
 from skcalib.selection._measures import EVERY_MEASURE
 
 
@@ -492,6 +499,19 @@ def test_bad_arguments(rows, change, message):
     given = {"logits": logits, "y": y, "calibrators": [Unfittable()], **change}
     with pytest.raises(ValueError, match=message):
         compare_calibrators(**given)
+
+
+def test_out_of_fold_probabilities(rows):
+    """As an automatic choice needs them: in one pass, for every calibrator on every split."""
+    logits, y = rows
+    splits, sample = list(StratifiedKFold(3).split(logits, y)), Sample(*rows, None)
+    pairs = [(sample.part(train), sample.part(test)) for train, test in splits]
+    outcomes = fit_and_score(SOME, pairs, np.arange(3), lambda P, test, classes: (P, test.y))
+    for calibrator, of_splits in zip(SOME, outcomes, strict=True):
+        expected = cross_val_predict(clone(calibrator), *rows, cv=3, method="predict_proba")
+        for (P, labels), (_, test) in zip((o.score for o in of_splits), splits, strict=True):
+            assert_array_equal(labels, y[test])
+            assert_allclose(P, expected[test])
 
 
 class Talkative(TemperatureScaling):

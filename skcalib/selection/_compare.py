@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
@@ -27,8 +27,8 @@ from skcalib._warnings import warn
 from skcalib.compose._folds import Split, check_training_rows, made_splits, presence
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
-from ._fit_and_score import Messages, _fit_and_judge, _Outcome, _Rows, _Uncalibrated
-from ._measures import LOG_LOSS, Scorer, check_measures_by_sums, measures_of
+from ._fit_and_score import Outcome, Sample, Uncalibrated, fit_and_score, warn_of_fits
+from ._measures import LOG_LOSS, Scorer, check_measures_by_sums, measured, measures_of
 
 __all__ = ["compare_calibrators"]
 
@@ -112,13 +112,13 @@ def compare_calibrators(
     >>> found.names[0]
     'MatrixScaling'
     """
-    rows, checked = _checked_rows(logits, y, sample_weight, classes)
+    rows, checked = _checked_sample(logits, y, sample_weight, classes)
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
         calibrators = _every_calibrator()
         calibrators = _taking_masked(calibrators) if checked.masked_ or masked else calibrators
-    members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
+    members = {UNCALIBRATED: Uncalibrated(), **_by_name(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
         check_order(member, labels)
@@ -126,51 +126,30 @@ def compare_calibrators(
     if is_dask(logits):
         check_measures_by_sums(measures)
     if judged is None:
-        pairs = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
+        splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
-        pairs = [(rows, judged)]
-    jobs = [
-        delayed(_fit_and_judge)(member, *pair, labels, measures)
-        for member in members.values()
-        for pair in pairs
-    ]
-    outcomes = []
-    for outcome in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-        outcomes.append(outcome)
-        if on_progress is not None:
-            on_progress(len(outcomes), len(jobs))
-    _pass_on_warnings(list(members), outcomes)
-    return _collected(list(members), outcomes, keep=test is not None)
+        splits = [(rows, judged)]
+    score = partial(measured, measures=measures)
+    fits = fit_and_score(
+        members.values(), splits, labels, score, n_jobs=n_jobs, on_progress=on_progress
+    )
+    outcomes = dict(zip(members, fits, strict=True))
+    warn_of_fits(outcomes)
+    return _collected(outcomes, keep=test is not None)
 
 
-def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
-    """Each warning once, with whose it is; those of other processes too."""
-    n_splits = len(outcomes) // len(names)
-    first: Messages = {}
-    counts: dict[tuple[type[Warning], str], Counter[str]] = defaultdict(Counter)
-    for i, outcome in enumerate(outcomes):
-        first = outcome.warnings | first
-        for key in outcome.warnings:
-            counts[key][names[i // n_splits]] += 1
-    for key, of_each in counts.items():
-        splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
-        each = ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items())
-        warn(f"{each}: {first[key]}", key[0])
-
-
-def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:
-    """Outcomes, of which each calibrator has the same number, by log loss."""
-    shape = len(names), -1
-    by_name = {
-        measure: np.reshape([o.measured[measure] for o in outcomes], shape)
-        for measure in outcomes[0].measured
-    }
-    order = np.argsort(by_name[LOG_LOSS].mean(axis=1), kind="stable")
+def _collected(outcomes: dict[str, list[Outcome]], *, keep: bool) -> CalibratorComparison:
+    """Outcomes of calibrators by name, sorted by log loss."""
+    rows = list(outcomes.values())
+    scores = {m: np.array([[o.score[m] for o in row] for row in rows]) for m in rows[0][0].score}
+    seconds = np.array([[o.seconds for o in row] for row in rows])
+    order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
+    names = [list(outcomes)[k] for k in order]
     return CalibratorComparison(
-        [names[k] for k in order],
-        {measure: values[order] for measure, values in by_name.items()},
-        np.reshape([o.seconds for o in outcomes], shape)[order],
-        {names[k]: outcomes[k].fitted for k in order} if keep else {},
+        names,
+        {measure: values[order] for measure, values in scores.items()},
+        seconds[order],
+        {name: outcomes[name][0].fitted for name in names} if keep else {},
     )
 
 
@@ -219,23 +198,23 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def _checked_rows(
+def _checked_sample(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-) -> tuple[_Rows, _Uncalibrated]:
+) -> tuple[Sample, Uncalibrated]:
     """The rows, checked as calibrators do, and what a calibrator knows of them then."""
-    checked = _Uncalibrated(classes=classes).fit(logits, y, sample_weight)
+    checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
     if is_dask(logits):
-        return _Rows(logits, y, sample_weight), checked
+        return Sample(logits, y, sample_weight), checked
     Z = check_array(
         as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
     )
     w = check_weights(sample_weight, len(Z))
-    return _Rows(Z, column_or_1d(as_labels(y)), w), checked
+    return Sample(Z, column_or_1d(as_labels(y)), w), checked
 
 
 def _checked_test(
     test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int
-) -> tuple[_Rows, bool]:
+) -> tuple[Sample, bool]:
     """The rows to judge on, and whether some of their classes are masked."""
     if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
         raise ValueError(
@@ -256,11 +235,11 @@ def _checked_test(
             f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with classes=."
         )
-    of_test = _Rows(logits, y, sample_weight) if is_dask(logits) else _Rows(Z, labels, w)
+    of_test = Sample(logits, y, sample_weight) if is_dask(logits) else Sample(Z, labels, w)
     return of_test, found.masked
 
 
-def _splits(rows: _Rows, cv: Any, random_state: Any) -> list[Split]:
+def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
     if is_dask(rows.Z):
         raise ValueError(
             "Rows with Dask cannot be split into folds, got test=None. Pass test=(logits, y), as "

@@ -12,12 +12,15 @@ import sklearn.metrics
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from skcalib._engine.dask import is_dask
 from skcalib._engine.memory import sum_rows, total_weight, weighted_sum
 from skcalib._scores.proper import brier_scores, log_losses
 from skcalib._typing import Floats
 from skcalib.metrics import get_scorer
 from skcalib.metrics._input import check_input
 from skcalib.metrics._scorers import CalibrationScorer
+
+from ._fit_and_score import Sample
 
 Scorer = Callable[..., float]
 
@@ -60,6 +63,20 @@ class NamedScorer(NamedTuple):
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
+
+
+def measured(
+    P: Floats, test: Sample, classes: NDArray[Any], *, measures: list[NamedScorer]
+) -> dict[str, float]:
+    """Measures, by name, of the probabilities of test rows."""
+    if is_dask(P):  # one check for all measures
+        y, P, w, _ = check_input(test.y, P, test.w, classes, None)
+        test = Sample(test.Z, y, w)
+    else:  # scorers of scikit-learn take columns to be in the order of the sorted labels
+        order = np.argsort(classes)
+        classes, P = classes[order], P[:, order]
+    predictions = Predictions(classes, P)
+    return {measure.name: measure(predictions, *test) for measure in measures}
 
 
 def measures_of(scoring: Any) -> list[NamedScorer]:
