@@ -7,15 +7,15 @@ import warnings
 
 from sklearn.exceptions import ConvergenceWarning
 
-# A call may pass through all of them on its way, as in a pipeline inside of a search.
+# Frames of these packages may lie in between, as in a pipeline inside of a search.
 PASSED_THROUGH = frozenset({"skcalib", "sklearn", "joblib"})
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning, *data: str) -> None:
     """Warn at the innermost line that is in none of the packages that calls pass through.
 
-    A number of frames that is written down where the warning is would be wrong wherever another
-    method, or a step of a pipeline, leads there. ``data`` is what the category takes besides.
+    A fixed ``stacklevel`` would be wrong wherever another method, or a step of a pipeline, calls.
+    ``data`` are further arguments of the category.
     """
     frame, level = inspect.currentframe(), 1
     while frame is not None and _package(frame.f_globals) in PASSED_THROUGH:

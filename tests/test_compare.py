@@ -97,7 +97,7 @@ def test_sorted_by_log_loss_never_by_calibration_error(rows):
     losses, errors = found.mean("log loss"), found.mean("ECE")
     assert (np.diff(losses) >= 0).all()
     assert (np.diff(errors) < 0).any()
-    assert "Sorted by log loss, which only true probabilities minimise" in str(found)
+    assert "Sorted by log loss, a proper scoring rule" in str(found)
 
 
 def test_on_a_test_set(rows):
@@ -461,7 +461,7 @@ def test_arguments_are_left_alone(rows):
     ("change", "message"),
     [
         ({"calibrators": []}, "must name at least one"),
-        ({"calibrators": {"uncalibrated": BBQ()}}, "which is always there"),
+        ({"calibrators": {"uncalibrated": BBQ()}}, "which is always included"),
         ({"calibrators": [BBQ(), BBQ()]}, "must differ, or be a dict with names"),
         ({"calibrators": ["temperature"]}, "calibrator must be an estimator with fit and"),
         ({"scoring": "ece"}, "no scorer named 'ece'"),
@@ -475,7 +475,10 @@ def test_arguments_are_left_alone(rows):
         ({"cv": 1}, "at least one train/test split"),
         ({"cv": []}, "cv must give at least one split, got none"),
         ({"cv": [([0, 1], [2]), ([3, 4], [])]}, "test rows, got 2 and 0 in split 1. Leave it out"),
-        ({"cv": [(range(9), [600])]}, "of the 600 rows or .*, got in split 0 .*index 600 is out"),
+        (
+            {"cv": [(range(9), [600])]},
+            "of the 600 rows or .*, got an invalid index in split 0.*index 600 is out",
+        ),
         (
             {"cv": LeaveOneGroupOut()},
             r"LeaveOneGroupOut needs groups, got none. Pass its spli",

@@ -138,7 +138,7 @@ SITES = {
     "no weights": (
         lambda: CalibratedClassifier(KNeighborsClassifier()).fit(
             X, Y, sample_weight=np.ones(len(Y))
-        ), UserWarning, "does not say that it takes sample_weight",
+        ), UserWarning, "has no parameter sample_weight in fit",
     ),
     "class that a split lacks": (
         lambda: CalibratedClassifier(GaussianNB(), cv=OF_CLASS_2).fit(X, Y), UserWarning, "lack"

@@ -1,4 +1,4 @@
-"""What the command line works on: rows to calibrate on and rows to judge on."""
+"""Input of the command line: calibration rows and test rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_parquet(args: argparse.Namespace) -> bool:
 
 
 def load(args: argparse.Namespace) -> tuple[str, LabelledLogits, LabelledLogits]:
-    """Name of the data, rows to calibrate on, rows to judge on."""
+    """Name of the data, calibration rows, test rows."""
     if args.logits is None:
         digits = load_digits_logits()
         return (
@@ -83,7 +83,7 @@ def check_files(args: argparse.Namespace) -> None:
 def _check_names(
     calibration: LabelledLogits, test: LabelledLogits, args: argparse.Namespace
 ) -> None:
-    """Raise an InputError for columns that are named in two orders, or not in that of labels."""
+    """Raise an InputError unless named columns are in one order, that of the labels."""
     if calibration.names is None and test.names is not None:
         # Columns without names are the classes by their position.
         calibration = calibration._replace(names=test.names)
@@ -119,7 +119,7 @@ def _load_parquet(args: argparse.Namespace) -> list[LabelledLogits]:
     found = [table.rows() for table in parquet.kept(tables, args.logits)]
     if not args.probabilities:
         return found
-    for rows in found:  # here, since the workers write down a traceback for what they raise
+    for rows in found:  # here, since workers log a traceback of each error
         _check_probabilities(*parquet.range_of(rows.logits), args.logits)
     return [rows._replace(logits=rows.logits.map_partitions(_logs_of_part)) for rows in found]
 
@@ -132,7 +132,7 @@ def _logs_of_part(part: Any) -> Any:
 
 
 def _read(logits: str, labels: str | None, args: argparse.Namespace) -> LabelledLogits:
-    """Rows of files other than Parquet, logits being logarithms of probabilities if need be."""
+    """Rows of files other than Parquet, with logarithms of probabilities where these are given."""
     rows = read_pair(logits, labels) if labels else read_table(logits, args.label_column)
     if not args.probabilities:
         return rows

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 
 def check_integer(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise a ValueError for a value that is no integer, or less than ``least``."""
+    """Raise a ValueError for a value that is not an integer, or less than ``least``."""
     if not is_integer(value) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
 
@@ -33,7 +33,7 @@ def check_real(
     option: str | None = None,
     remedy: str = "",
 ) -> None:
-    """Raise a ValueError for a value that is no finite real number above ``low``, below ``high``.
+    """Raise a ValueError for a value that is not a finite real number between the limits.
 
     ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted as well.
     """

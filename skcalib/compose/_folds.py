@@ -1,8 +1,8 @@
-"""Logits of classifiers: of any rows, and of those held out when the classifier was fitted.
+"""Held-out logits of classifiers, by cross-fitting.
 
-Rows that a classifier was fitted on look better to it than rows it has not seen, so a calibrator
-must learn from others: from *held-out logits*, those of the test rows of each split by a copy of
-the classifier that was fitted to its training rows.
+A classifier is usually over-confident on the rows that it was fitted to, so a calibrator must be
+fitted to *held-out logits*: those of the test rows of each split, from a copy of the classifier
+that was fitted to its training rows.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ class FitArguments(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """What one split leaves: a fitted classifier, and rows it has not seen."""
+    """The classifier fitted to the training rows of one split, and logits of the test rows."""
 
     estimator: Any
     rows: Indices  #: numbers of the test rows
     logits: Floats  #: of these rows, one column per class that the classifier knows
 
 
-class Lesson(NamedTuple):
-    """What a calibrator learns from."""
+class CalibrationSet(NamedTuple):
+    """What a calibrator is fitted to."""
 
-    estimator: Any  #: the fitted classifier that it is for
+    estimator: Any  #: the fitted classifier that is calibrated
     logits: Floats
     rows: Indices  #: the rows that these are the logits of
     weights: Floats | None
 
 
 class Split(NamedTuple):
-    """Numbers of the rows to fit to, and of those to look at then."""
+    """Indices of the training rows and of the test rows."""
 
     train: Indices
     test: Indices
 
 
 def row_numbers(splits: Iterable[Any], n_rows: int) -> list[Split]:
-    """Splits as numbers of rows, of whatever arrays of that length can be indexed with.
+    """Splits as indices of rows, from anything that indexes an array of that length.
 
-    Raises a ValueError for what is no split, and for one that lacks training or test rows.
+    Raises a ValueError for an invalid split, and for one that lacks training or test rows.
     """
     every, found = np.arange(n_rows), []
     for i, split in enumerate(splits):
@@ -94,7 +94,7 @@ def _row_numbers(every: Indices, rows: Any, i: int) -> Indices:
     except IndexError as error:
         raise ValueError(
             f"Each split must hold numbers of the {len(every)} rows or a Boolean mask of them, got "
-            f"in split {i} what cannot index them: {error}."
+            f"an invalid index in split {i}: {error}."
         ) from error
     if numbers.ndim != 1:
         raise ValueError(
@@ -105,7 +105,7 @@ def _row_numbers(every: Indices, rows: Any, i: int) -> Indices:
 
 
 class Presence(NamedTuple):
-    """Which classes there are on either side of each split, by the weights of its rows."""
+    """Which classes the training and the test rows of each split hold, by positive weights."""
 
     labels: list[Any]
     train: Bools  #: (n_splits, n_classes)
@@ -124,7 +124,7 @@ def presence(
     w_train: Floats | None = None,
     w_test: Floats | None = None,
 ) -> Presence:
-    """Which classes there are on either side of each split."""
+    """Which classes the training and the test rows of each split hold."""
     labels, codes = np.unique(y, return_inverse=True)
 
     def classes_in(rows: Indices, w: Floats | None) -> Bools:
@@ -201,14 +201,12 @@ def splits_of(cv: Any, arguments: FitArguments) -> list[Split]:
 
 
 def _are_splits(cv: Any) -> bool:
-    """Whether it is an iterable of splits, and no splitter, as ``check_cv`` tells them apart."""
+    """Whether it is an iterable of splits, not a splitter, by the rule of ``check_cv``."""
     return isinstance(cv, Iterable) and not hasattr(cv, "split")
 
 
-def made_splits(
-    cv: Any, X: Any, y: NDArray[Any], where_groups_go: str, **params: Any
-) -> list[Split]:
-    """The splits that a splitter, a number or an iterable stands for."""
+def made_splits(cv: Any, X: Any, y: NDArray[Any], groups_remedy: str, **params: Any) -> list[Split]:
+    """The splits of a splitter, of a number of folds, or of an iterable."""
     if _are_splits(cv):
         return row_numbers(cv, len(y))
     splitter = check_cv(cv, y, classifier=True)
@@ -217,7 +215,7 @@ def made_splits(
     except ValueError as error:
         if params.get("groups") is None and _takes_groups(splitter):
             raise ValueError(
-                f"{type(splitter).__name__} needs groups, got none. {where_groups_go}"
+                f"{type(splitter).__name__} needs groups, got none. {groups_remedy}"
             ) from error
         raise
     return row_numbers(splits, len(y))
@@ -247,7 +245,7 @@ def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Ind
 
 
 def _in_columns(part: HeldOut, classes: NDArray[Any], least: float) -> Floats:
-    """Held-out logits in the columns of all classes; those not known there are improbable."""
+    """Held-out logits in the columns of all classes, unknown ones with the least probability."""
     Z, known = part.logits, part.estimator.classes_
     if np.array_equal(known, classes):
         return Z
@@ -261,7 +259,7 @@ def _in_columns(part: HeldOut, classes: NDArray[Any], least: float) -> Floats:
 def averaged(
     parts: list[HeldOut], classes: NDArray[Any], times: Indices, response: Response
 ) -> Floats:
-    """Held-out logits of all rows, of which each is in so many test sets."""
+    """Held-out logits of all rows, averaged over the test sets that each is in."""
     dtype = parts[0].logits.dtype
     logits = [_in_columns(part, classes, response.least(dtype)) for part in parts]
     total = np.zeros((len(times), logits[0].shape[1]), dtype)
@@ -271,10 +269,10 @@ def averaged(
     return total
 
 
-def lesson(
+def calibration_set(
     estimator: Any, parts: list[HeldOut], arguments: FitArguments, w: Floats | None
-) -> Lesson:
-    """Held-out logits of all parts, without rows whose class was not known there."""
+) -> CalibrationSet:
+    """Held-out logits of all parts, without rows of classes that the training rows lack."""
     y, least = arguments.y, arguments.response.least(parts[0].logits.dtype)
     rows = np.concatenate([part.rows for part in parts])
     Z = np.concatenate([_in_columns(part, estimator.classes_, least) for part in parts])
@@ -285,4 +283,4 @@ def lesson(
     times = np.bincount(rows)[rows]
     if w is not None or times.max() > 1:
         w = (np.ones(len(y)) if w is None else w)[rows] / times
-    return Lesson(estimator, Z[in_order], rows, w)
+    return CalibrationSet(estimator, Z[in_order], rows, w)

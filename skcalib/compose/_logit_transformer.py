@@ -31,30 +31,30 @@ __all__ = ["LogitTransformer"]
 class LogitTransformer(TransformerMixin, _OverClassifier):
     r"""A classifier as a transformer: features in, logits out.
 
-    Logits are what ``decision_function`` gives, the margins of an SVM or the raw scores of boosted
-    trees, or else the logarithm of ``predict_proba``, :math:`z_{ik} = \log p_{ik}`. The next step
-    of a pipeline can be a calibrator.
+    Logits are what ``decision_function`` returns, the margins of an SVM or the raw scores of
+    boosted trees, or else the logarithm of ``predict_proba``, :math:`z_{ik} = \log p_{ik}`. The
+    next step of a pipeline can be a calibrator.
 
     Parameters
     ----------
     estimator : classifier
         A classifier with ``decision_function`` or ``predict_proba``; inside a
-        :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is to stay so.
+        :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is not to be refitted.
     cv : int, splitter, iterable of splits or None, default=None
-        With it, ``fit_transform`` returns *held-out* logits: those of each row by copies of the
-        classifier that were not fitted on it. ``transform`` always uses the classifier fitted on
-        all rows. A number stands for so many stratified folds. None does without, which is right
-        for a frozen classifier only; for others ``fit_transform`` warns.
+        Splits for cross-fitting: ``fit_transform`` then returns *held-out* logits, those of each
+        row from copies of the classifier that were not fitted on it. ``transform`` always uses
+        the classifier fitted on all rows. An integer is the number of stratified folds. None is
+        right for a frozen classifier only; for others ``fit_transform`` warns.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where logits come from: "auto" is ``decision_function`` if the classifier has it (and its
-        parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. Nothing is
-        guessed from values.
+        parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. It is never
+        inferred from values.
     min_proba : float, default=1e-15
-        Probabilities below it count as this much when their logarithm is taken. Classifiers that
-        count votes, such as forests and nearest neighbours, give zeros that mean "less than one
-        vote": for them try half a vote, as 0.5 / n_estimators.
+        Lower bound of the probabilities that the logarithm is taken of. Classifiers that count
+        votes, such as forests and nearest neighbours, give zeros that mean "less than one vote":
+        for them try half a vote, as 0.5 / n_estimators.
     n_jobs : int, default=None
-        Number of splits that are fitted at once.
+        Number of splits that are fitted in parallel.
 
     Attributes
     ----------
@@ -67,9 +67,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     min_proba_ : float
         As ``min_proba`` was in ``fit``.
     n_features_in_ : int
-        Number of features, if the classifier says it.
+        Number of features, if the classifier has this attribute.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if the classifier says them.
+        Names of the features, if the classifier has this attribute.
 
     Warns
     -----
@@ -138,8 +138,8 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            If ``estimator`` is no classifier or has neither method, is frozen but not fitted, or if
-            ``y`` holds fewer than two classes.
+            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, or
+            if ``y`` holds fewer than two classes.
         """
         arguments = self._checked_arguments("fit", X, y, params)
         return self._fit_to_all_rows(arguments)
@@ -174,7 +174,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             if not frozen:
                 warn(
                     "Without cv, fit_transform returns logits of the rows that the classifier was "
-                    "fitted on, which are too good to fit a calibrator to. Pass cv=5, or a "
+                    "fitted on, which are over-confident. Pass cv=5 for held-out logits, or a "
                     "FrozenEstimator with rows that it was not fitted on."
                 )
             return self._fit_to_all_rows(arguments).transform(X)

@@ -28,7 +28,7 @@ from ._response import Response, ResponseMethod, check_classifier, logits_of, re
 
 
 class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
-    """A classifier, splits of its rows, and how to get logits from it."""
+    """What meta-estimators of a classifier share: its splits, its logits, and routing."""
 
     estimator: Any
     cv: Any

@@ -18,7 +18,7 @@ class Response(NamedTuple):
     """Where the logits of a classifier come from."""
 
     method: str
-    min_proba: float  #: smaller probabilities count as this
+    min_proba: float  #: lower bound of probabilities
 
     def least(self, dtype: np.dtype[Any]) -> float:
         """The smallest probability."""
@@ -45,7 +45,7 @@ def response_of(estimator: Any, response_method: ResponseMethod, min_proba: floa
 
 
 def _is_one_versus_one(estimator: Any) -> bool:
-    """Whether a parameter of it, or of its last step, says that margins are those of pairs."""
+    """Whether a parameter of it, or of its last step, makes margins those of pairs of classes."""
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     return any(
         name.split("__")[-1] == "decision_function_shape" and value == "ovo"
@@ -71,7 +71,7 @@ def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
 
 
 def check_classifier(estimator: Any, name: str) -> None:
-    """Raise a ValueError for what is no classifier, or is frozen but not fitted."""
+    """Raise a ValueError unless it is a classifier, fitted if it is frozen."""
     is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
     if not (is_instance and is_classifier(estimator)):
         raise ValueError(

@@ -49,8 +49,8 @@ def compare_calibrators(
 ) -> CalibratorComparison:
     """Compare calibrators on the same rows, by cross-validation or on a test set.
 
-    Every calibrator is fitted to the training rows of each split and judged on its test rows, and
-    so are the logits as they are.
+    Every calibrator is fitted to the training rows of each split and scored on its test rows, and
+    so are the uncalibrated logits.
 
     Parameters
     ----------
@@ -60,19 +60,19 @@ def compare_calibrators(
     y : array-like of shape (n_samples,)
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
-        What to compare; by default every calibrator of skcalib as it comes, but for
-        :class:`MatrixScaling` where classes are masked.
+        What to compare; by default every calibrator of skcalib with its default parameters,
+        except :class:`MatrixScaling` where classes are masked.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows. A number stands for so many stratified folds.
+        How to split the rows. An integer is the number of stratified folds.
     test : tuple (logits, y) or (logits, y, sample_weight), default=None
-        Judge on these rows instead, after fits to all the others. There are no standard errors
-        then.
+        Test set to score on instead, after fits to all of ``logits``. There are no standard
+        errors then.
     scoring : str, list of str or dict of str to str or callable, default=None
         Names for :func:`skcalib.metrics.get_scorer`, or a dict with scorers under names of your
         own. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
         without the prefix; values of scorers that are objects keep the sign that they give them,
-        greater is better. The log loss is always there, under the name "log loss", and what the
-        comparison is sorted by. By default log loss, Brier score, accuracy, and each calibration
+        greater is better. The log loss is always included, under the name "log loss", and the
+        comparison is sorted by it. By default log loss, Brier score, accuracy, and each calibration
         error.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
@@ -81,27 +81,27 @@ def compare_calibrators(
     n_jobs : int, default=None
         Number of fits at once.
     random_state : int, RandomState instance or None, default=None
-        Shuffles the rows before a number of folds is made. None leaves their order.
+        Shuffles the rows before they are split, if ``cv`` is an integer. None keeps their order.
     on_progress : callable, default=None
         Called as ``on_progress(done, total)`` after each fit.
 
     Returns
     -------
     CalibratorComparison
-        Prints as a table that is sorted by log loss: a calibration error is no criterion, since
-        it ignores how well probabilities tell rows apart.
+        Prints as a table that is sorted by log loss, a proper scoring rule. A calibration error
+        is no criterion of choice, since it ignores discrimination.
 
     Raises
     ------
     ValueError
         If logits, labels or weights are invalid, for an unknown scorer, for a measure of another
-        kind named "log loss", for what is no calibrator, and for splits without training or test
-        rows or with training rows of a single class.
+        kind named "log loss", for an object that is not a calibrator, and for splits without
+        training or test rows or with training rows of a single class.
 
     Warns
     -----
     ConvergenceWarning, UserWarning
-        What fits warn of, each once, with the calibrators it is about and in how many splits.
+        Those of the fits, each once, with the calibrators and the number of splits concerned.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
 
 
 def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Calibrators by their names; by their types or, if types are equal, by what they print as."""
+    """Calibrators by their names; by their classes' or, if these are equal, by their repr."""
     # A pipeline is a sequence of its steps, and a string one of its letters.
     if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
         raise ValueError(
@@ -193,7 +193,7 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if not named or UNCALIBRATED in named:
         raise ValueError(
             f"calibrators must name at least one, and none of them {UNCALIBRATED!r}, which is "
-            f"always there, got {list(named)}."
+            f"always included, got {list(named)}."
         )
     return named
 
@@ -201,7 +201,7 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 def _checked_sample(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
 ) -> tuple[Sample, Uncalibrated]:
-    """The rows, checked as calibrators do, and what a calibrator knows of them then."""
+    """The rows, checked as calibrators check them, and the fitted calibrator that did."""
     checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
     if is_dask(logits):
         return Sample(logits, y, sample_weight), checked
@@ -215,7 +215,7 @@ def _checked_sample(
 def _checked_test(
     test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int
 ) -> tuple[Sample, bool]:
-    """The rows to judge on, and whether some of their classes are masked."""
+    """The test rows, and whether some of their classes are masked."""
     if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
         raise ValueError(
             "test must be a pair (logits, y) or (logits, y, sample_weight), got "
@@ -242,7 +242,7 @@ def _checked_test(
 def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
     if is_dask(rows.Z):
         raise ValueError(
-            "Rows with Dask cannot be split into folds, got test=None. Pass test=(logits, y), as "
+            "Dask collections cannot be split into folds, got test=None. Pass test=(logits, y), as "
             "random_split of a Dask data frame gives them."
         )
     if isinstance(cv, Integral) and random_state is not None:

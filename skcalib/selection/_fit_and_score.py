@@ -81,9 +81,8 @@ def fit_and_score(
 ) -> list[list[Outcome]]:
     """For each calibrator its outcomes on each split, a pair of training and test rows.
 
-    Training rows may lack classes, whose columns of probabilities are then zero where the
-    calibrator cannot be told of them. Warnings of the fits are part of the outcomes;
-    :func:`warn_of_fits` gives them.
+    Training rows may lack classes; a calibrator without ``classes`` gives them probability 0.
+    Warnings of the fits are part of the outcomes, which :func:`warn_of_fits` gives.
     """
     jobs = [
         delayed(_fit_and_score)(calibrator, train, test, classes, score)

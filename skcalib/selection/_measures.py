@@ -1,4 +1,4 @@
-"""What a comparison judges probabilities by: measures by name, from scorers."""
+"""Measures of a comparison by name, from scorers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVERY_MEASURE = {
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
-    """What scorers see of a calibrator: probabilities that were computed once."""
+    """A fitted classifier for scorers, whose probabilities are computed once."""
 
     def __init__(self, classes_: NDArray[Any], P: Floats) -> None:
         self.classes_ = classes_
@@ -54,7 +54,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
 
 
 class NamedScorer(NamedTuple):
-    """A scorer, and what is shown of it: errors asked for by name are positive."""
+    """A scorer with its name and sign: errors asked for by name are shown as positive."""
 
     name: str
     scorer: Scorer
@@ -97,7 +97,7 @@ def measures_of(scoring: Any) -> list[NamedScorer]:
 
 
 def _named(scoring: Any) -> Mapping[Any, Any]:
-    """Names of scorers, or scorers, by what they are called in the comparison."""
+    """Scorers, or their names, by their names in the comparison."""
     if scoring is None:
         return EVERY_MEASURE
     if isinstance(scoring, Mapping):
@@ -134,17 +134,17 @@ def _measure(name: str, scorer: Any) -> NamedScorer:
 
 
 def check_measures_by_sums(measures: list[NamedScorer]) -> None:
-    """Raise a ValueError for a measure that would fetch rows of Dask collections."""
+    """Raise a ValueError for a measure that would load Dask collections into memory."""
     for measure in measures:
         if not isinstance(measure.scorer, CalibrationScorer | _MeanOverRows):
             raise ValueError(
-                "For rows with Dask, scoring must name measures of skcalib, 'neg_log_loss', "
+                "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
                 f"'neg_brier_score' or 'accuracy', got {measure.name!r}."
             )
 
 
 # scikit-learn's scorers of the first two fail where the test rows lack a class, that of the second
-# knows two classes only before 1.7, and all three would fetch the rows of Dask collections.
+# knows two classes only before 1.7, and all three would load Dask collections into memory.
 @dataclass(frozen=True)
 class _MeanOverRows:
     """The scorer that is a mean of ``f(P, y)`` (m,) of probabilities and class indices."""
