@@ -124,31 +124,33 @@ def test_the_class_that_is_asked_for_is_measured(pos_label, rng):
 
 @pytest.mark.parametrize("value", [2, np.int8(2), np.uint64(2**63)])
 def test_integers(value):
-    check_integer("n", value, least=2)
+    check_integer("n_bins", value, least=2)
 
 
 @pytest.mark.parametrize("value", [1, 2.0, True, np.True_, "2", None, np.array(2)])
 def test_what_is_no_integer(value):
-    with pytest.raises(ValueError, match=r"^n must be an integer of at least 2, got "):
-        check_integer("n", value, least=2)
+    with pytest.raises(ValueError, match=r"^n_bins must be an integer of at least 2, got "):
+        check_integer("n_bins", value, least=2)
 
 
 @pytest.mark.parametrize("value", [0.5, 1, np.float32(0.5), Fraction(1, 2), 10**400])
 def test_real_numbers(value):
-    check_real("x", value)
-    check_real("x", value, closed=True)
+    check_real("min_proba", value)
+    check_real("min_proba", value, closed=True)
 
 
 @pytest.mark.parametrize("value", [-1, np.nan, np.inf, True, np.True_, "1", "auto", None, 1j])
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_is_no_real_number(value, closed):
-    with pytest.raises(ValueError, match=r"^x must be a finite number (above|of at least) 0, got "):
-        check_real("x", value, closed=closed)
+    with pytest.raises(
+        ValueError, match=r"^min_proba must be a finite number (above|of at least) 0, got "
+    ):
+        check_real("min_proba", value, closed=closed)
 
 
 def test_ends_of_intervals():
-    check_real("x", 0, closed=True)
-    check_real("x", 1 - 1e-16, high=1)
+    check_real("min_proba", 0, closed=True)
+    check_real("min_proba", 1 - 1e-16, high=1)
     for value, params in [
         (0, {}),
         (0, {"high": 1}),
@@ -156,21 +158,21 @@ def test_ends_of_intervals():
         (1, {"high": 1, "low": 0.5}),
     ]:
         with pytest.raises(ValueError, match=f"got {value}"):
-            check_real("x", value, **params)
+            check_real("min_proba", value, **params)
 
 
 def test_a_number_or_an_option():
-    check_real("x", "auto", option="auto")
+    check_real("min_proba", "auto", option="auto")
     with pytest.raises(
-        ValueError, match=r"^x must be 'auto' or a number between 0 and 1, got 'a'. T"
+        ValueError, match=r"^min_proba must be 'auto' or a number between 0 and 1, got 'a'. T"
     ):
-        check_real("x", "a", high=1, option="auto", remedy="Try 0.5.")
+        check_real("min_proba", "a", high=1, option="auto", remedy="Try 0.5.")
 
 
 @pytest.mark.parametrize("options", [Literal["a", "b"], ["a", "b"], {"a": 1, "b": 2}])
 def test_options(options):
-    check_option("x", "b", options)
-    check_option("x", np.str_("b"), options)
+    check_option("strategy", "b", options)
+    check_option("strategy", np.str_("b"), options)
     for value in ("c", None, ["a"], np.array(["a", "b"])):
-        with pytest.raises(ValueError, match=r"^x must be one of 'a', 'b', got "):
-            check_option("x", value, options)
+        with pytest.raises(ValueError, match=r"^strategy must be one of 'a', 'b', got "):
+            check_option("strategy", value, options)

@@ -80,7 +80,7 @@ def measured(
 
 
 def measures_of(scoring: Any) -> list[NamedScorer]:
-    """The measures that ``scoring`` names, after the log loss, which is always there."""
+    """The measures that ``scoring`` names, after the log loss, which is always included."""
     found = [_measure(LOG_LOSS, "neg_log_loss")]
     for name, scorer in _named(scoring).items():
         if not isinstance(name, str):
