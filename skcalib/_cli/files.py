@@ -22,9 +22,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from skcalib._typing import Array
 
 # Names of columns that a message lists.
 SHOWN = 10

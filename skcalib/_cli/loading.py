@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from skcalib._typing import Array
 from skcalib.datasets import load_digits_logits
 
 from . import parquet
@@ -24,8 +24,6 @@ from .files import (
     read_pair,
     read_table,
 )
-
-Array = NDArray[Any]
 
 
 def is_parquet(args: argparse.Namespace) -> bool:
