@@ -43,6 +43,8 @@ class BaseCalibrator(
     _rows_at_least: ClassVar[int] = 1
     # Whether a class may be masked in some rows, which takes a map of each class by itself.
     _takes_masked: ClassVar[bool] = True
+    # Whether the classes of a row stay in their order, and with it the accuracy as it is.
+    _keeps_order: ClassVar[bool] = False
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes

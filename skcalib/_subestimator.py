@@ -1,4 +1,4 @@
-"""Calibrators inside other things: any estimator on logits, fitted with weights and all classes."""
+"""Calibrators inside meta-estimators: any estimator, fitted to logits with weights."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ._engine.inputs import is_lazy
 from ._typing import Floats
-from ._validation.labels import distinct_labels, encode, shown
+from ._validation.labels import encode, shown
 
 
 def check_calibrator(calibrator: Any, w: Floats | None) -> None:
-    """Raise a ValueError for what is no calibrator, or takes no weights if there are any."""
+    """Raise a ValueError unless it is a calibrator, which takes weights if there are any."""
     needs = ("fit", "predict_proba", "get_params")
     if isinstance(calibrator, type) or not all(hasattr(calibrator, name) for name in needs):
         raise ValueError(
@@ -29,10 +28,10 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
 
 
 def check_takes_logits(calibrator: Any) -> None:
-    """Raise a ValueError for what is no calibrator, or was fitted to features and not to logits."""
+    """Raise a ValueError unless it is a calibrator, which if fitted was fitted to logits."""
     check_calibrator(calibrator, None)
     if not hasattr(calibrator, "classes_"):
-        return  # not fitted, which its own methods say
+        return  # not fitted: its own methods raise NotFittedError
     n_classes = len(calibrator.classes_)
     n_columns = getattr(calibrator, "n_features_in_", n_classes)
     # There may be as many features as classes; a classifier that has calibrators takes features.
@@ -66,7 +65,7 @@ def check_order(calibrator: Any, classes: NDArray[Any]) -> None:
         if named.tolist() != classes.tolist():
             raise ValueError(
                 f"{name} of calibrator must be in the order of the logits it is given here, "
-                f"[{shown(classes)}], got [{shown(named)}]. Leave it out: it is set by itself."
+                f"[{shown(classes)}], got [{shown(named)}]. Leave it out: it is set automatically."
             )
 
 
@@ -75,11 +74,9 @@ def fit_calibrator(
 ) -> Any:
     """A copy of the calibrator, fitted to logits with a column for each of the classes."""
     fitted = clone(calibrator)
-    # Unless they can be told from y, which for labels with Dask would take a pass.
-    if is_lazy(y) or not np.array_equal(distinct_labels(y, w), classes):
-        params = fitted.get_params()
-        names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
-        fitted.set_params(**dict.fromkeys(names, classes))
+    params = fitted.get_params()
+    names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
+    fitted.set_params(**dict.fromkeys(names, classes))
     return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
 
 

@@ -1,4 +1,4 @@
-"""The version, and what keeps a pickle of another version from passing for one of this."""
+"""The version, and a warning for pickles that another version has written."""
 
 from __future__ import annotations
 

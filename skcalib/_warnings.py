@@ -1,24 +1,27 @@
-"""Warnings that point at the line of the user's program that led to them."""
+"""Warnings that point at the line of the user's program that led to them, and their classes."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
 
-# A call may pass through all of them on its way, as in a pipeline inside of a search.
+from sklearn.exceptions import ConvergenceWarning
+
+# Frames of these packages may lie in between, as in a pipeline inside of a search.
 PASSED_THROUGH = frozenset({"skcalib", "sklearn", "joblib"})
 
 
-def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+def warn(message: str | Warning, category: type[Warning] = UserWarning, *data: str) -> None:
     """Warn at the innermost line that is in none of the packages that calls pass through.
 
-    A number of frames that is written down where the warning is would be wrong wherever another
-    method, or a step of a pipeline, leads there.
+    A fixed ``stacklevel`` would be wrong wherever another method, or a step of a pipeline, calls.
+    ``data`` are further arguments of the category.
     """
     frame, level = inspect.currentframe(), 1
     while frame is not None and _package(frame.f_globals) in PASSED_THROUGH:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warning = message if isinstance(message, Warning) else category(message, *data)
+    warnings.warn(warning, stacklevel=level)
 
 
 def _package(names: dict[str, object]) -> str:
@@ -30,5 +33,28 @@ class ProbabilitiesWarning(UserWarning):
     """Logits look like probabilities."""
 
 
-class SmallWeightsWarning(UserWarning):
-    """Weights have a sum that is far below the number of rows."""
+class FitWarning(UserWarning):
+    """A warning of a fit: those of many fits with one class and ``cause`` are merged into one.
+
+    Their messages may differ by the numbers of each fit.
+    """
+
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class NoMinimumWarning(FitWarning, ConvergenceWarning):
+    """The log loss has no minimum."""
+
+
+class NotConvergedWarning(FitWarning, ConvergenceWarning):
+    """The optimizer stopped before it converged."""
+
+
+class ReversedOrderWarning(FitWarning):
+    """The probability of a class falls as its logit rises."""
+
+
+class SmallWeightsWarning(FitWarning):
+    """The sum of the weights is far below the number of rows."""

@@ -1,4 +1,4 @@
-"""Logits to try calibrators on: drawn from a known truth, and from a real network."""
+"""Example logits: simulated with known probabilities, and of a real network."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from ._engine.memory import MemoryRows
 from ._typing import Floats
+from ._validation.parameters import check_integer, check_real
 
 __all__ = ["load_digits_logits", "make_logits"]
 
@@ -34,7 +35,7 @@ def make_logits(
 
     .. math:: T z_{ik} + c_k ,
 
-    which temperature scaling repairs if there is no offset, and vector scaling in any case.
+    which temperature scaling corrects if there is no offset, and vector scaling always.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def make_logits(
     n_classes : int, default=10
         Number of columns, at least 2.
     temperature : float, default=2.0
-        The temperature T that the logits are to be divided by; above 1 they are over-confident.
+        The temperature T that restores the true logits; above 1 the logits are over-confident.
     offset : float or array-like of shape (n_classes,), default=0.0
         The numbers c that are added to the columns.
     spread : float, default=2.0
@@ -77,13 +78,9 @@ def make_logits(
     >>> logits.shape, y.shape
     ((500, 3), (500,))
     """
-    if n_classes < 2:
-        raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
-    if not (0 < temperature < np.inf and 0 < spread < np.inf):
-        raise ValueError(
-            f"temperature and spread must be positive and finite, got temperature={temperature} "
-            f"and spread={spread}."
-        )
+    check_integer("n_classes", n_classes, least=2)
+    check_real("temperature", temperature)
+    check_real("spread", spread)
     random = check_random_state(random_state)
     true_logits = random.normal(scale=spread, size=(n_samples, n_classes))
     proba = MemoryRows(true_logits).map(lambda Z: softmax(Z, axis=1))
@@ -98,9 +95,10 @@ def make_logits(
 def load_digits_logits() -> Bunch:
     """Logits of an over-confident neural network on scikit-learn's digits.
 
-    Trains an :class:`~sklearn.neural_network.MLPClassifier` to perfection on 100 of the 1797
-    images, so that it is right on 87 % of the others and much surer than that, as large modern
-    networks are. Everything is seeded: the same at every call, within a second.
+    Trains an :class:`~sklearn.neural_network.MLPClassifier` on 100 of the 1797 images until it
+    classifies them perfectly. Its accuracy on the others is 87 %, and its confidence much higher,
+    as that of large modern networks. All seeds are fixed: each call returns the same, within a
+    second.
 
     Returns
     -------
@@ -109,7 +107,7 @@ def load_digits_logits() -> Bunch:
 
         - ``logits_calibration`` : ndarray of shape (848, 10), to fit a calibrator on;
         - ``y_calibration`` : ndarray of shape (848,);
-        - ``logits_test`` : ndarray of shape (849, 10), to judge it on;
+        - ``logits_test`` : ndarray of shape (849, 10), to evaluate it on;
         - ``y_test`` : ndarray of shape (849,);
         - ``classifier`` : the fitted network;
         - ``X_calibration``, ``X_test`` : the images behind the logits, 64 columns.

@@ -1,4 +1,4 @@
-"""A reliability curve that takes its rows in batches, for a classifier that is in use."""
+"""A reliability curve that is updated in batches, for a classifier in production."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from ._scores.bins import BinSums, uniform_edges
 from ._validation.classes import resolve_classes
 from ._validation.labels import exact
+from ._validation.parameters import check_option
 from ._version import Versioned
 from .display import ReliabilityDisplay
 from .metrics import ReliabilityCurve, reliability_curve
 from .metrics._calibration_error import OF_BINS, mean_over_classes
-from .metrics._curve import binned, curve_of, joined
+from .metrics._curve import binned, concatenated, curve_of
 from .metrics._input import Kind, check_input, scored
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ class CalibrationMonitor(Versioned):
         \mathrm{conf}(B_m) = \frac{\sum_b S_{bm}}{\sum_b W_{bm}},
 
     with :math:`W_{bm}` the weight, :math:`H_{bm}` the weight of the hits, and :math:`S_{bm}` the
-    weighted sum of the scores that batch b leaves in bin m. Whatever the batches and their order,
-    the results are those of the measures on all rows at once, up to rounding. Monitors with the
-    same arguments add up with ``+`` and ``sum``, and one without rows changes no sum.
+    weighted sum of the scores of the rows of batch b in bin m. Whatever the batches and their
+    order, the results are those of the measures on all rows at once, up to rounding. Monitors with
+    the same arguments add up with ``+`` and ``sum``, and one without rows changes no sum.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class CalibrationMonitor(Versioned):
     ------
     ValueError
         If an argument is none of those listed, if ``labels`` is None or names a label twice, or
-        if ``kind="binary"`` meets more than two labels.
+        if ``kind="binary"`` is used with more than two labels.
 
     Examples
     --------
@@ -102,12 +103,12 @@ class CalibrationMonitor(Versioned):
                 "labels must name all labels in column order, got None. A batch may lack some of "
                 "them, so they cannot be taken from it."
             )
-        labels = np.array(exact(labels, "labels"))  # a copy, which nobody else changes
+        labels = np.array(exact(labels, "labels"))  # a copy, which the caller cannot change
         width = labels.size
         if width < 2:
             raise ValueError(f"labels must name at least two labels, got {labels.tolist()!r}.")
         resolve_classes(np.array([]), width, labels, name="labels")
-        # One row finds fault with the other arguments as every batch would.
+        # One row checks the other arguments as every batch would.
         reliability_curve(
             labels[:1],
             np.full((1, width), 1 / width),
@@ -130,7 +131,7 @@ class CalibrationMonitor(Versioned):
         .. math:: W_m \leftarrow W_m + \sum_{i \in B_m} w_i
 
         for the weights, and in the same way for hits and scores. The batch is checked first: an
-        error leaves the monitor as it was.
+        error leaves the monitor unchanged.
 
         Parameters
         ----------
@@ -163,10 +164,10 @@ class CalibrationMonitor(Versioned):
         rows, classes = check_input(y_true, y_proba, sample_weight, self.labels, self.pos_label)
         columns = scored(rows, classes, self.kind, self.pos_label)
         _, sums = binned(columns, self.n_bins, "uniform")
-        # One-dimensional probabilities of the first label turn the order of the two classes.
-        turned = classes[0] != self.labels[0]
+        # One-dimensional probabilities of the first label reverse the order of the two classes.
+        reversed_ = classes[0] != self.labels[0]
         # Not in place: a shallow copy of the monitor shares the array.
-        self._sums = self._sums + (sums[::-1] if turned else sums)
+        self._sums = self._sums + (sums[::-1] if reversed_ else sums)
         return self
 
     def __add__(self, other: Any) -> Self:
@@ -187,11 +188,11 @@ class CalibrationMonitor(Versioned):
         return total
 
     def __radd__(self, other: Any) -> Self:
-        # What ``sum(monitors)`` begins with. A copy, so that the sum is no monitor of the user's.
+        # The start of ``sum(monitors)``. A copy, so that the sum is none of the monitors.
         return copy(self) if type(other) is int and other == 0 else NotImplemented
 
     def reset(self) -> Self:
-        """Forget all rows.
+        """Remove all rows.
 
         Returns
         -------
@@ -244,7 +245,7 @@ class CalibrationMonitor(Versioned):
         curves = self._curves()
         if self.kind != "classwise":
             return curves[0]
-        return joined(curves)
+        return concatenated(curves)
 
     def expected_calibration_error(self) -> float:
         r"""Expected calibration error (ECE) of all rows so far.
@@ -346,8 +347,7 @@ class CalibrationMonitor(Versioned):
         >>> round(monitor.update([0, 1], [0.1, 0.7]).measure("underconfidence_error"), 3)
         0.15
         """
-        if name not in OF_BINS:
-            raise ValueError(f"name must be one of {', '.join(OF_BINS)}, got {name!r}.")
+        check_option("name", name, OF_BINS)
         return mean_over_classes(iter(self._curves()), OF_BINS[name])
 
     def plot(self, ax: Axes | None = None, **params: Any) -> ReliabilityDisplay:
@@ -399,7 +399,7 @@ class CalibrationMonitor(Versioned):
             "n_bins": self.n_bins,
             "kind": self.kind,
             "labels": labels,
-            # The default is the second label, so naming that is no difference.
+            # The default is the second label, so naming it makes no difference.
             "pos_label": labels[1] if self.pos_label is None else self.pos_label,
         }
 

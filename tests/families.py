@@ -8,6 +8,8 @@ from skcalib._base import BaseCalibrator
 from skcalib._engine.memory import MemoryRows
 from skcalib._linear.features import Features
 from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib.scaling import TemperatureScaling
+from skcalib.scaling._linear import _LinearScaling
 
 CALIBRATORS = [
     member
@@ -15,28 +17,31 @@ CALIBRATORS = [
     if isinstance(member, type) and issubclass(member, BaseCalibrator)
 ]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
-JOINT = [skcalib.TemperatureScaling, skcalib.VectorScaling, skcalib.MatrixScaling]
-# The same in the forms of the paper, which are at their optimum when applied a second time.
-PLAIN = [
-    skcalib.TemperatureScaling(),
-    skcalib.VectorScaling(alpha=0, normalize=False, tol=1e-8),
-    skcalib.MatrixScaling(alpha=0, normalize=False, tol=1e-8),
+JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]
+# Regularization off, and what else makes a fit harder.
+HARDER = [
+    {"alpha": 0},
+    {"alpha": 0, "fit_intercept": False},
+    {"alpha": 0, "normalize": False},
+    {"smooth_targets": False},
 ]
-# Every calibrator, and forms without what holds it back where there is little to learn from.
+# Calibrators without a ridge or a prior, for which only the ratios of weights matter.
+INDIFFERENT_TO_TOTAL_WEIGHT = [kind for kind in CALIBRATORS if kind()._weights_are_relative()]
+ORDER_KEEPING = [kind for kind in CALIBRATORS if kind._keeps_order]
+
+
+def with_known(kind, **params):
+    """The calibrator with those of the parameters that it has."""
+    return kind(**{name: params[name] for name in params if name in kind().get_params()})
+
+
+# The joint family as in the paper, which is at its optimum when applied a second time.
+PLAIN = [with_known(kind, alpha=0, normalize=False, tol=1e-8) for kind in JOINT]
+# Every calibrator, by default and where a fit is harder.
 FORMS = [
     *(kind() for kind in CALIBRATORS),
-    skcalib.VectorScaling(alpha=0),
-    skcalib.VectorScaling(alpha=0, fit_intercept=False),
-    skcalib.VectorScaling(alpha=0, normalize=False),
-    skcalib.MatrixScaling(alpha=0),
-    skcalib.MatrixScaling(alpha=0, normalize=False),
-    skcalib.PlattScaling(smooth_targets=False),
+    *(kind(**p) for kind in CALIBRATORS for p in HARDER if p.keys() <= kind().get_params().keys()),
 ]
-# Calibrators without a ridge or a prior, which weighs rows against itself: scaling all weights
-# changes nothing.
-INDIFFERENT_TO_TOTAL_WEIGHT = [skcalib.TemperatureScaling]
-# Calibrators that keep the order of the classes in every row, and with it the accuracy.
-ORDER_KEEPING = [skcalib.TemperatureScaling]
 
 
 class TemperatureMap:

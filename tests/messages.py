@@ -18,8 +18,23 @@ PACKAGE = Path(skcalib.__file__).parent
 
 # Titles of the page, and the packages and modules whose messages stand there.
 SECTIONS = {
-    "Logits, labels, weights, classes": ["_base", "_validation", "_engine.inputs"],
-    "Parameters and fits of calibrators": ["scaling", "binning", "_linear", "_version"],
+    "Logits, labels, weights, classes": [
+        "_base",
+        "_validation.classes",
+        "_validation.labels",
+        "_validation.logits",
+        "_validation.probabilities",
+        "_validation.rows",
+        "_validation.weights",
+        "_engine.inputs",
+    ],
+    "Parameters and fits of calibrators": [
+        "_validation.parameters",
+        "scaling",
+        "binning",
+        "_linear",
+        "_version",
+    ],
     "Classifiers and pipelines": ["compose", "_subestimator"],
     "Comparing calibrators": ["selection"],
     "Measures": ["metrics"],
@@ -64,7 +79,8 @@ class Recorder:
             frame = sys._getframe(1)
             if frame.f_code.co_filename == skcalib._warnings.__file__:  # which gives all of them
                 frame = frame.f_back
-            self.record(frame, frame.f_lineno, getattr(category, "__name__", ""), str(message))
+            kind = type(message) if isinstance(message, Warning) else category
+            self.record(frame, frame.f_lineno, getattr(kind, "__name__", ""), str(message))
             return warn(message, category, *args, **kwargs)
 
         warnings.warn = listening

@@ -276,7 +276,7 @@ def test_series_whose_index_lacks_zero(kind, logits3):
 def test_integers_that_lack_a_class_are_column_numbers(kind, logits3):
     X, y = logits3
     seen = y != 1
-    with pytest.warns(UserWarning, match="No row has label 1: the labels are taken for column num"):
+    with pytest.warns(UserWarning, match="No row has label 1: the labels are taken as column num"):
         guessed = kind().fit(X[seen], y[seen])
     said = kind(classes=[0, 1, 2]).fit(X[seen], y[seen])
     assert guessed.classes_.tolist() == [0, 1, 2]

@@ -1,5 +1,8 @@
 """Checks of rows, labels and weights, one by one."""
 
+from fractions import Fraction
+from typing import Literal
+
 import numpy as np
 import pytest
 from families import CALIBRATORS
@@ -8,6 +11,7 @@ from numpy.testing import assert_array_equal
 from skcalib import TemperatureScaling
 from skcalib._validation.labels import distinct_labels, encode
 from skcalib._validation.logits import are_like_probabilities
+from skcalib._validation.parameters import check_integer, check_option, check_real
 from skcalib._validation.probabilities import improper_rows
 from skcalib._validation.rows import Found
 from skcalib._validation.weights import check_weights
@@ -116,3 +120,59 @@ def test_the_class_that_is_asked_for_is_measured(pos_label, rng):
     assert expected_calibration_error(
         y, P, kind="binary", pos_label=pos_label
     ) == expected_calibration_error(y == pos_label, P[:, column], kind="binary")
+
+
+@pytest.mark.parametrize("value", [2, np.int8(2), np.uint64(2**63)])
+def test_integers(value):
+    check_integer("n_bins", value, least=2)
+
+
+@pytest.mark.parametrize("value", [1, 2.0, True, np.True_, "2", None, np.array(2)])
+def test_what_is_no_integer(value):
+    with pytest.raises(ValueError, match=r"^n_bins must be an integer of at least 2, got "):
+        check_integer("n_bins", value, least=2)
+
+
+@pytest.mark.parametrize("value", [0.5, 1, np.float32(0.5), Fraction(1, 2), 10**400])
+def test_real_numbers(value):
+    check_real("min_proba", value)
+    check_real("min_proba", value, closed=True)
+
+
+@pytest.mark.parametrize("value", [-1, np.nan, np.inf, True, np.True_, "1", "auto", None, 1j])
+@pytest.mark.parametrize("closed", [False, True])
+def test_what_is_no_real_number(value, closed):
+    with pytest.raises(
+        ValueError, match=r"^min_proba must be a finite number (above|of at least) 0, got "
+    ):
+        check_real("min_proba", value, closed=closed)
+
+
+def test_ends_of_intervals():
+    check_real("min_proba", 0, closed=True)
+    check_real("min_proba", 1 - 1e-16, high=1)
+    for value, params in [
+        (0, {}),
+        (0, {"high": 1}),
+        (1, {"high": 1}),
+        (1, {"high": 1, "low": 0.5}),
+    ]:
+        with pytest.raises(ValueError, match=f"got {value}"):
+            check_real("min_proba", value, **params)
+
+
+def test_a_number_or_an_option():
+    check_real("min_proba", "auto", option="auto")
+    with pytest.raises(
+        ValueError, match=r"^min_proba must be 'auto' or a number between 0 and 1, got 'a'. T"
+    ):
+        check_real("min_proba", "a", high=1, option="auto", remedy="Try 0.5.")
+
+
+@pytest.mark.parametrize("options", [Literal["a", "b"], ["a", "b"], {"a": 1, "b": 2}])
+def test_options(options):
+    check_option("strategy", "b", options)
+    check_option("strategy", np.str_("b"), options)
+    for value in ("c", None, ["a"], np.array(["a", "b"])):
+        with pytest.raises(ValueError, match=r"^strategy must be one of 'a', 'b', got "):
+            check_option("strategy", value, options)

@@ -1,6 +1,7 @@
 """compare_calibrators: the same numbers as by hand, the table, the plot, bad input."""
 
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss
-from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    LeaveOneGroupOut,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 
 from skcalib import (
@@ -23,10 +30,11 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
+from skcalib._warnings import FitWarning, NoMinimumWarning, warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.metrics import get_scorer as our_scorer
-from skcalib.selection._compare import _every_calibrator
+from skcalib.selection._fit_and_score import Sample, fit_and_score
 from skcalib.selection._measures import EVERY_MEASURE
 
 
@@ -58,7 +66,6 @@ def of(found, name, measure):
 
 
 def test_every_calibrator_takes_part(rows):
-    assert {type(c) for c in _every_calibrator()} == set(CALIBRATORS)
     found = compare_calibrators(*rows, cv=2)
     assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in CALIBRATORS)}
     assert set(found.scores) == set(EVERY_MEASURE)
@@ -90,7 +97,7 @@ def test_sorted_by_log_loss_never_by_calibration_error(rows):
     losses, errors = found.mean("log loss"), found.mean("ECE")
     assert (np.diff(losses) >= 0).all()
     assert (np.diff(errors) < 0).any()
-    assert "Sorted by log loss, which only true probabilities minimise" in str(found)
+    assert "Sorted by log loss, a proper scoring rule" in str(found)
 
 
 def test_on_a_test_set(rows):
@@ -454,7 +461,7 @@ def test_arguments_are_left_alone(rows):
     ("change", "message"),
     [
         ({"calibrators": []}, "must name at least one"),
-        ({"calibrators": {"uncalibrated": BBQ()}}, "which is always there"),
+        ({"calibrators": {"uncalibrated": BBQ()}}, "which is always included"),
         ({"calibrators": [BBQ(), BBQ()]}, "must differ, or be a dict with names"),
         ({"calibrators": ["temperature"]}, "calibrator must be an estimator with fit and"),
         ({"scoring": "ece"}, "no scorer named 'ece'"),
@@ -468,7 +475,10 @@ def test_arguments_are_left_alone(rows):
         ({"cv": 1}, "at least one train/test split"),
         ({"cv": []}, "cv must give at least one split, got none"),
         ({"cv": [([0, 1], [2]), ([3, 4], [])]}, "test rows, got 2 and 0 in split 1. Leave it out"),
-        ({"cv": [(range(9), [600])]}, "of the 600 rows or .*, got in split 0 .*index 600 is out"),
+        (
+            {"cv": [(range(9), [600])]},
+            "of the 600 rows or .*, got an invalid index in split 0.*index 600 is out",
+        ),
         (
             {"cv": LeaveOneGroupOut()},
             r"LeaveOneGroupOut needs groups, got none. Pass its spli",
@@ -494,6 +504,45 @@ def test_bad_arguments(rows, change, message):
         compare_calibrators(**given)
 
 
+def test_out_of_fold_probabilities(rows):
+    """As an automatic choice needs them: in one pass, for every calibrator on every split."""
+    logits, y = rows
+    splits, sample = list(StratifiedKFold(3).split(logits, y)), Sample(*rows, None)
+    pairs = [(sample.part(train), sample.part(test)) for train, test in splits]
+    outcomes = fit_and_score(SOME, pairs, np.arange(3), lambda P, test, classes: (P, test.y))
+    for calibrator, of_splits in zip(SOME, outcomes, strict=True):
+        expected = cross_val_predict(clone(calibrator), *rows, cv=3, method="predict_proba")
+        for (P, labels), (_, test) in zip((o.score for o in of_splits), splits, strict=True):
+            assert_array_equal(labels, y[test])
+            assert_allclose(P, expected[test])
+
+
+class Talkative(TemperatureScaling):
+    """Warns of its first logit, and of what has the same cause with other numbers."""
+
+    def fit(self, X, y):
+        warn(f"A logit of {X[0, 0]}")
+        warn(f"{len(set(y))} rows are few", FitWarning, "few")
+        warn(f"{len(y)} rows are few", FitWarning, "few")
+        warn(f"{len(y)} rows are many", FitWarning, "many")
+        return super().fit(X, y)
+
+
+def test_warnings_of_one_class_and_cause_are_one(rows):
+    logits, y = rows
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compare_calibrators(logits, y, calibrators={"a": Talkative(), "b": Talkative()}, cv=2)
+    n, start = len(y) // 2, "a in 2 of 2 splits, b in 2 of 2 splits:"
+    texts = [str(w.message) for w in caught]
+    assert [text for text in texts if "rows are" in text] == [
+        f"{start} {n} rows are few", f"{start} {n} rows are many"
+    ]  # fmt: skip
+    others = [text for text in texts if "A logit" in text]
+    assert len(others) == 2
+    assert all(text.startswith("a in 1 of 2 splits, b in 1 of 2 splits: A") for text in others)
+
+
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
     """Also those of fits in other processes, which nobody would see."""
@@ -508,6 +557,7 @@ def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
     with pytest.warns(ConvergenceWarning, match=both) as caught:
         compare_calibrators(separable, y, calibrators=calibrators, cv=4, n_jobs=n_jobs)
     assert [w.filename for w in caught] == [__file__]
+    assert [w.category for w in caught] == [NoMinimumWarning]
     with pytest.warns(ConvergenceWarning, match="^sharp: "):
         compare_calibrators(
             separable, y, calibrators={"sharp": TemperatureScaling()}, test=(separable, y)

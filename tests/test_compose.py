@@ -257,7 +257,7 @@ def test_a_memorising_classifier_is_found_out():
     half = slice(0, 300), slice(300, None)
     tree = DecisionTreeClassifier(random_state=0)
     leak = LogitTransformer(tree)
-    with pytest.warns(UserWarning, match="too good to fit a calibrator to. Pass cv=5"):
+    with pytest.warns(UserWarning, match="which are over-confident. Pass cv=5"):
         Z = leak.fit_transform(X[half[0]], y[half[0]])
     assert softmax(Z, axis=1).max(axis=1).mean() > 0.999
     with warnings.catch_warnings():
@@ -544,12 +544,12 @@ def test_a_frozen_classifier_needs_no_splits():
     assert_array_equal(t.fit_transform(X, y), t.transform(X))
 
 
-def test_classes_are_named_for_the_calibrator_where_its_rows_do_not_tell_them():
+def test_classes_are_named_for_the_calibrator():
     X, y = problem()
     base = LogisticRegression(max_iter=1000)
     labels = np.array(["a", "b", "c"])[y]
     told = CalibratedClassifier(GaussianNB(), cv=3).fit(X, labels)
-    assert told.calibrator_.classes is None
+    assert told.calibrator_.classes.tolist() == ["a", "b", "c"]
     # Rows of weight 0 are no rows: without their labels three columns would be an error.
     w = (y < 2).astype(float)
     c = CalibratedClassifier(base, cv=3).fit(X, labels, sample_weight=w)
@@ -674,7 +674,7 @@ def test_weights_of_a_classifier_that_takes_none():
     X, y = problem()
     w = np.arange(len(y)) % 3 + 1.0
     c = CalibratedClassifier(KNeighborsClassifier(), PlattScaling())
-    with pytest.warns(UserWarning, match="KNeighborsClassifier does not say that it takes"):
+    with pytest.warns(UserWarning, match="KNeighborsClassifier has no parameter sample_weight"):
         c.fit(X, y, sample_weight=w)
     Z = LogitTransformer(KNeighborsClassifier(), cv=5).fit_transform(X, y)
     assert_allclose(c.calibrator_.coef_, PlattScaling().fit(Z, y, w).coef_)
@@ -786,7 +786,7 @@ def test_bad_estimators(kind, estimator, message):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"response_method": "predict"}, "response_method must be 'auto', 'decision_function' or"),
+        ({"response_method": "predict"}, "response_method must be one of 'auto', "),
         ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
         ({"min_proba": 0}, "min_proba must be a number between 0 and 1, got 0"),
         ({"min_proba": 1}, "min_proba must be a number between 0 and 1, got 1"),
@@ -801,10 +801,10 @@ def test_bad_estimators(kind, estimator, message):
         ({"cv": [([0, 3], [2]), ([], [3])]}, "training rows .*, got 0 and 1 in split 1. Leave"),
         ({"cv": [([0, 3], np.array([], int))]}, "test rows, got 2 and 0 in split 0"),
         ({"cv": []}, "cv must give at least one split, got none"),
-        ({"cv": [([0, 3], [300])]}, "rows or a Boolean mask .* in split 0 .*index 300 is out"),
-        ({"cv": [([0, 3], [-300])]}, "in split 0 .*index -300 is out of bounds"),
-        ({"cv": [([0, 3], [2]), ([True] * 9, [3])]}, "mask of them, got in split 1 .*boolean ind"),
-        ({"cv": [([0, 3], [0.5])]}, "in split 0 what cannot index them: arrays used as indices"),
+        ({"cv": [([0, 3], [300])]}, "rows or a Boolean mask .* in split 0: .*index 300 is out"),
+        ({"cv": [([0, 3], [-300])]}, "in split 0: index -300 is out of bounds"),
+        ({"cv": [([0, 3], [2]), ([True] * 9, [3])]}, "index in split 1: boolean ind"),
+        ({"cv": [([0, 3], [0.5])]}, "an invalid index in split 0: arrays used as indices"),
         ({"cv": [([[0, 3]], [2])]}, r"in one dimension, got an array of shape \(1, 2\) in split 0"),
         ({"cv": [(5, [2])]}, r"in one dimension, got an array of shape \(\) in split 0"),
         ({"cv": [([0, 3], [2]), [1, 2, 3]]}, r"pairs .*, got \[1, 2, 3\] as split 1"),

@@ -170,7 +170,7 @@ def test_fits_that_need_too_much_memory(folder, quick, monkeypatch, capsys):
 
     monkeypatch.setattr("skcalib._cli.main.compare_calibrators", too_much)
     assert main(GIVEN) == 2
-    assert "The rows need more memory than there is; give fewer" in capsys.readouterr().err
+    assert "The rows need more memory than is available; give fewer" in capsys.readouterr().err
 
 
 class Terminal(io.StringIO):

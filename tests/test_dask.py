@@ -36,19 +36,13 @@ from skcalib.datasets import make_logits
 N, CHUNK = 3000, 700
 # The joint family ends where the gradient is small enough: here, where nothing is left.
 EXACT = [
-    TemperatureScaling(),
-    VectorScaling(tol=1e-11),
+    *(families.with_known(kind, tol=1e-11) for kind in families.CALIBRATORS),
     VectorScaling(tol=1e-11, alpha=0, fit_intercept=False),
     VectorScaling(tol=1e-11, alpha=0, normalize=False),
-    MatrixScaling(tol=1e-11),
-    PlattScaling(),
     PlattScaling(smooth_targets=False),
-    HistogramBinning(),
     HistogramBinning(n_bins=70, smoothing=1.0),
     HistogramBinning(strategy="quantile"),
-    IsotonicCalibration(),
     IsotonicCalibration(interpolation="linear"),
-    BBQ(),
 ]
 
 
@@ -76,12 +70,14 @@ def chunked(*arrays, chunk=CHUNK):
 
 def fitted_numbers(calibrator):
     """All fitted numbers as one array."""
-    values = [v for name, v in sorted(vars(calibrator).items()) if name in ESTIMATES]
+    fitted = sorted(name for name in vars(calibrator) if name.endswith("_"))
+    values = [getattr(calibrator, name) for name in fitted if name not in NO_ESTIMATES]
     flat = [np.ravel(a) for v in values for a in (v if isinstance(v, list) else [v])]
     return np.concatenate(flat)
 
 
-ESTIMATES = {"temperature_", "coef_", "intercept_", "bin_edges_", "bin_values_"}
+# How a fit went, and what it saw.
+NO_ESTIMATES = {"classes_", "n_features_in_", "feature_names_in_", "loss_", "n_iter_"}
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 4])
@@ -94,10 +90,6 @@ def test_parameters_are_those_in_memory(form, n_classes, weighted):
     np.testing.assert_allclose(fitted_numbers(far), fitted_numbers(here), rtol=1e-9, atol=1e-9)
     assert far.n_features_in_ == here.n_features_in_
     assert np.array_equal(far.classes_, here.classes_)
-
-
-def test_every_calibrator_is_among_them():
-    assert {type(form) for form in EXACT} == set(families.CALIBRATORS)
 
 
 @pytest.mark.parametrize("form", [VectorScaling(), MatrixScaling()], ids=repr)

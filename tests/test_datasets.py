@@ -49,10 +49,10 @@ def test_seed():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_classes": 1}, "n_classes must be at least 2, got 1"),
-        ({"temperature": 0}, "must be positive and finite, got temperature=0 and spread=2.0"),
-        ({"temperature": np.inf}, "got temperature=inf"),
-        ({"spread": -1.0}, "must be positive and finite, got temperature=2.0 and spread=-1.0"),
+        ({"n_classes": 1}, "n_classes must be an integer of at least 2, got 1"),
+        ({"temperature": 0}, "temperature must be a finite number above 0, got 0"),
+        ({"temperature": np.inf}, "got inf"),
+        ({"spread": -1.0}, "spread must be a finite number above 0, got -1.0"),
     ],
 )
 def test_bad_parameters(params, message):

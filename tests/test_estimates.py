@@ -497,9 +497,9 @@ def test_bad_arguments(function, change, message):
 @pytest.mark.parametrize("level", [0, 1, 95, -0.5, np.nan])
 def test_bad_levels(level):
     y, P = sample(20)
-    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got"):
+    with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
         calibration_error_interval(y, P, confidence_level=level)
-    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got"):
+    with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
         compare_calibration(y, P, P, confidence_level=level)
 
 

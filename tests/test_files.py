@@ -10,7 +10,7 @@ import pytest
 from numpy.lib import format as npy
 
 from skcalib._cli import files as _files
-from skcalib._cli.files import InputError, Rows, listed, read_pair, read_table, reading
+from skcalib._cli.files import InputError, LabelledLogits, listed, read_pair, read_table, reading
 from skcalib._cli.loading import _check_names, _check_probabilities, _halves, _logs, labels_of_type
 from skcalib._cli.main import main
 from skcalib.datasets import make_logits
@@ -517,7 +517,7 @@ class Arguments:
 
 
 def named(names, labels=("ant", "bee", "cat"), like=np.array):
-    return Rows(np.zeros((3, 3)), like(labels), names)
+    return LabelledLogits(np.zeros((3, 3)), like(labels), names)
 
 
 @pytest.mark.parametrize(
@@ -638,7 +638,7 @@ def test_what_is_a_probability():
 
 def test_every_class_with_two_rows_is_in_both_halves(rng):
     y = rng.permutation(np.r_[np.repeat(np.arange(12), 2), np.zeros(100, int)])
-    rows = Rows(np.arange(2.0 * len(y)).reshape(-1, 2), y, ["a", "b"])
+    rows = LabelledLogits(np.arange(2.0 * len(y)).reshape(-1, 2), y, ["a", "b"])
     halves = _halves(rows)
     for half in halves:
         assert set(half.labels) == set(range(12))
@@ -650,6 +650,6 @@ def test_every_class_with_two_rows_is_in_both_halves(rng):
 
 def test_a_class_with_one_row_is_in_one_half(rng):
     y = np.r_[np.zeros(99, int), 1]
-    calibration, test = _halves(Rows(rng.normal(size=(100, 2)), y))
+    calibration, test = _halves(LabelledLogits(rng.normal(size=(100, 2)), y))
     assert calibration.labels.sum() + test.labels.sum() == 1
     assert len(calibration.labels) == len(test.labels) == 50

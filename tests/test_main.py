@@ -16,7 +16,7 @@ from sklearn.metrics import brier_score_loss
 
 import skcalib
 from skcalib._cli import parquet as _parquet
-from skcalib._cli.files import Rows
+from skcalib._cli.files import LabelledLogits
 from skcalib._cli.loading import _halves
 from skcalib._cli.main import _diagrams, main
 from skcalib.datasets import make_logits
@@ -202,7 +202,7 @@ def test_brier_score_is_that_of_scikit_learn(folder, capsys, unseen):
 
 def test_halves_share_every_class(rng):
     y = rng.permutation(np.repeat([0, 1], [196, 4]))
-    calibration, test = _halves(Rows(rng.normal(size=(200, 2)), y))
+    calibration, test = _halves(LabelledLogits(rng.normal(size=(200, 2)), y))
     assert calibration.labels.sum() == test.labels.sum() == 2
 
 
@@ -266,7 +266,7 @@ def test_warnings_are_sentences(files, capsys, unseen):
     np.save("best.npy", logits.argmax(axis=1))
     assert main(["--logits", "z.npy", "--labels", "best.npy"]) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("skcalib: warning: TemperatureScaling, VectorScaling, MatrixScaling: The")
+    assert err.startswith("skcalib: warning: MatrixScaling, TemperatureScaling, VectorScaling: The")
     assert "The log loss has no minimum: every row is classified" in err
     assert err.count("\n") == 1
     assert "under-confident" in out

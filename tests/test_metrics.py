@@ -261,7 +261,7 @@ def test_interval_is_that_of_clopper_and_pearson(level):
 @pytest.mark.parametrize("level", [0, 1, -1, 95, np.nan])
 def test_interval_wants_a_level(level):
     curve = reliability_curve([0, 1], [0.2, 0.8], kind="binary")
-    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got"):
+    with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
         curve.interval(level)
 
 

@@ -436,5 +436,5 @@ def test_every_measure_of_bins(name, rng):
 
 def test_unknown_measure():
     monitor = CalibrationMonitor(labels=[0, 1]).update([0, 1], [0.1, 0.7])
-    with pytest.raises(ValueError, match="name must be one of expected_calibration_error, "):
+    with pytest.raises(ValueError, match="name must be one of 'expected_calibration_error', "):
         monitor.measure("log_loss")

@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 import skcalib
 from skcalib._cli import parquet as _parquet
-from skcalib._cli.files import InputError, Rows
+from skcalib._cli.files import InputError, LabelledLogits
 from skcalib._cli.loading import _logs_of_part
 from skcalib._cli.main import main
 from skcalib.datasets import make_logits
@@ -74,7 +74,7 @@ def test_a_report_has_at_most_so_many_rows():
     assert _parquet.ROWS_OF_REPORT == 100_000
     n = 150_000
     frame = dd.from_pandas(pd.DataFrame({"a": np.arange(n), "y": np.arange(n)}), npartitions=3)
-    logits, labels = _parquet.some_rows(Rows(frame[["a"]], frame["y"]))[:2]
+    logits, labels = _parquet.some_rows(LabelledLogits(frame[["a"]], frame["y"]))[:2]
     assert 100_000 - 3 <= len(labels) <= 100_000  # a share of each partition
     np.testing.assert_array_equal(logits["a"], labels)
 

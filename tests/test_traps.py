@@ -22,7 +22,6 @@ from skcalib import (
     MatrixScaling,
     ReliabilityDisplay,
     TemperatureScaling,
-    VectorScaling,
 )
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
@@ -96,7 +95,7 @@ def test_the_level_of_an_interval_is_a_share():
     assert_allclose([found.low, found.high], np.quantile(draws, [0.05, 0.95]), atol=0.01)
 
 
-@pytest.mark.parametrize("kind", [MatrixScaling, VectorScaling, TemperatureScaling])
+@pytest.mark.parametrize("kind", CALIBRATORS)
 def test_any_constant_in_a_row_of_logits_may_be_added(kind):
     """Trap 16: rows are relative to one column, in fit and in predict alike."""
     Z, y = make_logits(500, 3, random_state=0)

@@ -29,7 +29,7 @@ from skcalib import (
     calibration_report,
     compare_calibrators,
 )
-from skcalib._warnings import warn
+from skcalib._warnings import NoMinimumWarning, warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer, reliability_curve
 
@@ -138,7 +138,7 @@ SITES = {
     "no weights": (
         lambda: CalibratedClassifier(KNeighborsClassifier()).fit(
             X, Y, sample_weight=np.ones(len(Y))
-        ), UserWarning, "does not say that it takes sample_weight",
+        ), UserWarning, "has no parameter sample_weight in fit",
     ),
     "class that a split lacks": (
         lambda: CalibratedClassifier(GaussianNB(), cv=OF_CLASS_2).fit(X, Y), UserWarning, "lack"
@@ -188,3 +188,9 @@ def test_scorers_are_quiet():
     """A fold that lacks a class is no reason to warn, for the estimator knows the classes."""
     calibrator = TemperatureScaling().fit(Z, y)
     assert get_scorer("neg_expected_calibration_error")(calibrator, Z[y < 2], y[y < 2]) < 0
+
+
+def test_warnings_of_fits_can_be_pickled():
+    again = pickle.loads(pickle.dumps(NoMinimumWarning("The loss falls.", "separable")))
+    assert isinstance(again, ConvergenceWarning)
+    assert (str(again), again.cause) == ("The loss falls.", "separable")

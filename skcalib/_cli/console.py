@@ -1,4 +1,4 @@
-"""What the command line hands out: sentences, a bar of progress, and files."""
+"""Output of the command line: messages, a progress bar, and files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .files import InputError
 class Console:
     """Standard output and error, which may be closed, full or of any encoding.
 
-    Nobody has to listen: a reader that went away, as ``head`` does, is no reason to lose what is
-    being computed, so a stream that fails is written to no more.
+    A reader that closes its pipe, as ``head`` does, must not end the computation, so nothing more
+    is written to a stream that failed.
     """
 
     def __init__(self, out: TextIO | None, err: TextIO | None) -> None:
@@ -38,7 +38,7 @@ class Console:
             self.fault = None if isinstance(fault, BrokenPipeError) else fault
 
     def complain(self, message: object) -> None:
-        """Say what is wrong."""
+        """Print an error."""
         self.clear()
         if _put(f"skcalib: {message}\n", self.err) is not None:
             self.err = None
@@ -48,7 +48,7 @@ class Console:
         self.complain(f"warning: {message}")
 
     def show(self, activity: str) -> None:
-        """Say what is going on to somebody who waits at a terminal, until something is printed."""
+        """Show the current activity on a terminal, until something is printed."""
         if self.err is not None and self.err.isatty():
             _put(f"\r{activity:{len(self._shown)}}", self.err)
             self._shown = activity
@@ -58,14 +58,14 @@ class Console:
         self.show(f"[{'=' * (30 * done // total):30}] {done} of {total} fits")
 
     def clear(self) -> None:
-        """Leave an empty line."""
+        """Clear the line of the activity."""
         if self._shown:
             _put(f"\r{'':{len(self._shown)}}\r", self.err)
             self._shown = ""
 
 
 def _put(text: str, stream: TextIO | None) -> OSError | None:
-    """Write text with what the encoding of the stream lacks as backslashes; returns a fault."""
+    """Write text, escaping what the encoding lacks; returns the error if it fails."""
     if stream is None:  # as Python has it for one that was closed at the start
         return None
     encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -79,7 +79,7 @@ def _put(text: str, stream: TextIO | None) -> OSError | None:
 
 
 def _let_go(stream: TextIO) -> None:
-    """Send what is left of a broken stream to nowhere, or Python fails to write it at its exit."""
+    """Redirect a broken stream to the null device, or Python fails to flush it at its exit."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -88,11 +88,11 @@ def _let_go(stream: TextIO) -> None:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``target`` once it is whole.
+    """A file that replaces ``target`` once it is complete.
 
-    It is made under a name that nobody can foretell, by an open that fails where there is anything
-    of that name, links included, with the mode that the umask gives. A target that is a link is
-    itself replaced, not what it points to: in a shared folder, others may have put it there.
+    It is created under an unpredictable name, exclusively, so that no existing file or link is
+    opened, with the mode that the umask gives. A target that is a link is itself replaced, not what
+    it points to: in a shared folder, others may have put it there.
     """
     draft = target.with_name(f".skcalib-{secrets.token_hex(8)}{target.suffix}")
     try:
@@ -110,7 +110,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
 
 
 def checked_target(option: str, path: str, suffixes: tuple[str, ...], other: str = "") -> Path:
-    """A file to write, of which it is known before the work whether it can be.
+    """The path of a file to write, checked before the computation.
 
     ``other`` is what else the option may name, for the message.
     """
@@ -129,7 +129,7 @@ def checked_target(option: str, path: str, suffixes: tuple[str, ...], other: str
 
 
 def save_calibrator(calibrator: Any, target: Path) -> str:
-    """Write a fitted calibrator in the format that the suffix says; returns how to load it."""
+    """Write a fitted calibrator in the format of the suffix; returns how to load it."""
     suffix = target.suffix.lower()
     with replacing(target) as file:
         if suffix == ".skops":

@@ -1,7 +1,7 @@
 """Logits and labels in files, for the command line: numpy's formats and text.
 
-Nothing is allocated before the size that a file claims was held against what it holds, and every
-fault of a file is one sentence.
+The size that a file claims is compared with its content before anything is allocated, and every
+error of a file is one sentence.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from skcalib._typing import Array
 
 # Names of columns that a message lists.
 SHOWN = 10
 
-# What unpacks to more than so many bytes and to so many times its packed size is a zip bomb, or
-# as empty of information as one: saturated probabilities shrink to a fiftieth.
+# A file that unpacks to more than LARGE bytes and more than BOMB times its packed size is taken
+# for a zip bomb: even saturated probabilities are compressed to no less than a fiftieth.
 LARGE, BOMB = 1 << 30, 200
 
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -48,17 +47,17 @@ class InputError(Exception):
     """What is wrong with the user's input, in one sentence."""
 
 
-class Rows(NamedTuple):
+class LabelledLogits(NamedTuple):
     """Logits and labels of some rows: arrays, or Dask collections."""
 
     logits: Any
     labels: Any
-    names: list[str] | None = None  #: of the columns of logits, where the file says them
+    names: list[str] | None = None  #: of the columns of logits, where the file has them
 
 
 @contextmanager
 def reading(file: str, remedy: str) -> Iterator[None]:
-    """Turn whatever reading a file raises into a sentence that names the file.
+    """Turn every error of reading a file into a sentence that names the file.
 
     Broad on purpose: readers raise what their formats, codecs and libraries raise (BadZipFile,
     zlib.error, struct.error, EOFError, RuntimeError for encryption, NotImplementedError for
@@ -105,7 +104,7 @@ def listed(names: Sequence[Any]) -> str:
 
 
 # Logits and labels.
-def read_pair(logits_file: str, labels_file: str) -> Rows:
+def read_pair(logits_file: str, labels_file: str) -> LabelledLogits:
     """Logits in one file, labels in another."""
     names, logits = _logits(logits_file)
     labels = _labels(labels_file, len(logits), logits_file)
@@ -114,10 +113,10 @@ def read_pair(logits_file: str, labels_file: str) -> Rows:
             f"{logits_file} and {labels_file} must be of one length, got {len(logits)} and "
             f"{len(labels)} rows."
         )
-    return Rows(logits, labels, names)
+    return LabelledLogits(logits, labels, names)
 
 
-def read_table(file: str, label: str) -> Rows:
+def read_table(file: str, label: str) -> LabelledLogits:
     """Labels in one column of a text file, by its name, and logits in all others."""
     header, *lines = _lines(file)
     if header.count(label) != 1:
@@ -130,7 +129,7 @@ def read_table(file: str, label: str) -> Rows:
     k = header.index(label)
     texts = [line[k] for line in lines]
     names, *rest = [line[:k] + line[k + 1 :] for line in (header, *lines)]
-    return Rows(_numbers(rest, file), _labels_of_texts(texts, file), names)
+    return LabelledLogits(_numbers(rest, file), _labels_of_texts(texts, file), names)
 
 
 def _logits(file: str) -> tuple[list[str] | None, Array]:
@@ -209,7 +208,7 @@ def integers_for(values: Any) -> type | None:
 
 # Text.
 def _lines(file: str) -> list[list[str]]:
-    """Fields by line, of which all have the same number; blank lines are none."""
+    """Fields of each line, equally many; blank lines are skipped."""
     with reading(file, REMEDIES["csv"]):
         text = _unpacked(file).decode("utf-8-sig")
         delimiter = "\t" if kind_of(file) == "tsv" else _delimiter(text)
@@ -319,7 +318,7 @@ def _array_in_archive(stream: IO[bytes], path: str, name: str | None) -> Array:
 
 
 def _array_in(stream: IO[bytes], size: int, packed: int) -> Array:
-    """The array in a stream of so many bytes, which took so many before they were unpacked."""
+    """The array in a stream of ``size`` bytes, which were ``packed`` bytes when compressed."""
     version = npy.read_magic(stream)
     if version not in HEADERS:  # columns with names that are not ASCII, or yet to come
         raise ValueError(f"its version of the format is {version[0]}.{version[1]}")
@@ -337,7 +336,7 @@ def _array_in(stream: IO[bytes], size: int, packed: int) -> Array:
 
 
 def _check_fits(n_bytes: int, packed: int) -> None:
-    """Refuse what unpacks to far more than it holds, and what is larger than the memory."""
+    """Raise an error for a zip bomb, and for data that are larger than the memory."""
     if n_bytes > LARGE and n_bytes > BOMB * packed:
         raise ValueError(f"it is packed to less than a {BOMB}th of its size")
     if n_bytes > _memory():
@@ -345,7 +344,7 @@ def _check_fits(n_bytes: int, packed: int) -> None:
 
 
 def _memory() -> float:
-    """Bytes of memory that the machine has, if it says so."""
+    """Bytes of physical memory, infinite if unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""What the command line works on: rows to calibrate on and rows to judge on."""
+"""Input of the command line: calibration rows and test rows."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from skcalib._typing import Array
 from skcalib.datasets import load_digits_logits
 
 from . import parquet
-from .files import InputError, Rows, integers_for, is_text, kind_of, listed, read_pair, read_table
-
-Array = NDArray[Any]
+from .files import (
+    InputError,
+    LabelledLogits,
+    integers_for,
+    is_text,
+    kind_of,
+    listed,
+    read_pair,
+    read_table,
+)
 
 
 def is_parquet(args: argparse.Namespace) -> bool:
@@ -24,14 +31,14 @@ def is_parquet(args: argparse.Namespace) -> bool:
     return args.label_column is not None and args.logits is not None and not is_text(args.logits)
 
 
-def load(args: argparse.Namespace) -> tuple[str, Rows, Rows]:
-    """Name of the data, rows to calibrate on, rows to judge on."""
+def load(args: argparse.Namespace) -> tuple[str, LabelledLogits, LabelledLogits]:
+    """Name of the data, calibration rows, test rows."""
     if args.logits is None:
         digits = load_digits_logits()
         return (
             "Neural network on digits",
-            Rows(digits.logits_calibration, digits.y_calibration),
-            Rows(digits.logits_test, digits.y_test),
+            LabelledLogits(digits.logits_calibration, digits.y_calibration),
+            LabelledLogits(digits.logits_test, digits.y_test),
         )
     if is_parquet(args):
         calibration, test = _load_parquet(args)
@@ -71,8 +78,10 @@ def check_files(args: argparse.Namespace) -> None:
         raise InputError("There is nothing to calibrate on: give --logits and --labels.")
 
 
-def _check_names(calibration: Rows, test: Rows, args: argparse.Namespace) -> None:
-    """Raise an InputError for columns that are named in two orders, or not in that of labels."""
+def _check_names(
+    calibration: LabelledLogits, test: LabelledLogits, args: argparse.Namespace
+) -> None:
+    """Raise an InputError unless named columns are in one order, that of the labels."""
     if calibration.names is None and test.names is not None:
         # Columns without names are the classes by their position.
         calibration = calibration._replace(names=test.names)
@@ -99,7 +108,7 @@ def _check_names(calibration: Rows, test: Rows, args: argparse.Namespace) -> Non
         )
 
 
-def _load_parquet(args: argparse.Namespace) -> list[Rows]:
+def _load_parquet(args: argparse.Namespace) -> list[LabelledLogits]:
     table = parquet.read(args.logits, args.label_column)
     if args.test_logits is None:
         tables = parquet.halves(table)
@@ -108,7 +117,7 @@ def _load_parquet(args: argparse.Namespace) -> list[Rows]:
     found = [table.rows() for table in parquet.kept(tables, args.logits)]
     if not args.probabilities:
         return found
-    for rows in found:  # here, since the workers write down a traceback for what they raise
+    for rows in found:  # here, since workers log a traceback of each error
         _check_probabilities(*parquet.range_of(rows.logits), args.logits)
     return [rows._replace(logits=rows.logits.map_partitions(_logs_of_part)) for rows in found]
 
@@ -120,8 +129,8 @@ def _logs_of_part(part: Any) -> Any:
     return type(part)(_logs(P), index=part.index, columns=part.columns)
 
 
-def _read(logits: str, labels: str | None, args: argparse.Namespace) -> Rows:
-    """Rows in files that are no Parquet, logits being logarithms of probabilities if need be."""
+def _read(logits: str, labels: str | None, args: argparse.Namespace) -> LabelledLogits:
+    """Rows of files other than Parquet, with logarithms of probabilities where these are given."""
     rows = read_pair(logits, labels) if labels else read_table(logits, args.label_column)
     if not args.probabilities:
         return rows
@@ -145,12 +154,14 @@ def _logs(P: Array) -> Array:
     return logs if P.shape[1] > 1 else logs - np.log(np.maximum(1 - P, tiny))
 
 
-def _halves(rows: Rows) -> tuple[Rows, Rows]:
+def _halves(rows: LabelledLogits) -> tuple[LabelledLogits, LabelledLogits]:
     """Two halves of the rows, each with every class that has two."""
     _, counts = np.unique(rows.labels, return_counts=True)
     stratify = rows.labels if counts.min() > 1 else None
     parts = train_test_split(*rows[:2], test_size=0.5, random_state=0, stratify=stratify)
-    return Rows(parts[0], parts[2], rows.names), Rows(parts[1], parts[3], rows.names)
+    return LabelledLogits(parts[0], parts[2], rows.names), LabelledLogits(
+        parts[1], parts[3], rows.names
+    )
 
 
 def labels_of_type(classes: list[str] | None, labels: Any) -> Array | None:

@@ -1,4 +1,4 @@
-"""``python -m skcalib``: calibrate a classifier's logits and show what that changed."""
+"""``python -m skcalib``: calibrate a classifier's logits and show the effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import parquet
 from .console import Console, checked_target, replacing, save_calibrator
-from .files import InputError, Rows
+from .files import InputError, LabelledLogits
 from .loading import check_files, is_parquet, labels_of_type, load
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".pdf", ".svg")
 
-INTERRUPTED = 130  # what shells say of a process that Ctrl-C ended
+INTERRUPTED = 130  # exit status of a process that Ctrl-C ended
 
 DESCRIPTION = """\
 Calibrate a classifier: fit every calibrator of skcalib on one set of rows, compare the
@@ -71,7 +71,7 @@ printed; 130 after Ctrl-C.
 OPTIONS = [
     ("--logits", "FILE", "logits to fit the calibrators on"),
     ("--labels", "FILE", "their labels"),
-    ("--test-logits", "FILE", "logits to judge them on"),
+    ("--test-logits", "FILE", "logits to evaluate them on"),
     ("--test-labels", "FILE", "their labels"),
     (
         "--label-column",
@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(sys.stdout, sys.stderr)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        # Of no use to those who only run it, as what old versions of matplotlib import gives.
+        # Not meant for users of the command line, such as those from old versions of matplotlib.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.showwarning = console.show_warning
         try:
@@ -117,8 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return INTERRUPTED
         except MemoryError:
             console.complain(
-                "The rows need more memory than there is; give fewer of them, or a Parquet file "
-                "with --label-column, which may be larger than memory."
+                "The rows need more memory than is available; give fewer of them, or a Parquet "
+                "file with --label-column, which may be larger than memory."
             )
             return 2
         except (InputError, ChunkError, ValueError, OSError) as error:
@@ -180,7 +180,7 @@ def _run(args: argparse.Namespace, targets: Targets, console: Console) -> None:
 
 
 def _compared(
-    calibration: Rows, test: Rows, classes: Any, console: Console
+    calibration: LabelledLogits, test: LabelledLogits, classes: Any, console: Console
 ) -> tuple[CalibratorComparison, dict[str, ReliabilityCurve]]:
     """Every calibrator by every measure, and its reliability curve."""
     console.show("calibrating ...")
@@ -191,7 +191,7 @@ def _compared(
         classes=classes,
         on_progress=console,
     )
-    console.show("judging ...")
+    console.show("evaluating ...")
     curves = {
         name: reliability_curve(test.labels, each.predict_proba(test.logits), labels=each.classes_)
         for name, each in found.calibrators.items()
@@ -201,7 +201,7 @@ def _compared(
 
 # Reporting.
 def _finding(found: CalibratorComparison, before: ReliabilityCurve) -> str:
-    """What was found, in one sentence."""
+    """The result in one sentence."""
     best = next(k for k, name in enumerate(found.names) if name != "uncalibrated")
     old = found.names.index("uncalibrated")
 
@@ -212,10 +212,10 @@ def _finding(found: CalibratorComparison, before: ReliabilityCurve) -> str:
 
     accuracy = found.mean("accuracy")[old]
     confidence = before.weight @ before.confidence / before.weight.sum()
-    sure = "over-confident" if confidence > accuracy else "under-confident"
+    verdict = "over-confident" if confidence > accuracy else "under-confident"
     return (
-        f"The classifier is {sure} on the rows held out: {confidence:.1%} sure on average, right "
-        f"in {accuracy:.1%}; {found.names[best]} {change('ECE')} and {change('log loss')}."
+        f"The classifier is {verdict} on the held-out rows: mean confidence {confidence:.1%}, "
+        f"accuracy {accuracy:.1%}; {found.names[best]} {change('ECE')} and {change('log loss')}."
     )
 
 
@@ -232,7 +232,7 @@ def _diagrams(curves: dict[str, ReliabilityCurve]) -> Figure:
 
 
 def _save(figure: Any, picture: Path) -> None:
-    """Write a picture; the file appears when it is whole."""
+    """Write a picture; the file appears when it is complete."""
     with replacing(picture) as file:
         figure.savefig(file, dpi=150, format=picture.suffix[1:].lower())
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from .files import InputError, Rows, listed, reading
+from .files import InputError, LabelledLogits, listed, reading
 
 # A report is drawn on no more rows than this, which would add nothing to a picture.
 ROWS_OF_REPORT = 100_000
@@ -31,11 +31,11 @@ def cluster() -> Iterator[None]:
 
 @contextmanager
 def _named_if_missing() -> Iterator[None]:
-    """Dask comes in parts, and needs others for data frames: say which of them is missing."""
+    """Name the missing package, of those that Dask needs for data frames."""
     try:
         yield
     except ImportError as missing:
-        # Dask says in several lines that something is missing; what it is stands in the cause.
+        # Dask's own message has several lines; the cause names the missing package.
         name, cause = "a part of Dask", missing  # type: str, BaseException | None
         while cause is not None:
             name = getattr(cause, "name", None) or name
@@ -56,13 +56,13 @@ class Table(NamedTuple):
         """Names of the columns of logits."""
         return [name for name in self.frame.columns if name != self.label]
 
-    def rows(self) -> Rows:
+    def rows(self) -> LabelledLogits:
         """Data frame of logits and series of labels."""
-        return Rows(self.frame[self.others], self.frame[self.label], self.others)
+        return LabelledLogits(self.frame[self.others], self.frame[self.label], self.others)
 
 
 def read(pattern: str, label: str) -> Table:
-    """The rows in Parquet files, of which nothing but the column names is looked at."""
+    """The rows in Parquet files, of which only the column names are read."""
     import dask.dataframe as dd
 
     with reading(pattern, REMEDY):
@@ -98,13 +98,13 @@ def halves(table: Table) -> list[Table]:
 
 
 def kept(tables: list[Table], file: str) -> list[Table]:
-    """The rows in the memory of the workers, with Dask's bar of progress on a terminal."""
+    """The rows in the memory of the workers, with Dask's progress bar on a terminal."""
     import dask
     from distributed import futures_of, progress, wait
 
     with reading(file, REMEDY):
         frames = dask.persist(*(table.frame for table in tables))
-        # The bar is shown on one of them, and is to be seen on neither if that is not a terminal.
+        # The bar is written to one of them, and must not be where either is not a terminal.
         if all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)):
             progress(frames, notebook=False)
         wait(frames)
@@ -122,10 +122,10 @@ def range_of(frame: Any) -> tuple[float, float]:
     return float(low.min()), float(high.max())
 
 
-def some_rows(rows: Rows) -> Rows:
-    """So many rows as a report needs, drawn at random with a fixed seed."""
+def some_rows(rows: LabelledLogits) -> LabelledLogits:
+    """As many rows as a report needs, drawn at random with a fixed seed."""
     share = min(1.0, ROWS_OF_REPORT / len(rows.labels))
     logits, labels = (
         x.sample(frac=share, random_state=0).compute() for x in (rows.logits, rows.labels)
     )
-    return Rows(logits, labels)
+    return LabelledLogits(logits, labels)

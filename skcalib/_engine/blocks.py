@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from skcalib._typing import Array
 
 
 def both_columns(Z: Array) -> Array:

@@ -12,13 +12,13 @@ from functools import partial, reduce
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skcalib._typing import Array
 
 from .memory import MemoryRows, map_columns
 from .ranking import Ranked, merged, summary
 from .rows import PLAIN, Plan, Rows
 
-Array = NDArray[Any]
 T = TypeVar("T")
 
 # So many sums are added by one task.

@@ -7,11 +7,10 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skcalib._typing import Array
 
 from .dask import Chunked, DaskRows, computed, kept, tree
-
-Array = NDArray[Any]
 
 
 def is_dask(x: Any) -> bool:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skcalib._typing import Array
 
 from .dask_inputs import checked_chunks, collection_row, is_dask, map_collection
 from .memory import MemoryRows
 from .rows import Rows
-
-Array = NDArray[Any]
 
 
 def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:

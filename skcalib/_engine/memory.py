@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
+
+from skcalib._typing import Array
 
 from .blas import with_one_blas_thread
 from .ranking import Ranked, ranked
@@ -34,7 +36,6 @@ THREAD_ELEMENTS = 1 << 17
 # So many scores are stored at a time, by columns: with more of them there are more passes.
 AT_A_TIME = 1 << 25
 
-Array = NDArray[Any]
 T = TypeVar("T")
 
 

@@ -13,11 +13,12 @@ from operator import add
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
+
+from skcalib._typing import Array
 
 from .ranking import Ranked
 
-Array = NDArray[Any]
 T = TypeVar("T")
 
 # A sample holds one row in so many, or more rows where these would be fewer than the second number,

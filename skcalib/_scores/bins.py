@@ -6,13 +6,16 @@ One rule serves calibrators, measures and pictures: bin m holds the scores ``s``
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._engine.ranking import Ranked
 from skcalib._typing import Floats
+
+# Bins of equal width, or of equal weight.
+Strategy = Literal["uniform", "quantile"]
 
 # Up to so many inner edges, counting beats searching. Twice the number must fit into an int8.
 FEW_EDGES = 62

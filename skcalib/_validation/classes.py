@@ -66,10 +66,10 @@ def _are_integers(labels: Labels) -> bool:
 
 
 def _column_numbers(present: Labels, n_classes: int, name: str, *, proper: bool) -> Labels:
-    """The column numbers, with a warning of those that no row has for a label.
+    """The column numbers, with a warning of those that are not the label of any row.
 
-    A split lacks classes here and there. Columns that are no classes, such as features or an
-    index, all stand behind those that labels name, or before them.
+    A split may lack some classes. Columns that are not classes, such as features or an index,
+    all come after those that labels name, or before them.
     """
     numbers = np.arange(n_classes)
     missing = not_among(numbers, present)
@@ -82,8 +82,8 @@ def _column_numbers(present: Labels, n_classes: int, name: str, *, proper: bool)
             f"{name}=range({n_classes})."
         )
     warn(
-        f"No row has label {shown(missing)}: the labels are taken for column numbers 0 to "
-        f"{n_classes - 1}. Name all labels in column order with {name}= to say so."
+        f"No row has label {shown(missing)}: the labels are taken as column numbers 0 to "
+        f"{n_classes - 1}. Name all labels in column order with {name}= to avoid this warning."
     )
     return numbers
 
@@ -112,8 +112,8 @@ def _check_classes(
 def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
     """Raise a ValueError for a data frame whose columns are the labels in another order.
 
-    Names that are not the labels mean nothing, and neither do the numbers 0, 1, 2, ... that
-    data frames without names have.
+    Names that are not the labels are ignored, and so are the numbers 0, 1, 2, ... of data frames
+    without names.
     """
     names = list(getattr(X, "columns", ()))
     if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):

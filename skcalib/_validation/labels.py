@@ -1,8 +1,8 @@
-"""Labels: which there are, the classes that columns stand for, and the place of each among them.
+"""Labels: the distinct ones, the classes of the columns, and the index of each label among them.
 
 Labels are integers of any size, strings, booleans, or other things that can be sorted. NumPy
-compares signed with unsigned integers, and integers with floats, as floats, to which many large
-integers are one and the same. Here all are compared exactly.
+compares signed with unsigned integers, and integers with floats, as floats, where many large
+integers are equal. Here all are compared exactly.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def as_labels(y: Any, name: str = "y") -> Any:
     Parameters
     ----------
     y : array-like of shape (n_samples,) or (n_samples, 1)
-        Labels. None and what is no array at all are returned as they are, for scikit-learn's
-        checks to refuse.
+        Labels. None and objects that are not arrays are returned unchanged; scikit-learn's
+        checks raise for them.
     name : str
         What the user calls it.
 
     Returns
     -------
     ndarray of the shape of ``y``
-        Integers that fit into 64 bits are integers, whatever they came in.
+        Integers that fit into 64 bits are integers, of whatever type they were.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def _is_one_hot(labels: Labels) -> bool:
 
 
 def exact(values: Any, name: str) -> Any:
-    """Labels as an array of any shape, each as it is; a ValueError if some cannot be labels."""
+    """Labels as an array of any shape, each unchanged; a ValueError for invalid labels."""
     labels = values if values is None else np.asarray(as_numpy(values, name))
     if labels is None or labels.ndim == 0:
         return values
@@ -100,7 +100,7 @@ def exact(values: Any, name: str) -> Any:
 
 
 def _changed(values: list[Any] | tuple[Any, ...], labels: Labels) -> bool:
-    """Whether NumPy made floats of integers, or strings of what is none."""
+    """Whether NumPy converted integers to floats, or other objects to strings."""
     if labels.ndim > 1:
         return False
     if labels.dtype.kind == "f":
@@ -198,7 +198,7 @@ def is_among(labels: Labels, classes: Labels) -> NDArray[np.bool_]:
 
 
 def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
-    """Sorted labels of the rows that have weight."""
+    """Sorted distinct labels of the rows of positive weight."""
     if labels.dtype.kind in "iu":
         span = int(labels.max()) - int(labels.min()) + 1
         if span <= MANY_LABELS:  # counting is several times faster than sorting
@@ -219,7 +219,7 @@ def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
 
 
 def encode(labels: Labels, classes: Labels) -> Indices:
-    """Index of each label in ``classes``; some index for labels that are not there."""
+    """Index of each label in ``classes``; an arbitrary one for other labels."""
     last = len(classes) - 1
     if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
         inside = labels.min() >= 0 and labels.max() <= last

@@ -1,4 +1,4 @@
-"""Checks of logits: invalid values, masked classes, probabilities by mistake."""
+"""Checks of logits: invalid values, masked classes, probabilities passed by mistake."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_finite(Z: Floats) -> bool:
 
 
 def _refuse_logits(n: dict[str, int], Z: Floats, largest: float) -> None:
-    """Raise a ValueError if so many of each kind are more than masked classes."""
+    """Raise a ValueError for invalid logits, from the number of each kind."""
     if n["NaN"] or n["+inf"] or (n["-inf"] and Z.shape[1] == 1):
         found = ", ".join(f"{n[kind]} {kind}" for kind in ("NaN", "+inf", "-inf") if n[kind])
         raise ValueError(

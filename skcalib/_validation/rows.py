@@ -1,4 +1,4 @@
-"""Checked rows of logits, labels and weights, and what is known about them."""
+"""Checked rows of logits, labels and weights, and findings about them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .weights import check_each_weight
 
 @dataclass(frozen=True)
 class Found:
-    """What a check of rows has found; that of two sets of rows is the sum."""
+    """Findings of a check of rows; those of two sets of rows add up."""
 
-    labels: NDArray[Any]  #: the distinct ones of rows with weight, sorted
+    labels: NDArray[Any]  #: the distinct ones of rows of positive weight, sorted
     weight: float  #: sum of the weights
-    n_rows: int = 0  #: number of rows with weight
+    n_rows: int = 0  #: number of rows of positive weight
     like_probabilities: bool = False  #: whether all logits could be probabilities
     masked: bool = False  #: whether some logit is -inf
 
@@ -40,7 +40,7 @@ class Found:
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
 ) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
-    """Logits, labels and weights of the rows that have weight, and what there is in them."""
+    """Logits, labels and weights of the rows of positive weight, and the findings."""
     Z, labels = check_X_y(
         X,
         in_one_dimension(as_labels(y)),
@@ -66,7 +66,7 @@ def check_rows(
 def with_weight_only(
     y: NDArray[Any], X: Floats, w: Floats | None
 ) -> tuple[NDArray[Any], Floats, Floats | None]:
-    """Rows without those of weight 0, which are absent: nothing in them may meet that weight."""
+    """Rows without those of weight 0, whose logits must not matter: 0 times infinity is NaN."""
     if w is None or w.all():
         return y, X, w
     kept = w > 0

@@ -11,10 +11,10 @@ from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Floats
 from skcalib._warnings import SmallWeightsWarning, warn
 
-# Sums of weights are not less than it, nor more than one over it.
+# Sums of weights lie between it and its inverse.
 SMALLEST_WEIGHT = 1e-140
 
-# Weights whose mean is smaller are probably shares of a total.
+# Weights whose mean is smaller are probably relative, as fractions of a total.
 SMALL_SHARE = 0.02
 
 
@@ -27,7 +27,7 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None
 
 
 def check_each_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
-    """The same for a part of the rows, which may all have no weight."""
+    """The same for a part of the rows, whose weights may all be zero."""
     if sample_weight is None:
         return None
     w = check_array(
@@ -46,7 +46,7 @@ def check_each_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats | 
 
 
 def check_total_weight(weight: float) -> None:
-    """Raise a ValueError for rows that weigh nothing, or whose squared weights are no numbers."""
+    """Raise a ValueError for a total weight of zero, or one whose square over- or underflows."""
     if weight == 0:
         raise ValueError("sample_weight must not be all zero, got only weights of zero.")
     if not SMALLEST_WEIGHT <= weight <= 1 / SMALLEST_WEIGHT:
@@ -59,7 +59,7 @@ def check_total_weight(weight: float) -> None:
 
 
 def warn_of_small_weights(weight: float, n_rows: int) -> None:
-    """Warn of weights that seem to be shares, where a weight of 2 is the row twice."""
+    """Warn of weights that seem to be relative, where a weight of 2 is the row twice."""
     if weight < SMALL_SHARE * n_rows:
         warn(
             f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "

@@ -11,7 +11,7 @@ from scipy.special import betaln, logsumexp
 from skcalib._engine.ranking import Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
 from skcalib._typing import Floats
-from skcalib._validation.parameters import _is_integer
+from skcalib._validation.parameters import is_integer
 
 from ._per_class import _PerClass
 
@@ -113,7 +113,7 @@ class BBQ(_PerClass):
         if self.bin_range is None:
             return
         pair = list(self.bin_range) if np.iterable(self.bin_range) else []
-        if not (len(pair) == 2 and all(map(_is_integer, pair)) and 1 <= pair[0] <= pair[1]):
+        if not (len(pair) == 2 and all(map(is_integer, pair)) and 1 <= pair[0] <= pair[1]):
             raise ValueError(
                 "bin_range must be a pair of integers, the smallest number of bins (at least 1) "
                 f"and the largest, got {self.bin_range!r}."

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._engine.ranking import Ranked
-from skcalib._scores.bins import BinSums, bin_index, bin_sums, equal_mass_bins, uniform_edges
+from skcalib._scores.bins import (
+    BinSums,
+    Strategy,
+    bin_index,
+    bin_sums,
+    equal_mass_bins,
+    uniform_edges,
+)
 from skcalib._scores.columns import Columns
 from skcalib._typing import Floats
-from skcalib._validation.parameters import _is_integer
+from skcalib._validation.parameters import check_integer, check_option, check_real
 
 from ._per_class import _PerClass
 
@@ -84,7 +90,7 @@ class HistogramBinning(_PerClass):
         self,
         *,
         n_bins: int = 15,
-        strategy: Literal["uniform", "quantile"] = "uniform",
+        strategy: Strategy = "uniform",
         smoothing: float = 0.0,
         classes: ArrayLike | None = None,
     ) -> None:
@@ -97,13 +103,9 @@ class HistogramBinning(_PerClass):
         return not self.smoothing
 
     def _check(self) -> None:
-        if not (_is_integer(self.n_bins) and self.n_bins >= 1):
-            raise ValueError(f"n_bins must be an integer of at least 1, got {self.n_bins!r}.")
-        if self.strategy not in {"uniform", "quantile"}:
-            raise ValueError(f"strategy must be 'uniform' or 'quantile', got {self.strategy!r}.")
-        real = isinstance(self.smoothing, Real) and not isinstance(self.smoothing, bool)
-        if not (real and 0 <= self.smoothing < np.inf):
-            raise ValueError(f"smoothing must be a number of at least 0, got {self.smoothing!r}.")
+        check_integer("n_bins", self.n_bins)
+        check_option("strategy", self.strategy, Strategy)
+        check_real("smoothing", self.smoothing, closed=True)
 
     def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
         if self.strategy == "quantile":

@@ -11,10 +11,13 @@ from skcalib._engine.ranking import Ranked
 from skcalib._scores.bins import bins_ending_at
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._typing import Floats
+from skcalib._validation.parameters import check_option
 
 from ._per_class import _PerClass
 
 __all__ = ["IsotonicCalibration"]
+
+Interpolation = Literal["constant", "linear"]
 
 
 class IsotonicCalibration(_PerClass):
@@ -83,17 +86,14 @@ class IsotonicCalibration(_PerClass):
     def __init__(
         self,
         *,
-        interpolation: Literal["constant", "linear"] = "constant",
+        interpolation: Interpolation = "constant",
         classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
         self.interpolation = interpolation
 
     def _check(self) -> None:
-        if self.interpolation not in {"constant", "linear"}:
-            raise ValueError(
-                f"interpolation must be 'constant' or 'linear', got {self.interpolation!r}."
-            )
+        check_option("interpolation", self.interpolation, Interpolation)
 
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
         blocks = isotonic_blocks(rows)

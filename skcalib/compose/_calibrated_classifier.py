@@ -25,12 +25,12 @@ from skcalib._warnings import warn
 from skcalib.scaling import TemperatureScaling
 
 from ._folds import (
-    Lesson,
-    Problem,
+    CalibrationSet,
+    FitArguments,
+    calibration_set,
     check_test_rows,
     check_training_rows,
     held_out,
-    lesson,
     presence,
     splits_of,
     warn_of_unknown_classes,
@@ -59,17 +59,17 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Any estimator with ``fit`` and ``predict_proba`` that takes logits, also a pipeline of
         calibrators. None stands for :class:`TemperatureScaling`.
     cv : int, splitter or iterable of splits, default=5
-        How to hold rows out. A number stands for so many stratified folds. Not needed and not used
-        for a frozen classifier.
+        How to split the rows for cross-fitting. An integer is the number of stratified folds.
+        Ignored for a frozen classifier.
     ensemble : bool, default=False
-        Whether to keep a pair for each split. It takes as many predictions, and averaging them
-        makes them better by itself, and less sure.
+        Whether to keep a classifier and a calibrator for each split. Each of them predicts, and
+        the average by itself improves probabilities and lowers confidence.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where logits come from, as in :class:`LogitTransformer`.
     min_proba : float, default=1e-15
         The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
     n_jobs : int, default=None
-        Number of splits that are fitted at once.
+        Number of splits that are fitted in parallel.
 
     Attributes
     ----------
@@ -84,15 +84,15 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     min_proba_ : float
         As ``min_proba`` was in ``fit``.
     n_features_in_ : int
-        Number of features, if the classifier says it.
+        Number of features, if the classifier has this attribute.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if the classifier says them.
+        Names of the features, if the classifier has this attribute.
 
     Warns
     -----
     UserWarning
         If the training rows of a split lack a class, or if there are weights that the classifier
-        does not take.
+        does not accept.
 
     See Also
     --------
@@ -101,9 +101,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
 
     Notes
     -----
-    Rows of a class that the training rows of their split lack tell nothing about the classifier
-    that is fitted to all rows, so the calibrator does not see them. A row that is in several test
-    sets counts in each, with its weight divided among them.
+    Rows of a class that the training rows of their split lack carry no information about the
+    classifier that is fitted to all rows, so the calibrator is fitted without them. A row
+    that is in several test sets counts in each, with its weight divided among them.
 
     References
     ----------
@@ -165,8 +165,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            If ``estimator`` is no classifier or has neither method, is frozen but not fitted, if
-            ``calibrator`` is no calibrator, if ``y`` holds fewer than two classes or fewer rows of
+            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, if
+            ``calibrator`` is not one, if ``y`` holds fewer than two classes or fewer rows of
             a class than there are folds, if the splitter needs ``groups`` and there are none, if
             the training rows of a split hold a single class, or if the test rows do that the
             calibrator is to be fitted to: with ``ensemble=True`` those of each split.
@@ -174,16 +174,16 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         w = None if sample_weight is None else check_weights(sample_weight, len(column_or_1d(y)))
         calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
-        problem = self._problem("fit", X, y, {**params, **self._weights(w)}, w)
+        arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         frozen = isinstance(self.estimator, FrozenEstimator)
-        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(problem.y)
+        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(arguments.y)
         check_order(calibrator, classes)
-        lessons = self._lessons(problem, w)
+        sets = self._calibration_sets(arguments, w)
         calibrators = [
-            fit_calibrator(calibrator, Z, problem.y[rows], weights, estimator.classes_)
-            for estimator, Z, rows, weights in lessons
+            fit_calibrator(calibrator, Z, arguments.y[rows], weights, estimator.classes_)
+            for estimator, Z, rows, weights in sets
         ]
-        self.estimators_ = [lesson.estimator for lesson in lessons]
+        self.estimators_ = [one.estimator for one in sets]
         self.calibrators_ = calibrators
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0])
@@ -198,25 +198,26 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         if routing or has_fit_parameter(self.estimator, "sample_weight"):
             return {"sample_weight": w}
         warn(
-            f"{type(self.estimator).__name__} does not say that it takes sample_weight: only the "
-            "calibrator uses it. If a step of it does, enable scikit-learn's metadata routing."
+            f"{type(self.estimator).__name__} has no parameter sample_weight in fit: only the "
+            "calibrator uses the weights. If a step of it has one, enable scikit-learn's metadata "
+            "routing."
         )
         return {}
 
-    def _lessons(self, problem: Problem, w: Floats | None) -> list[Lesson]:
-        X, y, response, fit_params, _ = problem
+    def _calibration_sets(self, arguments: FitArguments, w: Floats | None) -> list[CalibrationSet]:
+        X, y, response, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
             Z = logits_of(self.estimator, X, response)
-            return [Lesson(self.estimator, Z, np.arange(len(y)), w)]
-        splits = splits_of(self.cv, problem)
+            return [CalibrationSet(self.estimator, Z, np.arange(len(y)), w)]
+        splits = splits_of(self.cv, arguments)
         classes = presence(splits, y, w_test=w)
         check_training_rows(classes)
         check_test_rows(classes, ensemble=self.ensemble)
         warn_of_unknown_classes(classes)
-        parts = held_out(self.estimator, problem, splits, self.n_jobs)
+        parts = held_out(self.estimator, arguments, splits, self.n_jobs)
         if self.ensemble:
-            return [lesson(part.estimator, [part], problem, w) for part in parts]
-        return [lesson(clone(self.estimator).fit(X, y, **fit_params), parts, problem, w)]
+            return [calibration_set(part.estimator, [part], arguments, w) for part in parts]
+        return [calibration_set(clone(self.estimator).fit(X, y, **fit_params), parts, arguments, w)]
 
     @property
     def estimator_(self) -> Any:

@@ -1,8 +1,8 @@
-"""Logits of classifiers: of any rows, and of those held out when the classifier was fitted.
+"""Held-out logits of classifiers, by cross-fitting.
 
-Rows that a classifier was fitted on look better to it than rows it has not seen, so a calibrator
-must learn from others: from *held-out logits*, those of the test rows of each split by a copy of
-the classifier that was fitted to its training rows.
+A classifier is usually over-confident on the rows that it was fitted to, so a calibrator must be
+fitted to *held-out logits*: those of the test rows of each split, from a copy of the classifier
+that was fitted to its training rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from skcalib._warnings import warn
 from ._response import Response, logits_of
 
 
-class Problem(NamedTuple):
+class FitArguments(NamedTuple):
     """Checked arguments of ``fit``."""
 
     X: Any
@@ -38,33 +38,33 @@ class Problem(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """What one split leaves: a fitted classifier, and rows it has not seen."""
+    """The classifier fitted to the training rows of one split, and logits of the test rows."""
 
     estimator: Any
     rows: Indices  #: numbers of the test rows
     logits: Floats  #: of these rows, one column per class that the classifier knows
 
 
-class Lesson(NamedTuple):
-    """What a calibrator learns from."""
+class CalibrationSet(NamedTuple):
+    """What a calibrator is fitted to."""
 
-    estimator: Any  #: the fitted classifier that it is for
+    estimator: Any  #: the fitted classifier that is calibrated
     logits: Floats
     rows: Indices  #: the rows that these are the logits of
     weights: Floats | None
 
 
 class Split(NamedTuple):
-    """Numbers of the rows to fit to, and of those to look at then."""
+    """Indices of the training rows and of the test rows."""
 
     train: Indices
     test: Indices
 
 
 def row_numbers(splits: Iterable[Any], n_rows: int) -> list[Split]:
-    """Splits as numbers of rows, of whatever arrays of that length can be indexed with.
+    """Splits as indices of rows, from anything that indexes an array of that length.
 
-    Raises a ValueError for what is no split, and for one that lacks training or test rows.
+    Raises a ValueError for an invalid split, and for one that lacks training or test rows.
     """
     every, found = np.arange(n_rows), []
     for i, split in enumerate(splits):
@@ -94,7 +94,7 @@ def _row_numbers(every: Indices, rows: Any, i: int) -> Indices:
     except IndexError as error:
         raise ValueError(
             f"Each split must hold numbers of the {len(every)} rows or a Boolean mask of them, got "
-            f"in split {i} what cannot index them: {error}."
+            f"an invalid index in split {i}: {error}."
         ) from error
     if numbers.ndim != 1:
         raise ValueError(
@@ -105,7 +105,7 @@ def _row_numbers(every: Indices, rows: Any, i: int) -> Indices:
 
 
 class Presence(NamedTuple):
-    """Which classes there are on either side of each split, by the weights of its rows."""
+    """Which classes the training and the test rows of each split hold, by positive weights."""
 
     labels: list[Any]
     train: Bools  #: (n_splits, n_classes)
@@ -124,7 +124,7 @@ def presence(
     w_train: Floats | None = None,
     w_test: Floats | None = None,
 ) -> Presence:
-    """Which classes there are on either side of each split."""
+    """Which classes the training and the test rows of each split hold."""
     labels, codes = np.unique(y, return_inverse=True)
 
     def classes_in(rows: Indices, w: Floats | None) -> Bools:
@@ -181,14 +181,14 @@ def warn_of_unknown_classes(classes: Presence) -> None:
     )
 
 
-def splits_of(cv: Any, problem: Problem) -> list[Split]:
-    """The splits of the rows of a problem, checked."""
+def splits_of(cv: Any, arguments: FitArguments) -> list[Split]:
+    """The splits that ``cv`` stands for, checked."""
     if isinstance(cv, str) and cv == "prefit":
         raise ValueError(
             "cv must split rows, got 'prefit'. Pass a fitted classifier in a FrozenEstimator."
         )
-    splitter = cv if _are_splits(cv) else check_cv(cv, problem.y, classifier=True)
-    labels, rows = np.unique(problem.y, return_counts=True)
+    splitter = cv if _are_splits(cv) else check_cv(cv, arguments.y, classifier=True)
+    labels, rows = np.unique(arguments.y, return_counts=True)
     if isinstance(splitter, StratifiedKFold) and rows.min() < splitter.n_splits:
         raise ValueError(
             f"Each class must have at least as many rows as there are folds, got {rows.min()} of "
@@ -196,44 +196,47 @@ def splits_of(cv: Any, problem: Problem) -> list[Split]:
             "smaller cv."
         )
     return made_splits(
-        splitter, problem.X, problem.y, "Pass groups= to fit.", **problem.split_params
+        splitter, arguments.X, arguments.y, "Pass groups= to fit.", **arguments.split_params
     )
 
 
 def _are_splits(cv: Any) -> bool:
-    """Whether it is an iterable of splits, and no splitter, as ``check_cv`` tells them apart."""
+    """Whether it is an iterable of splits, not a splitter, by the rule of ``check_cv``."""
     return isinstance(cv, Iterable) and not hasattr(cv, "split")
 
 
-def made_splits(
-    cv: Any, X: Any, y: NDArray[Any], where_groups_go: str, **params: Any
-) -> list[Split]:
-    """The splits that a splitter, a number or an iterable stands for."""
+def made_splits(cv: Any, X: Any, y: NDArray[Any], groups_remedy: str, **params: Any) -> list[Split]:
+    """The splits of a splitter, of a number of folds, or of an iterable."""
     if _are_splits(cv):
         return row_numbers(cv, len(y))
     splitter = check_cv(cv, y, classifier=True)
     try:
         splits = list(splitter.split(X, y, **params))
     except ValueError as error:
-        if "groups" in str(error) and params.get("groups") is None:
+        if params.get("groups") is None and _takes_groups(splitter):
             raise ValueError(
-                f"{type(splitter).__name__} needs groups, got none. {where_groups_go}"
+                f"{type(splitter).__name__} needs groups, got none. {groups_remedy}"
             ) from error
         raise
     return row_numbers(splits, len(y))
 
 
+def _takes_groups(splitter: Any) -> bool:
+    routing = getattr(splitter, "get_metadata_routing", None)
+    return routing is not None and bool(routing().consumes("split", ["groups"]))
+
+
 # Held-out logits.
 def held_out(
-    estimator: Any, problem: Problem, splits: list[Split], n_jobs: int | None
+    estimator: Any, arguments: FitArguments, splits: list[Split], n_jobs: int | None
 ) -> list[HeldOut]:
     """A copy of the classifier for each split, with the logits of its test rows."""
-    jobs = (delayed(_held_out)(estimator, problem, train, test) for train, test in splits)
+    jobs = (delayed(_held_out)(estimator, arguments, train, test) for train, test in splits)
     return list(Parallel(n_jobs=n_jobs)(jobs))
 
 
-def _held_out(estimator: Any, problem: Problem, train: Indices, test: Indices) -> HeldOut:
-    X, y, response, fit_params, _ = problem
+def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Indices) -> HeldOut:
+    X, y, response, fit_params, _ = arguments
     fitted = clone(estimator)
     X_train, y_train = _safe_split(fitted, X, y, train)
     X_test, _ = _safe_split(fitted, X, y, test, train)
@@ -242,7 +245,7 @@ def _held_out(estimator: Any, problem: Problem, train: Indices, test: Indices) -
 
 
 def _in_columns(part: HeldOut, classes: NDArray[Any], least: float) -> Floats:
-    """Held-out logits in the columns of all classes; those not known there are improbable."""
+    """Held-out logits in the columns of all classes, unknown ones with the least probability."""
     Z, known = part.logits, part.estimator.classes_
     if np.array_equal(known, classes):
         return Z
@@ -256,7 +259,7 @@ def _in_columns(part: HeldOut, classes: NDArray[Any], least: float) -> Floats:
 def averaged(
     parts: list[HeldOut], classes: NDArray[Any], times: Indices, response: Response
 ) -> Floats:
-    """Held-out logits of all rows, of which each is in so many test sets."""
+    """Held-out logits of all rows, averaged over the test sets that each is in."""
     dtype = parts[0].logits.dtype
     logits = [_in_columns(part, classes, response.least(dtype)) for part in parts]
     total = np.zeros((len(times), logits[0].shape[1]), dtype)
@@ -266,9 +269,11 @@ def averaged(
     return total
 
 
-def lesson(estimator: Any, parts: list[HeldOut], problem: Problem, w: Floats | None) -> Lesson:
-    """Held-out logits of all parts, without rows whose class was not known there."""
-    y, least = problem.y, problem.response.least(parts[0].logits.dtype)
+def calibration_set(
+    estimator: Any, parts: list[HeldOut], arguments: FitArguments, w: Floats | None
+) -> CalibrationSet:
+    """Held-out logits of all parts, without rows of classes that the training rows lack."""
+    y, least = arguments.y, arguments.response.least(parts[0].logits.dtype)
     rows = np.concatenate([part.rows for part in parts])
     Z = np.concatenate([_in_columns(part, estimator.classes_, least) for part in parts])
     known = np.concatenate([is_among(y[part.rows], part.estimator.classes_) for part in parts])
@@ -278,4 +283,4 @@ def lesson(estimator: Any, parts: list[HeldOut], problem: Problem, w: Floats | N
     times = np.bincount(rows)[rows]
     if w is not None or times.max() > 1:
         w = (np.ones(len(y)) if w is None else w)[rows] / times
-    return Lesson(estimator, Z[in_order], rows, w)
+    return CalibrationSet(estimator, Z[in_order], rows, w)

@@ -14,7 +14,7 @@ from skcalib._typing import Floats
 from skcalib._warnings import warn
 
 from ._folds import (
-    Problem,
+    FitArguments,
     averaged,
     check_training_rows,
     held_out,
@@ -31,30 +31,30 @@ __all__ = ["LogitTransformer"]
 class LogitTransformer(TransformerMixin, _OverClassifier):
     r"""A classifier as a transformer: features in, logits out.
 
-    Logits are what ``decision_function`` gives, the margins of an SVM or the raw scores of boosted
-    trees, or else the logarithm of ``predict_proba``, :math:`z_{ik} = \log p_{ik}`. The next step
-    of a pipeline can be a calibrator.
+    Logits are what ``decision_function`` returns, the margins of an SVM or the raw scores of
+    boosted trees, or else the logarithm of ``predict_proba``, :math:`z_{ik} = \log p_{ik}`. The
+    next step of a pipeline can be a calibrator.
 
     Parameters
     ----------
     estimator : classifier
         A classifier with ``decision_function`` or ``predict_proba``; inside a
-        :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is to stay so.
+        :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is not to be refitted.
     cv : int, splitter, iterable of splits or None, default=None
-        With it, ``fit_transform`` returns *held-out* logits: those of each row by copies of the
-        classifier that were not fitted on it. ``transform`` always uses the classifier fitted on
-        all rows. A number stands for so many stratified folds. None does without, which is right
-        for a frozen classifier only; for others ``fit_transform`` warns.
+        Splits for cross-fitting: ``fit_transform`` then returns *held-out* logits, those of each
+        row from copies of the classifier that were not fitted on it. ``transform`` always uses
+        the classifier fitted on all rows. An integer is the number of stratified folds. None is
+        right for a frozen classifier only; for others ``fit_transform`` warns.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where logits come from: "auto" is ``decision_function`` if the classifier has it (and its
-        parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. Nothing is
-        guessed from values.
+        parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. It is never
+        inferred from values.
     min_proba : float, default=1e-15
-        Probabilities below it count as this much when their logarithm is taken. Classifiers that
-        count votes, such as forests and nearest neighbours, give zeros that mean "less than one
-        vote": for them try half a vote, as 0.5 / n_estimators.
+        Lower bound of the probabilities that the logarithm is taken of. Classifiers that count
+        votes, such as forests and nearest neighbours, give zeros that mean "less than one vote":
+        for them try half a vote, as 0.5 / n_estimators.
     n_jobs : int, default=None
-        Number of splits that are fitted at once.
+        Number of splits that are fitted in parallel.
 
     Attributes
     ----------
@@ -67,9 +67,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     min_proba_ : float
         As ``min_proba`` was in ``fit``.
     n_features_in_ : int
-        Number of features, if the classifier says it.
+        Number of features, if the classifier has this attribute.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if the classifier says them.
+        Names of the features, if the classifier has this attribute.
 
     Warns
     -----
@@ -138,11 +138,11 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            If ``estimator`` is no classifier or has neither method, is frozen but not fitted, or if
-            ``y`` holds fewer than two classes.
+            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, or
+            if ``y`` holds fewer than two classes.
         """
-        problem = self._problem("fit", X, y, params)
-        return self._fit_to_all_rows(problem)
+        arguments = self._checked_arguments("fit", X, y, params)
+        return self._fit_to_all_rows(arguments)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Floats:
         """Fit the classifier to all rows; return their logits, with ``cv`` the held-out ones.
@@ -168,20 +168,22 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             ``groups`` and there are none, if the training rows of a split hold a single class, or
             if some row is in no test set.
         """
-        problem = self._problem("fit_transform", X, y, params)
+        arguments = self._checked_arguments("fit_transform", X, y, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen or self.cv is None:
             if not frozen:
                 warn(
                     "Without cv, fit_transform returns logits of the rows that the classifier was "
-                    "fitted on, which are too good to fit a calibrator to. Pass cv=5, or a "
+                    "fitted on, which are over-confident. Pass cv=5 for held-out logits, or a "
                     "FrozenEstimator with rows that it was not fitted on."
                 )
-            return self._fit_to_all_rows(problem).transform(X)
-        splits = splits_of(self.cv, problem)
-        classes = presence(splits, problem.y)
+            return self._fit_to_all_rows(arguments).transform(X)
+        splits = splits_of(self.cv, arguments)
+        classes = presence(splits, arguments.y)
         check_training_rows(classes)
-        times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(problem.y))
+        times = np.bincount(
+            np.concatenate([test for _, test in splits]), minlength=len(arguments.y)
+        )
         if not times.all():
             raise ValueError(
                 "fit_transform needs cv to put every row into a test set, got "
@@ -189,12 +191,12 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                 "CalibratedClassifier takes such splits."
             )
         warn_of_unknown_classes(classes)
-        parts = held_out(self.estimator, problem, splits, self.n_jobs)
-        self._fit_to_all_rows(problem)
-        return averaged(parts, self.classes_, times, problem.response)
+        parts = held_out(self.estimator, arguments, splits, self.n_jobs)
+        self._fit_to_all_rows(arguments)
+        return averaged(parts, self.classes_, times, arguments.response)
 
-    def _fit_to_all_rows(self, problem: Problem) -> Self:
-        estimator = clone(self.estimator).fit(problem.X, problem.y, **problem.fit_params)
+    def _fit_to_all_rows(self, arguments: FitArguments) -> Self:
+        estimator = clone(self.estimator).fit(arguments.X, arguments.y, **arguments.fit_params)
         self._take_over_features(estimator)
         self._store_response(estimator)
         self.estimator_ = estimator

@@ -23,12 +23,12 @@ from skcalib._validation.labels import (
 )
 from skcalib._version import Versioned
 
-from ._folds import Problem
+from ._folds import FitArguments
 from ._response import Response, ResponseMethod, check_classifier, logits_of, response_of
 
 
 class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
-    """A classifier, splits of its rows, and how to get logits from it."""
+    """What meta-estimators of a classifier share: its splits, its logits, and routing."""
 
     estimator: Any
     cv: Any
@@ -38,9 +38,9 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     min_proba_: float
     n_jobs: int | None
 
-    def _problem(
+    def _checked_arguments(
         self, caller: str, X: Any, y: Any, params: dict[str, Any], w: Floats | None = None
-    ) -> Problem:
+    ) -> FitArguments:
         """Checked arguments of ``fit``; every error that needs no fit is raised here."""
         if y is None:
             raise ValueError(
@@ -61,7 +61,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             )
         if isinstance(self.estimator, FrozenEstimator):
             _check_known(classes, np.asarray(self.estimator.classes_))
-        return Problem(X, y, response, *self._routed(caller, params))
+        return FitArguments(X, y, response, *self._routed(caller, params))
 
     def _response(self, estimator: Any) -> Response:
         return response_of(estimator, self.response_method, self.min_proba)

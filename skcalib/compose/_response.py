@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._typing import Floats
+from skcalib._validation.parameters import check_option, check_real
 
 ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
 
@@ -18,7 +18,7 @@ class Response(NamedTuple):
     """Where the logits of a classifier come from."""
 
     method: str
-    min_proba: float  #: smaller probabilities count as this
+    min_proba: float  #: lower bound of probabilities
 
     def least(self, dtype: np.dtype[Any]) -> float:
         """The smallest probability."""
@@ -27,14 +27,9 @@ class Response(NamedTuple):
 
 def response_of(estimator: Any, response_method: ResponseMethod, min_proba: float) -> Response:
     """Where the logits of a classifier come from, which may be fitted or not."""
-    if not (isinstance(min_proba, Real) and 0 < min_proba < 1):
-        raise ValueError(f"min_proba must be a number between 0 and 1, got {min_proba!r}.")
+    check_real("min_proba", min_proba, high=1)
+    check_option("response_method", response_method, ResponseMethod)
     known = ["decision_function", "predict_proba"]
-    if response_method not in {"auto", *known}:
-        raise ValueError(
-            "response_method must be 'auto', 'decision_function' or 'predict_proba', got "
-            f"{response_method!r}."
-        )
     wanted = known if response_method == "auto" else [response_method]
     if response_method == "auto" and _is_one_versus_one(estimator):
         wanted = ["predict_proba"]
@@ -50,7 +45,7 @@ def response_of(estimator: Any, response_method: ResponseMethod, min_proba: floa
 
 
 def _is_one_versus_one(estimator: Any) -> bool:
-    """Whether a parameter of it, or of its last step, says that margins are those of pairs."""
+    """Whether a parameter of it, or of its last step, makes margins those of pairs of classes."""
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     return any(
         name.split("__")[-1] == "decision_function_shape" and value == "ovo"
@@ -76,7 +71,7 @@ def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
 
 
 def check_classifier(estimator: Any, name: str) -> None:
-    """Raise a ValueError for what is no classifier, or is frozen but not fitted."""
+    """Raise a ValueError unless it is a classifier, fitted if it is frozen."""
     is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
     if not (is_instance and is_classifier(estimator)):
         raise ValueError(

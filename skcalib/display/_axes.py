@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import OF_BINS
-from skcalib.metrics._curve import Strategy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,12 +43,6 @@ def as_written(*texts: Text) -> None:
 def entry(name: str) -> str:
     """A name for a legend, from which matplotlib omits names that begin with an underscore."""
     return f" {name}" if name.startswith("_") else name
-
-
-def check_count(name: str, value: Any) -> None:
-    """Raise a ValueError for what is no number of things."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
 
 
 def with_weight(rows: Scored) -> Scored:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
-from skcalib._validation.parameters import check_option
+from skcalib._validation.parameters import check_integer, check_option, check_real
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import Strategy
 from skcalib.metrics._input import Kind, scored_rows
 
 from . import _styles
-from ._axes import as_written, check_count, curve_of_rows, ece_of, new_figure, with_weight
+from ._axes import as_written, curve_of_rows, ece_of, new_figure, with_weight
 from ._band import isotonic_curve
 from ._layout import arrange, histogram_on, logit_limits
 from ._look import AXIS_NAMES, Look, Scale, Style
@@ -340,12 +339,10 @@ class ReliabilityDisplay:
     def _check(self, style: str, scale: str, level: float | None, n_resamples: int) -> None:
         check_option("style", style, Style)
         check_option("scale", scale, Scale)
-        if level is not None and not (isinstance(level, Real) and 0 < level < 1):
-            raise ValueError(
-                f"confidence_level must lie between 0 and 1, got {level!r}. Pass None to draw "
-                "neither error bars nor a band."
-            )
-        check_count("n_resamples", n_resamples)
+        if level is not None:
+            remedy = "Pass None to draw neither error bars nor a band."
+            check_real("confidence_level", level, high=1, remedy=remedy)
+        check_integer("n_resamples", n_resamples)
         if style == "bars" and scale == "logit":
             raise ValueError(
                 "Bars begin at 0, which a logit scale does not have, got style='bars' and "

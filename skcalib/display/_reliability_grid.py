@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.labels import shown
+from skcalib._validation.parameters import check_integer
 
-from ._axes import as_written, check_count, new_figure, title_size
+from ._axes import as_written, new_figure, title_size
 from ._look import AXIS_NAMES
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class ReliabilityGridDisplay:
         """
         if n_columns is None:
             n_columns = int(np.ceil(np.sqrt(len(self.displays))))
-        check_count("n_columns", n_columns)
+        check_integer("n_columns", n_columns)
         n_rows = -(-len(self.displays) // n_columns)
         if figure is None:
             figure = new_figure((max(2.7 * n_columns, 4.5), 3.3 * n_rows + 0.8))
@@ -135,7 +136,7 @@ def check_grid(
             "figure= instead, a Figure or SubFigure."
         )
     if classes is None:
-        check_count("max_classes", max_classes)
+        check_integer("max_classes", max_classes)
     elif len(np.atleast_1d(np.asarray(classes))) == 0:
         raise ValueError(
             "classes must name at least one class, got none. Pass None for the classes with the "

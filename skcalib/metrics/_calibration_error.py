@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from skcalib._scores.bins import Strategy
 from skcalib._typing import Floats
 
-from ._curve import ReliabilityCurve, Strategy, curves_of
+from ._curve import ReliabilityCurve, curves_of
 from ._input import Kind
 
 Function = TypeVar("Function", bound=Callable[..., float])

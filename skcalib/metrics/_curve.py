@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
-from skcalib._scores.bins import BinSums, bin_sums, quantile_edges, uniform_edges
+from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
 from skcalib._scores.columns import Columns
 from skcalib._typing import Floats
-from skcalib._validation.parameters import check_option
+from skcalib._validation.parameters import check_integer, check_option, check_real
 
 from ._input import Kind, columns_of
-
-Strategy = Literal["uniform", "quantile"]
 
 
 @dataclass(frozen=True)
@@ -78,10 +75,7 @@ class ReliabilityCurve:
         .. [1] Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the
            case of the binomial", Biometrika 26, 1934.
         """
-        if not 0 < confidence_level < 1:
-            raise ValueError(
-                f"confidence_level must lie between 0 and 1, got {confidence_level!r}."
-            )
+        check_real("confidence_level", confidence_level, high=1)
         tail = (1 - confidence_level) / 2
         n, hits = self.n_effective, self.accuracy * self.n_effective
         misses = n - hits
@@ -109,16 +103,15 @@ def curves_of(
     return map(curve_of, columns.labels, edges, sums)
 
 
-def joined(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
+def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
     """The bins of several classes as one."""
     columns = zip(*(vars(curve).values() for curve in curves), strict=True)
     return ReliabilityCurve(*map(np.concatenate, columns))
 
 
 def check_bins(n_bins: Any, strategy: Any) -> None:
-    """Raise a ValueError for a number of bins or a strategy that cannot be."""
-    if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or n_bins < 1:
-        raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}.")
+    """Raise a ValueError for an invalid number of bins or strategy."""
+    check_integer("n_bins", n_bins)
     check_option("strategy", strategy, Strategy)
 
 
@@ -240,4 +233,4 @@ def reliability_curve(
     ([0.33, 1.0], [0.25, 0.9])
     """
     curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return next(curves) if kind != "classwise" else joined(curves)
+    return next(curves) if kind != "classwise" else concatenated(curves)

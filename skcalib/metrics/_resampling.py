@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import signature
-from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -13,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._engine.inputs import check_in_memory
 from skcalib._engine.rows import Rows
-from skcalib._scores.bins import BinSums, bin_index
+from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._typing import Floats, Indices
 from skcalib._validation.parameters import check_option
 
 from ._calibration_error import OF_BINS, OF_GAPS, mean_over_classes
-from ._curve import Strategy, check_bins, curve_of, edges_of
+from ._curve import check_bins, curve_of, edges_of
 from ._input import Kind, check_input, scored
 from ._smooth import smooth_calibration_error
 
@@ -56,14 +55,6 @@ def problem_of(
     check_in_memory((y_true, y_proba, sample_weight))
     rows, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
     return Problem(rows, classes, kind, pos_label)
-
-
-def check_numbers(n_resamples: Any, confidence_level: Any) -> None:
-    is_integer = isinstance(n_resamples, Integral) and not isinstance(n_resamples, bool)
-    if not (is_integer and n_resamples >= 1):
-        raise ValueError(f"n_resamples must be an integer of at least 1, got {n_resamples!r}.")
-    if not (isinstance(confidence_level, Real) and 0 < float(confidence_level) < 1):
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}.")
 
 
 def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strategy) -> Measured:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from skcalib._scores.bins import Strategy
 from skcalib._typing import Indices
-from skcalib._validation.parameters import check_option
+from skcalib._validation.parameters import check_integer, check_option, check_real
 
 from ._calibration_error import OF_GAPS
-from ._curve import Strategy
 from ._input import Kind
 from ._inversion import inverted_ends
 from ._resampling import (
@@ -22,7 +22,6 @@ from ._resampling import (
     Measured,
     MeasuredByGaps,
     Method,
-    check_numbers,
     draw_rows,
     measured_by,
     problem_of,
@@ -179,7 +178,8 @@ def calibration_error_interval(
     True
     """
     check_option("method", method, Method)
-    check_numbers(n_resamples, confidence_level)
+    check_integer("n_resamples", n_resamples)
+    check_real("confidence_level", confidence_level, high=1)
     problem = problem_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     measured = measured_by(problem, measure, n_bins, strategy)
     n, random = problem.rows.n_rows, check_random_state(random_state)
@@ -260,7 +260,7 @@ def calibration_test(
     >>> calibration_test(y, P, random_state=0).pvalue > 0.05
     True
     """
-    check_numbers(n_resamples, 0.5)
+    check_integer("n_resamples", n_resamples)
     problem = problem_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     measured = measured_by(problem, measure, n_bins, strategy)
     random = check_random_state(random_state)
@@ -349,7 +349,8 @@ def compare_calibration(
     >>> compare_calibration(digits.y_test, before, after, random_state=0).pvalue < 0.01
     True
     """
-    check_numbers(n_resamples, confidence_level)
+    check_integer("n_resamples", n_resamples)
+    check_real("confidence_level", confidence_level, high=1)
     models: list[Measured] = []
     for P in (y_proba, other_proba):
         problem = problem_of(y_true, P, kind, sample_weight, labels, pos_label)

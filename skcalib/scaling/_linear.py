@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blas import with_one_blas_thread
@@ -19,7 +17,8 @@ from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.solver import Solution, best_parameters
 from skcalib._typing import Floats
-from skcalib._warnings import warn
+from skcalib._validation.parameters import check_integer, check_real
+from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
 from ._temperature import _divided, _fit_scale
 
@@ -46,7 +45,10 @@ class _LinearScaling(BaseCalibrator):
         """The map from features to scores."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        strength = _check_search(self.alpha, self.max_iter, self.tol)
+        check_real("alpha", self.alpha, closed=True, option="auto")
+        check_integer("max_iter", self.max_iter)
+        check_real("tol", self.tol)
+        strength = 1.0 if self.alpha == "auto" else float(self.alpha)
         temperature = _fit_scale(rows)
         scale = temperature.value
         made_of = Features.of_log_probabilities if self.normalize else Features.of_scores
@@ -81,43 +83,27 @@ class _LinearScaling(BaseCalibrator):
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
 
-def _check_search(alpha: Any, max_iter: Any, tol: Any) -> float:
-    """The regularization strength; a ValueError for invalid parameters."""
-    if alpha != "auto" and not (_is_real(alpha) and 0 <= alpha < np.inf):
-        raise ValueError(f"alpha must be 'auto' or a number of at least 0, got {alpha!r}.")
-    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 1:
-        raise ValueError(f"max_iter must be an integer of at least 1, got {max_iter!r}.")
-    if not (_is_real(tol) and 0 < tol < np.inf):
-        raise ValueError(f"tol must be a positive number, got {tol!r}.")
-    return 1.0 if alpha == "auto" else float(alpha)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
     """Best parameters, with a warning if they are not optimal."""
     found = best_parameters(objective, tol, max_iter)
-    plain, message = not objective.ridge.any(), None
+    plain = not objective.ridge.any()
     if plain and not share_wrong(found.x, objective.map_, objective.features):
-        message = (
+        warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {found.fun:.1e} so far, tends to zero as it grows. "
-            "Use alpha='auto' or another alpha above 0, or calibrate on more rows."
+            "Use alpha='auto' or another alpha above 0, or calibrate on more rows.",
+            NoMinimumWarning,
+            "separable by a map",
         )
     elif not found.success:
         length = np.linalg.norm(found.jac)
         limited = found.nit >= max_iter
-        message = (
+        warn(
             f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
             f"above tol={tol:g}{'' if limited else ', where no step lowers the objective'}. "
             f"Increase {'max_iter' if limited else 'tol'} or alpha"
-            + (
-                ": without regularization there is no optimum if some rows are separable." * plain
-                or "."
-            )
+            + (": with alpha=0 there is no optimum if some rows are separable." * plain or "."),
+            NotConvergedWarning,
+            "max_iter" if limited else "tol",
         )
-    if message:
-        warn(message, ConvergenceWarning)
     return found

@@ -8,21 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.rows import Rows
-from skcalib._linear.logistic import (
-    SMALLEST_CURVATURE,
-    Logistic,
-    fit_logistic,
-    is_event,
-)
+from skcalib._linear.logistic import SMALLEST_CURVATURE, Logistic, fit_logistic, is_event
 from skcalib._linear.temperature import check_range, fit_scale
 from skcalib._scores.one_vs_rest import joined, margins, n_maps
 from skcalib._typing import Bools, Floats, Indices
 from skcalib._validation.labels import shown
-from skcalib._warnings import warn
+from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, ReversedOrderWarning, warn
 
 __all__ = ["PlattScaling"]
 
@@ -290,7 +284,8 @@ def _warn_of_reversed_order(problem: Logistic, theta: Floats) -> None:
             f"The slope of {falling.size} of {slope.size} sigmoids is negative, which reverses the "
             f"order of the rows, the first for column {falling[0] + (slope.size == 1)} of X: on "
             "these rows the class is less frequent where its logit is larger. Check that the "
-            "columns of X are in the order of the classes."
+            "columns of X are in the order of the classes.",
+            ReversedOrderWarning,
         )
 
 
@@ -305,11 +300,12 @@ def _warn_unless_optimal(
             f"The log loss has no minimum: in column {shown(separable)} of X a "
             "threshold on the margin separates the class from the others, so that its slope would "
             "grow for ever. Use smooth_targets=True.",
-            ConvergenceWarning,
+            NoMinimumWarning,
+            "separable by a threshold",
         )
     elif not converged:
         warn(
             f"Newton's method did not converge in {n_passes} passes over the rows. Use "
             "smooth_targets=True, and check X for columns that hardly vary.",
-            ConvergenceWarning,
+            NotConvergedWarning,
         )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.rows import Rows
 from skcalib._linear.temperature import FittedScale, fit_scale
 from skcalib._typing import Floats
-from skcalib._warnings import warn
+from skcalib._warnings import NoMinimumWarning, warn
 
 __all__ = ["TemperatureScaling"]
 
@@ -39,7 +38,7 @@ def _fit_scale(rows: Rows) -> FittedScale:
     if scale.outcome != "minimum":
         outcome = "separable" if scale.outcome == "tied" else scale.outcome
         message = _ENDED_AT_BOUND[outcome].format(T=1 / scale.value)
-        warn(message, ConvergenceWarning)
+        warn(message, NoMinimumWarning, outcome)
     return scale
 
 
@@ -106,6 +105,8 @@ class TemperatureScaling(BaseCalibrator):
     >>> calibrator.predict_proba(logits[:3]).shape
     (3, 10)
     """
+
+    _keeps_order = True
 
     temperature_: float
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._engine.inputs import as_numpy, checked_rows, is_lazy
 from skcalib._subestimator import check_calibrator, check_order
@@ -22,13 +22,11 @@ from skcalib._validation.labels import as_labels, not_among, shown
 from skcalib._validation.rows import check_rows
 from skcalib._validation.weights import check_total_weight, check_weights
 from skcalib._warnings import warn
-from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration
 from skcalib.compose._folds import Split, check_training_rows, made_splits, presence
-from skcalib.scaling import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
-from ._fit_and_score import _fit_and_judge, _Outcome, _Rows, _Uncalibrated
-from ._measures import LOG_LOSS, Scorer, check_measures_by_sums, measures_of
+from ._fit_and_score import Outcome, Sample, Uncalibrated, fit_and_score, warn_of_fits
+from ._measures import LOG_LOSS, Scorer, check_measures_by_sums, measured, measures_of
 
 __all__ = ["compare_calibrators"]
 
@@ -49,8 +47,8 @@ def compare_calibrators(
 ) -> CalibratorComparison:
     """Compare calibrators on the same rows, by cross-validation or on a test set.
 
-    Every calibrator is fitted to the training rows of each split and judged on its test rows, and
-    so are the logits as they are.
+    Every calibrator is fitted to the training rows of each split and scored on its test rows, and
+    so are the uncalibrated logits.
 
     Parameters
     ----------
@@ -60,19 +58,19 @@ def compare_calibrators(
     y : array-like of shape (n_samples,)
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
-        What to compare; by default every calibrator of skcalib as it comes, but for
-        :class:`MatrixScaling` where classes are masked.
+        What to compare; by default every calibrator of skcalib with its default parameters,
+        except :class:`MatrixScaling` where classes are masked.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows. A number stands for so many stratified folds.
+        How to split the rows. An integer is the number of stratified folds.
     test : tuple (logits, y) or (logits, y, sample_weight), default=None
-        Judge on these rows instead, after fits to all the others. There are no standard errors
-        then.
+        Test set to score on instead, after fits to all of ``logits``. There are no standard
+        errors then.
     scoring : str, list of str or dict of str to str or callable, default=None
         Names for :func:`skcalib.metrics.get_scorer`, or a dict with scorers under names of your
         own. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
         without the prefix; values of scorers that are objects keep the sign that they give them,
-        greater is better. The log loss is always there, under the name "log loss", and what the
-        comparison is sorted by. By default log loss, Brier score, accuracy, and each calibration
+        greater is better. The log loss is always included, under the name "log loss", and the
+        comparison is sorted by it. By default log loss, Brier score, accuracy, and each calibration
         error.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
@@ -81,27 +79,27 @@ def compare_calibrators(
     n_jobs : int, default=None
         Number of fits at once.
     random_state : int, RandomState instance or None, default=None
-        Shuffles the rows before a number of folds is made. None leaves their order.
+        Shuffles the rows before they are split, if ``cv`` is an integer. None keeps their order.
     on_progress : callable, default=None
         Called as ``on_progress(done, total)`` after each fit.
 
     Returns
     -------
     CalibratorComparison
-        Prints as a table that is sorted by log loss: a calibration error is no criterion, since
-        it ignores how well probabilities tell rows apart.
+        Prints as a table that is sorted by log loss, a proper scoring rule. A calibration error
+        is no criterion of choice, since it ignores discrimination.
 
     Raises
     ------
     ValueError
         If logits, labels or weights are invalid, for an unknown scorer, for a measure of another
-        kind named "log loss", for what is no calibrator, and for splits without training or test
-        rows or with training rows of a single class.
+        kind named "log loss", for an object that is not a calibrator, and for splits without
+        training or test rows or with training rows of a single class.
 
     Warns
     -----
     ConvergenceWarning, UserWarning
-        What fits warn of, each once, with the calibrators it is about and in how many splits.
+        Those of the fits, each once, with the calibrators and the number of splits concerned.
 
     Examples
     --------
@@ -112,13 +110,13 @@ def compare_calibrators(
     >>> found.names[0]
     'MatrixScaling'
     """
-    rows, checked = _checked_rows(logits, y, sample_weight, classes)
+    rows, checked = _checked_sample(logits, y, sample_weight, classes)
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
         calibrators = _every_calibrator()
         calibrators = _taking_masked(calibrators) if checked.masked_ or masked else calibrators
-    members = {UNCALIBRATED: _Uncalibrated(), **_by_name(calibrators)}
+    members = {UNCALIBRATED: Uncalibrated(), **_by_name(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
         check_order(member, labels)
@@ -126,66 +124,36 @@ def compare_calibrators(
     if is_lazy(logits):
         check_measures_by_sums(measures)
     if judged is None:
-        pairs = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
+        splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
-        pairs = [(rows, judged)]
-    jobs = [
-        delayed(_fit_and_judge)(member, *pair, labels, measures)
-        for member in members.values()
-        for pair in pairs
-    ]
-    outcomes = []
-    for outcome in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-        outcomes.append(outcome)
-        if on_progress is not None:
-            on_progress(len(outcomes), len(jobs))
-    _pass_on_warnings(list(members), outcomes)
-    return _collected(list(members), outcomes, keep=test is not None)
+        splits = [(rows, judged)]
+    score = partial(measured, measures=measures)
+    fits = fit_and_score(
+        members.values(), splits, labels, score, n_jobs=n_jobs, on_progress=on_progress
+    )
+    outcomes = dict(zip(members, fits, strict=True))
+    warn_of_fits(outcomes)
+    return _collected(outcomes, keep=test is not None)
 
 
-def _pass_on_warnings(names: list[str], outcomes: list[_Outcome]) -> None:
-    """Each warning once, with whose it is; those of other processes too."""
-    n_splits = len(outcomes) // len(names)
-    found: dict[tuple[type[Warning], str], list[str]] = defaultdict(list)
-    first: dict[tuple[type[Warning], str], str] = {}
-    for i, outcome in enumerate(outcomes):
-        for category, message in outcome.said:
-            key = category, re.sub(r"\d\S*", "", message)  # whatever numbers it holds
-            found[key].append(names[i // n_splits])
-            first.setdefault(key, message)
-    for key, whose in found.items():
-        splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
-        each = ", ".join(f"{name}{splits.format(n)}" for name, n in Counter(whose).items())
-        warn(f"{each}: {first[key]}", key[0])
-
-
-def _collected(names: list[str], outcomes: list[_Outcome], *, keep: bool) -> CalibratorComparison:
-    """Outcomes, of which each calibrator has the same number, by log loss."""
-    shape = len(names), -1
-    by_name = {
-        measure: np.reshape([o.measured[measure] for o in outcomes], shape)
-        for measure in outcomes[0].measured
-    }
-    order = np.argsort(by_name[LOG_LOSS].mean(axis=1), kind="stable")
+def _collected(outcomes: dict[str, list[Outcome]], *, keep: bool) -> CalibratorComparison:
+    """Outcomes of calibrators by name, sorted by log loss."""
+    rows = list(outcomes.values())
+    scores = {m: np.array([[o.score[m] for o in row] for row in rows]) for m in rows[0][0].score}
+    seconds = np.array([[o.seconds for o in row] for row in rows])
+    order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
+    names = [list(outcomes)[k] for k in order]
     return CalibratorComparison(
-        [names[k] for k in order],
-        {measure: values[order] for measure, values in by_name.items()},
-        np.reshape([o.seconds for o in outcomes], shape)[order],
-        {names[k]: outcomes[k].fitted for k in order} if keep else {},
+        names,
+        {measure: values[order] for measure, values in scores.items()},
+        seconds[order],
+        {name: outcomes[name][0].fitted for name in names} if keep else {},
     )
 
 
 def _every_calibrator() -> list[BaseCalibrator]:
-    """Every calibrator of skcalib as it comes."""
-    return [
-        TemperatureScaling(),
-        VectorScaling(),
-        MatrixScaling(),
-        PlattScaling(),
-        HistogramBinning(),
-        IsotonicCalibration(),
-        BBQ(),
-    ]
+    """Every calibrator of skcalib with its default parameters."""
+    return [getattr(package, name)() for package in (scaling, binning) for name in package.__all__]
 
 
 def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
@@ -198,7 +166,7 @@ def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
 
 
 def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Calibrators by their names; by their types or, if types are equal, by what they print as."""
+    """Calibrators by their names; by their classes' or, if these are equal, by their repr."""
     # A pipeline is a sequence of its steps, and a string one of its letters.
     if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
         raise ValueError(
@@ -223,29 +191,29 @@ def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if not named or UNCALIBRATED in named:
         raise ValueError(
             f"calibrators must name at least one, and none of them {UNCALIBRATED!r}, which is "
-            f"always there, got {list(named)}."
+            f"always included, got {list(named)}."
         )
     return named
 
 
-def _checked_rows(
+def _checked_sample(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-) -> tuple[_Rows, _Uncalibrated]:
-    """The rows, checked as calibrators do, and what a calibrator knows of them then."""
-    checked = _Uncalibrated(classes=classes).fit(logits, y, sample_weight)
+) -> tuple[Sample, Uncalibrated]:
+    """The rows, checked as calibrators check them, and the fitted calibrator that did."""
+    checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
     if is_lazy(logits):
-        return _Rows(logits, y, sample_weight), checked
+        return Sample(logits, y, sample_weight), checked
     Z = check_array(
         as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
     )
     w = check_weights(sample_weight, len(Z))
-    return _Rows(Z, column_or_1d(as_labels(y)), w), checked
+    return Sample(Z, column_or_1d(as_labels(y)), w), checked
 
 
 def _checked_test(
     test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int
-) -> tuple[_Rows, bool]:
-    """The rows to judge on, and whether some of their classes are masked."""
+) -> tuple[Sample, bool]:
+    """The test rows, and whether some of their classes are masked."""
     if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
         raise ValueError(
             "test must be a pair (logits, y) or (logits, y, sample_weight), got "
@@ -266,14 +234,14 @@ def _checked_test(
             f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with classes=."
         )
-    of_test = _Rows(*((logits, y, sample_weight) if is_lazy(logits) else rows.arrays))
+    of_test = Sample(*((logits, y, sample_weight) if is_lazy(logits) else rows.arrays))
     return of_test, found.masked
 
 
-def _splits(rows: _Rows, cv: Any, random_state: Any) -> list[Split]:
+def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
     if is_lazy(rows.Z):
         raise ValueError(
-            "Rows with Dask cannot be split into folds, got test=None. Pass test=(logits, y), as "
+            "Dask collections cannot be split into folds, got test=None. Pass test=(logits, y), as "
             "random_split of a Dask data frame gives them."
         )
     if isinstance(cv, Integral) and random_state is not None:

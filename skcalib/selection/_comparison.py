@@ -1,4 +1,4 @@
-"""The result of a comparison of calibrators: a table, a frame, a picture."""
+"""The result of a comparison of calibrators: a table, a data frame, a plot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._typing import Floats
+from skcalib._validation.parameters import check_option
 from skcalib.display._axes import as_written
 
 from ._measures import FIT_TIME, LOG_LOSS
@@ -22,34 +23,34 @@ __all__ = ["CalibratorComparison"]
 
 UNCALIBRATED = "uncalibrated"
 
-# Differences are pointed out if they are so many of their standard errors from zero.
+# Differences of more than this many of their standard errors are marked.
 CLEAR = 2.0
 
 NOTE = (
-    "Sorted by log loss, which only true probabilities minimise. A calibration error says how far\n"
-    "they are off on average, and can be small for probabilities that tell rows badly apart."
+    "Sorted by log loss, a proper scoring rule. A calibration error is the mean distance from\n"
+    "observed frequencies, which can be small for probabilities that hardly discriminate."
 )
 
 
 @dataclass(frozen=True, repr=False)
 class CalibratorComparison:
-    """What :func:`compare_calibrators` found.
+    """Result of :func:`compare_calibrators`.
 
     Printed, it is a table; see :meth:`to_frame` and :meth:`plot` for other forms.
 
     Attributes
     ----------
     names : list of str
-        Names of the calibrators, by their log loss, and "uncalibrated" among them.
+        Names of the calibrators, sorted by log loss, with "uncalibrated" among them.
     scores : dict of str to ndarray of shape (n_calibrators, n_splits)
         For each measure its values for each calibrator in the order of ``names`` and each split.
-        Errors are positive numbers, the lower the better, but those of scorers that were passed as
-        objects: they are as these give them. The Brier score is that of scikit-learn, half the sum
+        Errors are positive numbers, the lower the better, except for scorers that were passed as
+        objects, whose values keep their sign. The Brier score is that of scikit-learn, half the sum
         of squares for two classes.
     fit_times : ndarray of shape (n_calibrators, n_splits)
-        Seconds that the fits took.
+        Fit times in seconds.
     calibrators : dict of str to calibrator
-        The calibrators, fitted to all rows if they were judged on a test set, else empty.
+        The calibrators, fitted to all rows if they were scored on a test set, else empty.
 
     Examples
     --------
@@ -193,8 +194,8 @@ class CalibratorComparison:
     def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
         """Draw one measure of all calibrators.
 
-        Bars are two standard errors of the difference from uncalibrated to either side, so one
-        that misses the dashed line is a clear difference.
+        Error bars extend two standard errors of the difference from uncalibrated to either side:
+        where they do not reach the dashed line, the difference is clear.
 
         Parameters
         ----------
@@ -210,8 +211,7 @@ class CalibratorComparison:
         """
         import matplotlib.pyplot as plt
 
-        if measure not in self.scores:
-            raise ValueError(f"measure must be one of {list(self.scores)}, got {measure!r}.")
+        check_option("measure", measure, self.scores)
         if ax is None:
             size = (6.4, 1.4 + 0.32 * len(self.names))
             ax = plt.figure(figsize=size, layout="constrained").subplots()

@@ -1,38 +1,41 @@
-"""A calibrator fitted to one part of the rows and judged on another."""
+"""Calibrators fitted to training rows and scored on test rows, one outcome for each split.
+
+This is below the comparison and any automatic choice: what an outcome is scored by, such as
+measures, or the out-of-fold probabilities themselves, is a function that the caller passes.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.inputs import is_lazy
 from skcalib._engine.rows import Rows
 from skcalib._subestimator import fit_calibrator, with_unknown_classes
 from skcalib._typing import Floats
-from skcalib._warnings import ProbabilitiesWarning
-from skcalib.metrics._input import check_input
-
-from ._measures import Measure, Predictions
+from skcalib._warnings import FitWarning, ProbabilitiesWarning, warn
 
 
-class _Rows(NamedTuple):
+class Sample(NamedTuple):
     """Logits, labels and weights of some rows: arrays, or Dask collections."""
 
     Z: Any
     y: Any
     w: Any
 
-    def part(self, rows: Any) -> _Rows:
+    def part(self, rows: Any) -> Sample:
         """Some of the rows."""
-        return _Rows(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
+        return Sample(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
 
 
-class _Uncalibrated(BaseCalibrator):
+class Uncalibrated(BaseCalibrator):
     """Logits as they are: what calibrators are compared with."""
 
     masked_: bool
@@ -51,34 +54,82 @@ def _count_masked(Z: Floats, *_: Any) -> Any:
     return np.isneginf(Z).sum()
 
 
-class _Outcome(NamedTuple):
-    """What one calibrator did on one split."""
+# Messages of the warnings of a fit, by their class and cause. Not every warning can be pickled.
+Messages = dict[tuple[type[Warning], str], str]
 
-    seconds: float
-    measured: dict[str, float]
+# A function ``score(P, test, classes)`` of the probabilities of test rows, a column per class.
+Score = Callable[[Any, Sample, NDArray[Any]], Any]
+
+
+class Outcome(NamedTuple):
+    """One calibrator on one split."""
+
+    score: Any  #: what the function of that name returned
     fitted: Any
-    said: list[tuple[type[Warning], str]]  #: warnings of the fit, each once
+    seconds: float  #: duration of the fit
+    warnings: Messages
 
 
-def _fit_and_judge(
-    calibrator: Any, fit: _Rows, test: _Rows, classes: NDArray[Any], measures: list[Measure]
-) -> _Outcome:
+def fit_and_score(
+    calibrators: Iterable[Any],
+    splits: Sequence[tuple[Sample, Sample]],
+    classes: NDArray[Any],
+    score: Score,
+    *,
+    n_jobs: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[list[Outcome]]:
+    """For each calibrator its outcomes on each split, a pair of training and test rows.
+
+    Training rows may lack classes; a calibrator without ``classes`` gives them probability 0.
+    Warnings of the fits are part of the outcomes, which :func:`warn_of_fits` gives.
+    """
+    jobs = [
+        delayed(_fit_and_score)(calibrator, train, test, classes, score)
+        for calibrator in calibrators
+        for train, test in splits
+    ]
+    outcomes = []
+    for outcome in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        outcomes.append(outcome)
+        if on_progress is not None:
+            on_progress(len(outcomes), len(jobs))
+    return [outcomes[i : i + len(splits)] for i in range(0, len(outcomes), len(splits))]
+
+
+def _fit_and_score(
+    calibrator: Any, train: Sample, test: Sample, classes: NDArray[Any], score: Score
+) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        # It was said of all rows already, before the first fit.
+        # All rows were checked for probabilities before the first fit.
         warnings.simplefilter("ignore", ProbabilitiesWarning)
         start = time.perf_counter()
-        fitted = fit_calibrator(calibrator, fit.Z, fit.y, fit.w, classes)
+        fitted = fit_calibrator(calibrator, train.Z, train.y, train.w, classes)
         seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
-    P: Any = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
-    if is_lazy(P):  # one check for all measures
-        P, _ = check_input(test.y, P, test.w, classes, None)
-        test = _Rows(test.Z, None, None)
-    else:  # scorers of scikit-learn take columns to be in the order of the sorted labels
-        order = np.argsort(classes)
-        classes, P = classes[order], P[:, order]
-    predictions = Predictions(classes, P)
-    values = {measure.name: measure(predictions, *test) for measure in measures}
-    said = dict.fromkeys((w.category, str(w.message)) for w in caught)
-    return _Outcome(seconds, values, fitted, list(said))
+    P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
+    return Outcome(score(P, test, classes), fitted, seconds, dict(map(_keyed, caught)))
+
+
+def _keyed(caught: warnings.WarningMessage) -> tuple[tuple[type[Warning], str], str]:
+    """The message of a warning after its class and cause; without a cause that is the message."""
+    message = str(caught.message)
+    cause = caught.message.cause if isinstance(caught.message, FitWarning) else message
+    return (caught.category, cause), message
+
+
+def warn_of_fits(outcomes: dict[str, list[Outcome]]) -> None:
+    """Give each warning of the fits once, with the calibrators and the number of splits."""
+    first: Messages = {}
+    counts: dict[tuple[type[Warning], str], Counter[str]] = defaultdict(Counter)
+    for name, of_splits in outcomes.items():
+        for outcome in of_splits:
+            first = outcome.warnings | first
+            for key in outcome.warnings:
+                counts[key][name] += 1
+    n_splits = max(map(len, outcomes.values()))
+    for key, of_each in counts.items():
+        splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
+        each = ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items())
+        warn(f"{each}: {first[key]}", key[0])

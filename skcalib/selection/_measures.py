@@ -1,4 +1,4 @@
-"""What a comparison judges probabilities by: measures by name, from scorers."""
+"""Measures of a comparison by name, from scorers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from skcalib.metrics import get_scorer
 from skcalib.metrics._input import check_input
 from skcalib.metrics._scorers import CalibrationScorer
 
+from ._fit_and_score import Sample
+
 Scorer = Callable[..., float]
 
 LOG_LOSS, FIT_TIME = "log loss", "fit time"
@@ -35,7 +37,7 @@ EVERY_MEASURE = {
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
-    """What scorers see of a calibrator: probabilities that were computed once."""
+    """A fitted classifier for scorers, whose probabilities are computed once."""
 
     def __init__(self, classes_: NDArray[Any], P: Floats) -> None:
         self.classes_ = classes_
@@ -50,20 +52,39 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return self.classes_[self.P.argmax(axis=1)]
 
 
-class Measure(NamedTuple):
-    """A scorer, and what is shown of it: errors asked for by name are positive."""
+class NamedScorer(NamedTuple):
+    """A scorer with its name and sign: errors asked for by name are shown as positive."""
 
     name: str
     scorer: Scorer
     sign: int
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether it takes rows that were checked before, of any kind, for probabilities."""
+        return isinstance(self.scorer, CalibrationScorer | _MeanOverRows)
 
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
 
 
-def measures_of(scoring: Any) -> list[Measure]:
-    """The measures that ``scoring`` names, after the log loss, which is always there."""
+def measured(
+    P: Any, test: Sample, classes: NDArray[Any], *, measures: list[NamedScorer]
+) -> dict[str, float]:
+    """Measures, by name, of the probabilities of test rows."""
+    # Scorers of scikit-learn take columns to be in the order of the sorted labels.
+    order = np.argsort(classes)
+    classes, P = classes[order], P[:, order]
+    if all(measure.takes_rows for measure in measures):  # one check for all of them
+        P, _ = check_input(test.y, P, test.w, classes, None)
+        test = Sample(test.Z, None, None)
+    predictions = Predictions(classes, P)
+    return {measure.name: measure(predictions, *test) for measure in measures}
+
+
+def measures_of(scoring: Any) -> list[NamedScorer]:
+    """The measures that ``scoring`` names, after the log loss, which is always included."""
     found = [_measure(LOG_LOSS, "neg_log_loss")]
     for name, scorer in _named(scoring).items():
         if not isinstance(name, str):
@@ -80,7 +101,7 @@ def measures_of(scoring: Any) -> list[Measure]:
 
 
 def _named(scoring: Any) -> Mapping[Any, Any]:
-    """Names of scorers, or scorers, by what they are called in the comparison."""
+    """Scorers, or their names, by their names in the comparison."""
     if scoring is None:
         return EVERY_MEASURE
     if isinstance(scoring, Mapping):
@@ -104,30 +125,30 @@ def _is_log_loss(scorer: Any) -> bool:
     return type(scorer) is type(known) and vars(scorer) == vars(known)
 
 
-def _measure(name: str, scorer: Any) -> Measure:
+def _measure(name: str, scorer: Any) -> NamedScorer:
     if isinstance(scorer, str):
         found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
-        return Measure(name, found, -1 if scorer.startswith("neg_") else 1)
+        return NamedScorer(name, found, -1 if scorer.startswith("neg_") else 1)
     if not callable(scorer):
         raise ValueError(
             "A measure in scoring must be the name of a scorer or a function scorer(estimator, X, "
             f"y), got {scorer!r} for {name!r}."
         )
-    return Measure(name, scorer, 1)
+    return NamedScorer(name, scorer, 1)
 
 
-def check_measures_by_sums(measures: list[Measure]) -> None:
-    """Raise a ValueError for a measure that would fetch rows of Dask collections."""
+def check_measures_by_sums(measures: list[NamedScorer]) -> None:
+    """Raise a ValueError for a measure that would load Dask collections into memory."""
     for measure in measures:
-        if not isinstance(measure.scorer, CalibrationScorer | _MeanOverRows):
+        if not measure.takes_rows:
             raise ValueError(
-                "For rows with Dask, scoring must name measures of skcalib, 'neg_log_loss', "
+                "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
                 f"'neg_brier_score' or 'accuracy', got {measure.name!r}."
             )
 
 
 # scikit-learn's scorers of the first two fail where the test rows lack a class, that of the second
-# knows two classes only before 1.7, and all three would fetch the rows of Dask collections.
+# knows two classes only before 1.7, and all three would load Dask collections into memory.
 @dataclass(frozen=True)
 class _MeanOverRows:
     """The scorer that is a mean of ``f(P, y)`` (m,) of probabilities and class indices."""
