@@ -6,6 +6,7 @@ Nothing above this package asks what kind of rows it has. There are rows in memo
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -171,4 +172,4 @@ class Rows(ABC):
     @property
     def _width(self) -> int:
         """Numbers in a row of the widest array."""
-        return max(1, *(int(np.prod(a.shape[1:])) for a in self.arrays if a is not None))
+        return max(1, *(math.prod(a.shape[1:]) for a in self.arrays if a is not None))
