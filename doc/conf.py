@@ -1,6 +1,8 @@
 """Settings of Sphinx."""
 
+import runpy
 import warnings
+from pathlib import Path
 
 import skcalib
 
@@ -29,8 +31,8 @@ html_theme_options = {
     "secondary_sidebar_items": {"*": ["page-toc"], "guide/*": ["page-toc"]},
 }
 # Pages without subpages need no primary sidebar.
-alone = "start benchmarks reproduction comparison testing messages adding contributing changes"
-html_sidebars = {page: [] for page in ["index", *alone.split(), "references"]}
+alone = "index start benchmarks reproduction comparison testing messages architecture adding"
+html_sidebars = {page: [] for page in [*alone.split(), "contributing", "changes", "references"]}
 html_static_path = ["_static"]
 html_css_files = ["skcalib.css"]
 toc_object_entries_show_parents = "hide"
@@ -64,3 +66,16 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 warnings.filterwarnings("error", category=DeprecationWarning, module="skcalib")
+
+
+def setup(app):
+    """Have the map of the package and the paths of calls drawn anew with each build."""
+    app.connect("builder-inited", describe_package)
+
+
+def describe_package(app):
+    """Write what ``architecture.rst`` includes."""
+    folder = Path(app.srcdir) / "generated"
+    folder.mkdir(exist_ok=True)
+    for script in ("package_map.py", "call_paths.py"):
+        runpy.run_path(str(Path(app.srcdir) / script))["write"](folder)
