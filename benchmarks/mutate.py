@@ -9,7 +9,7 @@ of messages, default values and what is outside of functions are left alone. Nee
 ``pip install -e '.[test]'``. Run::
 
     python benchmarks/mutate.py [--modules _scores.bins pictures] [--jobs 2] [--sample 500]
-    python benchmarks/mutate.py --modules pictures --tests tests/test_display.py
+    python benchmarks/mutate.py --modules pictures --tests tests/display
     python benchmarks/mutate.py --again OUTPUT --seconds 60
 
 ``--modules`` takes modules, packages, and the groups below.
@@ -51,7 +51,9 @@ GROUPS = {
 }
 GROUPS["numerical"] += ["_base", "_subestimator", "_warnings"]
 # These run other processes, which know nothing of the mutant, or look at the text of the package.
-IGNORED = [f"--ignore=tests/test_{x}.py" for x in ("architecture", "cluster", "messages")]
+IGNORED = [
+    f"--ignore=tests/{x}.py" for x in ("test_architecture", "engine/test_cluster", "test_messages")
+]
 MEMORY = 6 << 30  # a mutant may ask for any number of bytes
 BROKEN = 70  # exit status
 

@@ -27,7 +27,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._resampling import free_names
 
-SIMULATION = Path(__file__).parents[1] / "benchmarks" / "simulate_uncertainty.py"
+SIMULATION = Path(__file__).parents[2] / "benchmarks" / "simulate_uncertainty.py"
 
 
 @pytest.fixture(scope="module")

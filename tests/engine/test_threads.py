@@ -415,7 +415,7 @@ def test_forked_from_inside(library):
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as on Linux")
 def test_storm():
     """Fits that are interrupted, forked under and short of memory, some of each."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     run = subprocess.run(
         [sys.executable, root / "benchmarks" / "faults.py", "--fits", "10"],
         env={**os.environ, "PYTHONPATH": str(root)},
