@@ -60,6 +60,7 @@ class Rows(ABC):
     def __init__(self, *arrays: Any, weight: float | None = None) -> None:
         self.arrays = arrays
         self._weight = weight
+        self._least_weight: float | None = None
 
     @property
     def X(self) -> Any:  # noqa: N802
@@ -100,6 +101,14 @@ class Rows(ABC):
                 total = self.n_rows if self.w is None else self._having(self.w).sum(np.sum)
             self._weight = float(total)
         return self._weight
+
+    @property
+    def least_weight(self) -> float:
+        """The smallest positive weight."""
+        if self._least_weight is None:
+            least = 1 if self.w is None else self._having(self.w).reduce(np.minimum, _least)
+            self._least_weight = float(least)
+        return self._least_weight
 
     def sum(self, f: Callable[..., Array], plan: Plan = PLAIN) -> Array:
         """Sum of ``f`` of the blocks of each array, added in row order.
@@ -173,3 +182,7 @@ class Rows(ABC):
     def _width(self) -> int:
         """Numbers in a row of the widest array."""
         return max(1, *(math.prod(a.shape[1:]) for a in self.arrays if a is not None))
+
+
+def _least(w: Array) -> Any:
+    return np.min(w, where=w > 0, initial=np.inf)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -181,7 +181,7 @@ class Objective:
         """Regularization strength of each parameter (p,)."""
         return self.map_.ridge(self.regularization, self.features.n_classes)
 
-    @cached_property
+    @property
     def separated(self) -> float:
         """Value below which every row is classified correctly, so that there is no minimum.
 
@@ -189,8 +189,7 @@ class Objective:
         """
         if self.ridge.any():
             return -np.inf
-        least = self.features.rows.reduce(np.minimum, _least_weight)
-        return float(np.log(2) * least / self.features.weight)
+        return float(np.log(2) * self.features.rows.least_weight / self.features.weight)
 
     def penalty(self, theta: Floats) -> float:
         """The ridge penalty at ``theta``."""
@@ -211,7 +210,3 @@ class Objective:
     def in_double(self) -> Objective:
         """The same, computed in double precision whatever that of the rows."""
         return replace(self, features=replace(self.features, double=True))
-
-
-def _least_weight(_: Any, __: Any, w: Floats | None, *___: Any) -> Any:
-    return 1.0 if w is None else np.min(w, where=w > 0, initial=np.inf)
