@@ -40,7 +40,7 @@ SECTIONS = {
     "Measures": ["metrics"],
     "Pictures": ["display", "report"],
     "Monitoring": ["monitor"],
-    "Rows with Dask": ["_engine.dask"],
+    "Dask collections": ["_engine.dask"],
     "Data": ["datasets"],
     "Command line": ["_cli"],
 }
