@@ -1,4 +1,4 @@
-"""Calibrated classifiers: time and agreement next to scikit-learn's, and floors of zeros.
+"""Calibrated classifiers: time and agreement with scikit-learn's, and clipping of zeros.
 
 Run::
 
