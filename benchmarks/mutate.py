@@ -173,8 +173,8 @@ def statements(tree: ast.AST, *, inside: bool = False) -> Iterator[ast.stmt]:
 
 def is_left_alone(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr):
-        said = isinstance(node.value, ast.Constant) or "warn" in ast.unparse(node.value)[:13]
-        return said or isinstance(node.value, (ast.Yield, ast.YieldFrom))
+        skipped = isinstance(node.value, ast.Constant) or "warn" in ast.unparse(node.value)[:13]
+        return skipped or isinstance(node.value, (ast.Yield, ast.YieldFrom))
     return isinstance(node, (ast.Raise, ast.Import, ast.ImportFrom, ast.FunctionDef))
 
 

@@ -68,7 +68,7 @@ def split(n_rows: int, n_fit: int, seed: int | None) -> tuple[np.ndarray, np.nda
     return rows[:n_fit], rows[n_fit:]
 
 
-def judged(name: str, fit: Record, test: Record) -> tuple[list[float], str]:
+def evaluated(name: str, fit: Record, test: Record) -> tuple[list[float], str]:
     """Measures on the test rows, and the ConvergenceWarning of the fit if there is one."""
     (Z, y), K = test, test[0].shape[1]
     if METHODS[name] is None:
@@ -76,8 +76,8 @@ def judged(name: str, fit: Record, test: Record) -> tuple[list[float], str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         fitted = METHODS[name].set_params(classes=range(K)).fit(*fit)
-    said = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    return measures(fitted.predict_proba(Z), y), "".join(said[:1])
+    messages = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    return measures(fitted.predict_proba(Z), y), "".join(messages[:1])
 
 
 def values_of(record: Record, args: argparse.Namespace) -> tuple[np.ndarray, list[str]]:
@@ -86,7 +86,7 @@ def values_of(record: Record, args: argparse.Namespace) -> tuple[np.ndarray, lis
     values, warned = [], [""] * len(METHODS)
     for seed in range(args.splits) if args.splits else [None]:
         a, b = split(len(y), args.rows, seed)
-        found = [judged(name, (Z[a], y[a]), (Z[b], y[b])) for name in METHODS]
+        found = [evaluated(name, (Z[a], y[a]), (Z[b], y[b])) for name in METHODS]
         values.append([v for v, _ in found])
         warned = [old or new for old, (_, new) in zip(warned, found, strict=True)]
     return np.array(values), warned
@@ -110,7 +110,7 @@ def tables(records: dict[str, Record], args: argparse.Namespace) -> tuple[list, 
             each = zip(figures, warned, strict=True)
             lines.append([title, name, *(cell(f, decimals, optimal=not w) for f, w in each)])
     each = [(name, zip(METHODS, warned, strict=True)) for name, (_, warned) in found.items()]
-    return lines, [f"* {name}, {m}: {said}" for name, pairs in each for m, said in pairs if said]
+    return lines, [f"* {name}, {m}: {text}" for name, pairs in each for m, text in pairs if text]
 
 
 def show(lines: list[list[str]]) -> None:

@@ -144,12 +144,12 @@ def drawn(
     n = rows.n_rows
     w = np.ones(n) if rows.w is None else rows.w
     score = np.stack([column.score for column in measured.columns])
-    chances = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
+    probabilities = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
     if len(score) > 1:
         # Where all classes have probability 0, they are equally probable.
-        chances = [np.where(chance.sum(axis=0) > 0, chance, 1.0) for chance in chances]
-        chances = [chance / chance.sum(axis=0) for chance in chances]
-    sources = [(_expected(bins, chance, w), _cumulative(chance)) for chance in chances]
+        probabilities = [np.where(p.sum(axis=0) > 0, p, 1.0) for p in probabilities]
+        probabilities = [p / p.sum(axis=0) for p in probabilities]
+    sources = [(_expected(bins, p, w), _cumulative(p)) for p in probabilities]
     noise, share = np.empty((2, n_resamples, *shape)), np.empty((n_resamples, *shape))
     for r in range(n_resamples):
         u = random.uniform(size=n)
@@ -163,13 +163,13 @@ def drawn(
     return Draws(noise[0], noise[1], share)
 
 
-def _expected(bins: Bins, chance: Floats, w: Floats) -> Floats:
-    return _sums(bins.cells, chance * w, bins.weight.shape)
+def _expected(bins: Bins, p: Floats, w: Floats) -> Floats:
+    return _sums(bins.cells, p * w, bins.weight.shape)
 
 
-def _cumulative(chance: Floats) -> Floats:
+def _cumulative(p: Floats) -> Floats:
     """Cumulative probabilities for :func:`labels_at`, or the probabilities of a single event."""
-    return chance.T.cumsum(axis=1) if len(chance) > 1 else chance[0]
+    return p.T.cumsum(axis=1) if len(p) > 1 else p[0]
 
 
 def _hits(bins: Bins, cumulative: Floats, u: Floats, w: Floats) -> Floats:

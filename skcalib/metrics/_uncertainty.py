@@ -311,8 +311,7 @@ def compare_calibration(
     other_proba : array-like of the shape of ``y_proba``
         Probabilities of the second model.
     measure : str or callable, default="debiased_root_mean_squared_calibration_error"
-        As for :func:`calibration_error_interval`. The bias of other measures of this module depends
-        on the sharpness of the model, see above.
+        As for :func:`calibration_error_interval`. See above for the bias of other measures.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     n_resamples : int, default=999
