@@ -1,8 +1,8 @@
 """Time to fit and to predict with each non-parametric method.
 
-A fit as a multiple of sorting the probabilities of every class with ``np.sort``, a prediction as a
-multiple of one softmax pass. Next to the methods of skcalib, in the same process, those of other
-libraries that are installed. With ``--growth``, how the time of skcalib's grows. Run::
+Fit times are multiples of sorting the probabilities of every class with ``np.sort``, prediction
+times multiples of one softmax pass. Methods of other libraries that are installed run in the same
+process. ``--growth`` measures how the time of skcalib's methods grows with the rows. Run::
 
     python benchmarks/bench_binning.py [--repeat 3] [--growth] [--sizes 5000x100 100000x1]
 """

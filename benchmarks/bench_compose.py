@@ -1,4 +1,4 @@
-"""Calibrated classifiers: time and agreement next to scikit-learn's, and floors of zeros.
+"""Calibrated classifiers: time and agreement with scikit-learn's, and clipping of zeros.
 
 Run::
 
@@ -56,7 +56,7 @@ def agreement() -> None:
         print(f"    {method:12}{K} classes{worst:12.1e}")
 
 
-def floors() -> None:
+def clipping() -> None:
     print("log loss of a forest of 20 trees, temperature scaling, by min_proba")
     data = {
         "digits": load_digits(return_X_y=True),
@@ -73,4 +73,4 @@ def floors() -> None:
 if __name__ == "__main__":
     times()
     agreement()
-    floors()
+    clipping()

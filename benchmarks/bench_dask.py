@@ -1,14 +1,13 @@
-"""Fits of rows in Parquet files with worker processes, beside fits in memory.
+"""Fits of rows in Parquet files on the workers of a cluster, compared with fits in memory.
 
 ``python benchmarks/bench_dask.py --rows 50_000_000`` writes logits of 10 classes in single
-precision to a temporary folder, a million rows to a file, and fits calibrators to them on a cluster
-of two processes with 2 GB each, each on a new cluster: seconds from opening the files to the fitted
-calibrator, rounds of messages, the largest memory of a worker process, what the client received,
-and the difference from a fit in memory, where ``--compare`` asks for one. ``--kill`` kills a worker
-in the middle of each fit. ``--overhead`` times fits of 1 000 000 rows that are in memory already,
-in this process and in two others, and what a round costs that adds up nothing. ``--scaling`` fits
-the cost model of the guide to 10 000 000 rows and one worker, holds it against other sizes, and
-says what it predicts for more.
+precision to a temporary folder, a million rows per file, and fits each calibrator on a new cluster
+of two workers with 2 GB each. Printed are the seconds from opening the files to the fitted
+calibrator, the round trips, the peak memory of a worker, the data received by the client and, with
+``--compare``, the difference from a fit in memory. ``--kill`` kills a worker during each fit.
+``--overhead`` times fits of 1 000 000 rows in memory, in this process and on two workers, and a
+round trip with empty tasks. ``--scaling`` fits the cost model of the guide to 10 000 000 rows and
+one worker, compares it with other sizes, and prints its predictions for more rows and workers.
 """
 
 import argparse
@@ -55,10 +54,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--memory", default="2GB", help="of each worker")
-    parser.add_argument("--files", type=Path, help="folder to keep the files in")
-    parser.add_argument("--methods", nargs="+", help="some of the calibrators, by name")
-    parser.add_argument("--compare", action="store_true", help="fit in memory as well")
+    parser.add_argument("--memory", default="2GB", help="memory of each worker")
+    parser.add_argument("--files", type=Path, help="folder where the files are kept")
+    parser.add_argument("--methods", nargs="+", help="names of calibrators")
+    parser.add_argument("--compare", action="store_true", help="also fit in memory")
     parser.add_argument("--kill", action="store_true", help="kill a worker during each fit")
     parser.add_argument("--overhead", action="store_true")
     parser.add_argument("--scaling", action="store_true")
@@ -80,7 +79,7 @@ def main():
 
 
 def write_files(folder, rows):
-    """A million rows to a file; files that are there already are kept."""
+    """Files of a million rows each; existing files are reused."""
     folder.mkdir(exist_ok=True)
     for k in range(rows // FILE_ROWS):
         file = folder / f"{k:05d}.parquet"
@@ -119,7 +118,7 @@ def report(method, folder, args):
 
 
 def fit(method, folder, args, *, kill_after=None):
-    """The calibrator, seconds, and the largest memory of a worker."""
+    """The calibrator, seconds, and the peak memory of a worker."""
     files = [str(folder / f"{k:05d}.parquet") for k in range(args.rows // FILE_ROWS)]
     with (
         LocalCluster(
@@ -140,7 +139,7 @@ def fit(method, folder, args, *, kill_after=None):
 
 
 def warm():
-    """Imports, which take a worker a second or two, once."""
+    """Import skcalib, which takes a worker a second or two."""
     import skcalib  # noqa: F401
 
 
@@ -154,7 +153,7 @@ def kill_one(cluster, after):
 
 
 def difference(a, b):
-    """Largest and mean difference of probabilities on other rows."""
+    """Largest and mean difference of probabilities on held-out rows."""
     Z, _ = make_logits(10_000, CLASSES, temperature=2.0, random_state=10**6)
     X = pd.DataFrame(Z, columns=a.feature_names_in_)
     gap = np.abs(a.predict_proba(X) - b.predict_proba(X))
@@ -162,7 +161,7 @@ def difference(a, b):
 
 
 def count_rounds():
-    """A list that gets the size in bytes of all that comes to this process, round by round."""
+    """A list to which the bytes that the client receives in each round trip are appended."""
     computed, sizes = getattr(_chunks.computed, "plain", _chunks.computed), []
 
     def counting(task):
@@ -180,7 +179,7 @@ def local_cluster(n_workers):
 
 
 def empty_round(n_chunks):
-    """Seconds of a round that adds up nothing."""
+    """Seconds of a round trip with empty tasks."""
     few = da.zeros((n_chunks, CLASSES), chunks=(1, CLASSES)).persist()
     wait(few)
     like = np.zeros((0, CLASSES))
@@ -191,7 +190,7 @@ def empty_round(n_chunks):
 def overhead(methods):
     Z, y = make_logits(FILE_ROWS, CLASSES, temperature=2.0, random_state=0)
     Z = Z.astype(np.float32)
-    # Before there is a cluster: it tells this process as well to use one thread only.
+    # Before the cluster starts, which limits this process to one thread, too.
     here = medians({type(m).__name__: partial(m.fit, Z, y) for m in methods}, 5)
     with local_cluster(2) as cluster, Client(cluster):
         for n_chunks in (2, 20):
@@ -200,7 +199,7 @@ def overhead(methods):
             Y = da.from_array(y, chunks=rows).persist()
             wait([X, Y])
             empty = 1000 * empty_round(n_chunks)
-            print(f"{n_chunks} chunks; a round that adds up nothing: {empty:.0f} ms")
+            print(f"{n_chunks} chunks; a round trip with empty tasks: {empty:.0f} ms")
             for method in methods:
                 sizes = count_rounds()
                 method.fit(X, Y)
@@ -209,12 +208,12 @@ def overhead(methods):
                 near = 1000 * here[type(method).__name__]
                 print(
                     f"{type(method).__name__:22}{near:7.0f} ms in memory {far:7.0f} ms with Dask, "
-                    f"ratio {far / near:.1f}, {n} rounds: {n * empty:.0f} ms of it"
+                    f"ratio {far / near:.1f}, of it {n} round trips: {n * empty:.0f} ms"
                 )
 
 
 def made_rows(n_chunks):
-    """Chunks of a million rows that are all the same, in the memory of the workers."""
+    """Equal chunks of a million rows, persisted in the memory of the workers."""
     Z, y = make_logits(FILE_ROWS, CLASSES, temperature=2.0, random_state=0)
     Z = Z.astype(np.float32)
     shape = n_chunks * FILE_ROWS, CLASSES

@@ -1,8 +1,8 @@
-"""Matrix scaling at 1000 classes: a million parameters, to a certificate of the optimum.
+"""Matrix scaling with 1000 classes and a million parameters: time, memory and convergence.
 
-For the structured ridge, for weaker ones and for the paper's plain form: time, peak memory, log
-loss before and after, and the norm of the gradient of the objective, worked out here by its
-formula and in double precision, independently of the fit. Run::
+For the default ridge penalty, for weaker ones and for the paper's unregularized form: time, peak
+memory, log loss before and after, and the gradient norm of the objective at the solution, computed
+here from its formula in double precision, independently of the fit. Run::
 
     python benchmarks/bench_matrix.py [--rows 25000] [--classes 1000] [--alphas auto 0.01 0.0001 0]
 """
@@ -22,7 +22,7 @@ from skcalib.datasets import make_logits
 
 
 def correlated_logits(n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Logits as of a network whose last layer is narrow, mixed by a random matrix."""
+    """Logits as of a network with a narrow last layer, multiplied by a random matrix."""
     random = np.random.default_rng(0)
     width = min(64, max(2, K // 3))
     sizes = np.arange(1, width + 1) ** -0.5
@@ -41,7 +41,7 @@ def independent_logits(n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gradient_norm(fitted: MatrixScaling, Z: np.ndarray, y: np.ndarray, alpha: float) -> float:
-    """Norm of the gradient of the objective in the docstring of MatrixScaling."""
+    """Gradient norm of the objective in the docstring of MatrixScaling."""
     n, K = Z.shape
     on_diagonal = np.eye(K, dtype=bool)
     strength = 2 * alpha * K / n

@@ -1,4 +1,4 @@
-"""Time of the expected calibration error, as a multiple of the simplest passes over its input.
+"""Time of the expected calibration error, as a multiple of simple passes over its input.
 
 Run::
 
@@ -62,10 +62,10 @@ def main() -> None:
             "binary ECE": lambda: expected_calibration_error(hit[:100_000], p[:100_000]),
             "smooth ECE": lambda: smooth_calibration_error(hit[:100_000], p[:100_000]),
             "decomposition": lambda: score_decomposition(hit[:100_000], p[:100_000]),
-            "interval, 1000 draws": lambda: calibration_error_interval(
+            "interval, 1000 resamples": lambda: calibration_error_interval(
                 hit[:100_000], p[:100_000], n_resamples=1000, random_state=0
             ),
-            "test, 1000 draws": lambda: calibration_test(
+            "test, 1000 simulations": lambda: calibration_test(
                 hit[:100_000], p[:100_000], n_resamples=1000, random_state=0
             ),
         },

@@ -1,7 +1,7 @@
 """Time to fit each parametric method, as a multiple of one softmax pass over the logits.
 
-Next to the methods of skcalib, in the same process, those of other libraries that are installed.
-Methods of two-class problems get one column of log-odds. Run::
+Methods of other libraries that are installed run in the same process. For two classes, all methods
+get one column of log-odds. Run::
 
     python benchmarks/bench_scaling.py [--repeat 5] [--only skcalib] [--kinds Platt vector]
         [--sizes 5000x100 1000000x1]
@@ -21,7 +21,7 @@ from timing import medians
 from skcalib.datasets import make_logits
 
 SIZES = ["25000x1000", "50000x100", "1000000x10", "5000x100", "1000000x1"]
-# A fit that takes longer than this is run once.
+# Fits that take more seconds than this are run once.
 SLOW = 10.0
 
 
@@ -40,7 +40,7 @@ def log_loss(P: np.ndarray, y: np.ndarray) -> float:
 
 def run(method: Method, Z: np.ndarray, y: np.ndarray, repeat: int) -> None:
     X = method.prepare(Z)
-    # One library at a time: what one leaves in the allocator slows the softmax pass.
+    # One library at a time: the state of the allocator after another would slow the softmax pass.
     tasks = {"softmax": partial(softmax, Z, axis=1), "fit": partial(method.fit, X, y)}
     unit, seconds = medians(tasks, repeat, slow=SLOW).values()
     loss = log_loss(method.fit(X, y)(X), y) if seconds < SLOW else np.nan
@@ -54,8 +54,8 @@ def run(method: Method, Z: np.ndarray, y: np.ndarray, repeat: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--only", help="a library")
-    parser.add_argument("--kinds", nargs="+", default=PARAMETRIC, help="of calibrators")
+    parser.add_argument("--only", help="name of a library")
+    parser.add_argument("--kinds", nargs="+", default=PARAMETRIC, help="kinds of calibrators")
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="ROWSxCOLUMNS")
     args = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Which minimiser serves which linear map: times as multiples of what the library does.
+"""Minimizers for each linear map: times as multiples of that of the library's choice.
 
 The problems are those of vector and matrix scaling after temperature scaling, with the default
 regularization. L-BFGS with passes in double precision only, and Newton's method with the whole
@@ -27,7 +27,7 @@ SIZES = ["1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "
 
 
 def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objective:
-    """The objective that vector or matrix scaling minimises."""
+    """The objective that vector or matrix scaling minimizes."""
     Z, y = logits(n, n_columns)
     rows = MemoryRows(Z, y, None)
     features = Features.of_log_probabilities(rows, fit_scale(rows).value)

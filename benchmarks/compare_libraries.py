@@ -1,9 +1,9 @@
-"""What other libraries do with the same input: the facts of ``doc/comparison.rst`` that can be run.
+"""Behaviour of other libraries on the same input: verifies statements of ``doc/comparison.rst``.
 
-Temperature scaling from both precisions, with labels that are not column numbers, without a class,
-and where there is no optimum. Whether calibrators take weights, can be cloned, and pass the checks
-of scikit-learn. Which bins of the calibration error an edge and a score of 1 belong to, and whether
-it takes weights. Libraries that are not installed are named and left out. Run::
+Temperature scaling in both precisions, with labels that are not column indices, with a missing
+class, and without an optimum. Whether calibrators support weights, can be cloned, and pass the
+estimator checks of scikit-learn. Which bins of the calibration error an edge and a score of 1
+belong to, and whether it supports weights. Libraries that are not installed are skipped. Run::
 
     python benchmarks/compare_libraries.py
 """
@@ -34,7 +34,7 @@ Array = np.ndarray
 
 
 class Library(NamedTuple):
-    """Its name, its calibrators, temperature scaling, and the calibration error in ten bins."""
+    """Name, calibrators, temperature scaling, and calibration error with ten bins."""
 
     name: str
     make: list[Callable[[], Any]]
@@ -62,12 +62,12 @@ def scikit_learn() -> Library:
     from sklearn.calibration import CalibratedClassifierCV, calibration_curve
 
     def scaled(Z: Array, y: Array, classes: list) -> Array:
-        base = LogisticRegression()  # whose decisions are its features
+        base = LogisticRegression()  # its decision function returns its features
         base.coef_, base.intercept_, base.classes_ = np.eye(3), np.zeros(3), np.array(classes)
         calibrated = CalibratedClassifierCV(FrozenEstimator(base), method="temperature")
         return calibrated.fit(Z, y).predict_proba(Z)
 
-    def ece(y: Array, p: Array) -> float:  # its curve has no counts; right if they are equal
+    def ece(y: Array, p: Array) -> float:  # its curve has no counts; correct if they are equal
         return float(np.abs(np.subtract(*calibration_curve(y, p, n_bins=10))).mean())
 
     make = [partial(CalibratedClassifierCV, GaussianNB(), method="temperature", cv=3)]
@@ -121,29 +121,29 @@ def uncertainty_calibration() -> Library:
     return Library("uncertainty-calibration", [make], None, lambda y, p: ece(p, y), get_ece)
 
 
-def say(what: str, task: Callable[[], object]) -> None:
-    """What the task says, or the error that it ends with, and a warning about convergence."""
+def show(what: str, task: Callable[[], object]) -> None:
+    """Print the result of the task, or its error, and a warning about convergence."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            said = str(task())
+            text = str(task())
         except Exception as error:
-            said = f"{type(error).__name__}: {str(error).splitlines()[0][:60]}"
+            text = f"{type(error).__name__}: {str(error).splitlines()[0][:60]}"
     names = {w.category.__name__ for w in caught} & {"ConvergenceWarning"}
-    print(f"    {what:22}{', '.join([said, *names])}", flush=True)
+    print(f"    {what:22}{', '.join([text, *names])}", flush=True)
 
 
 def temperature(Z: Array, P: Array) -> str:
-    """What the logits were divided by; probabilities of 0 and 1 say no more than its sign."""
+    """The temperature; only its sign is identified from probabilities of 0 and 1."""
     F = np.log(np.maximum(P.astype(float), 1e-300))
     if np.median(F.min(axis=1)) < -100:
-        turned = np.mean(P.argmax(axis=1) != Z.argmax(axis=1)) > 0.5
-        return "near 0" if not turned else "below 0: the classes are turned round"
+        reversed_ = np.mean(P.argmax(axis=1) != Z.argmax(axis=1)) > 0.5
+        return "below 0: the order of the classes is reversed" if reversed_ else "near 0"
     Z, F = (A - A.mean(axis=1, keepdims=True) for A in (Z, F))
     return f"T = {np.median((Z * Z).sum(axis=1) / (Z * F).sum(axis=1)):.7g}"
 
 
-def say_of_scaling(scaled: Callable) -> None:
+def show_scaling(scaled: Callable) -> None:
     Z, y = make_logits(5000, 3, temperature=2.0, random_state=0)
     numbers, names, lack = [0, 1, 2], np.array(["ant", "bee", "cat"]), y != 1
     cases = {
@@ -152,26 +152,26 @@ def say_of_scaling(scaled: Callable) -> None:
         "labels 1, 2, 3": (Z, y + 1, [1, 2, 3]),
         "labels as strings": (Z, names[y], list(names)),
         "rows without class 1": (Z[lack], y[lack], numbers),
-        "all rows right": (Z, Z.argmax(axis=1), numbers),
-        "all rows wrong": (Z, Z.argmin(axis=1), numbers),
+        "all rows correct": (Z, Z.argmax(axis=1), numbers),
+        "all rows incorrect": (Z, Z.argmin(axis=1), numbers),
     }
     for what, case in cases.items():
-        say(what, lambda case=case: temperature(case[0], scaled(*case)))
+        show(what, lambda case=case: temperature(case[0], scaled(*case)))
 
 
-def say_of_calibrator(make: Callable[[], Any]) -> None:
+def show_calibrator(make: Callable[[], Any]) -> None:
     def checks() -> str:
         run = [c for c in check_estimator(make(), on_fail=None) if c["status"] != "skipped"]
         return f"{sum(c['status'] == 'passed' for c in run)} of {len(run)} pass"
 
     print(f"    {type(make()).__name__}")
-    say("  weights", lambda: has_fit_parameter(make(), "sample_weight"))
-    say("  clone", lambda: bool(clone(make())))
-    say("  checks", checks)
+    show("  weights", lambda: has_fit_parameter(make(), "sample_weight"))
+    show("  clone", lambda: bool(clone(make())))
+    show("  checks", checks)
 
 
-def say_of_error(ece: Callable[[Array, Array], Any], measure: Callable) -> None:
-    # One bin has the gap of the means as its error, two have more.
+def show_error(ece: Callable[[Array, Array], Any], measure: Callable) -> None:
+    # The error is larger if the two scores are in different bins.
     below, own = (ece(np.array([1, 0]), np.array(p)) > 0.5 for p in ([0.5, 0.55], [0.95, 1.0]))
     print(f"    a score of 0.5 is in the bin {'below' if below else 'above'}")
     print(f"    a score of 1 is in {'a bin of its own' if own else 'the last bin'}")
@@ -189,11 +189,11 @@ def main() -> None:
             continue
         print(f"{name} {version(name)}")
         if scaled:
-            say_of_scaling(scaled)
+            show_scaling(scaled)
         for one in make:
-            say_of_calibrator(one)
+            show_calibrator(one)
         if ece:
-            say_of_error(ece, measure)
+            show_error(ece, measure)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Fits that are interrupted, forked under and short of memory: what hangs, what lasts.
+"""Stress test of fits under interrupts, forks and lack of memory.
 
 Ctrl-C at a random moment of a fit; forks while other threads fit, after which the child fits, by
 itself and in a pool of processes; fits with little more memory than the process has. Afterwards
-BLAS must have all its threads and another fit must end. Ends with status 1 where something hangs
-or lasts. Linux. Run::
+BLAS must have its original number of threads, and another fit must finish. The exit status is 1 if
+a process hangs or dies or the limit of BLAS persists. Linux only. Run::
 
     python benchmarks/faults.py [--fits 300] [--seed 0]
 """
@@ -31,9 +31,9 @@ from skcalib._engine.threads import _helpers
 from skcalib.datasets import make_logits
 
 KINDS = [TemperatureScaling, VectorScaling, PlattScaling]
-SHORT, LARGE = 2000, 60_000  # rows; the many are shared among threads
+SHORT, LARGE = 2000, 60_000  # rows; only the larger number is divided among threads
 DEADLINE = 30.0
-OUTCOMES = ["as it should", "hangs", "limit lasts", "dies"]
+OUTCOMES = ["passed", "hangs", "limit persists", "dies"]
 
 Z, y = make_logits(LARGE, 6, temperature=2.0, random_state=0)
 
@@ -52,8 +52,8 @@ def fit_all() -> None:
     fit(VectorScaling, LARGE)
 
 
-def limit_lasts(before: list[int]) -> bool:
-    """Whether threads are missing that do not come back; those that help may still be at work."""
+def limit_persists(before: list[int]) -> bool:
+    """Whether BLAS stays limited for two seconds, in which helper threads may finish their work."""
     end = time.monotonic() + 2
     while blas_threads() != before and time.monotonic() < end:
         time.sleep(0.001)
@@ -61,7 +61,7 @@ def limit_lasts(before: list[int]) -> bool:
 
 
 def outcome_of_child(task: Callable[[], bool]) -> str:
-    """What becomes of a task in a forked process; it tells whether a limit lasts."""
+    """Outcome of a task in a forked process; the task returns whether a limit persists."""
     pid = os.fork()
     if not pid:
         status = 3
@@ -86,7 +86,7 @@ def outcome_of_child(task: Callable[[], bool]) -> str:
 
 
 def interrupted(n: int, random: np.random.Generator, before: list[int]) -> Counter[str]:
-    """Ctrl-C by a timer; the same process goes on with the next fit."""
+    """Ctrl-C by a timer; the same process continues with the next fit."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     counts: Counter[str] = Counter()
     for k in range(n):
@@ -102,12 +102,12 @@ def interrupted(n: int, random: np.random.Generator, before: list[int]) -> Count
         except KeyboardInterrupt:
             what = "interrupted"
         counts[what] += 1
-        counts[OUTCOMES[2] if limit_lasts(before) else OUTCOMES[0]] += 1
+        counts[OUTCOMES[2] if limit_persists(before) else OUTCOMES[0]] += 1
     return counts
 
 
 def forked(n: int, random: np.random.Generator, before: list[int]) -> Counter[str]:
-    """While two other threads fit: bare forks, and now and then a pool of processes."""
+    """While two other threads fit: plain forks, and every 20th time a pool of processes."""
     stop, counts = threading.Event(), Counter[str]()
 
     def fit_on(kind: type) -> None:
@@ -115,9 +115,9 @@ def forked(n: int, random: np.random.Generator, before: list[int]) -> Counter[st
             fit(kind, LARGE)
 
     def in_child() -> bool:
-        lasts = limit_lasts(before)
+        persists = limit_persists(before)
         fit_all()
-        return lasts or limit_lasts(before)
+        return persists or limit_persists(before)
 
     threads = [threading.Thread(target=fit_on, args=(kind,)) for kind in KINDS[1:]]
     for thread in threads:
@@ -128,7 +128,7 @@ def forked(n: int, random: np.random.Generator, before: list[int]) -> Counter[st
     stop.set()
     for thread in threads:
         thread.join()
-    counts["limit lasts in the parent"] = int(limit_lasts(before))
+    counts["limit persists in the parent"] = int(limit_persists(before))
     return counts
 
 
@@ -140,7 +140,7 @@ def in_pool() -> bool:
     with multiprocessing.get_context("fork").Pool(2) as pool:
         seen = pool.map(_fit_in_pool, range(4))
     thread.join()
-    return any(threads != before for threads in seen) or limit_lasts(before)
+    return any(threads != before for threads in seen) or limit_persists(before)
 
 
 def _fit_in_pool(_: int) -> list[int]:
@@ -149,7 +149,7 @@ def _fit_in_pool(_: int) -> list[int]:
 
 
 def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> Counter[str]:
-    """With up to 20 MiB more than the process has, and threads that are still to be started."""
+    """A limit of up to 20 MiB above the memory in use, also before threads are started."""
     counts: Counter[str] = Counter()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     for k in range(n):
@@ -165,33 +165,33 @@ def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> C
             counts["MemoryError"] += 1
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        counts[OUTCOMES[2] if limit_lasts(before) else OUTCOMES[0]] += 1
+        counts[OUTCOMES[2] if limit_persists(before) else OUTCOMES[0]] += 1
         fit(VectorScaling, LARGE)
     return counts
 
 
-FAULTS = {"interrupted": interrupted, "forked under": forked, "short of memory": short_of_memory}
+FAULTS = {"interrupted": interrupted, "forked": forked, "short of memory": short_of_memory}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--fits", type=int, default=300, help="of each fault")
+    parser.add_argument("--fits", type=int, default=300, help="fits per fault")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=FAULTS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     bad = 0
-    print(f"{'':18}" + "".join(f"{name:>14}" for name in OUTCOMES), flush=True)
+    print(f"{'':18}" + "".join(f"{name:>16}" for name in OUTCOMES), flush=True)
     for name in [args.only] if args.only else FAULTS:
         counts = in_process(name, args.fits, args.seed)
         more = ", ".join(f"{n} {what}" for what, n in counts.items() if what not in OUTCOMES)
-        print(f"{name:18}" + "".join(f"{counts[k]:14}" for k in OUTCOMES), more, flush=True)
-        bad += sum(counts[k] for k in (*OUTCOMES[1:], "limit lasts in the parent"))
+        print(f"{name:18}" + "".join(f"{counts[k]:16}" for k in OUTCOMES), more, flush=True)
+        bad += sum(counts[k] for k in (*OUTCOMES[1:], "limit persists in the parent"))
     return min(bad, 1)
 
 
 def in_process(name: str, n: int, seed: int) -> Counter[str]:
-    """The counts of a fault, from a fresh process; it hangs where there are none in time."""
+    """Counts of the outcomes of a fault in a new process, which hangs if it exceeds its time."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=_run, args=(name, n, seed, queue))
@@ -206,7 +206,7 @@ def in_process(name: str, n: int, seed: int) -> Counter[str]:
 def _run(name: str, n: int, seed: int, queue: multiprocessing.Queue) -> None:
     warnings.simplefilter("ignore")
     before = blas_threads()
-    fit_all()  # OpenBLAS ends the process where it has no memory for its first buffers
+    fit_all()  # OpenBLAS ends the process if it cannot allocate its first buffers
     queue.put(FAULTS[name](n, np.random.default_rng(seed), before))
 
 

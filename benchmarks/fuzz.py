@@ -1,9 +1,9 @@
-"""Calls of every calibrator and measure with random data that nobody would think of.
+"""Fuzz test: every calibrator and measure with random extreme data.
 
-Odd scales, ties, constant and repeated columns, classes without rows, weights over 16 orders of
-magnitude, separable and hopeless rows, in both precisions. A call is a fit, all outputs, and what
-each measure says of them. A fit may warn; it may not raise, parameters and probabilities must be
-finite, and measures obey their laws. What fails is printed with the seed that repeats it. Run::
+Extreme scales, ties, constant and repeated columns, missing classes, weights over 16 orders of
+magnitude, separable rows and uninformative logits, in both precisions. A call is a fit, all
+outputs, and all measures of them. A fit may warn, but not raise; parameters and probabilities must
+be finite, and measures satisfy their invariants. Failures are printed with their seed. Run::
 
     python benchmarks/fuzz.py [--calls 1000] [--seed 0]
 """
@@ -44,7 +44,7 @@ def set_column(Z: np.ndarray, k: int, values: np.ndarray | float) -> np.ndarray:
     return Z
 
 
-# What happens to logits, or to labels.
+# Distortions of logits and of labels.
 OF_LOGITS = [
     lambda Z, _: Z,
     lambda Z, random: Z * 10.0 ** random.uniform(-8, 4),
@@ -69,7 +69,7 @@ def distorted(
     Z: np.ndarray, y: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     y = OF_LABELS[random.integers(len(OF_LABELS))](y, Z, random)
-    y[:2] = [0, 1]  # two classes at least
+    y[:2] = [0, 1]  # at least two classes
     return OF_LOGITS[random.integers(len(OF_LOGITS))](Z, random), y
 
 
@@ -115,7 +115,7 @@ def check(seed: int) -> None:
                 assert np.isfinite(part).all(), f"{name} is not finite"
     assert np.isfinite(P).all(), "probabilities are not finite"
     assert ((P >= 0) & (P <= 1 + 1e-6)).all(), "a probability is not between 0 and 1"
-    assert np.isfinite(logs).all(), "their logarithms are not finite"
+    assert np.isfinite(logs).all(), "log-probabilities are not finite"
     assert np.allclose(P.sum(axis=1), 1, atol=1e-4), "probabilities do not sum to one"
     check_measures(y, P, w, random)
 
@@ -143,11 +143,11 @@ def check_measures(
     for name, value in values.items():
         assert 0 <= value <= 1 + 1e-6, f"{name} is {value}"
     ordered = [values[f"{name}_calibration_error"] for name in ("expected", "root_mean_squared")]
-    assert ordered[0] <= ordered[1] + 1e-9, "the mean error is above the root mean squared one"
+    assert ordered[0] <= ordered[1] + 1e-9, "the ECE is larger than the RMSCE"
     total = parts.miscalibration - parts.discrimination + parts.uncertainty
-    assert np.allclose(total, parts.score, atol=1e-9), "the parts of the score do not add up"
+    assert np.allclose(total, parts.score, atol=1e-9), "the components do not add up to the score"
     least = np.min([parts.miscalibration, parts.discrimination])
-    assert least > -1e-9, f"a part is negative: {least}"
+    assert least > -1e-9, f"a component is negative: {least}"
 
 
 def main() -> int:

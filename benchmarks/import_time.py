@@ -1,6 +1,6 @@
-"""Seconds to import skcalib, beside those of what it needs of scikit-learn and scipy.
+"""Seconds to import skcalib, and the parts of scikit-learn and scipy that it needs.
 
-Each in a new process; medians of several, in turn. Run ``python benchmarks/import_time.py``.
+Medians of several new processes each, run in turn. Run ``python benchmarks/import_time.py``.
 """
 
 import subprocess
@@ -9,14 +9,14 @@ from functools import partial
 
 from timing import medians
 
-PIECES = (
+PARTS = (
     "sklearn.base, sklearn.utils.validation, sklearn.model_selection, sklearn.metrics, "
     "sklearn.pipeline, sklearn.linear_model, scipy.optimize, scipy.sparse.linalg, scipy.fft"
 )
 IMPORTS = {
     "python alone": "sys",
     "numpy": "numpy",
-    "pieces of scikit-learn and scipy": PIECES,
+    "parts of scikit-learn and scipy": PARTS,
     "skcalib": "skcalib",
     "skcalib.metrics, skcalib.datasets": "skcalib.metrics, skcalib.datasets",
 }

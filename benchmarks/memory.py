@@ -1,9 +1,9 @@
-"""Peak memory of fits, predictions and measures, as multiples of the array that goes in.
+"""Peak memory of fits, predictions and measures, as multiples of the size of the input.
 
-Every figure is from a process of its own: how far the peak of its resident memory is above what it
-had when the input was there. Then the same fits to a file that is mapped, read-only, and larger
-than the memory that the process may allocate: whether they get by, whether the result is that of
-an array, and how much memory of their own they take if nobody limits them. Linux only. Run::
+Each figure is from a separate process: the peak of its resident memory less that after loading the
+input. Then the same fits to a read-only memory-mapped file that is larger than the memory that the
+process may allocate: whether they succeed, whether the result equals that of an array, and how much
+memory they allocate without a limit. Linux only. Run::
 
     python benchmarks/memory.py [--sizes 200000x10 50000x100 5000x1000] [--file 1000000x100]
 """
@@ -51,8 +51,8 @@ MEASURES = {
     "debiased RMSCE": metrics.debiased_root_mean_squared_calibration_error,
     "smooth ECE": metrics.smooth_calibration_error,
     "decomposition": metrics.score_decomposition,
-    "interval, 20 draws": partial(metrics.calibration_error_interval, **DRAWS),
-    "test, 20 draws": partial(metrics.calibration_test, **DRAWS),
+    "interval, 20 resamples": partial(metrics.calibration_error_interval, **DRAWS),
+    "test, 20 simulations": partial(metrics.calibration_test, **DRAWS),
 }
 
 
@@ -63,7 +63,7 @@ def status(field: str) -> int:
 
 
 def task_of(kind: str, name: str, folder: Path) -> Callable[[np.ndarray, np.ndarray], object]:
-    """What is measured, as a function of logits or probabilities and labels."""
+    """The task to measure, as a function of logits or probabilities and labels."""
     if kind == "measure":
         return lambda P, y: MEASURES[name](y, P, labels=range(P.shape[1]))
     if name == "softmax":
@@ -75,7 +75,7 @@ def task_of(kind: str, name: str, folder: Path) -> Callable[[np.ndarray, np.ndar
 
 
 def warm_up(kind: str, name: str) -> None:
-    """Lazy imports and the like, which are no memory of the task."""
+    """Run lazy imports and other initialization, whose memory is not that of the task."""
     Z, y = make_logits(300, 3, dtype=np.float32, random_state=0)
     if kind == "measure":
         task_of(kind, name, Path())(softmax(Z, axis=1), y)
@@ -84,13 +84,13 @@ def warm_up(kind: str, name: str) -> None:
 
 
 def peak(kind: str, name: str, folder: Path) -> dict[str, float]:
-    """Runs in a process of its own."""
+    """Peak memory of a task, in a separate process."""
     warm_up(kind, name)
     task = task_of(kind, name, folder)
     X = np.load(folder / ("P.npy" if kind == "measure" else "Z.npy"))
     y = np.load(folder / "y.npy")
     before = status("VmRSS")
-    hidden = status("VmHWM") - before  # an earlier peak that a lower one would not show above
+    hidden = status("VmHWM") - before  # an earlier peak, which hides lower ones
     result = task(X, y)
     above = status("VmHWM") - before
     if kind == "fit":
@@ -100,7 +100,7 @@ def peak(kind: str, name: str, folder: Path) -> dict[str, float]:
 
 @contextmanager
 def sampled_anonymous() -> Iterator[list[int]]:
-    """Memory of the process itself, without mapped files, every two milliseconds."""
+    """Anonymous memory of the process, without mapped files, every two milliseconds."""
     samples, done = [status("RssAnon")], threading.Event()
 
     def sample() -> None:
@@ -117,14 +117,14 @@ def sampled_anonymous() -> Iterator[list[int]]:
 
 
 def state(calibrator: object) -> np.ndarray:
-    """All fitted numbers of a calibrator in a row."""
+    """All fitted parameters of a calibrator as one array."""
     values = [v for k, v in sorted(vars(calibrator).items()) if k.endswith("_") and k != "classes_"]
     parts = [part for v in values for part in (v if isinstance(v, list) else [v])]
     return np.concatenate([np.ravel(part).astype(float) for part in parts])
 
 
 def mapped(name: str, folder: Path, *, limit: int, mode: str | None) -> dict[str, object]:
-    """Runs in a process of its own: a fit to a mapped file, or to an array if mode is None."""
+    """Fit to a mapped file, or to an array if mode is None, in a separate process."""
     warm_up("fit", name)
     Z = np.load(folder / "Z.npy", mmap_mode=mode)
     y = np.load(folder / "y.npy")
@@ -149,7 +149,7 @@ def in_a_process(*task: object) -> dict:
 
 
 def write(size: str, folder: Path) -> int:
-    """Runs in a process of its own, since a child inherits the peak: logits and labels as files."""
+    """Write logits and labels to files, in a separate process since a child inherits the peak."""
     n, K = map(int, size.split("x"))
     offset = np.random.default_rng(0).normal(scale=0.5, size=K)
     Z = np.lib.format.open_memmap(folder / "Z.npy", "w+", dtype=np.float32, shape=(n, K))
@@ -182,17 +182,17 @@ def multiples(sizes: list[str]) -> None:
                 above, small = found["above"], found["above"] <= found["hidden"]
                 cell = f"{'<' * small}{above / MIB:.0f} ({above / found['input']:.2f})"
                 table[task, size] = cell
-    print("peak memory above that with the input, MiB, and as a multiple of the input")
-    print(f"{'':28}" + "".join(f"{size:>16}" for size in sizes))
+    print("peak memory less that after loading the input, MiB, and as a multiple of the input")
+    print(f"{'':31}" + "".join(f"{size:>16}" for size in sizes))
     for task in tasks:
-        print(f"{' '.join(task):28}" + "".join(f"{table[task, size]:>16}" for size in sizes))
+        print(f"{' '.join(task):31}" + "".join(f"{table[task, size]:>16}" for size in sizes))
 
 
 def from_a_file(size: str, limit: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         n_bytes = in_a_process("write", size, folder)
         print(f"\nfits to {size} float32 from a file of {n_bytes / MIB:.0f} MiB, mapped read-only")
-        print(f"{'':14}{f'in {limit} MiB':>16}{'grows by, MiB':>16}{'multiple':>10}   result")
+        print(f"{'':14}{f'in {limit} MiB':>16}{'allocated, MiB':>16}{'multiple':>10}   result")
         for name in CALIBRATORS:
             limited = in_a_process("mapped", name, folder, limit * MIB, "r")
             free = in_a_process("mapped", name, folder, 0, "r")
@@ -217,7 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--sizes", nargs="*", default=SIZES, metavar="ROWSxCOLUMNS")
     parser.add_argument("--file", default="1000000x100", metavar="ROWSxCOLUMNS")
-    parser.add_argument("--limit", type=int, default=128, help="MiB that may be allocated")
+    parser.add_argument("--limit", type=int, default=128, help="limit of allocated memory in MiB")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.task:

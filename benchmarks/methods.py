@@ -1,6 +1,6 @@
-"""Methods of skcalib and of other libraries behind one interface, for the benchmarks.
+"""Common interface to the calibrators of skcalib and of other libraries, for the benchmarks.
 
-Libraries that are not installed are left out (``pip install 'skcalib[bench]'`` brings them).
+Libraries that are not installed are skipped (``pip install 'skcalib[bench]'`` installs them).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Fitted = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Method:
-    """A way to calibrate: what it is, whose it is, and how it is fitted.
+    """A calibration method of a library, and how it is fitted.
 
-    ``fit`` takes logits (n, K), or (n, 1) for two classes, or what ``prepare``, which is not
-    timed, makes of them, and labels, and returns a function from the same to probabilities.
-    Sizes above ``largest`` elements would take it too long.
+    ``fit`` takes labels and logits (n, K), or (n, 1) for two classes, as converted by ``prepare``,
+    which is not timed. It returns a function from such logits to probabilities. The method is too
+    slow for more than ``largest`` elements.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Method:
 
 
 def all_methods() -> list[Method]:
-    """Ours first, then those of each library that is installed."""
+    """Methods of skcalib, then those of each library that is installed."""
     methods = ours() + scikit_learn()
     if find_spec("probmetrics"):
         methods += probmetrics()
@@ -77,7 +77,7 @@ def probabilities(Z: np.ndarray) -> np.ndarray:
 
 
 def scikit_learn() -> list[Method]:
-    """Called directly, without the meta-estimator around them."""
+    """Calibrators of scikit-learn, called directly without the meta-estimator."""
     from sklearn import calibration
     from sklearn.isotonic import IsotonicRegression
 
@@ -143,8 +143,8 @@ def probmetrics() -> list[Method]:
 
 
 def netcal() -> list[Method]:
-    """In double precision: from single precision its optimiser does not move."""
-    os.environ.setdefault("TQDM_DISABLE", "1")  # a bar for every class
+    """In double precision: in single precision its optimizer stays at the initial value."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # a progress bar for every class
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from netcal.binning import BBQ, HistogramBinning, IsotonicRegression

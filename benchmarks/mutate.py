@@ -1,15 +1,15 @@
-"""Break the package on purpose, one place at a time, and see whether a test notices.
+"""Mutation testing: change the code in one place at a time, and run the tests that reach it.
 
-The tests run once under coverage, to know which of them reach which line. Then pytest collects
-them, and a copy of the process is forked for each *mutant*: a function with one operator,
+The tests run once under coverage, which records the lines that each of them reaches. Then pytest
+collects them, and a copy of the process is forked for each *mutant*: a function with one operator,
 comparison, condition, constant, argument or statement changed. It runs the tests that reach the
-line, the quickest and some others, until one fails. What survives is printed. General tools start
-pytest anew for each mutant, and to collect these tests takes longer than most mutants live. Text
-of messages, default values and what is outside of functions are left alone. Needs ``os.fork`` and
-``pip install -e '.[test]'``. Run::
+line, the fastest and some others, until one fails. Mutants that survive are printed. General tools
+start pytest again for each mutant, and collecting these tests takes longer than killing most
+mutants. Texts of messages, default values and code outside of functions are not changed. Needs
+``os.fork`` and ``pip install -e '.[test]'``. Run::
 
-    python benchmarks/mutate.py [--modules _scores.bins pictures] [--jobs 2] [--sample 500]
-    python benchmarks/mutate.py --modules pictures --tests tests/display
+    python benchmarks/mutate.py [--modules _scores.bins displays] [--jobs 2] [--sample 500]
+    python benchmarks/mutate.py --modules displays --tests tests/display
     python benchmarks/mutate.py --again OUTPUT --seconds 60
 
 ``--modules`` takes modules, packages, and the groups below.
@@ -42,19 +42,19 @@ from typing import Any, NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # what is changed is what is tested, wherever skcalib is installed
+sys.path.insert(0, str(ROOT))  # tests import the changed code, wherever skcalib is installed
 PACKAGE = ROOT / "skcalib"
 GROUPS = {
-    "pictures": ["display", "report"],
+    "displays": ["display", "report"],
     "users": ["_cli", "selection", "compose", "datasets", "monitor"],
     "numerical": ["_engine", "_linear", "_scores", "_validation", "scaling", "binning", "metrics"],
 }
 GROUPS["numerical"] += ["_base", "_subestimator", "_warnings"]
-# These run other processes, which know nothing of the mutant, or look at the text of the package.
+# Tests that run other processes, which do not have the mutant, or that read the source code.
 IGNORED = [
     f"--ignore=tests/{x}.py" for x in ("test_architecture", "engine/test_cluster", "test_messages")
 ]
-MEMORY = 6 << 30  # a mutant may ask for any number of bytes
+MEMORY = 6 << 30  # a mutant may try to allocate any number of bytes
 BROKEN = 70  # exit status
 
 OPERATORS = {
@@ -107,8 +107,8 @@ class Mutant(NamedTuple):
     module: str
     line: int
     change: str  #: the code before and after
-    tree: ast.Module  #: of the module, as it is
-    node: ast.AST  #: what changes in it
+    tree: ast.Module  #: of the unchanged module
+    node: ast.AST  #: the node that is changed
     attribute: str
     value: Any  #: of the attribute in the mutant
 
@@ -163,7 +163,7 @@ def brief(node: ast.AST) -> str:
 
 
 def statements(tree: ast.AST, *, inside: bool = False) -> Iterator[ast.stmt]:
-    """Statements inside functions but for docstrings, errors, warnings and imports."""
+    """Statements inside functions, except docstrings, errors, warnings and imports."""
     for child in ast.iter_child_nodes(tree):
         inner = inside or isinstance(tree, ast.FunctionDef)
         if isinstance(child, ast.stmt) and inner and not is_left_alone(child):
@@ -173,8 +173,8 @@ def statements(tree: ast.AST, *, inside: bool = False) -> Iterator[ast.stmt]:
 
 def is_left_alone(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr):
-        said = isinstance(node.value, ast.Constant) or "warn" in ast.unparse(node.value)[:13]
-        return said or isinstance(node.value, (ast.Yield, ast.YieldFrom))
+        skipped = isinstance(node.value, ast.Constant) or "warn" in ast.unparse(node.value)[:13]
+        return skipped or isinstance(node.value, (ast.Yield, ast.YieldFrom))
     return isinstance(node, (ast.Raise, ast.Import, ast.ImportFrom, ast.FunctionDef))
 
 
@@ -195,7 +195,7 @@ def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[str, Any]]:  # noqa: C901 - a table
-    """Attributes of a node and what they become."""
+    """Attributes of a node and their changed values."""
     match node:
         case ast.BinOp() | ast.AugAssign() | ast.BoolOp() if type(node.op) in OPERATORS:
             yield "op", OPERATORS[type(node.op)]()
@@ -219,7 +219,7 @@ def changes(node: ast.AST) -> Iterator[tuple[str, Any]]:  # noqa: C901 - a table
                 if keyword.arg not in {None, "strict", "stacklevel"}:
                     yield "keywords", node.keywords[:i] + node.keywords[i + 1 :]
         case ast.Expr():
-            # Not None alone, so that the function refers to what it did before.
+            # Not None alone, so that the function still refers to the same names.
             nothing = ast.BoolOp(ast.And(), [at(node, ast.Constant(None)), node.value])
             yield "value", at(node, nothing)
 
@@ -229,7 +229,7 @@ def at(place: ast.AST, node: ast.AST) -> ast.AST:
 
 
 def is_flipped(test: ast.expr) -> bool:
-    """Whether another operator is the opposite, so that it need not be negated too."""
+    """Whether a changed operator already negates the condition."""
     flipped = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
     return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], flipped)
 
@@ -283,12 +283,12 @@ def tests_of_lines(folder: Path, module: str) -> dict[int, list[str]]:
 
 @dataclass
 class Mutation:
-    """What pytest does in place of running all tests."""
+    """Plugin that replaces the test loop of pytest."""
 
     mutants: list[Mutant]
     folder: Path
     jobs: int
-    seconds: float  #: of tests per mutant
+    seconds: float  #: time of tests per mutant
     fates: dict[int, str] = field(default_factory=dict)  #: by number of the mutant
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -318,9 +318,9 @@ class Mutation:
         return True
 
     def _affordable(self, times: dict[str, float]) -> tuple[list[str], int]:
-        """Names of tests, and how many seconds these may take with a mutant.
+        """Names of tests, and their time limit in seconds with a mutant.
 
-        Half of the time goes to the quickest ones, the rest to others at random.
+        Half of the time is for the fastest tests, the rest for random other ones.
         """
         quickest = sorted(times, key=times.get)
         totals = list(itertools.accumulate(times[name] for name in quickest))
@@ -335,7 +335,7 @@ class Mutation:
         return names, 10 + int(3 * spent)
 
     def _sound(self, session: pytest.Session, items: dict, names: list[str]) -> set[str]:
-        """Names of the tests that pass as they are run here while nothing is changed."""
+        """Names of the tests that pass without a mutant when they are run in this way."""
         parts = [names[i :: 8 * self.jobs] for i in range(8 * self.jobs)]
         sound: set[str] = set()
         while parts:
@@ -369,7 +369,7 @@ def forked(session: pytest.Session, items: list, mutant: Mutant | None, limit: i
         os._exit(fails(session, items, mutant, limit))
     except BaseException:
         os.write(2, traceback.format_exc().encode())
-    finally:  # never back into what the parent does
+    finally:  # never return to the code of the parent
         os._exit(BROKEN)
 
 
@@ -394,7 +394,7 @@ def fails(session: pytest.Session, items: list, mutant: Mutant | None, limit: in
 
 def functions_of(module: str) -> list[types.FunctionType]:
     path = str(path_of(module))
-    # Not isinstance, which asks objects of other libraries for their class.
+    # Not isinstance, which calls __class__ of objects of other libraries.
     everything = [f for f in gc.get_objects() if type(f) is types.FunctionType]
     return [f for f in everything if f.__code__.co_filename == path]
 
@@ -411,11 +411,11 @@ def report(mutation: Mutation) -> None:
         for row in (mutation.mutants[i].module, "all"):
             fates[row][fate] += 1
     columns = ["killed", "timed out", "survived", "not reached", "not made"]
-    print(f"\n{'module':16}", *(f"{name:>12}" for name in ["mutants", *columns, "noticed"]))
+    print(f"\n{'module':16}", *(f"{name:>12}" for name in ["mutants", *columns, "score"]))
     for row in sorted(fates, key=lambda name: (name == "all", name)):
         counts = [fates[row][name] for name in columns]
-        noticed = (counts[0] + counts[1]) / max(1, sum(counts[:-1]))
-        print(f"{row:16}", *(f"{n:12}" for n in [sum(counts), *counts]), f"{noticed:12.1%}")
+        score = (counts[0] + counts[1]) / max(1, sum(counts[:-1]))
+        print(f"{row:16}", *(f"{n:12}" for n in [sum(counts), *counts]), f"{score:12.1%}")
 
 
 if __name__ == "__main__":
@@ -423,11 +423,11 @@ if __name__ == "__main__":
     parser.add_argument("--modules", nargs="+", default=list(GROUPS))
     parser.add_argument("--tests", nargs="+", default=["tests"], help="files or folders of tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--seconds", type=float, default=20, help="of tests per mutant")
-    parser.add_argument("--sample", type=int, help="so many mutants at random")
+    parser.add_argument("--seconds", type=float, default=20, help="time of tests per mutant")
+    parser.add_argument("--sample", type=int, help="number of mutants, chosen at random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--reach", type=Path, help="folder to keep what is known of the tests in")
-    parser.add_argument("--again", type=Path, help="only those that this output of a run names")
+    parser.add_argument("--reach", type=Path, help="folder where results of the tests are kept")
+    parser.add_argument("--again", type=Path, help="only the surviving mutants of this output")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     args = parser.parse_args()
 
@@ -450,7 +450,7 @@ if __name__ == "__main__":
     if not (folder / "times.xml").exists():
         run_under_coverage(args.tests, folder, args.jobs)
     started = time.perf_counter()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends early, with a report
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # report when terminated
     mutation = Mutation(mutants, folder, args.jobs, args.seconds)
     plain = ["-s", "-q", "--no-header", *(f"-pno:{x}" for x in ("cacheprovider", "xdist", "cov"))]
     pytest.main([*args.tests, *IGNORED, *plain], plugins=[mutation])

@@ -1,9 +1,9 @@
 """Calibration of recorded network outputs: measures for every method, and for other libraries.
 
 A record is a .npz file with class probabilities ``predictions`` (n, K) and labels
-``ground_truth`` (n,). Methods are fitted on the first rows, half of them or as many as ``--rows``
-says, and judged on the second half. The temperature is compared with a brute-force minimum of
-the log loss. Run::
+``ground_truth`` (n,). Methods are fitted on the first ``--rows`` rows, by default half of them, and
+evaluated on the second half. The temperature is compared with a brute-force minimum of the log
+loss. Run::
 
     python benchmarks/records.py --records DIRECTORY [--rows 500 1000 5000] [--choose-alpha]
 """
@@ -39,7 +39,7 @@ def read(file: Path, *, logits: bool = False) -> tuple[np.ndarray, np.ndarray]:
 
 
 def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
-    """Temperature by search over the values of the literal log loss."""
+    """Temperature by a search that evaluates the log loss directly."""
 
     def loss(T: float) -> float:
         return -log_softmax(Z / T, axis=1)[np.arange(len(y)), y].mean()
@@ -49,7 +49,7 @@ def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
 
 
 def variants(K: int, *, choose_alpha: bool) -> Iterator[Method]:
-    """Forms of our methods beside the default ones."""
+    """Variants of the methods of skcalib with other parameters than the default."""
 
     def method(kind: str, calibrator: object) -> Method:
         return Method(kind, "skcalib", lambda Z, y: calibrator.fit(Z, y).predict_proba)
@@ -96,7 +96,7 @@ def fitted_in(method: Method, Z: np.ndarray, y: np.ndarray) -> tuple[Fitted, flo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--records", type=Path, required=True, metavar="DIRECTORY")
-    parser.add_argument("--rows", type=int, nargs="+", help="rows to fit on; half of them if not")
+    parser.add_argument("--rows", type=int, nargs="+", help="calibration rows; by default half")
     parser.add_argument(
         "--choose-alpha", action="store_true", help="also with alpha chosen by cross-validation"
     )
@@ -107,7 +107,7 @@ def main() -> None:
         Z, y = read(file)
         K, half = Z.shape[1], len(y) // 2
         for n in args.rows or [half]:
-            print(f"{file.stem}: {n} rows to fit, {len(y) - half} to judge, {K} classes")
+            print(f"{file.stem}: {n} calibration rows, {len(y) - half} test rows, {K} classes")
             compare_temperatures(Z[:n], y[:n])
             print(" " * 29, *(f"{c:>10}" for c in columns))
             methods = [*all_methods(), *variants(K, choose_alpha=args.choose_alpha)]

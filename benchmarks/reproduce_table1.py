@@ -1,12 +1,12 @@
 """The tables of the paper on recorded network outputs: ECE, error and log loss by method.
 
 The protocol of Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks"
-(arXiv:1706.04599): methods are fitted on a validation set, 5000 rows for CIFAR, and judged on the
-others, the ECE with 15 bins. A record is a .npz file as in ``records.py``. Vector and matrix
-scaling stand there in the plain form of the paper, without a ridge and on the logits as they are,
-and in skcalib's default form; histograms have 15 bins, of equal width and of equal weight. A star
-marks a fit that warned that there is no optimum, or that it is not there yet. With ``--times``
-what the paper says of computation time is measured too, and with ``--only-times`` nothing else.
+(arXiv:1706.04599): methods are fitted on a validation set, 5000 rows for CIFAR, and evaluated on
+the test rows, the ECE with 15 bins. A record is a .npz file as in ``records.py``. Vector and matrix
+scaling are included in the form of the paper, without regularization and on the raw logits, and in
+skcalib's default form; histograms have 15 bins, of equal width and of equal weight. A star marks a
+fit with a ConvergenceWarning. ``--times`` also measures the statements of the paper about
+computation time, and ``--only-times`` nothing else.
 Run::
 
     python benchmarks/reproduce_table1.py --records DIRECTORY [--splits 20] [--times]
@@ -38,7 +38,7 @@ from skcalib import (
 )
 
 Record = tuple[np.ndarray, np.ndarray]
-# In the order of the paper; then bins of equal weight, which it may have had, and our defaults.
+# In the order of the paper; then bins of equal weight, which it may have used, and our defaults.
 METHODS = {
     "uncalibrated": None,
     "histogram": HistogramBinning(),
@@ -51,33 +51,33 @@ METHODS = {
     "vector, default": VectorScaling(),
     "matrix, default": MatrixScaling(),
 }
-# What the paper shows: name, place among the measures of records.py, factor, sign, decimals.
+# Tables of the paper: name, index among the measures of records.py, factor, sign, decimals.
 TABLES = [
     ("ECE in per cent, 15 bins (table 1)", 0, 100, 1, 2),
     ("error in per cent (table S2)", 4, 100, -1, 2),
     ("log loss (table S3)", 2, 1, 1, 4),
 ]
-# Widths of the columns, and how many times the rows are repeated to see how times grow.
+# Widths of the columns, and the number of repetitions of the rows to measure the growth of times.
 WIDTHS = [max(len(name), 13) + 2 for name in METHODS]
 GROWTH = 8
 
 
 def split(n_rows: int, n_fit: int, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit on and rows to judge: the first and the others, or drawn at random."""
+    """Calibration and test rows: the first rows and the others, or a random split."""
     rows = np.arange(n_rows) if seed is None else np.random.default_rng(seed).permutation(n_rows)
     return rows[:n_fit], rows[n_fit:]
 
 
-def judged(name: str, fit: Record, test: Record) -> tuple[list[float], str]:
-    """Measures on the rows of the test, and what the fit has to say if it is at no optimum."""
+def evaluated(name: str, fit: Record, test: Record) -> tuple[list[float], str]:
+    """Measures on the test rows, and the ConvergenceWarning of the fit if there is one."""
     (Z, y), K = test, test[0].shape[1]
     if METHODS[name] is None:
         return measures(softmax(Z, axis=1), y), ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         fitted = METHODS[name].set_params(classes=range(K)).fit(*fit)
-    said = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    return measures(fitted.predict_proba(Z), y), "".join(said[:1])
+    messages = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    return measures(fitted.predict_proba(Z), y), "".join(messages[:1])
 
 
 def values_of(record: Record, args: argparse.Namespace) -> tuple[np.ndarray, list[str]]:
@@ -86,7 +86,7 @@ def values_of(record: Record, args: argparse.Namespace) -> tuple[np.ndarray, lis
     values, warned = [], [""] * len(METHODS)
     for seed in range(args.splits) if args.splits else [None]:
         a, b = split(len(y), args.rows, seed)
-        found = [judged(name, (Z[a], y[a]), (Z[b], y[b])) for name in METHODS]
+        found = [evaluated(name, (Z[a], y[a]), (Z[b], y[b])) for name in METHODS]
         values.append([v for v, _ in found])
         warned = [old or new for old, (_, new) in zip(warned, found, strict=True)]
     return np.array(values), warned
@@ -110,7 +110,7 @@ def tables(records: dict[str, Record], args: argparse.Namespace) -> tuple[list, 
             each = zip(figures, warned, strict=True)
             lines.append([title, name, *(cell(f, decimals, optimal=not w) for f, w in each)])
     each = [(name, zip(METHODS, warned, strict=True)) for name, (_, warned) in found.items()]
-    return lines, [f"* {name}, {m}: {said}" for name, pairs in each for m, said in pairs if said]
+    return lines, [f"* {name}, {m}: {text}" for name, pairs in each for m, text in pairs if text]
 
 
 def show(lines: list[list[str]]) -> None:
@@ -141,13 +141,13 @@ def loss_of(Z: np.ndarray, y: np.ndarray) -> Callable[[float], float]:
 
 
 def line_search(Z: np.ndarray, y: np.ndarray) -> float:
-    """Naive search for one over the temperature, to six digits."""
+    """Naive line search for the inverse temperature, to six digits."""
     options = {"xatol": 1e-6}
     return minimize_scalar(loss_of(Z, y), bounds=(1e-2, 10), method="bounded", options=options).x
 
 
 def conjugate_gradients(Z: np.ndarray, y: np.ndarray) -> tuple[int, int, float]:
-    """scipy's, from 1: iterations, passes over the rows, and how far from the optimum they end."""
+    """scipy's method from an initial value of 1: iterations, passes, and relative error."""
 
     def slope(b: np.ndarray) -> np.ndarray:
         P = softmax(b[0] * Z, axis=1)
@@ -166,8 +166,8 @@ def times_of(Z: np.ndarray, y: np.ndarray, repeat: int) -> dict[str, float]:
 
 
 def ratios(Z: np.ndarray, y: np.ndarray, repeat: int) -> dict[str, float]:
-    """Fits beside a softmax pass and temperature scaling, "by far the fastest" in the paper."""
-    # Alone, because what a fit leaves in the allocator can make it several times slower.
+    """Fits relative to softmax and to temperature scaling, "by far the fastest" in the paper."""
+    # Alone, because the state of the allocator after a fit can make it several times slower.
     unit = medians({"softmax": partial(softmax, Z, axis=1)}, 20)["softmax"]
     print(f"{len(y)} rows, {Z.shape[1]} classes; a softmax pass takes {1000 * unit:.2f} ms")
     seconds = times_of(Z, y, repeat)
@@ -178,19 +178,19 @@ def ratios(Z: np.ndarray, y: np.ndarray, repeat: int) -> dict[str, float]:
 
 
 def more_rows(Z: np.ndarray, y: np.ndarray) -> Record:
-    """The rows several times, with a little noise so that no score is there twice."""
+    """The rows several times, with a little noise so that there are no ties."""
     noise = np.random.default_rng(0).normal(scale=1e-3, size=(GROWTH * len(y), Z.shape[1]))
     return np.tile(Z, (GROWTH, 1)) + noise, np.tile(y, GROWTH)
 
 
 def growth(few: dict[str, float], many: dict[str, float]) -> None:
-    """How much longer: "all methods scale linearly with the number of validation set samples"."""
+    """Growth of times: "all methods scale linearly with the number of validation set samples"."""
     print(f"{GROWTH} times the rows:", ", ".join(f"{k} {many[k] / few[k]:.1f}" for k in many))
 
 
 def per_iteration(records: dict[str, Record], seconds: dict[str, dict[str, float]]) -> None:
     """Vector and matrix scaling, "linear and quadratic respectively in the number of classes"."""
-    print("\nmilliseconds per iteration, and how many, by the number of classes")
+    print("\nmilliseconds per iteration (and iterations), by the number of classes")
     for name in ("vector", "matrix", "vector, default", "matrix, default"):
         texts = []
         for record, (Z, y) in records.items():
@@ -209,18 +209,18 @@ def times(records: dict[str, Record], args: argparse.Namespace) -> None:
         seconds[name] = ratios(*record, args.repeat)
         growth(seconds[name], ratios(*more_rows(*record), args.repeat))
         n_iter, n_passes, off = conjugate_gradients(*record)
-        print(f"conjugate gradients: {n_iter} iterations, {n_passes} passes, off by {off:.0e}")
+        print(f"conjugate gradients: {n_iter} iterations, {n_passes} passes, error {off:.0e}")
     per_iteration(rows, seconds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--records", type=Path, required=True, metavar="DIRECTORY")
-    parser.add_argument("--logits", action="store_true", help="they hold logits")
+    parser.add_argument("--logits", action="store_true", help="records contain logits")
     parser.add_argument(
-        "--rows", type=int, default=5000, help="the first so many rows are to fit on"
+        "--rows", type=int, default=5000, help="number of calibration rows, the first ones"
     )
-    parser.add_argument("--splits", type=int, default=0, help="so many splits at random instead")
+    parser.add_argument("--splits", type=int, default=0, help="number of random splits instead")
     parser.add_argument("--output", type=Path, metavar="FILE", help="the tables as .csv")
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--only-times", action="store_true")

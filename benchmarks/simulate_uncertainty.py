@@ -1,8 +1,8 @@
-"""How often intervals cover the truth, and tests reject, in data whose truth is known.
+"""Coverage of confidence intervals and rejection rates of tests in simulated data.
 
-Logits are drawn as ``make_logits`` does: calibrated, over-confident (T > 1), under-confident
-(T < 1), or with one of them too large. The true calibration error of the bins is that of up to
-200 000 rows with their true probabilities in place of labels. Run::
+Logits are simulated by ``make_logits``: calibrated, over-confident (T > 1), under-confident
+(T < 1), or with an over-predicted class. The true calibration error of the bins is computed from
+up to 200 000 rows with their true probabilities in place of labels. Run::
 
     python benchmarks/simulate_uncertainty.py [--quick] [--simulations 400] [--resamples 199]
 """
@@ -33,12 +33,12 @@ from skcalib.metrics._input import scored
 
 ECE = "expected_calibration_error"
 RMSCE = "debiased_root_mean_squared_calibration_error"
-#: Temperature, and what is added to the logits of the first class.
+#: Temperature, and offset of the logits of the first class.
 MODELS = {"T=1": (1.0, 0.0), "1.2": (1.2, 0.0), "2": (2.0, 0.0), "0.7": (0.7, 0.0), "c=1": (1, 1.0)}
 
 
 class Cell(NamedTuple):
-    """Rows, and how they are measured."""
+    """A setting of the simulation: rows, and parameters of the measure."""
 
     kind: str
     n_classes: int
@@ -98,7 +98,7 @@ def rows(n: int, n_classes: int, model: str, seed: int) -> tuple[np.ndarray, ...
 
 @cache
 def population(kind: str, n_classes: int, model: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Scores in order, and cumulative sums of how far they are off, for each column."""
+    """Sorted scores, and cumulative sums of their deviations from the truth, for each column."""
     n = min(200_000, 4_000_000 // n_classes)
     _, P, true = rows(n, n_classes, model, 10**6)
     if model == "T=1":
@@ -129,7 +129,7 @@ def truth(cell: Cell, model: str, edges: list[np.ndarray], measure: str = ECE) -
 
 
 def coverage(cell: Cell, model: str, simulations: int, resamples: int, measure: str = ECE) -> float:
-    """Share of samples whose interval holds the true error."""
+    """Fraction of samples whose interval contains the true error."""
     covered = []
     for seed in range(simulations):
         y, P, how = cell.sample(model, seed)
@@ -141,7 +141,7 @@ def coverage(cell: Cell, model: str, simulations: int, resamples: int, measure: 
 
 
 def level(cell: Cell, simulations: int, resamples: int, measure: str = ECE) -> float:
-    """Share of samples of a calibrated model that the test rejects at 5 %."""
+    """Fraction of samples of a calibrated model for which the test rejects at 5 %."""
     rejected = []
     for seed in range(simulations):
         y, P, how = cell.sample("T=1", seed)
@@ -168,7 +168,7 @@ def pair(case: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     kind, K, other = case.split()
     K, how = int(K), {"kind": kind, "labels": range(int(K))}
     y, P, true = rows(n, K, "T=1" if other == "merged" else other, seed)
-    if other == "merged":  # the classes of the first half are not told apart
+    if other == "merged":  # the classes of the first half have the same probability
         true = P.copy()
         true[:, : K // 2 + 1] = P[:, : K // 2 + 1].mean(axis=1, keepdims=True)
     return y, P, true, how
@@ -187,7 +187,7 @@ PAIRS = [
 BINS = [("uniform", 15), ("quantile", 50)]
 
 
-def told_apart(case: str, n: int, simulations: int, resamples: int, **how: object) -> float:
+def rejection_rate(case: str, n: int, simulations: int, resamples: int, **how: object) -> float:
     found = []
     for seed in range(simulations):
         y, one, other, kind = pair(case, n, seed)
@@ -197,7 +197,7 @@ def told_apart(case: str, n: int, simulations: int, resamples: int, **how: objec
 
 
 def bias(n: int, model: str, simulations: int) -> np.ndarray:
-    """Mean of each estimate less the truth; squares for the quadratic ones."""
+    """Bias of each estimate, of its square for the root mean squared ones."""
     cell = Cell("top-label", 3, n, "uniform", 15, "")
     edges = [uniform_edges(15)]
     linear = truth(cell, model, edges)
@@ -216,7 +216,7 @@ def print_coverage(
     simulations: int, resamples: int, measures: list[str], cells: list[Cell]
 ) -> None:
     for measure in measures:
-        print(f"{measure}: coverage of intervals of 95 %, and level of the test at 5 % for T=1")
+        print(f"{measure}: coverage of 95 % intervals, and rejections by the test at 5 % for T=1")
         print(f"{'kind':10}{'K':>4}{'rows':>6} {'bins':14}{'weights':8}", end="")
         print("".join(f"{model:>7}" for model in MODELS) + f"{'test':>7}")
         for cell in cells:
@@ -235,9 +235,9 @@ def print_pairs(simulations: int, resamples: int) -> None:
     for case in PAIRS:
         for n in (300, 1000):
             for strategy, n_bins in BINS:
-                count = partial(told_apart, case, n, simulations, resamples)
+                rate = partial(rejection_rate, case, n, simulations, resamples)
                 shares = [
-                    count(strategy=strategy, n_bins=n_bins, **measure)
+                    rate(strategy=strategy, n_bins=n_bins, **measure)
                     for measure in ({}, {"measure": ECE})
                 ]
                 print(f"{case:28}{n:6} {strategy:9}{n_bins:<3}", end="")
@@ -248,7 +248,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--simulations", type=int, default=400)
     parser.add_argument("--resamples", type=int, default=199)
-    parser.add_argument("--quick", action="store_true", help="100 simulations of 99 draws")
+    parser.add_argument("--quick", action="store_true", help="100 simulations with 99 resamples")
     args = parser.parse_args()
     size = (100, 99) if args.quick else (args.simulations, args.resamples)
     print_coverage(*size, [ECE], CELLS)

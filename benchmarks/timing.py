@@ -1,4 +1,4 @@
-"""Times as ratios within one process, on a machine that is not quiet."""
+"""Timing of tasks in turn within one process, for ratios that are robust to a busy machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def seconds(task: Callable[[], Any]) -> float:
-    """How long it takes once."""
+    """Seconds of one run."""
     start = time.perf_counter()
     task()
     return time.perf_counter() - start
@@ -18,10 +18,10 @@ def seconds(task: Callable[[], Any]) -> float:
 def medians(
     tasks: Mapping[str, Callable[[], Any]], repeat: int, slow: float = float("inf")
 ) -> dict[str, float]:
-    """Median seconds of each task, run in turn so that drift of the machine hits all alike.
+    """Median seconds of each task, run in turn so that drift of the machine affects all equally.
 
     The first run of each, with its lazy imports and cold caches, counts only for tasks that take
-    longer than ``slow`` seconds, which are not run again.
+    longer than ``slow`` seconds, which are not repeated.
     """
     first = {name: seconds(task) for name, task in tasks.items()}
     times: dict[str, list[float]] = {name: [t] if t > slow else [] for name, t in first.items()}

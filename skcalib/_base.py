@@ -1,6 +1,6 @@
-"""What every calibrator shares: checks of the input, the classes, and the three outputs.
+"""Base class of all calibrators: validation of the input, classes and outputs.
 
-Think twice before adding anything to the base class.
+It is meant to stay small: think twice before adding anything to it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class BaseCalibrator(
     :meth:`_calibrate`, which turns a block of logits into calibrated logits of the same shape.
     """
 
-    # How many rows _calibrate is to get at once, where there are as many.
+    # Least number of rows in a block that is passed to _calibrate, if there are as many.
     _rows_at_least: ClassVar[int] = 1
-    # Whether a class may be masked in some rows, which takes a map of each class by itself.
+    # Whether masked classes are supported, which requires a separate map of each class.
     _takes_masked: ClassVar[bool] = True
-    # Whether the classes of a row stay in their order, and with it the accuracy as it is.
+    # Whether the order of the classes in each row, and so the accuracy, is preserved.
     _keeps_order: ClassVar[bool] = False
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
@@ -53,7 +53,7 @@ class BaseCalibrator(
     def _fit(self, rows: Rows) -> dict[str, Any]:
         """Fitted attributes by name, from rows of logits, class indices and positive weights.
 
-        A logit of -inf is that of a masked class, which is never that of the label.
+        A logit of -inf is that of a masked class, which is never the class of the label.
         """
 
     @abstractmethod
@@ -61,16 +61,16 @@ class BaseCalibrator(
         """Calibrated logits of a block of finite logits, of the same shape and dtype."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the calibrator to logits and the labels that turned out to be right.
+        """Fit the calibrator to held-out logits and labels.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits of rows the classifier was not trained on: one column per class in the order
-            of ``classes_``, or a single column with the log-odds of ``classes_[1]``. For
-            probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row: its
-            probability is 0. A Dask array or data frame stays where it is: labels and weights are
-            then with Dask as well, in the same chunks of rows.
+            Logits of held-out rows, on which the classifier was not trained: one column per class
+            in the order of ``classes_``, or a single column with the log-odds of ``classes_[1]``.
+            For probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row:
+            its probability is 0. For a row-chunked Dask array or data frame, labels and weights
+            must be Dask collections with the same chunks of rows.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -84,11 +84,11 @@ class BaseCalibrator(
         Raises
         ------
         ValueError
-            If ``X`` holds NaN, +inf or a row without a finite logit, if its width does not fit
-            the labels, if its columns are named by the labels in another order, if ``y`` holds
-            fewer than two classes, missing labels, labels that are not in ``classes`` or that of a
-            masked class, if weights are negative or all zero, or if lengths differ; for Dask
-            collections also if chunks do not fit. The calibrator is then unchanged.
+            If ``X`` holds NaN, +inf or a row without a finite logit, if the number of its columns
+            does not match the labels, if the columns are named by the labels in another order, if
+            ``y`` holds fewer than two classes, missing labels, labels that are not in ``classes``
+            or that of a masked class, if weights are negative or all zero, or if lengths, or the
+            chunks of Dask collections, differ. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
@@ -130,10 +130,10 @@ class BaseCalibrator(
         Returns
         -------
         ndarray of the shape of ``X``
-            Logits of the calibrated probabilities, known up to a constant per row. float32 for
-            float32 logits, else float64. Finite but for masked classes, whose logit stays -inf.
-            For a Dask array or data frame, here as in the other outputs, a lazy Dask array with
-            the same chunks of rows.
+            Logits of the calibrated probabilities, determined up to a constant per row. float32
+            for float32 logits, else float64. Finite except for masked classes, whose logits stay
+            -inf. For a Dask array or data frame, here as in the other outputs, a lazy Dask array
+            with the same chunks of rows.
         """
         return self._outputs(X, BaseCalibrator._calibrated)
 
@@ -154,7 +154,7 @@ class BaseCalibrator(
         return self._outputs(X, BaseCalibrator._probabilities)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of the calibrated probabilities, exact where those round to 0 or 1.
+        """Logarithm of the calibrated probabilities, accurate also where these round to 0 or 1.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class BaseCalibrator(
         check_is_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         check_column_names(X, self.classes_)
-        # A copy, since what is lazy must not change with another fit.
+        # A copy, since lazy outputs must not change when the calibrator is fitted again.
         return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), f), X)
 
     def _outputs_of_rows(self, f: Callable[[Any, Floats], NDArray[Any]], X: Any) -> NDArray[Any]:
@@ -210,11 +210,11 @@ class BaseCalibrator(
         return self.classes_[both_columns(self._calibrated(Z)).argmax(axis=1)]
 
     def _calibrated(self, Z: Floats) -> Floats:
-        """Calibrated logits, finite but for those of masked classes."""
+        """Calibrated logits, finite except for those of masked classes."""
         # A quarter of the range, so that differences of two logits are finite as well.
         largest = np.finfo(Z.dtype).max / 4
         masked = np.isneginf(Z) if Z.min() < -largest else None
-        # A calibrator need not think of what infinity times zero is.
+        # _calibrate sees finite logits only, so that it need not handle infinity times zero.
         out = self._calibrate_safely(Z if masked is None else np.maximum(Z, -largest), largest)
         if masked is not None:
             out[masked] = -np.inf
@@ -225,7 +225,7 @@ class BaseCalibrator(
             return np.clip(self._calibrate(Z), -largest, largest)
 
     def _weights_are_relative(self) -> bool:
-        """Whether the fit stays as it is if all weights are multiplied by the same number."""
+        """Whether the fit is invariant to multiplying all weights by the same number."""
         return False
 
     def _check_takes_masked(self, *, masked: bool) -> None:
@@ -233,8 +233,8 @@ class BaseCalibrator(
             name = type(self).__name__
             raise ValueError(
                 f"{name} mixes the logits of all classes, so X must hold finite ones, got -inf. "
-                "Use VectorScaling or another calibrator that maps each class by itself if "
-                "they say that a class is masked, that is, impossible in a row; if they are "
+                "Use VectorScaling or another calibrator that maps each class separately if "
+                "-inf marks a masked class, that is, one that is impossible in a row; if they are "
                 "logarithms of zero probabilities, clip these before taking the log, as in "
                 "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
             )

@@ -1,4 +1,4 @@
-"""The version, and a warning for pickles that another version has written."""
+"""The version, and a warning about pickles written by another version."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __version__ = "0.1.0"
 
 
 class Versioned:
-    """Mixin that writes the version into pickles and warns where another version reads them.
+    """Mixin that stores the version in pickles and warns if another version loads them.
 
-    scikit-learn does so for its own estimators only. Parameters are written as lists and arrays
-    where they are ranges or arrays of other packages, so that a reader need not trust more types.
+    scikit-learn does so for its own estimators only. Parameters that are ranges or arrays of other
+    packages are stored as lists and NumPy arrays, so that loading need not trust more types.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Versioned:
 
 
 def _plain(value: Any) -> Any:
-    """A range as a list, and what is like an array as one, such as an index of pandas."""
+    """A range as a list, and array-likes such as a pandas index as NumPy arrays."""
     if isinstance(value, range):
         return list(value)
     is_foreign_array = hasattr(value, "__array__") and not isinstance(

@@ -1,4 +1,4 @@
-"""Example logits: simulated with known probabilities, and of a real network."""
+"""Example logits: simulated with known probabilities, and of a trained network."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def make_logits(
     return_proba: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[NDArray[Any], ...]:
-    r"""Logits distorted in a known way, and labels drawn from the undistorted ones.
+    r"""Simulated logits that are miscalibrated in a known way, and labels.
 
-    True logits :math:`z_{ik} \sim \mathcal N(0, \text{spread}^2)` are drawn, then labels exactly
-    from their softmax, so that the probabilities :math:`\mathrm{softmax}(z_i)` have a
-    calibration error of zero. Returned are
+    True logits :math:`z_{ik} \sim \mathcal N(0, \text{spread}^2)` are drawn, then labels from
+    their softmax, so that the probabilities :math:`\mathrm{softmax}(z_i)` are calibrated. The
+    logits returned are
 
     .. math:: T z_{ik} + c_k ,
 
-    which temperature scaling corrects if there is no offset, and vector scaling always.
+    which temperature scaling calibrates if there is no offset, and vector scaling always.
 
     Parameters
     ----------
@@ -46,20 +46,20 @@ def make_logits(
     temperature : float, default=2.0
         The temperature T that restores the true logits; above 1 the logits are over-confident.
     offset : float or array-like of shape (n_classes,), default=0.0
-        The numbers c that are added to the columns.
+        The offsets c that are added to the columns.
     spread : float, default=2.0
         Standard deviation of the true logits: the larger, the more accurate the classifier.
     dtype : dtype, default=float64
-        Of the logits: float64 or float32.
+        Type of the logits: float64 or float32.
     return_proba : bool, default=False
         Whether to return the true probabilities as well.
     random_state : int, RandomState instance or None, default=None
-        Seed or generator. Give an int for the same data at every call.
+        Seed or generator. Pass an int for reproducible data.
 
     Returns
     -------
     logits : ndarray of shape (n_samples, n_classes)
-        Distorted logits.
+        Miscalibrated logits.
     y : ndarray of shape (n_samples,)
         Labels from 0 to ``n_classes - 1``.
     proba : ndarray of shape (n_samples, n_classes)
@@ -84,7 +84,7 @@ def make_logits(
     random = check_random_state(random_state)
     true_logits = random.normal(scale=spread, size=(n_samples, n_classes))
     proba = MemoryRows(true_logits).map(lambda Z: softmax(Z, axis=1))
-    # Inverting the cumulative distribution of each row takes one uniform number a row.
+    # Labels are drawn by inverting the cumulative distribution of each row.
     y = MemoryRows(proba, random.uniform(size=n_samples)).map(
         lambda P, u: (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1)
     )
@@ -96,9 +96,9 @@ def load_digits_logits() -> Bunch:
     """Logits of an over-confident neural network on scikit-learn's digits.
 
     Trains an :class:`~sklearn.neural_network.MLPClassifier` on 100 of the 1797 images until it
-    classifies them perfectly. Its accuracy on the others is 87 %, and its confidence much higher,
-    as that of large modern networks. All seeds are fixed: each call returns the same, within a
-    second.
+    classifies them perfectly. Its accuracy on the held-out images is 87 %, and its mean confidence
+    much higher, as for large modern networks. All seeds are fixed: each call returns the same
+    arrays, within a second.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def load_digits_logits() -> Bunch:
         - ``logits_test`` : ndarray of shape (849, 10), to evaluate it on;
         - ``y_test`` : ndarray of shape (849,);
         - ``classifier`` : the fitted network;
-        - ``X_calibration``, ``X_test`` : the images behind the logits, 64 columns.
+        - ``X_calibration``, ``X_test`` : the images of these logits, 64 columns.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def load_digits_logits() -> Bunch:
     >>> digits.logits_calibration.shape, digits.logits_test.shape
     ((848, 10), (849, 10))
     """
-    # Imported here: no other part of skcalib needs them.
+    # Imported here, since no other part of skcalib needs these modules.
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier

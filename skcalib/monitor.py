@@ -26,37 +26,37 @@ __all__ = ["CalibrationMonitor"]
 
 
 class CalibrationMonitor(Versioned):
-    r"""Sums per bin of all batches so far: the reliability curve in constant memory.
+    r"""Reliability curve of a stream of batches, in constant memory.
 
-    Count, weight, hits and scores of a bin are sums over its rows, so those of two batches add:
+    Count, weight, hits and scores of a bin are sums over its rows, so those of batches are added:
 
     .. math:: \mathrm{acc}(B_m) = \frac{\sum_b H_{bm}}{\sum_b W_{bm}}, \quad
         \mathrm{conf}(B_m) = \frac{\sum_b S_{bm}}{\sum_b W_{bm}},
 
     with :math:`W_{bm}` the weight, :math:`H_{bm}` the weight of the hits, and :math:`S_{bm}` the
-    weighted sum of the scores of the rows of batch b in bin m. Whatever the batches and their
-    order, the results are those of the measures on all rows at once, up to rounding. Monitors with
-    the same arguments add up with ``+`` and ``sum``, and one without rows changes no sum.
+    weighted sum of the scores of the rows of batch b in bin m. Up to rounding, the results are
+    those of the measures of all rows at once, whatever the batches and their order. Monitors with
+    the same arguments are added with ``+`` and ``sum``.
 
     Parameters
     ----------
     n_bins : int, default=15
-        Number of bins of equal width on [0, 1]. There are no quantile bins: their edges depend
-        on all rows.
+        Number of bins of equal width on [0, 1]. There are no quantile bins, since their edges
+        depend on all rows.
     kind : {"top-label", "classwise", "binary"}, default="top-label"
-        What the score and the event are, as for :func:`skcalib.metrics.reliability_curve`.
+        The score and the event, as for :func:`skcalib.metrics.reliability_curve`.
     labels : array-like of shape (n_classes,)
         All labels in the order of the columns. A batch may lack some of them.
     pos_label : label, default=None
-        The class whose probability is the score of ``kind="binary"``, and which one-dimensional
-        probabilities belong to. By default the second of ``labels``.
+        The class whose probability is the score of ``kind="binary"``, and the class of
+        one-dimensional probabilities. By default the second of ``labels``.
 
     Attributes
     ----------
     n_bins : int
         Number of bins.
     kind : str
-        What the score and the event are.
+        The score and the event.
     labels : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     pos_label : label or None
@@ -65,8 +65,8 @@ class CalibrationMonitor(Versioned):
     Raises
     ------
     ValueError
-        If an argument is none of those listed, if ``labels`` is None or names a label twice, or
-        if ``kind="binary"`` is used with more than two labels.
+        If an argument is invalid, if ``labels`` is None or has duplicates, or if ``kind="binary"``
+        is used with more than two labels.
 
     Examples
     --------
@@ -101,22 +101,16 @@ class CalibrationMonitor(Versioned):
         if labels is None:
             raise ValueError(
                 "labels must name all labels in column order, got None. A batch may lack some of "
-                "them, so they cannot be taken from it."
+                "them, so they cannot be inferred from it."
             )
-        labels = np.array(exact(labels, "labels"))  # a copy, which the caller cannot change
+        labels = np.array(exact(labels, "labels"))  # a copy, so that the caller cannot change it
         width = labels.size
         if width < 2:
             raise ValueError(f"labels must name at least two labels, got {labels.tolist()!r}.")
         resolve_classes(np.array([]), width, labels, name="labels")
-        # One row checks the other arguments as every batch would.
-        reliability_curve(
-            labels[:1],
-            np.full((1, width), 1 / width),
-            n_bins=n_bins,
-            kind=kind,
-            labels=labels,
-            pos_label=pos_label,
-        )
+        # Validates the other arguments with a single row, as each batch does.
+        row = labels[:1], np.full((1, width), 1 / width)
+        reliability_curve(*row, n_bins=n_bins, kind=kind, labels=labels, pos_label=pos_label)
         self.n_bins = int(n_bins)
         self.kind = kind
         self.labels = labels
@@ -126,12 +120,7 @@ class CalibrationMonitor(Versioned):
     def update(
         self, y_true: ArrayLike, y_proba: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        r"""Add a batch of rows.
-
-        .. math:: W_m \leftarrow W_m + \sum_{i \in B_m} w_i
-
-        for the weights, and in the same way for hits and scores. The batch is checked first: an
-        error leaves the monitor unchanged.
+        """Add the sums of a batch of rows; after an error the monitor is unchanged.
 
         Parameters
         ----------
@@ -178,8 +167,8 @@ class CalibrationMonitor(Versioned):
         if differing:
             found = "; ".join(f"{name} {ours[name]!r} and {theirs[name]!r}" for name in differing)
             raise ValueError(
-                f"Only monitors with the same arguments add up, got different ones: {found}. Make "
-                "both with the same arguments and update them again."
+                f"Monitors must have the same arguments to be added, got different ones: {found}. "
+                "Create both with the same arguments and update them again."
             )
         total = type(self)(
             n_bins=self.n_bins, kind=self.kind, labels=self.labels, pos_label=self.pos_label
@@ -188,7 +177,7 @@ class CalibrationMonitor(Versioned):
         return total
 
     def __radd__(self, other: Any) -> Self:
-        # The start of ``sum(monitors)``. A copy, so that the sum is none of the monitors.
+        # ``sum(monitors)`` starts with 0. A copy, so that the sum is a new object.
         return copy(self) if type(other) is int and other == 0 else NotImplemented
 
     def reset(self) -> Self:
@@ -211,13 +200,7 @@ class CalibrationMonitor(Versioned):
 
     @property
     def n_samples(self) -> int:
-        """Number of rows so far.
-
-        Returns
-        -------
-        int
-            Rows of weight 0 are absent.
-        """
+        """Number of rows so far, without those of weight 0."""
         return int(BinSums(*self._sums[0]).n_samples.sum())
 
     def curve(self) -> ReliabilityCurve:
@@ -322,23 +305,23 @@ class CalibrationMonitor(Versioned):
         return self.measure("root_mean_squared_calibration_error")
 
     def measure(self, name: str) -> float:
-        """Any measure of bins of all rows so far.
+        """Any binned measure of all rows so far.
 
         Parameters
         ----------
         name : str
-            Name of a function of :mod:`skcalib.metrics` that has bins, such as
+            Name of a binned measure of :mod:`skcalib.metrics`, such as
             ``"overconfidence_error"`` or ``"debiased_expected_calibration_error"``.
 
         Returns
         -------
         float
-            As of that function.
+            As of the function of this name.
 
         Raises
         ------
         ValueError
-            If there is no such measure, or there are no rows yet.
+            If there is no measure of this name, or there are no rows yet.
 
         Examples
         --------
@@ -363,7 +346,7 @@ class CalibrationMonitor(Versioned):
         Returns
         -------
         ReliabilityDisplay
-            With the diagram drawn.
+            The display with the diagram drawn.
 
         Raises
         ------
@@ -380,7 +363,7 @@ class CalibrationMonitor(Versioned):
         """
         if self.kind == "classwise":
             raise ValueError(
-                "A diagram shows one score, got kind='classwise', which has one per class. Give "
+                "A diagram shows one score, got kind='classwise', which has one per class. Pass "
                 "y_true == label and y_proba[:, k] to a monitor with kind='binary' for the "
                 "diagram of a class."
             )
@@ -393,13 +376,13 @@ class CalibrationMonitor(Versioned):
         )
 
     def _arguments(self) -> dict[str, Any]:
-        """What monitors must have in common to add up."""
+        """The arguments that must be equal for monitors to be added."""
         labels = self.labels.tolist()
         return {
             "n_bins": self.n_bins,
             "kind": self.kind,
             "labels": labels,
-            # The default is the second label, so naming it makes no difference.
+            # None and the second label, the default, are the same.
             "pos_label": labels[1] if self.pos_label is None else self.pos_label,
         }
 

@@ -243,7 +243,7 @@ def test_different_monitors_do_not_add_up(case):
     change, message = DIFFERENT[case]
     arguments = {"kind": "binary", "labels": ["a", "b"], "pos_label": "a"}
     ours = CalibrationMonitor(**arguments)
-    with pytest.raises(ValueError, match=f"same arguments add up, got .*{message}.*Make both"):
+    with pytest.raises(ValueError, match=f"same arguments to be added, got .*{message}.*Create"):
         ours + CalibrationMonitor(**(arguments | change))
 
 

@@ -1,4 +1,4 @@
-"""One thread for BLAS as long as threads of our own work."""
+"""Limit BLAS to one thread while skcalib's own threads are at work."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Library = Any  # a controller of threadpoolctl
 
 
 def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
-    """``f(*args)`` with one thread for BLAS.
+    """Call ``f(*args)`` with BLAS limited to one thread.
 
-    Threads that start threads of their own for every matrix product make it several times
-    slower, and so do the idle threads of one BLAS, which spin, where numpy and scipy each bring
-    theirs.
+    Oversubscription, threads that each start BLAS threads for every matrix product, makes the
+    product several times slower. So do the spinning idle threads of a second BLAS where numpy and
+    scipy each bring their own.
     """
     place = object()
-    # Twice, since Ctrl-C may come when leave() is called and before its first instruction. A with
-    # statement has no place for a second time, and so would leave one thread for good.
+    # leave() is called twice, since Ctrl-C may arrive between the first call and its first
+    # instruction. A with statement calls it once, and could leave the limit set for ever.
     try:
         try:
             _blas.enter(place)
@@ -35,19 +35,19 @@ def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
 
 
 class _Blas:
-    """Who needs one thread, and the numbers of threads of BLAS libraries when nobody did.
+    """Calls that need BLAS limited to one thread, and the original numbers of threads.
 
     In most libraries the number is a property of the process, in some of the thread that sets it.
-    There is no count of those inside and no order of steps that an interruption could spoil:
-    :meth:`adjust` compares what is with what has to be, and may be called whenever and as often
-    as one likes.
+    There is no counter and no sequence of steps that an interruption could leave inconsistent:
+    :meth:`adjust` compares the current state with the required one, is idempotent and may be
+    called at any time.
     """
 
     def __init__(self) -> None:
-        # Of a kind that the thread that has it may take again, as a signal handler that fits does.
+        # Reentrant, since a signal handler that fits a calibrator may interrupt the holder.
         self.lock = threading.RLock()
-        self.inside: dict[object, int] = {}  #: each place, with its thread
-        self.numbers: dict[tuple[Library, int | None], int] = {}  #: where the limit is set
+        self.inside: dict[object, int] = {}  #: the thread of each running call
+        self.numbers: dict[tuple[Library, int | None], int] = {}  #: original numbers of threads
         self.libraries: list[Library] | None = None
 
     def enter(self, place: object) -> None:
@@ -59,7 +59,7 @@ class _Blas:
         self.adjust()
 
     def adjust(self) -> None:
-        """Limit the libraries if somebody is inside, else give them their numbers back."""
+        """Limit the libraries if a call is running, else restore their numbers of threads."""
         me = threading.get_ident()
         with self.lock:
             for library in self._found():
@@ -68,7 +68,7 @@ class _Blas:
                 (self._limit if needed else self._restore)(library, thread)
 
     def _found(self) -> list[Library]:
-        """The libraries that are loaded; finding them takes a millisecond."""
+        """BLAS libraries that are loaded, found once since the search takes a millisecond."""
         if self.libraries is None:
             found = ThreadpoolController().lib_controllers
             self.libraries = [library for library in found if library.user_api == "blas"]
@@ -77,18 +77,18 @@ class _Blas:
     def _limit(self, library: Library, thread: int | None) -> None:
         n = library.get_num_threads() or 1
         if n > 1:
-            self.numbers[library, thread] = n  # before it is lost
+            self.numbers[library, thread] = n  # stored before it is overwritten
             _set_threads(library, 1)
 
     def _restore(self, library: Library, thread: int | None) -> None:
         n = self.numbers.get((library, thread))
         if n is not None:
-            if library.get_num_threads() == 1:  # else somebody else has set it meanwhile
+            if library.get_num_threads() == 1:  # else other code has changed it meanwhile
                 _set_threads(library, n)
             self.numbers.pop((library, thread), None)
 
     def after_fork(self) -> None:
-        """In a forked process nobody is inside."""
+        """Reset a forked process, in which no call is running."""
         self.lock = threading.RLock()
         self.inside = {}
         if self.numbers:
@@ -101,8 +101,8 @@ def _is_of_process(library: Library) -> bool:
 
 
 def _set_threads(library: Library, n: int) -> None:
-    # threadpoolctl from 3.7 on lets one thread change OpenBLAS until it has left its limit, and
-    # ignores others. Those who are inside leave in any order.
+    # threadpoolctl >= 3.7 lets only the controlling thread change OpenBLAS until its limit ends,
+    # and ignores other threads. Here calls end in any order.
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is None:
         library.set_num_threads(n)
@@ -124,8 +124,8 @@ def _let_go() -> None:
         _blas.lock.release()
 
 
-# While the lock is held no thread is in the middle of changing BLAS, whose own locks a forked
-# process would find taken.
+# The lock is held during a fork, so that no thread is inside a call to BLAS, whose own locks would
+# stay locked in the child.
 if hasattr(os, "register_at_fork"):  # pragma: no branch
     os.register_at_fork(
         before=_hold,

@@ -1,4 +1,4 @@
-"""What functions of blocks of logits share."""
+"""Helpers for functions of blocks of logits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def both_columns(Z: Array) -> Array:
 
 
 def with_both_columns(Z: Array, *scratch: Array | None) -> tuple[Any, ...]:
-    """Logits with one column per class, and the scratch arrays if they are still like them."""
+    """Logits with one column per class, and the scratch arrays if their shape still matches."""
     both = both_columns(Z)
     return both, *(scratch if both is Z else [None] * len(scratch))
 
 
 def weighted_sum(values: Array, w: Array | None) -> Any:
-    """Sum in float64 of one value per row."""
+    """Weighted sum in float64 of one value per row."""
     return values.sum(dtype=np.float64) if w is None else w @ values

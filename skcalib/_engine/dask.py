@@ -1,7 +1,7 @@
-"""Row-chunked Dask collections as rows: each pass is one graph of tasks.
+"""Rows in row-chunked Dask collections: each pass over the data is one task graph.
 
-A chunk is a task, a sum is a tree of tasks, and only the sum reaches the client. Dask is imported
-only where somebody came with a Dask collection.
+A chunk is a task, a sum is a tree of tasks, and only the sum is sent to the client. Dask is
+imported only when a Dask collection is passed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .rows import PLAIN, Plan, Rows
 
 T = TypeVar("T")
 
-# So many sums are added by one task.
+# Number of sums that one task adds.
 BRANCHES = 16
-# Scores of distributed rows are told apart on so many cells, of all columns together: what comes of
-# a chunk then takes up to 25 MB.
+# Number of cells, over all columns, of the grid of log-odds to which many distributed scores are
+# rounded: the summary of a chunk then takes at most 25 MB.
 CELLS = 1 << 20
 
 
@@ -46,17 +46,17 @@ class Chunked:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """Shape of the array."""
         return len(self), *self.like.shape[1:]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """As of an array."""
+        """Type of the numbers."""
         return self.like.dtype
 
 
 class ChunkError(RuntimeError):
-    """Dask could not compute what was asked of a chunk."""
+    """Dask could not compute a chunk."""
 
 
 class DaskRows(Rows):
@@ -71,14 +71,14 @@ class DaskRows(Rows):
         return computed(tree(partial(reduce, merge), self._tasks(of_chunk)))
 
     def _tasks(self, f: Callable[..., Any]) -> list[Any]:
-        """The tasks that call ``f`` with the chunks of the same rows of each array."""
+        """Tasks that call ``f`` with the chunks of the same rows of all arrays."""
         from dask import delayed
 
         shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
         return [task(shared, *blocks) for blocks in self._chunks()]
 
     def _chunks(self) -> list[tuple[Any, ...]]:
-        """The tasks of the chunks of the same rows, with None for arrays that are None."""
+        """Tasks of the chunks of the same rows, with None for arrays that are None."""
         n = len(self.X.tasks)
         return list(zip(*((None,) * n if a is None else a.tasks for a in self.arrays), strict=True))
 
@@ -97,7 +97,7 @@ class DaskRows(Rows):
         *,
         events: bool = True,  # noqa: ARG002
     ) -> list[T]:
-        """As of rows in memory, with scores told apart up to :data:`CELLS`: see ``summary``."""
+        """As for rows in memory, at a resolution of :data:`CELLS` scores: see ``summary``."""
         n_cells = CELLS // n_columns
         of_chunk = partial(_summaries, of_block, n_cells)
         found: list[Ranked] = computed(tree(partial(_merged, n_cells), self._tasks(of_chunk)))
@@ -124,7 +124,7 @@ class DaskRows(Rows):
 
 
 def _reduced_chunk(merge: Any, f: Any, plan: Plan, *arrays: Array | None) -> Any:
-    """In one thread: Dask has as many tasks as there are cores, and the order never changes."""
+    """In one thread: Dask runs one task per core, and the order of operations stays fixed."""
     return MemoryRows(*arrays).reduce_in_one_thread(merge, f, plan)
 
 
@@ -158,7 +158,7 @@ def _called_on_all(f: Callable[[Rows], T], pieces: list[tuple[Array | None, ...]
 
 
 def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
-    """The task that merges the outcomes of others, a few at a time and in their order."""
+    """The task that merges the results of others, a few at a time and in their order."""
     from dask import delayed
 
     shared, merge_some = delayed(merge, traverse=False), delayed(_called, pure=False)
@@ -170,10 +170,10 @@ def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
 
 
 def kept(tasks: list[Any]) -> list[Any]:
-    """Tasks or collections with their outcomes in the memory of a cluster, where there is one.
+    """Tasks or collections, persisted in the memory of the workers if there is a cluster.
 
-    Without a cluster that would be the memory of this process, which may be smaller than the data:
-    there each pass makes them again.
+    Without a cluster that would be the memory of this process, which may be smaller than the data,
+    so each pass recomputes them.
     """
     import dask
 
@@ -182,22 +182,22 @@ def kept(tasks: list[Any]) -> list[Any]:
 
 
 def computed(task: Any) -> Any:
-    """The outcome of a task; a ChunkError in one sentence if there is none."""
+    """The result of a task; raises a ChunkError with a short message if the task fails."""
     try:
         return task.compute()
-    except Exception as error:  # whatever reading a chunk may raise
+    except Exception as error:  # reading a chunk may raise anything
         raise ChunkError(_reason(type(error).__name__, str(error))) from error
 
 
 def _reason(kind: str, message: str) -> str:
     if kind == "KilledWorker":
         return (
-            "Workers were lost again and again with the same chunk, which probably needs more "
+            "Several workers died while computing the same chunk, which probably needs more "
             "memory than a worker has. Use smaller chunks, or workers with more memory."
         )
     if "Cancelled" in kind or message.startswith("Missing dependency"):
         return (
-            "The rows were kept by a Dask client that is closed, or was restarted. Load them "
+            "The rows were persisted by a Dask client that is closed, or was restarted. Load them "
             "again with the client that is open, or call persist() on them there."
         )
     return f"Dask could not compute a chunk of rows: {kind}: {message}"

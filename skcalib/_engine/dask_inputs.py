@@ -14,12 +14,12 @@ from .dask import Chunked, DaskRows, computed, kept, tree
 
 
 def is_dask(x: Any) -> bool:
-    """Whether it is a Dask collection."""
+    """Whether ``x`` is a Dask collection."""
     return hasattr(x, "__dask_graph__")
 
 
 class _Checked(NamedTuple):
-    """What the check of a chunk has to say; the arrays stay where they are."""
+    """Result of checking a chunk; the arrays stay on the worker."""
 
     arrays: tuple[Array | None, ...]
     found: Any
@@ -27,38 +27,38 @@ class _Checked(NamedTuple):
 
 
 class _Report(NamedTuple):
-    """The same of many chunks."""
+    """Summary of the checks of many chunks, which is sent to the client."""
 
-    found: Any  #: the sum of what was found in chunks with rows, or None
+    found: Any  #: sum of the statistics of chunks with rows, or None
     lengths: list[int]
-    like: list[Array | None]  #: arrays of no rows
-    fault: str | None  #: what was wrong with the first chunk in which something was
+    like: list[Array | None]  #: arrays with no rows
+    fault: str | None  #: error message of the first invalid chunk
 
 
 def checked_chunks(
     check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
 ) -> tuple[DaskRows, Any]:
-    """What ``check`` makes of every chunk of rows, in one pass.
+    """Check and convert every chunk of rows, in one pass over the data.
 
     Parameters
     ----------
     check : callable
-        Called with a block of each input; returns arrays with as many rows, and what it found,
-        which is added up. It raises ValueError or TypeError for invalid blocks.
+        Called with a block of each input; returns arrays of equal length and statistics of the
+        block, which are added up. It raises ValueError or TypeError for invalid blocks.
     **inputs : Dask array, series or data frame, or None
-        By the names that the user knows them by, the first of them decisive.
+        By the names of the user's arguments. Messages refer to the chunks of the first.
 
     Returns
     -------
     rows : DaskRows
-        Kept in the memory of the workers if there is a cluster, else made again for each pass.
+        Persisted in the memory of the workers if there is a cluster, else recomputed in each pass.
     found : object
-        The sum of what was found.
+        Sum of the statistics.
 
     Raises
     ------
     ValueError
-        For the first chunk that is invalid, with its name, and for chunks that do not fit.
+        For the first invalid chunk, which the message names, and for chunks that do not match.
     """
     from dask import delayed
 
@@ -90,31 +90,31 @@ def checked_chunks(
 
 
 def _tasks_of(name: str, x: Any) -> list[Any]:
-    """The tasks of the chunks of rows."""
+    """Tasks of the chunks of rows."""
     if not is_dask(x):
         raise ValueError(
-            f"Logits or probabilities, labels and weights must all be with Dask or none of them, "
-            f"got {name} of type {type(x).__name__}. Use dask.array.from_array with the row chunks "
-            "of the others."
+            "Logits or probabilities, labels and weights must all be Dask collections or none of "
+            f"them, got {name} of type {type(x).__name__}. Use dask.array.from_array with the row "
+            "chunks of the others."
         )
     _check_whole_rows(name, x)
     return _partitions(x) if is_frame(x) else list(np.ravel(x.to_delayed()))
 
 
 def is_frame(x: Any) -> bool:
-    """Whether it is a Dask data frame or series."""
+    """Whether ``x`` is a Dask data frame or series."""
     return hasattr(type(x), "map_partitions")
 
 
 def _partitions(x: Any) -> list[Any]:
-    """The tasks of the partitions of a data frame or series."""
-    # Without what Dask would do next: put files together of which few columns are read, so that
-    # labels would have other partitions than logits from the same files.
+    """Tasks of the partitions of a data frame or series."""
+    # Without Dask's further optimization, which fuses files of which few columns are read: labels
+    # would then have other partitions than logits from the same files.
     return list(x.simplify().to_delayed(optimize_graph=False))
 
 
 def _check_whole_rows(name: str, x: Any) -> None:
-    """Raise a ValueError for a collection of something else, or whose rows are torn apart."""
+    """Raise a ValueError for another kind of collection, or one with chunks along its columns."""
     if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
         raise ValueError(
             f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
@@ -128,7 +128,7 @@ def _check_whole_rows(name: str, x: Any) -> None:
 
 
 def _check_chunks_fit(inputs: dict[str, Any], columns: dict[str, list[Any]]) -> None:
-    """Raise a ValueError unless all have the same chunks of rows, as far as that is known."""
+    """Raise a ValueError unless all have the same chunks of rows, as far as these are known."""
     first, *others = columns
     for name in others:
         a, b = (_row_chunks(inputs[k], columns[k]) for k in (first, name))
@@ -155,9 +155,9 @@ def _shown(chunks: tuple[float, ...]) -> str:
 def _checked(
     check: Callable[..., Any], where: str, inputs: list[str], names: list[str], *blocks: Any
 ) -> _Checked | str:
-    """The task of a chunk: the outcome of the check, or what is wrong."""
+    """The task of a chunk: the result of the check, or an error message."""
     lengths = list(map(len, blocks))
-    if max(lengths) == 0:  # as a filter on a data frame may leave behind
+    if max(lengths) == 0:  # as after filtering a data frame
         return _Checked((), None, 0)
     if min(lengths) < max(lengths):
         return (
@@ -169,7 +169,7 @@ def _checked(
         arrays, found = check(*(given.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         return where + str(error)
-    # As many as are left: the check may drop rows that do not count.
+    # Length of the result: the check may drop rows of zero weight.
     return _Checked(arrays, found, next(len(a) for a in arrays if a is not None))
 
 
@@ -188,7 +188,7 @@ def _merged_reports(a: _Report, b: _Report) -> _Report:
 
 
 def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
-    """A lazy Dask array, ``f`` of every chunk of a Dask array or data frame."""
+    """Lazy Dask array of ``f`` applied to every chunk of a Dask array or data frame."""
     _check_whole_rows("X", x)
     empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
     if is_frame(x):
@@ -221,7 +221,7 @@ def _array_of_partitions(f: Any, x: Any, empty: Array) -> Any:
 
 
 def _named(f: Callable[[Any], Array], empty: Array, block: Any, where: str) -> Array:
-    """``f`` of a block that may have no rows; what is wrong with it begins with its name."""
+    """``f`` of a block that may have no rows; error messages begin with the name of the block."""
     if len(block) == 0:
         return empty
     try:
@@ -231,10 +231,10 @@ def _named(f: Callable[[Any], Array], empty: Array, block: Any, where: str) -> A
 
 
 def collection_row(x: Any) -> Any:
-    """A row of the width, the type and the names of a Dask array or data frame."""
+    """A row with the width, dtypes and column names of a Dask array or data frame."""
     if not is_frame(x):
         return np.zeros((1, *x.shape[1:]), x.dtype)
     from dask.dataframe.utils import make_meta, meta_nonempty
 
-    # Of the two rows that Dask makes up, the second lacks the values of nullable columns.
+    # The second of the two rows that Dask generates has missing values in nullable columns.
     return meta_nonempty(make_meta(x)).iloc[:1]

@@ -1,4 +1,4 @@
-"""What users pass: arrays, data frames, tensors and Dask collections, as arrays and as rows."""
+"""Conversion of input, array-likes, data frames, tensors and Dask collections, to rows."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .rows import Rows
 
 
 def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:
-    """Logits or probabilities as an array, or as the data frame or Dask collection they are.
+    """Logits or probabilities as an array; data frames and Dask collections are not converted.
 
     Parameters
     ----------
     x : array-like
-        What the user gave.
+        Input of the user.
     name : str
-        What the user calls it.
+        Name of the argument, for messages.
     n_columns : int or None
-        Number of columns there must be, where that is known.
+        Required number of columns, if it is known.
     flat : bool
-        Whether one dimension will do.
+        Whether one dimension is allowed.
 
     Returns
     -------
     object
-        Lists and tensors become arrays of their own type; other objects are returned as they are.
+        Lists and tensors as arrays of the same dtype; other objects unchanged.
 
     Raises
     ------
     ValueError
-        For tensors that NumPy cannot read, and for more or fewer than two dimensions.
+        For tensors that cannot be converted to NumPy, and for an invalid number of dimensions.
     """
     x = as_numpy(x, name)
     n_dimensions = getattr(x, "ndim", 2)
@@ -60,14 +60,14 @@ def _refuse_dimensions(name: str, shape: tuple[int, ...]) -> NoReturn:
 
 
 def as_numpy(x: Any, name: str) -> Any:
-    """Lists and tensors as arrays of their own type, other objects as they are.
+    """Lists and tensors as arrays of the same dtype, other objects unchanged.
 
-    scikit-learn takes what has no NumPy dtype, such as a tensor, for double precision.
+    scikit-learn would convert objects without a NumPy dtype, such as tensors, to float64.
     """
     if isinstance(x, list | tuple):
         try:
             return np.asarray(x)
-        except ValueError:  # ragged, of which scikit-learn has its own to say
+        except ValueError:  # ragged, for which scikit-learn raises an error of its own
             return x
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
@@ -85,7 +85,7 @@ def as_numpy(x: Any, name: str) -> Any:
         return np.asarray(x)
     except (TypeError, RuntimeError) as error:
         raise ValueError(
-            f"{name} must be something that NumPy can read, got {_described(x)}: "
+            f"{name} must be convertible to a NumPy array, got {_described(x)}: "
             f"{str(error).rstrip('.')}. {_remedy(x, name)}"
         ) from error
 
@@ -95,7 +95,7 @@ def _described(x: Any) -> str:
 
 
 def _remedy(x: Any, name: str) -> str:
-    """How a tensor becomes readable."""
+    """The calls that make a tensor convertible."""
     calls = [
         ".detach()" * bool(getattr(x, "requires_grad", False)),
         ".float()" * ("bfloat16" in str(getattr(x, "dtype", "")).lower()),
@@ -107,11 +107,11 @@ def _remedy(x: Any, name: str) -> str:
 
 
 def check_in_memory(inputs: Iterable[Any]) -> None:
-    """Raise a ValueError for a Dask collection, where rows are needed and not sums."""
+    """Raise a ValueError for a Dask collection where all rows are needed in memory."""
     if any(map(is_dask, inputs)):
         raise ValueError(
-            "This needs the rows themselves, got a Dask collection. Call compute() on a part of it "
-            "that fits into memory; a diagram of all rows is "
+            "All rows must be in memory for this, got a Dask collection. Call compute() on a part "
+            "of it that fits into memory; a diagram of all rows is "
             "ReliabilityDisplay(reliability_curve(...)).plot()."
         )
 
@@ -119,10 +119,10 @@ def check_in_memory(inputs: Iterable[Any]) -> None:
 def checked_rows(
     check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
 ) -> tuple[Rows, Any]:
-    """Rows of the arrays that ``check`` makes of the inputs, and what it found.
+    """Rows of the arrays that ``check`` returns for the inputs, and its statistics of them.
 
-    Of Dask collections it checks each chunk where it is, and what it finds is added up: see
-    :func:`~.dask_inputs.checked_chunks`.
+    The chunks of Dask collections are checked on the workers, and their statistics are added up:
+    see :func:`~.dask_inputs.checked_chunks`.
     """
     if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
@@ -131,15 +131,15 @@ def checked_rows(
 
 
 def map_outputs(f: Callable[[Any], Array], X: Any) -> Any:
-    """``f(X)``; for a Dask array or data frame lazily and by chunk."""
+    """``f(X)``; for a Dask array or data frame lazily and chunk by chunk."""
     return map_collection(f, X) if is_dask(X) else f(X)
 
 
 def row_like(X: Any) -> Any:
-    """``X``, or for a Dask array or data frame a row of the same width, type and names."""
+    """``X``, or for a Dask array or data frame a row with its width, dtypes and column names."""
     return collection_row(X) if is_dask(X) else X
 
 
 def is_lazy(x: Any) -> bool:
-    """Whether its rows are computed when they are asked for, and cannot be taken out one by one."""
+    """Whether the rows of ``x`` are computed lazily and cannot be indexed."""
     return is_dask(x)

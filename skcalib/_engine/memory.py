@@ -1,7 +1,7 @@
 """Rows in memory, or in memory-mapped files: the only loop over blocks of rows.
 
-A block is small enough that it and the temporaries made from it stay in the cache, so a
-pure function of arrays can be written plainly and still runs at the speed of a fused loop.
+A block is small enough that it and the temporaries of a function of it stay in the cache, so plain
+array expressions run at the speed of a fused loop.
 Memory-mapped arrays are read block by block.
 """
 
@@ -23,24 +23,24 @@ from .ranking import Ranked, ranked
 from .rows import PLAIN, Plan, Rows
 from .threads import max_threads, share
 
-# 1 MiB of float32. Smaller blocks spend their time handing the interpreter lock from thread to
-# thread, larger ones leave the cache.
+# 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
+# not fit into the cache.
 BLOCK_ELEMENTS = 1 << 18
-# 128 KiB of float64. Larger arrays cost more than what is done with them where malloc is told to
-# give memory back at once, and Dask starts the processes of its workers so.
+# 128 KiB of float64. Allocating larger arrays costs more than computing with them where malloc
+# returns memory to the system at once, as Dask configures it for its worker processes.
 SMALL_BLOCK_ELEMENTS = 1 << 14
 # Reductions along short rows run several times faster when the columns are contiguous.
 NARROW_COLUMNS = 128
-# Fewer elements than this for a thread cost more to hand over than they save.
+# Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
-# So many scores are stored at a time, by columns: with more of them there are more passes.
+# Largest number of scores stored at a time, by columns: more scores take more passes.
 AT_A_TIME = 1 << 25
 
 T = TypeVar("T")
 
 
 class MemoryRows(Rows):
-    """Rows in memory, which threads share."""
+    """Rows in memory, which are divided among threads."""
 
     passes_are_cheap: ClassVar[bool] = True
 
@@ -55,14 +55,14 @@ class MemoryRows(Rows):
     def reduce_in_one_thread(
         self, merge: Callable[[Any, Any], Any], f: Callable[..., Any], plan: Plan
     ) -> Any:
-        """As :meth:`reduce`, with an order of operations that no number of threads changes."""
+        """As :meth:`reduce`, with an order of operations that does not depend on the threads."""
         blocks = self._blocks(0, self.n_rows, plan)
         return with_one_blas_thread(reduce, merge, (f(*block) for _, block in blocks))
 
     def map(self, f: Callable[..., Any], plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        """``f`` of every block, put together into one array, or into a tuple of them.
+        """``f`` of every block, concatenated into one array or a tuple of arrays.
 
-        ``order`` is that of the arrays in memory.
+        ``order`` is the memory layout of the arrays.
         """
         first = f(*next(self._blocks(0, 1, PLAIN))[1])
         several = isinstance(first, tuple)
@@ -100,7 +100,7 @@ class MemoryRows(Rows):
         return found
 
     def stored(self, of_block: Any, some: slice = slice(None)) -> tuple[Array, Array]:
-        """Scores and events of all rows, for some of the columns: (n_columns, n)."""
+        """Scores and events of all rows for a slice of the columns: (n_columns, n)."""
 
         def of_some(X: Array, y: Any, *_: Any) -> tuple[Array, Array]:
             S, E = of_block(X, y)
@@ -121,7 +121,7 @@ class MemoryRows(Rows):
     def _blocks(
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
-        """Slices of rows with the block of each array, and scratch arrays that stay the same."""
+        """Slices of rows with the block of each array, and scratch arrays, which are reused."""
         elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
         step = min(max(plan.at_least, elements // (self._width * plan.room)), stop - start)
         columns = [_columns(a, step) if _is_narrow(a) else None for a in self.arrays]
@@ -147,11 +147,11 @@ class MemoryRows(Rows):
 
 @cache
 def _gives_memory_back() -> bool:
-    """Whether this process was started with a malloc that keeps nothing."""
-    # os.environ may have been changed since, as by the process that starts Dask's workers.
+    """Whether the malloc of this process returns freed memory to the system at once."""
+    # The environment at the start of the process; Dask's workers change os.environ afterwards.
     try:
         return b"MALLOC_TRIM_THRESHOLD_=" in Path("/proc/self/environ").read_bytes()
-    except OSError:  # another system, where the setting has no meaning
+    except OSError:  # another system, where the setting has no effect
         return False
 
 
@@ -170,6 +170,6 @@ def _copied(source: Array, target: Array) -> Array:
 
 
 def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[Any]:
-    """``f(k)`` for every column k, in threads where columns of so many rows are worth it."""
+    """``f(k)`` for every column k, in threads if there are enough elements."""
     n_threads = min(max_threads(), n_columns, n_columns * n_rows // THREAD_ELEMENTS)
     return share(f, range(n_columns), n_threads)

@@ -1,4 +1,4 @@
-"""Distinct scores in order, with the weight and the hits at each of them."""
+"""Distinct scores in increasing order, with the weight and the hits of each."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from scipy.special import logit
 
 from skcalib._typing import Floats
 
-# The smallest probability of note in double precision.
+# The smallest normal number in double precision.
 TINY = np.finfo(np.float64).tiny
 
-# Log-odds beyond this are not told apart where there are too many scores to keep them all.
+# The grid of log-odds on which too many distinct scores are summarized covers [-REACH, REACH].
 REACH = 40.0
 
-# Neighbours that rounding may tell apart are one score up to a width of so many rounding errors.
+# Largest width, in rounding errors, of a chain of neighbouring scores that is treated as a tie.
 LONGEST_CHAIN = 4
 
 
 class Ranked(NamedTuple):
-    """Scores in order, each once, with what lies at it: float64 arrays of shape (m,)."""
+    """Distinct scores with their weight and hits: float64 arrays of shape (m,)."""
 
     scores: Floats  #: distinct scores, increasing
     weight: Floats  #: sum of weights
@@ -31,18 +31,18 @@ class Ranked(NamedTuple):
 def ranked(
     scores: Floats, hits: NDArray[np.bool_] | None = None, weights: Floats | None = None
 ) -> Ranked:
-    """Order scores (n,) whose events happened or not.
+    """Rank scores (n,), and sum up the weights and hits of ties.
 
-    Rows without weight are left out, and scores of NaN, those of classes that are masked.
+    Rows of zero weight are left out, and scores of NaN, those of masked classes.
 
-    Scores in double precision that differ by no more than rounding are one. Otherwise equal votes
-    of a forest would be torn apart by what is left of them after a logarithm and an exponential.
+    Scores in double precision that differ by rounding errors only are ties. Otherwise the equal
+    votes of a forest would be split by the rounding errors of a logarithm and an exponential.
     """
     if weights is not None and not weights.all():
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
         hits = None if hits is None else hits[kept]
-    alone = hits is None and weights is None  # a sort is quicker than an order
+    alone = hits is None and weights is None  # sort is faster than argsort
     order = None if alone else np.argsort(scores)
     in_order = (np.sort(scores) if order is None else scores[order]).astype(np.float64, copy=False)
     if len(in_order) and np.isnan(in_order[-1]):
@@ -65,11 +65,11 @@ def _per_score(values: NDArray[Any], first: NDArray[np.intp]) -> Floats:
 
 
 def merged(parts: list[Ranked], n_cells: int) -> Ranked:
-    """The ranked scores of several sets of rows together, at most ``n_cells``: see summary."""
+    """At most ``n_cells`` ranked scores of several sets of rows together: see :func:`summary`."""
     scores, weight, hits = (np.concatenate(column) for column in zip(*parts, strict=True))
     if _are_many(scores, n_cells):
         return _on_grid(scores, weight, hits, n_cells)
-    order = np.argsort(scores, kind="stable")  # which merges what is in order
+    order = np.argsort(scores, kind="stable")  # a merge sort, fast for sorted parts
     scores = scores[order]
     first = _starts(scores, pool=True)
     together = Ranked(
@@ -81,13 +81,13 @@ def merged(parts: list[Ranked], n_cells: int) -> Ranked:
 def summary(
     scores: Floats, hits: NDArray[np.bool_], weights: Floats | None, n_cells: int
 ) -> Ranked:
-    """At most ``n_cells`` ranked scores that stand for those of all rows.
+    """At most ``n_cells`` ranked scores that summarize those of all rows.
 
-    They are the scores themselves where there are no more of them. Otherwise those whose log-odds
-    fall into the same of ``n_cells`` cells of equal width on [-40, 40] are one, at their mean, so
-    that no score is moved by more than ``80 / n_cells`` in its log-odds, but for those beyond 40
-    in size, probabilities nearer to 0 or 1 than 4e-18. Summaries of parts of the rows can be
-    merged, and keep this promise.
+    If there are no more distinct scores, these are returned. Otherwise scores whose log-odds are
+    in the same of ``n_cells`` cells of equal width on [-40, 40] are replaced by their mean. This
+    changes the log-odds of a score by at most ``80 / n_cells``, except beyond 40 in absolute
+    value, for probabilities within 4e-18 of 0 or 1. Merged summaries of parts of the rows have the
+    same bound.
     """
     there = ~np.isnan(scores)
     if not there.all():
@@ -101,7 +101,7 @@ def summary(
 
 
 def _are_many(scores: Floats, n_cells: int) -> bool:
-    """Whether there are more than ``n_cells``, told from some of them: quicker than from all."""
+    """Whether more than ``n_cells`` scores are distinct, from some of them, which is faster."""
     some = np.sort(scores[: 2 * n_cells])
     return len(scores) > 2 * n_cells and len(_starts(some, pool=True)) > n_cells
 
@@ -118,7 +118,7 @@ def _on_grid(scores: Floats, weight: Floats, hits: Floats, n_cells: int) -> Rank
 
 
 def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001
-    """Where another score begins in scores (n,) in order; pools what rounding may tell apart."""
+    """Start of each distinct score in sorted scores (n,); ``pool`` ties those within rounding."""
     if len(scores) == 0:
         return np.zeros(0, np.intp)
     step, p = np.diff(scores), scores[1:]
@@ -129,7 +129,7 @@ def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001
     near = near[step[near] <= _rounding(p[near])]
     apart[near] = False
     first = np.flatnonzero(np.append(True, apart))
-    # A long chain of neighbours is no tie: there are so many rows.
+    # A long chain of neighbours is not a tie, but the scores of very many rows.
     start = np.searchsorted(first, near, side="right") - 1
     last = np.append(first[1:], len(scores))[start] - 1
     width = scores[last] - scores[first[start]]
@@ -138,6 +138,6 @@ def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001
 
 
 def _rounding(p: Any) -> Any:
-    """How far apart equal probabilities may be after a logarithm and an exponential."""
-    # The exponential of z has a relative error of |z| times that of z.
+    """Bound on the rounding error of a probability after a logarithm and an exponential."""
+    # The relative error of the exponential of z is |z| times that of z.
     return 4 * np.finfo(np.float64).eps * p * (1 - np.log(p))

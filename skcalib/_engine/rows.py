@@ -1,7 +1,7 @@
-"""Rows: arrays with one entry for each row, and what passes over them can find out.
+"""Interface of rows: arrays with one entry per row, and passes over them.
 
-Nothing above this package asks what kind of rows it has. There are rows in memory
-(:class:`~.memory.MemoryRows`) and row-chunked Dask collections (:class:`~.dask.DaskRows`).
+It is implemented for rows in memory (:class:`~.memory.MemoryRows`) and for row-chunked Dask
+collections (:class:`~.dask.DaskRows`). Modules outside this package use the interface only.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .ranking import Ranked
 
 T = TypeVar("T")
 
-# A sample holds one row in so many, or more rows where these would be fewer than the second number,
-# or fewer where these would hold more numbers than the third.
+# A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
+# these had more elements than the third.
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a pass cuts rows into blocks, and what it hands over with each block.
+    """How a pass divides rows into blocks, and the scratch arrays that it passes with them.
 
-    ``scratch`` arrays like the block of the first array, of undefined content and of ``dtype`` if
-    that is given, follow the blocks: fresh memory for large temporaries costs more than the
-    arithmetic that fills them. A block has ``at_least`` so many rows where there are as many, for
-    functions that loop over columns or return more than they are given. The largest array that the
-    function makes of a block is ``room`` times as large as the block, which is smaller by that.
+    ``scratch`` is the number of uninitialized arrays, of the shape of the first block and of
+    ``dtype`` if that is given, that follow the blocks as arguments: allocating large temporaries
+    costs more than filling them. Blocks have ``at_least`` this many rows if there are as many, for
+    functions that loop over columns or return large arrays. ``room`` is the size of the largest
+    temporary array relative to the block; blocks are smaller by this factor.
     """
 
     scratch: int = 0
@@ -50,11 +50,11 @@ PLAIN = Plan()
 class Rows(ABC):
     """Arrays of the same length: ``X`` (n, ...), ``y`` (n,), ``w`` (n,) or None, and others.
 
-    What passes hand blocks of them to are pure functions, which may be pickled, and must not hold
+    The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
     the rows.
     """
 
-    # Whether a pass costs no more than its arithmetic, and not a round trip as well.
+    # Whether a pass costs no more than its arithmetic: no round trip to workers.
     passes_are_cheap: ClassVar[bool]
 
     def __init__(self, *arrays: Any, weight: float | None = None) -> None:
@@ -94,8 +94,8 @@ class Rows(ABC):
 
     @property
     def weight(self) -> float:
-        """Sum of the weights: what turns sums over rows into means."""
-        # Not a cached_property, one lock of which all instances share: a chunk would wait for it.
+        """Sum of the weights, by which sums over rows are divided to give means."""
+        # Not a cached_property, whose lock is shared by all instances: chunks would wait for it.
         if self._weight is None:
             with np.errstate(over="ignore"):
                 total = self.n_rows if self.w is None else self._having(self.w).sum(np.sum)
@@ -111,10 +111,10 @@ class Rows(ABC):
         return self._least_weight
 
     def sum(self, f: Callable[..., Array], plan: Plan = PLAIN) -> Array:
-        """Sum of ``f`` of the blocks of each array, added in row order.
+        """Sum over the blocks of ``f(*blocks)``, added in row order.
 
-        ``f`` returns an array of a shape that does not depend on the block, in float64 whatever
-        the dtype of the rows. Threads and block size change the sum by rounding only.
+        ``f`` returns a float64 array, whatever the dtype of the rows, whose shape does not depend
+        on the block. The number of threads and the block size change the sum by rounding only.
         """
         total: Array = self.reduce(add, f, plan)
         return total
@@ -123,11 +123,11 @@ class Rows(ABC):
     def reduce(
         self, merge: Callable[[Any, Any], Any], f: Callable[..., Any], plan: Plan = PLAIN
     ) -> Any:
-        """As :meth:`sum`, with another operation than addition."""
+        """As :meth:`sum`, with the associative operation ``merge`` instead of addition."""
 
     @abstractmethod
     def map(self, f: Callable[..., Any], plan: Plan = PLAIN) -> Any:
-        """``f`` of the blocks of each array, put together: an array to extend the rows with."""
+        """Concatenation of ``f(*blocks)``: an array with which the rows can be extended."""
 
     @abstractmethod
     def ranked(
@@ -138,25 +138,25 @@ class Rows(ABC):
         *,
         events: bool = True,
     ) -> list[T]:
-        """``then`` of the distinct scores of each column, with their weight and hits.
+        """``then`` applied to the distinct scores of each column, with their weight and hits.
 
-        ``of_block(X, y)`` makes scores and events, both of shape (m, n_columns), of blocks.
+        ``of_block(X, y)`` returns the scores and events of a block, both (m, n_columns).
         """
 
     @abstractmethod
     def relabelled(self, f: Callable[[Any], Array]) -> Self:
-        """The rows with ``f(y)``, which are class indices, in place of ``y``."""
+        """The rows with class indices ``f(y)`` in place of ``y``."""
 
     @abstractmethod
     def every(self, step: int) -> Self:
-        """Every k-th row; all rows where a pass costs the same however few rows it takes."""
+        """Every k-th row; all rows if the cost of a pass does not depend on their number."""
 
     @abstractmethod
     def _call(self, f: Callable[[Rows], T], step: int) -> T:
-        """``f`` of every k-th row, gathered in one place."""
+        """``f`` of every k-th row, gathered in one process."""
 
     def sample(self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS) -> T | None:
-        """``f`` of every k-th row, of ``at_least`` so many.
+        """``f`` of every k-th row, of ``at_least`` this many rows.
 
         None if that would be all rows, or too many to gather.
         """
@@ -164,7 +164,7 @@ class Rows(ABC):
         return self.gather(f, at_least) if few else None
 
     def gather(self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS) -> T:
-        """As :meth:`sample`, also if that is all rows."""
+        """As :meth:`sample`, also if these are all rows."""
         return self._call(f, self._step(at_least))
 
     def _step(self, at_least: int) -> int:
@@ -172,7 +172,7 @@ class Rows(ABC):
         return max(min(step, self.n_rows // at_least), 1)
 
     def extended(self, array: Any) -> Self:
-        """The rows with another array, as :meth:`map` makes one."""
+        """The rows with another array, such as a result of :meth:`map`."""
         return type(self)(*self.arrays, array, weight=self._weight)
 
     def _having(self, *arrays: Any) -> Self:
@@ -180,7 +180,7 @@ class Rows(ABC):
 
     @property
     def _width(self) -> int:
-        """Numbers in a row of the widest array."""
+        """Number of elements in a row of the widest array."""
         return max(1, *(math.prod(a.shape[1:]) for a in self.arrays if a is not None))
 
 

@@ -1,7 +1,7 @@
-"""Work shared among threads.
+"""Work divided among threads.
 
-What is here holds whatever comes in between: Ctrl-C at any bytecode, a fork while other threads
-work, calls from inside of what is being worked on, and no memory or no permission for more threads.
+This is safe under Ctrl-C at any bytecode, a fork while other threads work, nested calls, and lack
+of memory or permission for more threads.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Result = TypeVar("Result")
 def max_threads() -> int:
     """Number of threads that may be used: the usable cores, or fewer by ``OMP_NUM_THREADS``.
 
-    The variable is what users of numerical libraries set, and what joblib sets in its worker
-    processes, so that a parallel grid search does not start more threads than there are cores.
+    Numerical libraries read this variable, and joblib sets it in its worker processes, so that a
+    parallel grid search does not start more threads than there are cores.
     """
     cores = _cores()
     limit = os.environ.get("OMP_NUM_THREADS", "")
@@ -35,15 +35,15 @@ def max_threads() -> int:
 
 @cache
 def _cores() -> int:
-    """Cores that this process may use; finding out reads files."""
+    """Number of cores that this process may use; cached, since joblib reads files."""
     return int(joblib.cpu_count())
 
 
 def share(work: Callable[[Any], Result], parts: Iterable[Any], n_threads: int) -> list[Result]:
-    """``work`` of each part, in their order; BLAS has one thread meanwhile.
+    """``work`` of each part, in their order, with BLAS limited to one thread.
 
-    The calling thread works as well, and waits only for what another thread has begun. So it does
-    not matter whether threads can be started, or are all busy with a call that this one is part of.
+    The calling thread works as well, and waits only for parts that other threads have begun. So
+    there is no deadlock if no thread can be started, or if all are busy with an enclosing call.
     """
     parts = list(parts)
     if n_threads < 2:
@@ -73,26 +73,26 @@ def _share(work: Callable[[Any], Result], parts: list[Any], n_threads: int) -> l
             if error is not None:
                 raise error
     finally:
-        todo.clear()  # after an error or Ctrl-C helpers end with the part they are at
+        todo.clear()  # after an error or Ctrl-C helpers finish their current part and stop
     return [results[k] for k in range(len(parts))]
 
 
 def _taken(todo: deque[Any]) -> Iterator[Any]:
-    """What this thread takes, until nothing is left."""
+    """Parts that this thread takes from the queue, until it is empty."""
     while True:
         try:
             yield todo.popleft()
-        except IndexError:  # maybe since another thread was quicker
+        except IndexError:  # empty, perhaps since another thread was faster
             return
 
 
 class _Helpers:
-    """Threads that are kept: new ones often start on the core of the one that made them.
+    """A pool of persistent threads: new threads often start on the core of their parent.
 
-    Futures, and all else that is made of ``threading.Condition``, keep a lock for ever if Ctrl-C
-    comes at the wrong bytecode: the thread that works would wait for it, and the interpreter, at
-    its end, for the thread. So there are queues, which are written in C, and threads that nobody
-    joins.
+    Futures, and everything built on ``threading.Condition``, can leave a lock acquired if Ctrl-C
+    arrives at the wrong bytecode: the worker thread would wait for it, and the interpreter, at
+    exit, for the thread. So the pool uses queues implemented in C, and threads that are never
+    joined.
     """
 
     def __init__(self) -> None:
@@ -100,8 +100,8 @@ class _Helpers:
         self.n_threads = 0
 
     def call(self, task: Callable[[], None], n: int) -> None:
-        """Have as many threads call the task as can be started, up to n, as soon as they can."""
-        # No more threads, or the interpreter shuts down: those that are there do the work.
+        """Queue the task for up to n threads, as many as can be started."""
+        # Errors mean no more threads, or interpreter shutdown: existing threads do the work.
         with suppress(RuntimeError, MemoryError):
             while self.n_threads < n:
                 _thread.start_new_thread(_serve, (self.tasks,))
@@ -112,12 +112,12 @@ class _Helpers:
 
 def _serve(tasks: SimpleQueue[Callable[[], None]]) -> None:
     while True:
-        with suppress(Exception):  # of the limit: the caller does what is not taken
-            with_one_blas_thread(tasks.get())  # in no variable, which would keep arrays alive
+        with suppress(Exception):  # from the BLAS limit: the caller does the remaining parts
+            with_one_blas_thread(tasks.get())  # without a variable, which would keep arrays alive
 
 
 _helpers = _Helpers()
 
-# A forked process has none of the threads of its parent, and would wait for ever for them.
+# A forked process has none of its parent's threads, and would wait for them for ever.
 if hasattr(os, "register_at_fork"):  # pragma: no branch
     os.register_at_fork(after_in_child=_helpers.__init__)  # type: ignore[misc]

@@ -1,6 +1,6 @@
-"""Bins of scores: edges, the rule which bin a score is in, and sums per bin.
+"""Bins of scores: their edges, the assignment of scores to bins, and sums per bin.
 
-One rule serves calibrators, measures and pictures: bin m holds the scores ``s`` with
+Calibrators, measures and displays share one convention: bin m holds the scores ``s`` with
 ``edges[m] < s <= edges[m + 1]``, and the first bin also holds ``edges[0]``.
 """
 
@@ -17,12 +17,12 @@ from skcalib._typing import Floats
 # Bins of equal width, or of equal weight.
 Strategy = Literal["uniform", "quantile"]
 
-# Up to so many inner edges, counting beats searching. Twice the number must fit into an int8.
+# Up to this many inner edges, counting is faster than a search. Twice the number must fit an int8.
 FEW_EDGES = 62
 
 
 class BinSums(NamedTuple):
-    """What a set of rows leaves in each bin: float64 arrays of shape (n_bins,) that add up."""
+    """Sums over the rows of each bin: additive float64 arrays of shape (n_bins,)."""
 
     n_samples: Floats  #: number of rows
     weight: Floats  #: sum of weights
@@ -40,17 +40,17 @@ class Bins(NamedTuple):
     """Bins of one or more binnings, one binning after the other: arrays of shape (n_bins,)."""
 
     binning: NDArray[np.intp]  #: number of the binning
-    end: NDArray[np.intp]  #: position of the last score in the bin among the ranked ones
-    low: Floats  #: edge below
-    high: Floats  #: edge above
+    end: NDArray[np.intp]  #: index of the last score of the bin among the ranked scores
+    low: Floats  #: lower edge
+    high: Floats  #: upper edge
     weight: Floats  #: sum of weights
     hits: Floats  #: sum of weights where the event happened
 
 
 def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp]) -> Bins:
-    """Bins that end behind the scores at positions ``end``, halfway to the next score.
+    """Bins whose last scores are at the indices ``end``; edges are halfway to the next score.
 
-    The last bin of each binning ends at position m - 1, and its edge is 1.
+    The last bin of each binning ends at index m - 1, and its upper edge is 1.
     """
     first = np.append(True, binning[1:] != binning[:-1])
     after = np.minimum(end + 1, len(rows.scores) - 1)
@@ -63,23 +63,23 @@ def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp
         return total - np.where(first, 0.0, np.roll(total, 1))
 
     weight, hits = since_last(rows.weight), since_last(rows.hits)
-    # What rounding leaves of differences is nothing: neither hits, nor misses, nor fewer of them.
+    # Hits or misses no larger than the rounding error of these differences are set to zero.
     rounding = 4 * np.finfo(np.float64).eps * rows.weight.sum()
     hits = np.where(weight - hits <= rounding, weight, np.where(hits <= rounding, 0.0, hits))
     return Bins(binning, end, np.where(first, 0.0, np.roll(high, 1)), high, weight, hits)
 
 
 def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
-    """For each entry B of ``n_bins`` at most B bins on [0, 1] that hold equal weight.
+    """For each entry B of ``n_bins`` at most B bins of equal weight on [0, 1].
 
-    Bin m ends behind the first score at which the cumulative weight reaches ``m / B`` of the
-    total. Equal scores are never torn apart, so bins that would end at the same score are one
-    bin. Splitting by cumulative weight (and not interpolating between order statistics) is what
-    makes a weight of 2 the same as the row twice.
+    Bin m ends after the first score at which the cumulative weight reaches ``m / B`` of the
+    total. Ties share a bin, so bins that would end at the same score are merged. Because bins are
+    split by cumulative weight (and edges are not interpolated between order statistics), a weight
+    of 2 is equivalent to the row twice.
     """
     binning = np.repeat(np.arange(len(n_bins)), n_bins)
     number = np.arange(1, len(binning) + 1) - np.repeat(np.cumsum(n_bins) - n_bins, n_bins)
-    # The tolerance keeps a bin that is exactly full from being overfilled through rounding.
+    # Without the tolerance, rounding could add another score to a bin that is exactly full.
     mass, last = np.cumsum(rows.weight), len(rows.weight) - 1
     targets = (number / n_bins[binning] - 1e-12) * mass[-1]
     end = np.minimum(np.searchsorted(mass, targets), last)
@@ -89,16 +89,16 @@ def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
 
 
 def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
-    """Edges of at most ``n_bins`` bins on [0, 1] that hold equal weight."""
+    """Edges of at most ``n_bins`` bins of equal weight on [0, 1]."""
     return np.append(0.0, equal_mass_bins(rows, np.array([n_bins])).high)
 
 
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
-    """Number of the bin that each score is in, from 0, for scores of any shape."""
+    """Index of the bin of each score, for scores of any shape."""
     inner = edges[1:-1]
     if len(inner) > FEW_EDGES:
         return np.searchsorted(inner, scores, side="left")
-    # Counting the edges below a score needs no branches: ten times faster than a search.
+    # Counting the edges below a score needs no branches: ten times faster than a binary search.
     scores = scores.astype(np.float64, copy=False)
     index = np.zeros_like(scores, dtype=np.int8)
     for edge in inner:
@@ -113,11 +113,11 @@ def bin_sums(
     edges: Floats | list[Floats],
     n_bins: int,
 ) -> Floats:
-    """The rows of :class:`BinSums` for each column of scores: shape (n_columns, 5, n_bins).
+    """:class:`BinSums` of each column of scores, as an array of shape (n_columns, 5, n_bins).
 
-    ``scores`` and ``hits``, whether events happened, are of shape (m, n_columns), weights of shape
-    (m,). Scores of NaN are in no bin. ``edges`` are those of at most ``n_bins`` bins, for all
-    columns or a list for each.
+    ``scores`` and ``hits``, which indicate the events, are of shape (m, n_columns), weights of
+    shape (m,). Scores of NaN are in no bin. ``edges`` are those of at most ``n_bins`` bins, one
+    array for all columns or a list of arrays.
     """
     n_columns = scores.shape[1]
     if isinstance(edges, list):
@@ -125,12 +125,12 @@ def bin_sums(
         bins = np.stack([bin_index(column, of_column) for column, of_column in each], axis=1)
     else:
         bins = bin_index(scores, edges)
-    # Cell 2m + 1 collects the hits of bin m and cell 2m the misses: one count yields both.
+    # Cell 2m + 1 holds the hits of bin m and cell 2m the misses: one bincount sums both.
     cells = 2 * bins + hits
     if n_columns > 1:
         cells = cells + 2 * n_bins * np.arange(n_columns)
     n_cells = 2 * n_bins * n_columns
-    if np.isnan(scores.min()):  # one more cell, which is left out
+    if np.isnan(scores.min()):  # an additional cell, which is dropped
         cells = np.where(np.isnan(scores), n_cells, cells)
 
     def per_cell(values: Floats | None) -> Floats:

@@ -1,8 +1,8 @@
-"""Columns of scores and events, made block by block from rows of labels and probabilities.
+"""Columns of scores and events, computed block by block from labels and probabilities.
 
-What looks at one class against all others, or at the top label, looks at such columns: the
-per-class family, and every measure. They are reduced either to sums over the rows, or to the order
-of the scores with what lies at each.
+One-vs-rest calibrators and all measures use such columns, one per class or one for the top label.
+They are reduced either to sums over the rows, or to the ranked scores with the weight and the hits
+of each.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 class Scored(NamedTuple):
-    """Scores of rows and whether their events happened: arrays of shape (n,)."""
+    """Scores of rows and indicators of their events: arrays of shape (n,)."""
 
-    label: Any  #: the class that they are about, or None
+    label: Any  #: the class of the scores, or None
     score: Floats
     event: Bools
     weight: Floats | None
@@ -34,22 +34,22 @@ class Scored(NamedTuple):
 class Columns:
     """Scores and events of rows, one column for each of the labels.
 
-    ``of_block`` makes scores and events, both of shape (m, n_columns), of a block of rows: of
-    their probabilities or logits (m, ...) and their labels (m,).
+    ``of_block`` returns the scores and events, both of shape (m, n_columns), of a block of rows
+    with probabilities or logits (m, ...) and labels (m,).
     """
 
-    labels: list[Any]  #: the class that each column is about, or None
+    labels: list[Any]  #: the class of each column, or None
     of_block: Callable[..., tuple[Floats, Bools]]
     rows: Rows
 
     def sums(
         self, f: Callable[[Floats, Bools, Floats | None], Floats], plan: Plan = PLAIN
     ) -> Floats:
-        """Sum over the rows of ``f(scores, events, weights)`` of blocks of them."""
+        """Sum over the blocks of rows of ``f(scores, events, weights)``."""
         return self.rows.sum(partial(_of_scores, f, self.of_block), plan)
 
     def ranked(self, then: Callable[[Ranked], T], *, events: bool = True) -> list[T]:
-        """``then`` of the ranked scores of each column, with the events or without."""
+        """``then`` applied to the ranked scores of each column, with the events or without."""
         return self.rows.ranked(self.of_block, len(self.labels), then, events=events)
 
     def each(self) -> Iterator[Scored]:

@@ -1,4 +1,4 @@
-"""Isotonic regression of hits on ranked scores."""
+"""Isotonic regression of events on ranked scores."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from skcalib._typing import Floats
 
 
 class Blocks(NamedTuple):
-    """The non-decreasing function of least squares: blocks of neighbours with one value each."""
+    """The isotonic least-squares fit: blocks of neighbouring scores with a common value."""
 
-    start: NDArray[np.intp]  #: position of the first score of each block among the ranked ones
-    end: NDArray[np.intp]  #: and of the last
+    start: NDArray[np.intp]  #: index of the first score of each block among the ranked scores
+    end: NDArray[np.intp]  #: index of the last
     value: Floats
 
 
 def isotonic_blocks(rows: Ranked) -> Blocks:
-    """Isotonic regression of the hits on the scores."""
+    """Isotonic regression of the frequency of hits on the scores."""
     best = isotonic_regression(rows.hits / rows.weight, weights=rows.weight)
     start, end = best.blocks[:-1], best.blocks[1:] - 1
     return Blocks(start, end, best.x[start])

@@ -1,10 +1,10 @@
-r"""One map per class: what class k against all others says, and how the answers make one row.
+r"""One-vs-rest calibration: log-odds of each class, and the normalization of calibrated rows.
 
-Calibrators of the per-class family work on the margin, the log-odds of a class,
+One-vs-rest calibrators map the margin, the log-odds of a class,
 
 .. math:: m_k = \log \frac{p_k}{1 - p_k} = z_k - \log \sum_{j \ne k} e^{z_j},
 
-for the event that the label is k. Two classes need one map only, for the second of them.
+for the event that the label is k. Two classes need only one map, for the second class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from skcalib._typing import Floats
 
 
 def n_maps(n_columns: int) -> int:
-    """Number of maps for so many columns of logits: one per class, but one for two classes."""
+    """Number of maps for ``n_columns`` columns of logits: one per class, but one for two."""
     return n_columns if n_columns > 2 else 1
 
 
@@ -27,21 +27,21 @@ def margins(Z: Floats) -> Floats:
     each, top = np.arange(len(Z)), Z.argmax(axis=1)
     M = Z - Z[each, top][:, None]
     E = np.exp(M)
-    # The largest is summed apart from the others, so that these are not lost beside it.
+    # The largest is not added to the others, which would lose precision beside it.
     E[each, top] = 0
     below = E.sum(axis=1)
     others = np.subtract((1 + below)[:, None], E, out=E)
     least = np.finfo(Z.dtype).tiny
     others[each, top] = np.maximum(below, least)
     M -= np.log(others, out=others)
-    surest = below < 1e3 * least  # underflow
-    if surest.any():
-        M[surest] = _margins_of_sure_rows(Z[surest], M[surest])
+    lost = below < 1e3 * least  # by underflow
+    if lost.any():
+        M[lost] = _margins_after_underflow(Z[lost], M[lost])
     return M
 
 
-def _margins_of_sure_rows(Z: Floats, M: Floats) -> Floats:
-    """``M`` with the margin of the largest logit from logarithms of what is below it."""
+def _margins_after_underflow(Z: Floats, M: Floats) -> Floats:
+    """``M`` with the margin of the largest logit by the log-sum-exp of the other logits."""
     each, top = np.arange(len(Z)), Z.argmax(axis=1)
     below = Z - Z[each, top][:, None]
     below[each, top] = -np.inf
@@ -55,10 +55,10 @@ def probabilities(Z: Floats) -> Floats:
 
 
 def joined(S: Floats, n_columns: int) -> Floats:
-    r"""Logits (m, n_columns) of probabilities whose log-odds for each class are ``S``.
+    r"""Logits (m, n_columns) of the normalized probabilities whose log-odds are ``S``.
 
-    Probabilities of several classes are divided by their sum, which softmax does to their
-    logarithms. It does so where all of them underflow, too.
+    The softmax of log-probabilities divides the probabilities of several classes by their sum,
+    also where all of them underflow.
     """
     if n_columns > 2:
         return log_expit(S)
@@ -66,10 +66,10 @@ def joined(S: Floats, n_columns: int) -> Floats:
 
 
 def joined_probabilities(P: Floats, n_columns: int) -> Floats:
-    """Logits (m, n_columns) of probabilities ``P`` that each class was given on its own.
+    """Logits (m, n_columns) of one-vs-rest probabilities ``P``.
 
-    Softmax divides rows by their sum, and makes a row of zeros uniform. The logarithm of zero
-    is that of the smallest positive number.
+    The softmax divides rows by their sum, and a row of zeros becomes uniform. Zero probabilities
+    are replaced by the smallest positive normal number before the logarithm.
     """
     tiny = np.finfo(P.dtype).tiny
     if n_columns > 2:

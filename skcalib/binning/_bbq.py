@@ -17,51 +17,51 @@ from ._per_class import _PerClass
 
 __all__ = ["BBQ"]
 
-# Priors of a bin are not surer than this (Naeini, Cooper, Hauskrecht 2015, their code).
-SUREST_PRIOR = 0.005
+# Prior means are at least this far from 0 and 1, as in the code of Naeini, Cooper, Hauskrecht 2015.
+LEAST_PRIOR_MEAN = 0.005
 
-# A binning of smaller weight adds nothing to an average that rounding would not take away.
+# Binnings with a smaller posterior weight are left out of the average: they are below rounding.
 LEAST_WEIGHT = 1e-17
 
 
 class BBQ(_PerClass):
-    r"""Bayesian binning into quantiles: an average over histograms, by how likely each is.
+    r"""Bayesian binning into quantiles: an average of histograms with posterior weights.
 
-    For each class, against all others, histograms with bins of equal weight are made for every
+    For each class, one-vs-rest, histograms with bins of equal weight are computed for every
     number of bins in a range. Bin b of a histogram, with the weight :math:`n_b` of its rows and
-    that of the hits among them :math:`k_b`, has a prior
-    :math:`\mathrm{Beta}(2 p_b, 2 (1 - p_b))` about its midpoint :math:`p_b`, so that its value is
+    the weight :math:`k_b` of its hits, has the prior :math:`\mathrm{Beta}(2 p_b, 2 (1 - p_b))`
+    about its midpoint :math:`p_b`. Its value is the posterior mean
 
     .. math:: \theta_b = \frac{k_b + 2 p_b}{n_b + 2} ,
 
-    and the histogram is as likely as the labels are under it,
+    and the posterior weight of a histogram is proportional to its marginal likelihood
 
     .. math:: \prod_b \frac{B(k_b + 2 p_b, n_b - k_b + 2 (1 - p_b))}{B(2 p_b, 2 (1 - p_b))} .
 
-    What comes out is the mean of the values with these weights. Rows are then divided by their sum.
-    Two classes take a single function, for the second of them.
+    The calibrated probability is the mean of the values with these weights. Rows are then
+    normalized. Two classes need only one function, for the second class.
 
     Parameters
     ----------
     bin_range : pair of int, default=None
         Smallest and largest number of bins. By default, with N the sum of the weights, from
         :math:`\max(1, \lfloor N^{1/3} / 10 \rfloor)` to
-        :math:`\min(\lceil N / 5 \rceil, \lceil 10 N^{1/3} \rceil)`, as published, but no more
-        than there are distinct probabilities.
+        :math:`\min(\lceil N / 5 \rceil, \lceil 10 N^{1/3} \rceil)`, as published, but at most
+        the number of distinct probabilities.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_steps + 1,)
-        Edges of the average for each class, or for the second of two: a mean of step functions is
-        one step function, on the edges of all of them.
+        Edges of the averaged step function of each class, or of the second of two classes, which
+        has the edges of all histograms.
     bin_values_ : list of ndarray of shape (n_steps,)
-        Its values.
+        Values of the averaged step function.
     n_bins_ : list of ndarray of shape (n_binnings,)
-        The numbers of bins that were averaged over, for each class.
+        Numbers of bins of the histograms, for each class.
     log_weights_ : list of ndarray of shape (n_binnings,)
-        Logarithms of their weights, which sum to one.
+        Logarithms of the posterior weights of the histograms, which sum to one.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -76,11 +76,10 @@ class BBQ(_PerClass):
 
     Notes
     -----
-    Midpoints are kept between 0.005 and 0.995 in the priors, as in the authors' program. Bins are
-    cut where the cumulative weight reaches equal parts of the total; the authors' program gives
-    each bin the same whole number of rows and the last one the remainder as well. Single
-    probabilities differ by up to 0.17 for that, held-out log loss does not. Ties share a bin, so a
-    histogram may have fewer bins than its number says.
+    In the priors, midpoints are clipped to [0.005, 0.995], as in the authors' code. Bins end where
+    the cumulative weight reaches equal parts of the total; in the authors' code all bins have the
+    same number of rows, and the last one the remainder as well, so that single probabilities
+    differ by up to 0.17, but the held-out log loss does not. Ties share a bin, and so merge bins.
 
     References
     ----------
@@ -135,9 +134,9 @@ class BBQ(_PerClass):
 
 
 def _published_range(weight: float, n_scores: int) -> tuple[int, int]:
-    """Smallest and largest number of bins for rows of this weight in all.
+    """Smallest and largest number of bins for rows of this total weight.
 
-    There are never more bins than distinct scores, however much the rows weigh.
+    There are at most as many bins as distinct scores, however large the weight.
     """
     root = np.cbrt(weight)
     high = max(1, int(min(np.ceil(weight / 5), np.ceil(10 * root), n_scores)))
@@ -145,8 +144,8 @@ def _published_range(weight: float, n_scores: int) -> tuple[int, int]:
 
 
 def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
-    """Log evidence (n_binnings,) of the labels under each binning, and value of every bin."""
-    middle = np.clip((bins.low + bins.high) / 2, SUREST_PRIOR, 1 - SUREST_PRIOR)
+    """Log marginal likelihood (n_binnings,) of each binning, and posterior mean of every bin."""
+    middle = np.clip((bins.low + bins.high) / 2, LEAST_PRIOR_MEAN, 1 - LEAST_PRIOR_MEAN)
     a, b = 2 * middle, 2 * (1 - middle)
     terms = betaln(bins.hits + a, bins.weight - bins.hits + b) - betaln(a, b)
     log_evidence = np.bincount(bins.binning, terms, n_binnings).astype(np.float64)
@@ -154,12 +153,12 @@ def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
 
 
 def _average_steps(bins: Bins, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The weighted mean of step functions as one: edges (n + 1,) and values (n,)."""
+    """The weighted mean of step functions as a step function: edges (n + 1,) and values (n,)."""
     kept = weights[bins.binning] > LEAST_WEIGHT
     binning, high, values = bins.binning[kept], bins.high[kept], values[kept]
     last = np.append(binning[1:] != binning[:-1], True)
     weights = weights[binning]
-    # Each function rises at its inner edges; the mean rises by the sum of what they do.
+    # Each function has increments at its inner edges; those of the mean are their weighted sums.
     inner, where = np.unique(high[~last], return_inverse=True)
     rise = np.diff(values, append=0.0)[~last] * weights[~last]
     first = np.append(True, last[:-1])

@@ -27,34 +27,34 @@ __all__ = ["HistogramBinning"]
 
 
 class HistogramBinning(_PerClass):
-    r"""Histogram binning: the share of hits in the bin that a probability is in.
+    r"""Histogram binning: the frequency of the class in the bin of a probability.
 
-    For each class, against all others, the probabilities are put into bins, and what comes out
-    is the value of the bin, the share of its rows that belong to the class,
+    For each class, one-vs-rest, the probabilities are divided into bins. The calibrated
+    probability is the value of the bin, the frequency of the class among its calibration rows,
 
     .. math:: \theta_m = \frac{k_m + s\, c_m}{n_m + s} ,
 
-    with the weight :math:`n_m` of the rows in the bin, that of the hits among them :math:`k_m`, the
-    midpoint :math:`c_m` and the smoothing :math:`s`. Rows are then divided by their sum. Two
-    classes take a single step function, for the second of them.
+    with the weight :math:`n_m` of the rows in the bin, the weight :math:`k_m` of its hits, the
+    midpoint :math:`c_m` and the smoothing :math:`s`. Rows are then normalized. Two classes need
+    only one step function, for the second class.
 
     Parameters
     ----------
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal weight: at most ``n_bins`` of them, since equal
-        probabilities stay together.
+        Bins of equal width, or of equal weight: at most ``n_bins`` of them, since ties share a
+        bin.
     smoothing : float, default=0.0
-        Weight of rows whose share of hits is the midpoint that are added to each bin.
+        Weight of pseudo-counts that are added to each bin, with the midpoint as their frequency.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_bins + 1,)
-        Edges of the bins of each class, or of the second of two. A bin holds its upper edge, and
-        the first one also 0, as in the measures.
+        Edges of the bins of each class, or of the second of two classes. Bins are closed on the
+        right, and the first one also holds 0, as in the measures.
     bin_values_ : list of ndarray of shape (n_bins,)
         Values of the bins; the midpoint for a bin without rows.
     classes_ : ndarray of shape (n_classes,)
@@ -110,7 +110,7 @@ class HistogramBinning(_PerClass):
     def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
         if self.strategy == "quantile":
             return super()._fit_columns(columns)
-        # Needs no order. One array for all, which predictions are quicker with.
+        # Needs no ranking. All classes share one array of edges, which makes predictions faster.
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
         return [self._of_bins(edges, *BinSums(*of_class)[1::2]) for of_class in sums]
@@ -129,7 +129,7 @@ class HistogramBinning(_PerClass):
     def _of_bins(self, edges: Floats, weight: Floats, hits: Floats) -> dict[str, Any]:
         """Fitted attributes of one class, from edges (n_bins + 1,), weight and hits (n_bins,)."""
         middle = (edges[:-1] + edges[1:]) / 2
-        # An empty bin has the value that any amount of smoothing would give it.
+        # An empty bin has the value that it would have with any positive smoothing.
         smoothing = np.where(weight > 0, self.smoothing, 1.0)
         return {
             "bin_edges_": edges,

@@ -21,31 +21,31 @@ Interpolation = Literal["constant", "linear"]
 
 
 class IsotonicCalibration(_PerClass):
-    r"""Isotonic regression: the best non-decreasing function of the probability.
+    r"""Isotonic regression: the non-decreasing function of the probability with least squares.
 
-    For each class, against all others, the function :math:`f` that minimises
+    For each class, one-vs-rest, the function :math:`f` that minimizes
 
     .. math:: \sum_i w_i \big( f(p_{ik}) - [y_i = k] \big)^2
 
-    among all that do not decrease. Rows are then divided by their sum. Two classes take a single
-    function, for the second of them.
+    among all non-decreasing functions. Rows are then normalized. Two classes need only one
+    function, for the second class.
 
     Parameters
     ----------
     interpolation : {"constant", "linear"}, default="constant"
-        Between the probabilities seen in ``fit``: a step function as in [2]_, with the steps
-        halfway, or straight lines as in scikit-learn's ``IsotonicRegression``. Constant beyond the
-        ends.
+        Between the probabilities seen in ``fit``: a step function as in [2]_, with edges halfway
+        between them, or linear interpolation as in scikit-learn's ``IsotonicRegression``. The
+        function is constant beyond the smallest and the largest.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_bins + 1,) or (n_thresholds,)
-        Edges of the steps for each class, or for the second of two; with
-        ``interpolation="linear"`` the probabilities at which the lines meet.
+        Edges of the steps for each class, or for the second of two classes; with
+        ``interpolation="linear"`` the knots.
     bin_values_ : list of ndarray of shape (n_bins,) or (n_thresholds,)
-        Values on the steps, or where the lines meet.
+        Values of the steps, or at the knots.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -60,8 +60,8 @@ class IsotonicCalibration(_PerClass):
 
     Notes
     -----
-    The value of the lowest step is often exactly 0, so a row may get a probability of zero for its
-    label, and the log loss of that is very large.
+    The value of the lowest step is often exactly 0, so the probability of the label of a held-out
+    row may be zero, which makes the log loss very large.
 
     References
     ----------
@@ -100,12 +100,12 @@ class IsotonicCalibration(_PerClass):
         if self.interpolation == "constant":
             bins = bins_ending_at(rows, blocks.end, np.zeros_like(blocks.end))
             return {"bin_edges_": np.append(0.0, bins.high), "bin_values_": blocks.value}
-        # A line is level from the first score of a block to its last.
+        # The function is constant from the first score of a block to its last.
         both, first = np.unique(np.concatenate([blocks.start, blocks.end]), return_index=True)
         values = np.tile(blocks.value, 2)[first]
         return {"bin_edges_": rows.scores[both], "bin_values_": values}
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
-        if len(edges) == len(values):  # lines; steps have one edge more
+        if len(edges) == len(values):  # linear interpolation; steps have one edge more
             return np.interp(p, edges, values)
         return super()._value(p, edges, values)

@@ -1,4 +1,4 @@
-"""Step functions of the probability of each class: what binning methods share."""
+"""Base class of binning methods: step functions of the probability of each class."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from skcalib._scores.columns import Columns
 from skcalib._scores.one_vs_rest import joined_probabilities, n_maps, probabilities
 from skcalib._typing import Bools, Floats, Indices
 
-# What a class that is masked in all rows is taken to have: a row that is not of the class.
+# Stands for the rows of a class that is masked in all rows: one row of another class.
 ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
 
 
 class _PerClass(BaseCalibrator):
-    """A step function of its own for the probability of each class, then rows are normalised."""
+    """One-vs-rest step functions of the probability of each class; rows are then normalized."""
 
-    # A loop over the classes is worth it only for so many rows.
+    # The loop over the classes has an overhead, which fewer rows would not outweigh.
     _rows_at_least = 4096
 
     bin_edges_: list[Floats]
@@ -30,10 +30,10 @@ class _PerClass(BaseCalibrator):
 
     @abstractmethod
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
-        """Fitted attributes of one class, from ranked probabilities and whether it was that."""
+        """Fitted attributes of one class, from its ranked probabilities with their hits."""
 
     def _check(self) -> None:
-        """Raise a ValueError for parameters that cannot be."""
+        """Raise a ValueError for invalid parameters."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
@@ -52,7 +52,7 @@ class _PerClass(BaseCalibrator):
         return joined_probabilities(calibrated.astype(Z.dtype, copy=False), Z.shape[1])
 
     def _values(self, P: Floats) -> Floats:
-        """Calibrated probabilities of classes on their own for a block of them (m, n_maps)."""
+        """Calibrated one-vs-rest probabilities of a block of probabilities (m, n_maps)."""
         out = np.empty_like(P)
         each = zip(P.T, self.bin_edges_, self.bin_values_, strict=True)
         for k, of_class in enumerate(each):
@@ -65,14 +65,14 @@ class _PerClass(BaseCalibrator):
 
 
 def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
-    """Probability of each class, or of the second of two, and whether it was that class.
+    """Probability of each class, or of the second of two, and whether the label is that class.
 
-    In rows where a class is masked, or the other one of two, its probability is NaN: such rows say
-    nothing about it.
+    In rows where a class is masked, or is the only one that is not, its probability is NaN: such
+    rows carry no information about it.
     """
     P = probabilities(Z)
     masked = np.isneginf(Z)
     if masked.any():
-        masked |= np.count_nonzero(~masked, axis=1)[:, None] == 1  # a class alone is certain
+        masked |= np.count_nonzero(~masked, axis=1)[:, None] == 1  # the only class is certain
         P[masked if P.shape[1] > 1 else masked.any(axis=1, keepdims=True)] = np.nan
     return P, y[:, None] == (np.arange(P.shape[1]) if P.shape[1] > 1 else 1)

@@ -1,6 +1,6 @@
 """Measures of calibration, as functions of labels and probabilities and as scorers.
 
-All take the same arguments, described once in :func:`reliability_curve`.
+Their common parameters are described in :func:`reliability_curve`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calibration errors on bins: ECE, MCE, RMSCE and their kin."""
+"""Binned calibration errors: ECE, MCE, RMSCE and variants of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _share(curve: ReliabilityCurve) -> Floats:
     return curve.weight / curve.weight.sum()
 
 
-# Measures of gaps and shares of bins along the last axis, in proportion to the gaps.
+# Measures from the gaps and weight fractions of bins along the last axis, homogeneous in the gaps.
 def _mean_gap(gap: Floats, share: Floats) -> Any:
     return np.sum(share * np.abs(gap), axis=-1)
 
@@ -65,9 +65,9 @@ def _of_curve(of_gaps: Callable[[Floats, Floats], Any]) -> Callable[[Reliability
     return lambda curve: of_gaps(curve.gap, _share(curve))
 
 
-# Measures with their bias taken off need the number of rows as well.
+# Debiased measures need the number of rows as well.
 def debiased_square(curve: ReliabilityCurve) -> Any:
-    """Estimate of the mean squared gap without bias, which may be negative."""
+    """Unbiased estimate of the mean squared gap, which may be negative."""
     return np.sum(_share(curve) * (curve.gap**2 - _variance(curve, curve.n_effective - 1)))
 
 
@@ -79,7 +79,7 @@ def _debiased_mean_gap(curve: ReliabilityCurve) -> Any:
     deviation = np.sqrt(_variance(curve, curve.n_effective))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(deviation > 0, np.abs(curve.gap) / deviation, np.inf)
-    # The mean size of a normal variable about the gap, which resampling would estimate.
+    # Mean absolute value of a normal variable about the gap, which resampling would estimate.
     size = np.abs(curve.gap) * (1 - 2 * ndtr(-z)) + deviation * np.sqrt(2 / np.pi) * np.exp(
         -(z**2) / 2
     )
@@ -87,7 +87,7 @@ def _debiased_mean_gap(curve: ReliabilityCurve) -> Any:
 
 
 def _variance(curve: ReliabilityCurve, n: Floats) -> Floats:
-    """Variance of the accuracy of bins, for so many rows; of a single row nothing is known."""
+    """Variance of the accuracy of bins with ``n`` rows (or less one); 0 where ``n`` is 0."""
     spread = curve.accuracy * (1 - curve.accuracy)
     return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
 
@@ -99,7 +99,7 @@ OF_BINS: dict[str, Callable[[ReliabilityCurve], Any]] = {
 }
 
 
-# What the docstrings below have in common, between what is special to each and its references.
+# Sections shared by the docstrings below, inserted before their references or examples.
 _SHARED_SECTIONS = """\
 Parameters
 ----------
@@ -121,7 +121,7 @@ ValueError
 
 
 def _with_shared_sections(measure: Function) -> Function:
-    """The measure with a complete docstring, from one without the shared sections."""
+    """Insert the shared sections into the docstring of a measure."""
     text = inspect.cleandoc(measure.__doc__ or "")
     own, heading, examples = re.split(
         r"^((?:References|Examples)\n-+\n)", text, maxsplit=1, flags=re.M
@@ -148,7 +148,7 @@ def expected_calibration_error(
         \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
 
     With few rows per bin it is biased upwards: even a calibrated model has a positive ECE. It is
-    no criterion for choosing a model, since predicting the base rate for every row makes it 0.
+    not a proper scoring rule, and should not be used to select models: it is 0 for the base rate.
 
     References
     ----------
@@ -184,8 +184,8 @@ def maximum_calibration_error(
 
     .. math:: \mathrm{MCE} = \max_m \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
 
-    The maximum is over the bins that hold any weight, however little: a bin with one row can
-    decide it.
+    The maximum is over all non-empty bins, however small their weight, so a bin with a single row
+    can determine it.
 
     References
     ----------
@@ -254,7 +254,7 @@ def overconfidence_error(
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{conf}(B_m) - \mathrm{acc}(B_m), 0 \big)
 
-    Together with :func:`underconfidence_error` it is the ECE.
+    The ECE is the sum of this and :func:`underconfidence_error`.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def underconfidence_error(
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{acc}(B_m) - \mathrm{conf}(B_m), 0 \big)
 
-    Together with :func:`overconfidence_error` it is the ECE.
+    The ECE is the sum of this and :func:`overconfidence_error`.
 
     Examples
     --------
@@ -311,15 +311,15 @@ def debiased_expected_calibration_error(
     r"""Debiased expected calibration error: the ECE less an estimate of its bias.
 
     The accuracy of a bin has a standard deviation of
-    :math:`s_m = \sqrt{\mathrm{acc}_m (1 - \mathrm{acc}_m) / n_m}`, which makes gaps larger on
-    average than they are. What it adds is estimated by what it would add once more [1]_,
+    :math:`s_m = \sqrt{\mathrm{acc}_m (1 - \mathrm{acc}_m) / n_m}`, which biases the absolute gaps
+    upwards. The bias is estimated by that of adding the same noise to the observed gaps [1]_,
 
     .. math:: \sum_m \frac{W_m}{N} \big( 2 |g_m| - \mathrm E |g_m + s_m Z| \big), \quad
         Z \sim \mathcal N(0, 1) ,
 
-    with the gap :math:`g_m = \mathrm{conf}_m - \mathrm{acc}_m`, where the mean, which [1]_ takes
-    over resamples, has a closed form. No less than 0. With weights the effective number of rows
-    takes the place of :math:`n_m`.
+    with the gap :math:`g_m = \mathrm{conf}_m - \mathrm{acc}_m`. The expected value, which [1]_
+    estimates by resampling, has a closed form. A negative result is set to 0. With weights,
+    :math:`n_m` is the effective number of rows.
 
     References
     ----------
@@ -354,9 +354,8 @@ def debiased_root_mean_squared_calibration_error(
     .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
         - \frac{\mathrm{acc}_m (1 - \mathrm{acc}_m)}{n_m - 1} \Big), 0 \Big) }
 
-    What is subtracted is the variance of the accuracy of a bin, estimated without bias. With
-    weights the effective number of rows takes the place of :math:`n_m`; of a bin with one row
-    nothing is subtracted.
+    Subtracted is the unbiased estimate of the variance of the accuracy of a bin, which is taken
+    as 0 for a bin with one row. With weights, :math:`n_m` is the effective number of rows.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Reliability curves: the bins of scores with their confidence and accuracy."""
+"""Reliability curves: bins of scores with their confidence and accuracy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._input import Kind, columns_of
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """The bins of a reliability diagram, one entry per bin that holds any weight.
+    """The bins of a reliability diagram, one entry per non-empty bin.
 
     Attributes
     ----------
@@ -34,10 +34,10 @@ class ReliabilityCurve:
     confidence : ndarray of shape (n,)
         Mean score.
     accuracy : ndarray of shape (n,)
-        Share of the rows whose event happened.
+        Weighted frequency of the event.
     n_effective : ndarray of shape (n,)
-        ``sum(w)**2 / sum(w**2)``, the number of equally weighted rows that would fix the
-        accuracy as well as these do; ``n_samples`` without weights.
+        ``sum(w)**2 / sum(w**2)``, the number of equally weighted rows that would estimate the
+        accuracy with the same variance; ``n_samples`` without weights.
     label : ndarray of shape (n,) or None
         With ``kind="classwise"`` the class each bin belongs to, else None.
     """
@@ -67,8 +67,8 @@ class ReliabilityCurve:
         Returns
         -------
         low, high : ndarray of shape (n,)
-            Ends of the interval. With weights the effective number of rows takes the place of
-            the number of rows.
+            Ends of the interval. With weights, the effective number of rows replaces the number
+            of rows.
 
         References
         ----------
@@ -79,7 +79,7 @@ class ReliabilityCurve:
         tail = (1 - confidence_level) / 2
         n, hits = self.n_effective, self.accuracy * self.n_effective
         misses = n - hits
-        # The quantile of a beta distribution with a parameter of zero is an end of [0, 1].
+        # The quantiles of a beta distribution with a parameter of zero are 0 or 1.
         none, all_ = self.accuracy <= 0, self.accuracy >= 1
         low = betaincinv(np.where(none, 1, hits), misses + 1, tail)
         high = betaincinv(hits + 1, np.where(all_, 1, misses), 1 - tail)
@@ -104,7 +104,7 @@ def curves_of(
 
 
 def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
-    """The bins of several classes as one."""
+    """The bins of several classes as one curve."""
     columns = zip(*(vars(curve).values() for curve in curves), strict=True)
     return ReliabilityCurve(*map(np.concatenate, columns))
 
@@ -116,7 +116,7 @@ def check_bins(n_bins: Any, strategy: Any) -> None:
 
 
 def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCurve:
-    """The bins that hold any weight, from the rows of :class:`BinSums`."""
+    """The non-empty bins, from the rows of :class:`BinSums`."""
     filled = np.flatnonzero(BinSums(*sums).weight > 0)
     count, weight, weight_squared, hits, scores = (row[filled] for row in sums)
     return ReliabilityCurve(
@@ -132,8 +132,8 @@ def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCu
 
 
 def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Floats:
-    """Number of equally weighted rows that would fix the accuracy of bins as well."""
-    # Squares underflow for weights below 1e-162: beside others of note, no measure feels them.
+    """Number of equally weighted rows that would estimate accuracies with the same variance."""
+    # Squares underflow for weights below 1e-162, which have no effect beside larger weights.
     known = weight_squared > 0
     return np.clip(
         np.divide(weight**2, weight_squared, out=count.copy(), where=known),
@@ -143,14 +143,14 @@ def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Flo
 
 
 def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
-    """Edges of the bins of each column; those of equal width are one array."""
+    """Edges of the bins of each column; for equal width all columns share one array."""
     if strategy == "uniform":
         return [uniform_edges(n_bins)] * len(columns.labels)
     return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
 
 
 def binned(columns: Columns, n_bins: int, strategy: Strategy) -> tuple[list[Floats], Floats]:
-    """Edges of the bins of each column, and what is in them: shape (n_columns, 5, n_bins)."""
+    """Edges of the bins of each column, and :class:`BinSums`: shape (n_columns, 5, n_bins)."""
     edges = edges_of(columns, n_bins, strategy)
     of_all = edges[0] if strategy == "uniform" else edges
     return edges, columns.sums(partial(bin_sums, edges=of_all, n_bins=n_bins))
@@ -169,12 +169,12 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     r"""Accuracy and confidence per bin of a score.
 
-    The rows are put into bins :math:`B_m` by a score, and compared there:
+    The rows are grouped into bins :math:`B_m` of a score, with the accuracy and the confidence
 
     .. math:: \mathrm{acc}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i 1[\text{event}_i], \quad
         \mathrm{conf}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i\, \text{score}_i,
 
-    with :math:`W_m = \sum_{i \in B_m} w_i`.
+    where :math:`W_m = \sum_{i \in B_m} w_i`.
 
     Bins are closed on the right, and the first one also holds 0. Empty bins are left out.
 
@@ -184,19 +184,19 @@ def reliability_curve(
         Labels.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
-        probability of ``pos_label`` alone. A Dask array stays where it is; labels and weights are
-        then with Dask as well, in the same chunks of rows.
+        probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
+        be Dask collections with the same chunks of rows.
     n_bins : int, default=15
         Number of bins on [0, 1].
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal weight. The latter never tear equal scores apart, so
-        there may be fewer than ``n_bins``.
+        Bins of equal width, or of equal weight. In the latter ties share a bin, so there may be
+        fewer than ``n_bins``.
     kind : {"top-label", "classwise", "binary"}, default="top-label"
-        What the score and the event are.
+        The score, and the event that it predicts.
 
-        - ``"top-label"``: the largest probability of the row; the class it belongs to is right
-          (the definition of [1]_, also for two classes).
-        - ``"classwise"``: every column in turn; the label is that class.
+        - ``"top-label"``: the largest probability of the row; the label is its class (the
+          definition of [1]_, also for two classes).
+        - ``"classwise"``: the probability of each class; the label is that class.
         - ``"binary"``: the probability of ``pos_label``; the label is that. Two classes only.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
@@ -204,20 +204,20 @@ def reliability_curve(
         All labels in the order of the columns. Needed when ``y_true`` may lack some of them. By
         default the sorted labels in ``y_true``.
     pos_label : label, default=None
-        The class whose probability is the score of ``kind="binary"``, and which one-dimensional
-        probabilities belong to. By default the second of ``labels``.
+        The class whose probability is the score of ``kind="binary"``, and the class of
+        one-dimensional probabilities. By default the second of ``labels``.
 
     Returns
     -------
     ReliabilityCurve
-        The bins as arrays.
+        Arrays with one entry per bin.
 
     Raises
     ------
     ValueError
         If probabilities are outside [0, 1] or rows do not sum to one within 5e-3, if labels do
-        not fit the columns, if weights are negative or all zero, if lengths differ, or if an
-        argument is none of those listed.
+        not match the columns, if weights are negative or all zero, if lengths differ, or if an
+        argument is invalid.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What a proper score is made of: miscalibration, discrimination, uncertainty."""
+"""Decomposition of proper scoring rules: miscalibration, discrimination and uncertainty."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Score = Literal["log_loss", "brier_score"]
 
 @dataclass(frozen=True)
 class ScoreDecomposition:
-    """Parts of a mean score, ``score = miscalibration - discrimination + uncertainty``.
+    """Components of a mean score, ``score = miscalibration - discrimination + uncertainty``.
 
     Attributes
     ----------
     score : float or ndarray of shape (n_classes,)
         Mean score of the probabilities.
     miscalibration : float or ndarray of shape (n_classes,)
-        What recalibration would gain: 0 for probabilities that keep their word.
+        Improvement of the score by recalibration: 0 for calibrated probabilities.
     discrimination : float or ndarray of shape (n_classes,)
-        What recalibrated probabilities gain over always saying how frequent the event is.
+        Improvement of the recalibrated probabilities over predicting the base rate.
     uncertainty : float or ndarray of shape (n_classes,)
-        Mean score of always saying that: a property of the labels alone.
+        Mean score of predicting the base rate, which depends on the labels only.
     label : ndarray of shape (n_classes,) or None
         With ``kind="classwise"`` the class of each entry, else None.
     """
@@ -55,32 +55,32 @@ def score_decomposition(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> ScoreDecomposition:
-    r"""Parts of the log loss or the Brier score, by isotonic recalibration (CORP).
+    r"""Decomposition of the log loss or the Brier score by isotonic regression (CORP).
 
-    The probabilities :math:`p` of an event are recalibrated by isotonic regression on themselves,
-    :math:`\hat p`, and compared with that and with its frequency :math:`\bar y`,
+    The probabilities :math:`p` of an event are recalibrated by isotonic regression of the event on
+    them, :math:`\hat p`, and compared with these and with the base rate :math:`\bar y`,
 
     .. math:: \bar S(p) = \underbrace{\bar S(p) - \bar S(\hat p)}_{\text{miscalibration}}
         - \underbrace{\big( \bar S(\bar y) - \bar S(\hat p) \big)}_{\text{discrimination}}
         + \underbrace{\bar S(\bar y)}_{\text{uncertainty}} .
 
-    All parts are at least 0. No bins are chosen.
+    All components are non-negative. There are no bins to choose.
 
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`.
     score : {"log_loss", "brier_score"}, default="log_loss"
-        The proper score. The Brier score is the mean of :math:`(p - y)^2`. As in scikit-learn, a
-        probability is taken to be at least the rounding error of 1 for the log loss.
+        The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
+        scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.
     kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. The score is that of the event: that the top label is
-        right, or that the label is ``pos_label``, or each class in turn.
+        As for :func:`reliability_curve`. The score is that of the probability of the event: that
+        the predicted class is correct, that the label is ``pos_label``, or that it is each class.
 
     Returns
     -------
     ScoreDecomposition
-        The parts as numbers, or with ``kind="classwise"`` as arrays.
+        The components as numbers, or with ``kind="classwise"`` as arrays.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _parts(order: Ranked, score: Score) -> list[float]:
     def mean(p: Floats, q: Floats) -> float:
         return float(np.sum(_cost(p, q, hits, misses, score)) / weight.sum())
 
-    # Probabilities and what is missing to one: beside large weights 1 - p may be lost in rounding.
+    # Both p and 1 - p are passed: computed from shares, 1 - p would lose precision by rounding.
     p = bounded(order.scores) if score == "log_loss" else np.clip(order.scores, 0, 1)
     own = mean(p, 1 - p)
     best = mean(*(_shares(values, weight, blocks.start) for values in (hits, misses)))
@@ -127,13 +127,13 @@ def _parts(order: Ranked, score: Score) -> list[float]:
 
 
 def _shares(values: Floats, weight: Floats, start: NDArray[np.intp]) -> Floats:
-    """Share of the weight in each block that values sum up to, for each of its scores."""
+    """Fraction of the weight of each block that ``values`` sum to, repeated for its scores."""
     share = np.add.reduceat(values, start) / np.add.reduceat(weight, start)
     return np.repeat(share, np.diff(start, append=len(values)))
 
 
 def _cost(p: Floats, q: Floats, hits: Floats, misses: Floats, score: Score) -> Floats:
     if score == "log_loss":
-        # A share of tiny weights beside others underflows, and counts for nothing.
+        # A fraction of tiny weights beside large ones underflows to zero, with no effect.
         return -(xlogy(hits, np.maximum(p, TINY)) + xlogy(misses, np.maximum(q, TINY)))
     return hits * q**2 + misses * p**2

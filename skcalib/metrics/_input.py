@@ -1,4 +1,4 @@
-"""From labels and probabilities to scores and events, for each kind of calibration."""
+"""Conversion of labels and probabilities to scores and events, for each kind of calibration."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def check_input(
 ) -> tuple[Rows, NDArray[Any]]:
     """Rows of probabilities, class indices and weights, and the labels in the order of columns.
 
-    Rows that it returned may be passed again, as ``y_proba``, which takes no pass over them.
+    Checked rows may be passed as ``y_proba``, which saves a pass over the data.
     """
     if isinstance(y_proba, Rows):
         return y_proba, np.asarray(labels)
     y_proba = as_array(y_proba, "y_proba", flat=True)
     rows, found = checked_rows(
-        _check_rows, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
+        _checked_arrays, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
     check_total_weight(found.weight)
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
@@ -74,17 +74,17 @@ def check_input(
 
 
 def _position(pos_label: Any, classes: NDArray[Any]) -> int:
-    """Number of the column of a class."""
+    """Index of the column of a class."""
     known = classes.tolist()
     if pos_label not in known:
         raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
     return known.index(pos_label)
 
 
-def _check_rows(
+def _checked_arrays(
     y_proba: Any, y_true: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
-    """Probabilities, labels and weights of the rows that have weight, and what is in them."""
+    """Probabilities, labels and weights of rows of positive weight, and statistics of them."""
     P = check_array(
         y_proba,
         dtype=[np.float64, np.float32],
@@ -132,7 +132,7 @@ def _top_label_of_two(p: Floats, y: Indices) -> Events:
 
 
 def _every_class(P: Floats, y: Indices) -> Events:
-    if P.ndim == 1:  # the other class has what is missing to one
+    if P.ndim == 1:  # the probability of the other class is 1 - P
         P = np.stack([1 - P, P], axis=1)
     return P, y[:, None] == np.arange(P.shape[1])
 

@@ -1,9 +1,9 @@
-"""Confidence limits of errors in proportion to the gaps of bins, by the inversion of a test.
+"""Confidence limits of calibration errors that are homogeneous in the gaps, by test inversion.
 
-Which true gaps would make the error that was found no surprise? True gaps are taken to be multiples
-of those found, ``m * gap``, and what is found of them to be ``m * gap + noise``. The noise is that
-of labels drawn from the probabilities for ``m = 0``, where the model is calibrated, and from the
-accuracies of bins where gaps are as large as those found, with quantiles interpolated between.
+The interval holds the true errors under which the observed error is not significant. True gaps
+are assumed to be multiples ``m * gap`` of the observed ones, which are ``m * gap + noise``. Noise
+is simulated by labels from the probabilities for ``m = 0``, where the model is calibrated, and from
+the accuracies of bins for gaps as large as those observed; quantiles are interpolated between.
 Arrays are of shape (n_columns, n_bins), draws of shape (n_draws, n_columns, n_bins).
 """
 
@@ -20,21 +20,21 @@ from skcalib._typing import Floats, Indices
 from ._curve import effective_rows
 from ._resampling import ROUNDING, MeasuredByGaps, draw_rows, labels_at
 
-# Neighbouring bins are pooled until they hold so many times sqrt(n) of n rows: few where gaps are
-# noise, and a share of the rows that vanishes as they grow in number.
+# Neighbouring bins are pooled to blocks of this many times sqrt(n) of n rows: enough rows to reduce
+# the noise of gaps, and a fraction of all rows that vanishes as n grows.
 POOLED = 4.0
 
-# As if each bin held another row that is calibrated: no accuracy of few rows is 0 or 1 for sure.
+# Pseudo-counts of calibrated rows that shrink the gaps of bins with few rows towards 0.
 ROWS_ADDED = 2.0
 
-# Multiples at which the largest gap has long been as large as it can be.
+# Bound on the largest multiple of a gap, at which accuracies have long been clipped to 0 or 1.
 FAR = 1e3
 
 
 class Bins(NamedTuple):
-    """Bins of all columns, 0 for those without rows."""
+    """Bins of all columns, with zeros for empty bins."""
 
-    cells: Indices  #: number of the bin of each row, shape (n_columns, n_rows), over all columns
+    cells: Indices  #: index of the bin of each row among all columns, shape (n_columns, n_rows)
     weight: Floats
     confidence: Floats
     gap: Floats
@@ -42,12 +42,12 @@ class Bins(NamedTuple):
 
     @property
     def share(self) -> Floats:
-        """Share of the weight of each column."""
+        """Fraction of the weight of each column."""
         return self.weight / self.weight.sum(axis=1, keepdims=True)
 
 
 class Draws(NamedTuple):
-    """Noise of gaps, with labels from probabilities or from pooled accuracies, and shares."""
+    """Noise of gaps, with labels from probabilities or pooled accuracies, and weight fractions."""
 
     calibrated: Floats
     pooled: Floats
@@ -61,7 +61,7 @@ def inverted_ends(
     random: np.random.RandomState,
     level: float,
 ) -> tuple[float, float]:
-    """Ends of the interval of the error of bins."""
+    """Ends of the confidence interval of a binned calibration error."""
     bins = bins_of(measured)
     pooled, significant = pooled_gaps(bins)
     draws = drawn(measured, bins, pooled, n_resamples, random)
@@ -73,17 +73,17 @@ def inverted_ends(
 
     few_rows = bins.n_effective / (bins.n_effective + ROWS_ADDED)
     shapes = [pooled, significant, bins.gap * few_rows]
-    # Only multiples of gaps that make an error are errors.
+    # Gaps with an error of 0 have no multiples to search.
     some = [bool(error_of(measured.of_gaps, gap, bins.share)) for gap in shapes]
-    # Of the same error, uneven gaps make what is found larger, and even ones smaller.
+    # For the same true error, the observed one is larger for uneven gaps than for even ones.
     low = end(shapes[1 if some[1] else 2], (1 + level) / 2, 0.0)
-    # An error smaller than chance allows says nothing but that the true one is not larger.
+    # An estimate below what noise alone gives only shows that the true error is not larger.
     high = max(end(shapes[k], (1 - level) / 2, estimate) for k in ([0, 2] if some[0] else [2]))
     return min(low, high), high
 
 
 def bins_of(measured: MeasuredByGaps) -> Bins:
-    """The bins that rows were found in."""
+    """The bins of all rows."""
     columns = measured.columns
     n_bins = max(len(column.edges) for column in columns) - 1
     once = np.ones(measured.problem.rows.n_rows, dtype=np.intp)
@@ -101,7 +101,7 @@ def bins_of(measured: MeasuredByGaps) -> Bins:
 
 
 def pooled_gaps(bins: Bins) -> tuple[Floats, Floats]:
-    """Gaps of neighbouring bins together, and what is left of them beyond their noise."""
+    """Gaps of pooled neighbouring bins, and the same shrunk by the variance of their noise."""
     n = bins.n_effective
     middle = np.cumsum(n, axis=1) - n / 2
     block = (middle / (POOLED * np.sqrt(n.sum(axis=1, keepdims=True)))).astype(np.intp)
@@ -118,7 +118,7 @@ def pooled_gaps(bins: Bins) -> tuple[Floats, Floats]:
     gap *= rows / (rows + ROWS_ADDED)
     accuracy = np.clip(confidence - gap, 0, 1)
     noise = ratio(accuracy * (1 - accuracy), rows)
-    # Shrinkage as of James and Stein: gaps that are no larger than their noise are none.
+    # Positive-part James-Stein shrinkage: gaps no larger than their noise become 0.
     return gap, gap * np.clip(1 - ratio(noise, gap**2), 0, 1)
 
 
@@ -128,7 +128,7 @@ def ratio(a: Floats, b: Floats) -> Floats:
 
 
 def error_of(of_gaps: Callable[[Floats, Floats], Any], gap: Floats, share: Floats) -> Any:
-    """Error of gaps, or one for each draw: the mean over the columns."""
+    """Error of gaps, for each draw if there are several: the mean over the columns."""
     return of_gaps(gap, share).mean(axis=-1)
 
 
@@ -139,17 +139,17 @@ def drawn(
     n_resamples: int,
     random: np.random.RandomState,
 ) -> Draws:
-    """All draws of labels, which are those of a test of calibration, and then of rows."""
+    """Draws of labels, the same as those of :func:`calibration_test`, and then of rows."""
     rows, shape = measured.problem.rows, bins.weight.shape
     n = rows.n_rows
     w = np.ones(n) if rows.w is None else rows.w
     score = np.stack([column.score for column in measured.columns])
-    chances = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
+    probabilities = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
     if len(score) > 1:
-        # Where no class is left, all are as likely.
-        chances = [np.where(chance.sum(axis=0) > 0, chance, 1.0) for chance in chances]
-        chances = [chance / chance.sum(axis=0) for chance in chances]
-    sources = [(_expected(bins, chance, w), _cumulative(chance)) for chance in chances]
+        # Where all classes have probability 0, they are equally probable.
+        probabilities = [np.where(p.sum(axis=0) > 0, p, 1.0) for p in probabilities]
+        probabilities = [p / p.sum(axis=0) for p in probabilities]
+    sources = [(_expected(bins, p, w), _cumulative(p)) for p in probabilities]
     noise, share = np.empty((2, n_resamples, *shape)), np.empty((n_resamples, *shape))
     for r in range(n_resamples):
         u = random.uniform(size=n)
@@ -163,17 +163,17 @@ def drawn(
     return Draws(noise[0], noise[1], share)
 
 
-def _expected(bins: Bins, chance: Floats, w: Floats) -> Floats:
-    return _sums(bins.cells, chance * w, bins.weight.shape)
+def _expected(bins: Bins, p: Floats, w: Floats) -> Floats:
+    return _sums(bins.cells, p * w, bins.weight.shape)
 
 
-def _cumulative(chance: Floats) -> Floats:
-    """What :func:`labels_at` takes, or the chances of the only event."""
-    return chance.T.cumsum(axis=1) if len(chance) > 1 else chance[0]
+def _cumulative(p: Floats) -> Floats:
+    """Cumulative probabilities for :func:`labels_at`, or the probabilities of a single event."""
+    return p.T.cumsum(axis=1) if len(p) > 1 else p[0]
 
 
 def _hits(bins: Bins, cumulative: Floats, u: Floats, w: Floats) -> Floats:
-    """Weight in each bin of the rows whose event happens."""
+    """Weight of the rows in each bin whose event occurs."""
     if cumulative.ndim == 1:
         return _sums(bins.cells[0], w * (u < cumulative), bins.weight.shape)
     rows = np.arange(len(u))  # classes exclude one another
@@ -187,16 +187,16 @@ def _sums(cells: Indices, values: Floats, shape: tuple[int, ...]) -> Floats:
 
 
 class Inversion(NamedTuple):
-    """Errors of multiples of gaps, and what would be found of them."""
+    """True errors of multiples of gaps, and the distribution of the observed errors."""
 
     bins: Bins
     draws: Draws
     of_gaps: Callable[[Floats, Floats], Any]
     gap: Floats
-    size: Any  #: mean size of the pooled gaps, at which their noise is that of the draws
+    size: Any  #: mean absolute pooled gap, at which the noise is that of the pooled draws
 
     def true_gap(self, multiple: float) -> Floats:
-        """Gaps that are as large as accuracies between 0 and 1 allow."""
+        """Multiples of the gaps, clipped so that accuracies are between 0 and 1."""
         confidence = self.bins.confidence
         return confidence - np.clip(confidence - multiple * self.gap, 0, 1)
 
@@ -205,7 +205,7 @@ class Inversion(NamedTuple):
         return float(error_of(self.of_gaps, self.true_gap(multiple), self.bins.share))
 
     def quantile(self, multiple: float, q: float) -> float:
-        """Quantile of the errors found."""
+        """Quantile of the observed errors."""
         gap, share = self.true_gap(multiple), self.bins.share
         by_share = error_of(self.of_gaps, gap, self.draws.share) - self.error(multiple)
 
@@ -222,12 +222,12 @@ class Inversion(NamedTuple):
         return (1 - mixed) * of_both[0] + mixed * of_both[1]
 
     def end(self, estimate: float, q: float, level: float, otherwise: float) -> float:
-        """The true error at which the estimate is a quantile of what is found."""
+        """The true error for which the estimate is the quantile q of the observed errors."""
         if self.quantile(0.0, q) >= estimate * (1 - ROUNDING):
             return otherwise
         upper = 1.0
         while self.quantile(upper, q) < estimate:
-            if upper * np.abs(self.gap).max() >= FAR:  # most draws lack the rows that matter
+            if upper * np.abs(self.gap).max() >= FAR:  # most draws have no rows in these bins
                 largest = error_of(self.of_gaps, self.true_gap(upper), self.draws.share)
                 return float(np.quantile(largest, (1 + level) / 2))
             upper *= 2

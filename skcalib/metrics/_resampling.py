@@ -1,4 +1,4 @@
-"""Measures of rows and labels that are drawn anew, for intervals and tests."""
+"""Measures of resampled rows and simulated labels, for intervals and tests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Method = Literal["auto", "inversion", "basic", "percentile"]
 
 SMOOTH = "smooth_calibration_error"
 
-# What functions as measures are only told of where it is something else.
+# Arguments that are passed to a callable measure only if they differ from these defaults.
 DEFAULTS = {"kind": "top-label", "n_bins": 15, "strategy": "uniform", "pos_label": None}
 
-# Differences of measures that are smaller, relative to them, are none.
+# Relative differences of measures that are smaller than this are treated as ties.
 ROUNDING = 1e-12
 
 
 class Problem(NamedTuple):
-    """Checked rows, and which scores of them are meant."""
+    """Checked rows, and the kind of their scores."""
 
     rows: Rows
     classes: NDArray[Any]
@@ -75,19 +75,19 @@ def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strat
 
 
 class Measured(Protocol):
-    """A measure of rows that can be drawn again."""
+    """A measure that can be computed for resampled rows and for simulated labels."""
 
     problem: Problem
 
     def of_rows(self, times: Indices) -> float:
-        """The measure if row i were there ``times[i]`` times."""
+        """The measure if row i is repeated ``times[i]`` times."""
 
     def of_labels(self, random: np.random.RandomState) -> float:
-        """The measure with labels that are drawn from the probabilities."""
+        """The measure with labels drawn from the probabilities."""
 
 
 class Column(NamedTuple):
-    """Scores and the bins that they are in, which no draw changes."""
+    """Scores and their bins, which are the same in all resamples."""
 
     label: Any
     edges: Floats
@@ -97,7 +97,7 @@ class Column(NamedTuple):
 
 
 class MeasuredByBins:
-    """A measure of bins: rows are looked up once, and a draw takes a few counts."""
+    """A binned measure: rows are assigned to bins once, and a resample takes a few bincounts."""
 
     def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
         self.problem = problem
@@ -116,7 +116,7 @@ class MeasuredByBins:
     def of_labels(self, random: np.random.RandomState) -> float:
         """The measure with labels that are drawn from the probabilities."""
         once = np.ones(self.problem.rows.n_rows, dtype=np.intp)
-        if self.problem.kind == "classwise":  # classes exclude one another
+        if self.problem.kind == "classwise":  # classes are mutually exclusive
             y = draw_labels(self.problem.rows.X, random)
             return self._value(once, [y == k for k in range(len(self.columns))])
         (column,) = self.columns
@@ -131,7 +131,7 @@ class MeasuredByBins:
         return mean_over_classes(curves, self.measure)
 
     def sums(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[BinSums]:
-        """Sums per bin of every column, with row i there ``times[i]`` times."""
+        """Sums per bin of every column, with row i repeated ``times[i]`` times."""
         w = self.problem.rows.w
         weight = times if w is None else times * w
         squared = weight if w is None else weight * w
@@ -143,7 +143,7 @@ class MeasuredByBins:
 
 
 class MeasuredByGaps(MeasuredByBins):
-    """A measure in proportion to the gaps of bins."""
+    """A binned measure that is homogeneous in the gaps."""
 
     def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
         super().__init__(problem, name, n_bins, strategy)
@@ -151,7 +151,7 @@ class MeasuredByGaps(MeasuredByBins):
 
 
 class MeasuredByCall:
-    """Any function of labels and probabilities, which takes columns to be in sorted order."""
+    """Any function of labels and probabilities, with the columns in the order of sorted labels."""
 
     def __init__(
         self, problem: Problem, measure: Callable[..., float], given: dict[str, Any]
@@ -159,12 +159,12 @@ class MeasuredByCall:
         self.problem = problem
         self.measure = measure
         order = np.argsort(problem.classes)
-        # A function that is told which label is meant takes one dimension for that.
+        # A function with pos_label takes one-dimensional probabilities as those of that class.
         P = problem.rows.X
         turned = P.ndim == 1 and order[0] == 1 and "pos_label" not in given
         P = 1 - P if turned else P
         self.P = P[:, order] if P.ndim == 2 else P
-        # A draw may lack a class, which only the list of all of them tells.
+        # A resample may lack a class, so the function needs the list of all classes.
         named = {"labels": problem.classes[order]} if "labels" in free_names(measure) else {}
         self.named = {**named, **given}
 
@@ -184,13 +184,13 @@ class MeasuredByCall:
 
 
 def passed_on(measure: Any, **given: Any) -> dict[str, Any]:
-    """Arguments that differ from their defaults, for a function that has parameters for them."""
+    """Arguments that differ from their defaults and for which the function has parameters."""
     known = free_names(measure)
     return {k: value for k, value in given.items() if k in known and value != DEFAULTS[k]}
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:
-    """Names of the parameters of a function that are not bound yet."""
+    """Names of the parameters of a function that are not bound by ``functools.partial``."""
     bound = set(measure.keywords) if isinstance(measure, partial) else set()
     try:
         found = signature(measure).parameters.values()
@@ -201,7 +201,7 @@ def free_names(measure: Callable[..., float]) -> set[str]:
 
 
 def draw_labels(P: Floats, random: np.random.RandomState) -> Indices:
-    """Class indices drawn from probabilities of shape (n, n_classes) or, of two, (n,)."""
+    """Class indices drawn from probabilities (n, n_classes), or (n,) for two classes."""
     u = random.uniform(size=len(P))
     return (u < P).astype(np.intp) if P.ndim == 1 else labels_at(P.cumsum(axis=1), u)
 
@@ -212,7 +212,7 @@ def labels_at(cumulative: Floats, u: Floats) -> Indices:
 
 
 def draw_rows(n: int, random: np.random.RandomState) -> Indices:
-    """How often each of n rows is in a draw of n with replacement."""
+    """Number of times that each of n rows is in a bootstrap sample of n rows."""
     return np.bincount(random.randint(n, size=n), minlength=n)
 
 

@@ -1,4 +1,4 @@
-"""Measures as scorers, for ``GridSearchCV``, ``cross_validate`` and all else that scores."""
+"""Measures as scorers, for ``GridSearchCV``, ``cross_validate`` and other uses of scorers."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ MEASURES = (
 class CalibrationScorer(BaseEstimator):
     """Negative calibration error of a classifier, as scikit-learn calls scorers.
 
-    ``make_scorer`` does not serve: it hands the measure probabilities without the classes that
-    the columns belong to, and for two classes a single column.
+    ``make_scorer`` cannot be used: it passes probabilities to the measure without the classes of
+    their columns, and for two classes a single column.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class CalibrationScorer(BaseEstimator):
         self.weight_request = weight_request
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Say whether metadata routing shall bring weights, as for scikit-learn's scorers."""
+        """Set whether metadata routing passes weights, as for scikit-learn's scorers."""
         self.weight_request = sample_weight
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Say which metadata the scorer asks for."""
+        """The metadata that the scorer requests."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="sample_weight", alias=self.weight_request)
         return request
@@ -80,7 +80,7 @@ class CalibrationScorer(BaseEstimator):
             )
         P, labels = estimator.predict_proba(X), np.asarray(estimator.classes_)
         if not (isinstance(P, Rows) or is_lazy(y_true)):
-            # A class that the estimator never saw is one that it gives no probability.
+            # Classes that the estimator was not fitted on have a predicted probability of 0.
             unseen = not_among(column_or_1d(as_labels(y_true, "y_true")), labels)
             if len(unseen):
                 P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)])
@@ -89,7 +89,7 @@ class CalibrationScorer(BaseEstimator):
 
 
 def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
-    """That part of a :func:`score_decomposition`; its mean over classes if there are several."""
+    """Miscalibration of :func:`score_decomposition`; the mean over classes if there are several."""
     return float(np.mean(score_decomposition(y_true, y_proba, **params).miscalibration))
 
 
@@ -104,16 +104,16 @@ _SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
 def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     """A scorer by name, for ``GridSearchCV(scoring=...)``, ``cross_validate`` and the like.
 
-    Scorers of calibration errors are negative, so that greater is better. They take the order
-    of the columns from the ``classes_`` of the estimator, and so work for labels of any type
-    and on folds that lack a class.
+    Scorers return negated calibration errors, so that greater is better. They take the order
+    of the columns from the ``classes_`` of the estimator, and so support labels of any type
+    and folds that lack a class.
 
     Parameters
     ----------
     name : str
-        One of :func:`get_scorer_names`. Names of scikit-learn's scorers are passed through.
+        One of :func:`get_scorer_names`, which include scikit-learn's scorers.
     **params
-        Arguments of the measure, such as ``n_bins`` or ``kind``. For skcalib's own scorers.
+        Arguments of the measure, such as ``n_bins`` or ``kind``, for skcalib's own scorers only.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     Raises
     ------
     ValueError
-        If there is no scorer of that name, or its measure takes no such argument or value.
+        If there is no scorer of that name, or an argument or its value is invalid.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     True
     """
     if not isinstance(name, str):
-        raise ValueError(f"name must be that of a scorer, got {name!r}.")
+        raise ValueError(f"name must be the name of a scorer, got {name!r}.")
     if name in _SCORERS:
         measure, fixed = _SCORERS[name]
         _check_params(name, measure, fixed, params)
@@ -157,7 +157,7 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
 def _check_params(
     name: str, measure: Callable[..., float], fixed: dict[str, Any], params: dict[str, Any]
 ) -> None:
-    """Raise a ValueError for what the measure takes no argument of, or not with this value."""
+    """Raise a ValueError for arguments that the measure does not have, and for invalid values."""
     described = score_decomposition if measure is _miscalibration else measure
     brought = {"y_true", "y_proba", "sample_weight", "labels", *fixed}
     accepted = [key for key in inspect.signature(described).parameters if key not in brought]
@@ -166,13 +166,13 @@ def _check_params(
         raise ValueError(
             f"{name!r} takes the arguments {', '.join(accepted)}, got {', '.join(unknown)}."
         )
-    # Two rows find fault with values as all others would, but with a label, which these lack.
+    # A call with two rows checks the values, except for a label, which these rows may lack.
     values = {key: value for key, value in params.items() if key != "pos_label"}
     measure([0, 1], np.full((2, 2), 0.5), **{**fixed, **values})
 
 
 def get_scorer_names() -> list[str]:
-    """Names of all scorers that :func:`get_scorer` knows, those of scikit-learn included.
+    """Names of all scorers of :func:`get_scorer`, including those of scikit-learn.
 
     Returns
     -------

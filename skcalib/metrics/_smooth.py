@@ -1,4 +1,4 @@
-"""The smooth calibration error, which needs no bins."""
+"""The smooth calibration error, a kernel estimate without bins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skcalib._typing import Floats
 
 from ._input import Kind, columns_of
 
-# Cells of the grid that scores are put on.
+# Number of cells of the grid of scores.
 N_CELLS = 1 << 14
 
 
@@ -27,16 +27,16 @@ def smooth_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Smooth calibration error (smECE): the mean gap of smoothed residuals.
+    r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
 
     Residuals :math:`\text{score}_i - 1[\text{event}_i]` are smoothed over the scores by a normal
-    kernel :math:`K_\sigma` that is reflected at 0 and 1, and averaged in size,
+    kernel :math:`K_\sigma` that is reflected at 0 and 1. Their mean absolute value is
 
     .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Big| \frac 1N \sum_i w_i\,
         K_\sigma(t, \text{score}_i) (\text{score}_i - 1[\text{event}_i]) \Big| \, dt .
 
-    The error is the :math:`\sigma` that equals :math:`\mathrm{smECE}_\sigma`: there is one. It has
-    no bins to choose, and moves little where scores move little.
+    The error is the unique :math:`\sigma` that equals :math:`\mathrm{smECE}_\sigma`. There are no
+    bins to choose, and the error is a continuous function of the scores.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def smooth_calibration_error(
 
     Notes
     -----
-    Scores are shared between the two nearest points of a grid of 16 384, on which a cosine
-    transform smooths exactly.
+    Residuals are divided between the two nearest of 16 384 grid points by linear binning, and
+    smoothed on the grid by a discrete cosine transform, which is exact.
 
     References
     ----------
@@ -84,7 +84,7 @@ def _smooth_error(residuals: Floats) -> float:
         return np.abs(smoothed).sum() - width
 
     finest = 1 / N_CELLS
-    if excess(finest) <= 0:  # smaller than the grid can tell
+    if excess(finest) <= 0:  # below the resolution of the grid
         return float(excess(finest) + finest)
     return float(brentq(excess, finest, 2.0, xtol=1e-12))
 

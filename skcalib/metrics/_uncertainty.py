@@ -1,4 +1,4 @@
-"""How sure a measure of calibration is: an interval, a test, a test of two models."""
+"""Uncertainty of measures of calibration: confidence intervals and tests of one or two models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CalibrationTestResult:
     statistic : float
         The measure of all rows.
     pvalue : float
-        How often a calibrated model has one as large.
+        Probability that a calibrated model has one at least as large.
     """
 
     statistic: float
@@ -72,7 +72,7 @@ class CalibrationComparisonResult:
     statistic : float
         Measure of the first less that of the second.
     pvalue : float
-        How often chance alone gives a difference as large, of either sign.
+        Probability of a difference at least as large, of either sign, if the true one is 0.
     low, high : float
         Confidence interval of the difference.
     """
@@ -99,58 +99,59 @@ def calibration_error_interval(
     method: Method = "auto",
     random_state: int | np.random.RandomState | None = None,
 ) -> CalibrationErrorInterval:
-    r"""Confidence interval of the true calibration error, by draws of rows and labels.
+    r"""Confidence interval of the true calibration error, by bootstrap or inversion of a test.
 
-    Rows are drawn with replacement ``n_resamples`` times, as many as there are. With the quantiles
-    :math:`q` of the measures of the draws and the measure :math:`e` of all rows, the methods are
+    With the measure :math:`e` of all rows and the quantiles :math:`q` of the measure over
+    ``n_resamples`` bootstrap samples of the rows, the methods are
 
-    - ``"percentile"``: :math:`[q_{\alpha/2},\; q_{1 - \alpha/2}]`. Errors are biased upwards, and
-      those of draws are so twice.
-    - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which undoes most of that,
-      but misses 0 for half of all calibrated models.
-    - ``"inversion"``: the true errors at which :math:`e` would be no surprise. If the true gaps of
-      the bins are :math:`\gamma_m`, what is found is the error of the gaps
+    - ``"percentile"``: :math:`[q_{\alpha/2},\; q_{1 - \alpha/2}]`. Calibration errors are biased
+      upwards, and those of bootstrap samples twice as much.
+    - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which corrects most of that
+      bias, but does not contain 0 for half of all calibrated models.
+    - ``"inversion"``: the true errors that a test with the statistic :math:`e` would not reject. If
+      the true gaps of the bins are :math:`\gamma_m`, the observed error is that of the gaps
       :math:`\gamma_m + \epsilon_m`. The ends are the errors of those gaps for which :math:`e` is
-      the quantile :math:`1 - \alpha/2`, or :math:`\alpha/2`, of what is found.
+      the quantile :math:`1 - \alpha/2`, or :math:`\alpha/2`, of the observed error.
 
-    For the last one labels are drawn for the rows at hand, and :math:`\epsilon_m` is what a draw
-    changes of a gap: labels from the probabilities where :math:`\gamma_m = 0`, so that the lower
-    end is 0 exactly where :func:`calibration_test` has a p-value above :math:`\alpha/2`; labels
-    from the accuracies of bins for gaps as large as those found; and quantiles are interpolated
-    between. So bins of a single row have noise, too. Draws of rows add how shares of bins vary.
+    For the inversion, the noise :math:`\epsilon_m` is simulated by drawing labels for the given
+    rows: from the probabilities if :math:`\gamma_m = 0`, so that the lower end is 0 if and only if
+    the p-value of :func:`calibration_test` is above :math:`\alpha/2`, and from the accuracies of
+    bins for gaps as large as those observed, so that bins of a single row have noise, too. Between
+    the two, quantiles are interpolated. Bootstrap samples add the variance of the weight of bins.
 
-    The gaps :math:`\gamma_m` are multiples of those found, within what accuracies between 0 and 1
-    allow. Bins of few rows do not tell how unevenly an error is spread over them, and of the same
-    error uneven gaps show more: the lower end is for gaps of neighbouring bins together, as many as
-    hold :math:`4 \sqrt n` rows, less their noise, :math:`g (1 - \sigma^2 / g^2)_+`; the upper one
-    the larger of those for these gaps with their noise and for the gaps of single bins.
+    The gaps :math:`\gamma_m` are multiples of the observed ones, clipped so that accuracies are
+    between 0 and 1. For the same true error, uneven gaps have a larger observed error, but bins
+    with few rows do not show how uneven the gaps are. Therefore the lower end uses gaps of pooled
+    neighbouring bins with :math:`4 \sqrt n` rows and James-Stein shrinkage,
+    :math:`g (1 - \sigma^2 / g^2)_+`; the upper end is the larger one of those for the pooled gaps
+    without shrinkage and for the gaps of single bins.
 
-    Where bins hold few rows, much of :math:`e` is chance, and the interval of the true error may
-    lie below it. :func:`debiased_expected_calibration_error` has less of that bias.
+    If bins hold few rows, much of :math:`e` is bias, and the interval of the true error may lie
+    below it. :func:`debiased_expected_calibration_error` has less bias.
 
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`.
     measure : str or callable, default="expected_calibration_error"
-        Name of one of the measures of this module, or a function
-        ``measure(y_true, y_proba)``. It gets the columns in the order of the sorted labels, one
-        dimension for the second of these, ``sample_weight=`` if there are weights, and if it has
-        parameters of these names that :func:`functools.partial` has not bound, ``labels=`` with the
-        sorted labels, since a draw may lack a class, and ``kind``, ``n_bins``, ``strategy`` and
-        ``pos_label`` where they are not the default.
+        Name of one of the measures of this module, or a function ``measure(y_true, y_proba)``. The
+        columns are passed in the order of the sorted labels, one-dimensional probabilities are
+        those of the second label, and ``sample_weight=`` is passed if there are weights. If it has
+        parameters of these names that :func:`functools.partial` has not bound, ``labels=`` is
+        passed with the sorted labels, since a resample may lack a class, and ``kind``, ``n_bins``,
+        ``strategy`` and ``pos_label`` if they are not the default.
     n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. Bins are those of all rows in every draw.
+        As for :func:`reliability_curve`. All resamples have the bins of all rows.
     n_resamples : int, default=999
-        Number of draws.
+        Number of resamples.
     confidence_level : float, default=0.95
         Between 0 and 1.
     method : {"auto", "inversion", "basic", "percentile"}, default="auto"
-        Which interval. "inversion" is for measures that are in proportion to the gaps of bins,
-        which all are but the debiased ones and those without bins; "auto" is "inversion" for these
-        and "basic" for others.
+        Kind of the interval. "inversion" is for measures that are homogeneous in the gaps of bins:
+        all except the debiased ones and those without bins. "auto" is "inversion" for these and
+        "basic" for others.
     random_state : int, RandomState instance or None, default=None
-        Seed or generator of the draws.
+        Seed or generator of the resamples.
 
     Returns
     -------
@@ -160,8 +161,8 @@ def calibration_error_interval(
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`, for an unknown measure or method, and if
-        ``confidence_level`` or ``n_resamples`` cannot be.
+        As :func:`reliability_curve`, and if ``measure``, ``method``, ``confidence_level`` or
+        ``n_resamples`` is invalid.
 
     References
     ----------
@@ -174,7 +175,7 @@ def calibration_error_interval(
     >>> digits = load_digits_logits()
     >>> P = digits.classifier.predict_proba(digits.X_test)
     >>> interval = calibration_error_interval(digits.y_test, P, random_state=0)
-    >>> interval.low > 0.05  # more than five points off, that much is sure
+    >>> interval.low > 0.05  # significantly larger than five percentage points
     True
     """
     check_option("method", method, Method)
@@ -193,7 +194,7 @@ def calibration_error_interval(
         )
     values = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
     low, high = simple_ends(estimate, values, confidence_level, method)
-    if isinstance(measure, str):  # no error is less than nothing
+    if isinstance(measure, str):  # calibration errors are non-negative
         low, high = max(low, 0.0), max(high, 0.0)
     return CalibrationErrorInterval(estimate, low, high)
 
@@ -212,28 +213,28 @@ def calibration_test(
     n_resamples: int = 999,
     random_state: int | np.random.RandomState | None = None,
 ) -> CalibrationTestResult:
-    r"""Test whether the error is larger than a calibrated model of this size would show.
+    r"""Test the null hypothesis that the model is calibrated.
 
-    Even a calibrated model has a positive error. Labels are drawn from the probabilities
-    ``n_resamples`` times, which makes them calibrated, and the p-value is the share of the measures
-    of these that are as large as that of the labels given, themselves included:
+    Even a calibrated model has a positive calibration error. Labels are drawn from the
+    probabilities ``n_resamples`` times, as if the model were calibrated. The p-value is the
+    fraction of measures at least as large as that of the given labels, which are counted as well:
 
     .. math:: p = \frac{1 + \#\{ e^* \ge e \}}{1 + n_\text{resamples}} .
 
-    If the model is calibrated, ``p <= 0.05`` happens in 5 % of data sets at most.
+    If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
 
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`.
     measure : str or callable, default="expected_calibration_error"
-        As for :func:`calibration_error_interval`; the larger, the worse.
+        As for :func:`calibration_error_interval`; larger values mean larger miscalibration.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     n_resamples : int, default=999
-        Number of draws. The p-value is a multiple of ``1 / (n_resamples + 1)``.
+        Number of simulations. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     random_state : int, RandomState instance or None, default=None
-        Seed or generator of the draws.
+        Seed or generator of the simulated labels.
 
     Returns
     -------
@@ -243,12 +244,12 @@ def calibration_test(
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`, for an unknown measure, and if ``n_resamples`` cannot be.
+        As :func:`reliability_curve`, and if ``measure`` or ``n_resamples`` is invalid.
 
     References
     ----------
     .. [1] Broecker, Smith, "Increasing the Reliability of Reliability Diagrams", Weather and
-       Forecasting 22, 2007, where labels are drawn likewise.
+       Forecasting 22, 2007, where labels are drawn in the same way.
     .. [2] Vaicenavicius, Widmann, Andersson, Lindsten, Roll, Schoen, "Evaluating model calibration
        in classification", AISTATS 2019, `arXiv:1902.06977 <https://arxiv.org/abs/1902.06977>`_.
 
@@ -266,7 +267,7 @@ def calibration_test(
     random = check_random_state(random_state)
     statistic = measured.of_rows(np.ones(problem.rows.n_rows, dtype=np.intp))
     draws = np.array([measured.of_labels(random) for _ in range(n_resamples)])
-    # Rounding must not decide where a draw gives the very labels.
+    # Simulated labels that equal the given ones must count as a tie despite rounding.
     as_large = int(np.count_nonzero(draws >= statistic - ROUNDING * abs(statistic)))
     return CalibrationTestResult(statistic, (1 + as_large) / (1 + n_resamples))
 
@@ -289,19 +290,19 @@ def compare_calibration(
 ) -> CalibrationComparisonResult:
     r"""Test whether two models on the same rows have different calibration errors.
 
-    The difference :math:`d` of the measures is compared with those of draws of n rows with
-    replacement, :math:`d^*`, the same rows for both models. Around :math:`d` they vary as it does
-    around the true difference, so
+    The difference :math:`d` of the measures is compared with those of bootstrap samples of the
+    rows, :math:`d^*`, which are the same for both models. The distribution of :math:`d^* - d`
+    estimates that of :math:`d` around the true difference, so
 
     .. math:: p = \frac{1 + \#\{ |d^* - d| \ge |d| \}}{1 + n_\text{resamples}} ,
 
     and the interval is the basic one of :func:`calibration_error_interval`.
 
-    The default measure is the square root of one without bias. What chance adds to a plain
-    calibration error depends on the model: more where scores spread over more bins, and where they
-    are near 0.5. The plain errors of two calibrated models that differ in sharpness therefore
-    differ, and ``measure="expected_calibration_error"`` tells them apart in a third of samples
-    at a level of 5 %, and with many bins in most.
+    The default measure is the square root of an unbiased estimate. The bias of a calibration error
+    that is not debiased depends on the model: it is larger if scores are distributed over more bins
+    or are near 0.5. Therefore the errors of two calibrated models that differ in sharpness differ,
+    and with ``measure="expected_calibration_error"`` the test rejects in a third of samples at a
+    level of 5 %, and with many bins in most.
 
     Parameters
     ----------
@@ -310,16 +311,15 @@ def compare_calibration(
     other_proba : array-like of the shape of ``y_proba``
         Probabilities of the second model.
     measure : str or callable, default="debiased_root_mean_squared_calibration_error"
-        As for :func:`calibration_error_interval`. Others by name have a bias that depends on the
-        sharpness of the model, see above.
+        As for :func:`calibration_error_interval`. See above for the bias of other measures.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     n_resamples : int, default=999
-        Number of draws.
+        Number of bootstrap samples.
     confidence_level : float, default=0.95
-        Of the interval, between 0 and 1.
+        Confidence level of the interval, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
-        Seed or generator of the draws.
+        Seed or generator of the bootstrap samples.
 
     Returns
     -------

@@ -670,7 +670,7 @@ def test_what_needs_rows_says_so():
         skcalib.ReliabilityDisplay.from_predictions,
         skcalib.ConfidenceDisplay.from_predictions,
     ):
-        with pytest.raises(ValueError, match="needs the rows themselves"):
+        with pytest.raises(ValueError, match="All rows must be in memory"):
             function(Y, Q)
     skcalib.ReliabilityDisplay(metrics.reliability_curve(Y, Q)).plot()
 

@@ -291,5 +291,5 @@ def test_estimator_without_probabilities():
 
 
 def test_a_list_is_no_name_of_a_scorer():
-    with pytest.raises(ValueError, match="name must be that of a scorer, got"):
+    with pytest.raises(ValueError, match="name must be the name of a scorer, got"):
         get_scorer(["neg_log_loss"])

@@ -160,7 +160,7 @@ def test_sharpness_is_not_taken_for_an_error(simulation):
     """Both models are calibrated; by their plain errors, a third to two thirds are told apart."""
     case, n = simulation.PAIRS[0], 60
     for strategy, n_bins in simulation.BINS:
-        rejected = simulation.told_apart(case, 300, n, 39, strategy=strategy, n_bins=n_bins)
+        rejected = simulation.rejection_rate(case, 300, n, 39, strategy=strategy, n_bins=n_bins)
         assert rejected * n <= binom.ppf(0.999, n, 0.05)
 
 
@@ -168,9 +168,11 @@ def test_sharpness_is_not_taken_for_an_error(simulation):
 def test_comparisons_keep_their_level(simulation):
     for case in simulation.PAIRS[:4]:
         for strategy, n_bins in simulation.BINS:
-            rejected = simulation.told_apart(case, 300, 40, 39, strategy=strategy, n_bins=n_bins)
+            rejected = simulation.rejection_rate(
+                case, 300, 40, 39, strategy=strategy, n_bins=n_bins
+            )
             assert rejected * 40 <= binom.ppf(0.999, 40, 0.05)
-    assert simulation.told_apart("top-label 3 2", 1000, 20, 59) > 0.8
+    assert simulation.rejection_rate("top-label 3 2", 1000, 20, 59) > 0.8
 
 
 # --------------------------------------------------------------------------------------

@@ -663,7 +663,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_tensors_that_numpy_cannot_read(case):
     tensor, remedy = UNREADABLE[case]
-    message = f"something that NumPy can read, got Tensor of type {tensor.dtype}: .*Pass {remedy}"
+    message = f"convertible to a NumPy array, got Tensor of type {tensor.dtype}: .*Pass {remedy}"
     with pytest.raises(ValueError, match=f"^X must be {message}"):
         TemperatureScaling().fit(tensor, Y3)
     with pytest.raises(ValueError, match=f"^X must be {message}"):
