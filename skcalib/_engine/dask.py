@@ -17,7 +17,7 @@ from skcalib._typing import Array
 
 from .memory import MemoryRows, map_columns
 from .ranking import Ranked, merged, summary
-from .rows import PLAIN, Plan, Rows
+from .rows import PLAIN, Merge, OfBlock, Plan, Rows
 
 T = TypeVar("T")
 
@@ -64,13 +64,11 @@ class DaskRows(Rows):
 
     passes_are_cheap: ClassVar[bool] = False
 
-    def reduce(
-        self, merge: Callable[[Any, Any], Any], f: Callable[..., Any], plan: Plan = PLAIN
-    ) -> Any:
+    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
         of_chunk = partial(_reduced_chunk, merge, f, plan)
-        return computed(tree(partial(reduce, merge), self._tasks(of_chunk)))
+        return computed(tree(partial(reduce, merge), self.tasks(of_chunk)))
 
-    def _tasks(self, f: Callable[..., Any]) -> list[Any]:
+    def tasks(self, f: Callable[..., Any]) -> list[Any]:
         """Tasks that call ``f`` with the chunks of the same rows of all arrays."""
         from dask import delayed
 
@@ -82,33 +80,24 @@ class DaskRows(Rows):
         n = len(self.X.tasks)
         return list(zip(*((None,) * n if a is None else a.tasks for a in self.arrays), strict=True))
 
-    def map(self, f: Callable[..., Any], plan: Plan = PLAIN) -> Chunked:
+    def map(self, f: OfBlock, plan: Plan = PLAIN) -> Chunked:
         row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
-        return self._chunked(self._tasks(partial(_mapped_chunk, f, plan)), f(*row))
+        return self._chunked(self.tasks(partial(_mapped_chunk, f, plan)), f(*row))
 
     def _chunked(self, tasks: list[Any], like: Array) -> Chunked:
         return Chunked(tuple(kept(tasks)), self.X.lengths, like[:0])
 
-    def ranked(
-        self,
-        of_block: Callable[..., tuple[Array, Array]],
-        n_columns: int,
-        then: Callable[[Ranked], T],
-        *,
-        events: bool = True,  # noqa: ARG002
+    def ranked(  # with the events, whether they are asked for or not
+        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], **_: bool
     ) -> list[T]:
         """As for rows in memory, at a resolution of :data:`CELLS` scores: see ``summary``."""
         n_cells = CELLS // n_columns
         of_chunk = partial(_summaries, of_block, n_cells)
-        found: list[Ranked] = computed(tree(partial(_merged, n_cells), self._tasks(of_chunk)))
+        found: list[Ranked] = computed(tree(partial(_merged, n_cells), self.tasks(of_chunk)))
         return map_columns(lambda k: then(found[k]), len(found), len(found[0].scores))
 
     def relabelled(self, f: Callable[[Any], Array]) -> Self:
-        from dask import delayed
-
-        shared, task = delayed(f, traverse=False), delayed(_called, pure=False)
-        indices = [task(shared, chunk) for chunk in self.y.tasks]
-        y = self._chunked(indices, np.zeros(0, np.intp))
+        y = self._chunked(DaskRows(self.y).tasks(f), np.zeros(0, np.intp))
         return type(self)(self.X, y, *self.arrays[2:], weight=self._weight)
 
     def every(self, step: int) -> Self:  # noqa: ARG002

@@ -20,7 +20,7 @@ from skcalib._typing import Array
 
 from .blas import with_one_blas_thread
 from .ranking import Ranked, ranked
-from .rows import PLAIN, Plan, Rows
+from .rows import PLAIN, Merge, OfBlock, Plan, Rows
 from .threads import max_threads, share
 
 # 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
@@ -44,22 +44,18 @@ class MemoryRows(Rows):
 
     passes_are_cheap: ClassVar[bool] = True
 
-    def reduce(
-        self, merge: Callable[[Any, Any], Any], f: Callable[..., Any], plan: Plan = PLAIN
-    ) -> Any:
+    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
         def total(start: int, stop: int) -> Any:
             return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
 
         return reduce(merge, self._in_threads(total))
 
-    def reduce_in_one_thread(
-        self, merge: Callable[[Any, Any], Any], f: Callable[..., Any], plan: Plan
-    ) -> Any:
+    def reduce_in_one_thread(self, merge: Merge, f: OfBlock, plan: Plan) -> Any:
         """As :meth:`reduce`, with an order of operations that does not depend on the threads."""
         blocks = self._blocks(0, self.n_rows, plan)
         return with_one_blas_thread(reduce, merge, (f(*block) for _, block in blocks))
 
-    def map(self, f: Callable[..., Any], plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
         """``f`` of every block, concatenated into one array or a tuple of arrays.
 
         ``order`` is the memory layout of the arrays.
@@ -81,12 +77,7 @@ class MemoryRows(Rows):
         return out if several else out[0]
 
     def ranked(
-        self,
-        of_block: Callable[..., tuple[Array, Array]],
-        n_columns: int,
-        then: Callable[[Ranked], T],
-        *,
-        events: bool = True,
+        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
         found: list[T] = []
         while len(found) < n_columns:

@@ -94,9 +94,9 @@ def summary(
         scores, hits = scores[there], hits[there]
         weights = None if weights is None else weights[there]
     w = np.ones(len(scores)) if weights is None else weights
-    heavy = scores[w > 0].astype(np.float64, copy=False)
-    if _are_many(heavy, n_cells):
-        return _on_grid(heavy, w[w > 0], (w * hits)[w > 0], n_cells)
+    positive = scores[w > 0].astype(np.float64, copy=False)
+    if _are_many(positive, n_cells):
+        return _on_grid(positive, w[w > 0], (w * hits)[w > 0], n_cells)
     return merged([ranked(scores, hits, weights)], n_cells)
 
 

@@ -22,6 +22,10 @@ from .ranking import Ranked
 
 T = TypeVar("T")
 
+# Functions of a block of each array, and operations that put their results together.
+OfBlock = Callable[..., Any]
+Merge = Callable[[Any, Any], Any]
+
 # A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
 # these had more elements than the third.
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
@@ -110,7 +114,7 @@ class Rows(ABC):
             self._least_weight = float(least)
         return self._least_weight
 
-    def sum(self, f: Callable[..., Array], plan: Plan = PLAIN) -> Array:
+    def sum(self, f: OfBlock, plan: Plan = PLAIN) -> Array:
         """Sum over the blocks of ``f(*blocks)``, added in row order.
 
         ``f`` returns a float64 array, whatever the dtype of the rows, whose shape does not depend
@@ -120,23 +124,16 @@ class Rows(ABC):
         return total
 
     @abstractmethod
-    def reduce(
-        self, merge: Callable[[Any, Any], Any], f: Callable[..., Any], plan: Plan = PLAIN
-    ) -> Any:
+    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
         """As :meth:`sum`, with the associative operation ``merge`` instead of addition."""
 
     @abstractmethod
-    def map(self, f: Callable[..., Any], plan: Plan = PLAIN) -> Any:
+    def map(self, f: OfBlock, plan: Plan = PLAIN) -> Any:
         """Concatenation of ``f(*blocks)``: an array with which the rows can be extended."""
 
     @abstractmethod
     def ranked(
-        self,
-        of_block: Callable[..., tuple[Array, Array]],
-        n_columns: int,
-        then: Callable[[Ranked], T],
-        *,
-        events: bool = True,
+        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
         """``then`` applied to the distinct scores of each column, with their weight and hits.
 
