@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from functools import partial
+from operator import add
 from pathlib import Path
 
 import dask.array as da
@@ -34,8 +35,8 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
-    _chunks,
 )
+from skcalib._engine import dask, dask_inputs
 from skcalib.datasets import make_logits
 
 METHODS = [
@@ -162,7 +163,7 @@ def difference(a, b):
 
 def count_rounds():
     """A list to which the bytes that the client receives in each round trip are appended."""
-    computed, sizes = getattr(_chunks.computed, "plain", _chunks.computed), []
+    computed, sizes = getattr(dask.computed, "plain", dask.computed), []
 
     def counting(task):
         outcome = computed(task)
@@ -170,7 +171,7 @@ def count_rounds():
         return outcome
 
     counting.plain = computed
-    _chunks.computed = counting
+    dask.computed = dask_inputs.computed = counting
     return sizes
 
 
@@ -183,8 +184,8 @@ def empty_round(n_chunks):
     few = da.zeros((n_chunks, CLASSES), chunks=(1, CLASSES)).persist()
     wait(few)
     like = np.zeros((0, CLASSES))
-    chunks = _chunks.Chunked(tuple(np.ravel(few.to_delayed())), (1,) * n_chunks, like)
-    return medians({"": partial(_chunks.reduce_chunks, sum, len, (chunks,))}, 9)[""]
+    chunks = dask.Chunked(tuple(np.ravel(few.to_delayed())), (1,) * n_chunks, like)
+    return medians({"": partial(dask.DaskRows(chunks).reduce, add, len)}, 9)[""]
 
 
 def overhead(methods):

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from skcalib._engine.ranking import ranked
-from skcalib._scores.bins import quantile_edges, uniform_edges
+from skcalib._engine.memory import MemoryRows
+from skcalib._scores.bins import uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     calibration_error_interval,
@@ -29,6 +29,7 @@ from skcalib.metrics import (
     root_mean_squared_calibration_error,
 )
 from skcalib.metrics._calibration_error import OF_GAPS
+from skcalib.metrics._curve import edges_of
 from skcalib.metrics._input import scored
 
 ECE = "expected_calibration_error"
@@ -55,10 +56,8 @@ class Cell(NamedTuple):
         return y, P, how | {"sample_weight": weights if self.weights else None}
 
     def edges(self, y: np.ndarray, P: np.ndarray, w: np.ndarray | None) -> list[np.ndarray]:
-        columns = scored(y, P, w, np.arange(self.n_classes), self.kind, None)
-        if self.strategy == "uniform":
-            return [uniform_edges(self.n_bins)] * len(columns.labels)
-        return [quantile_edges(ranked(c.score, None, w), self.n_bins) for c in columns.each()]
+        columns = scored(MemoryRows(P, y, w), np.arange(self.n_classes), self.kind, None)
+        return edges_of(columns, self.n_bins, self.strategy)
 
 
 CELLS = [
