@@ -68,8 +68,8 @@ def make_logits(
     Raises
     ------
     ValueError
-        If ``n_classes`` is less than 2, or ``temperature`` or ``spread`` is not a
-        positive number.
+        If ``n_samples`` is negative, ``n_classes`` is less than 2, or ``temperature`` or
+        ``spread`` is not a positive number.
 
     Examples
     --------
@@ -78,6 +78,7 @@ def make_logits(
     >>> logits.shape, y.shape
     ((500, 3), (500,))
     """
+    check_integer("n_samples", n_samples, least=0)
     check_integer("n_classes", n_classes, least=2)
     check_real("temperature", temperature)
     check_real("spread", spread)

@@ -40,7 +40,7 @@ SECTIONS = {
     "Measures": ["metrics"],
     "Pictures": ["display", "report"],
     "Monitoring": ["monitor"],
-    "Dask collections": ["_engine.dask"],
+    "Dask collections": ["_engine.dask", "_engine.dask_inputs"],
     "Data": ["datasets"],
     "Command line": ["_cli"],
 }

@@ -49,6 +49,8 @@ def test_seed():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
+        ({"n_samples": -1}, "n_samples must be an integer of at least 0, got -1"),
+        ({"n_samples": True}, "n_samples must be an integer of at least 0, got True"),
         ({"n_classes": 1}, "n_classes must be an integer of at least 2, got 1"),
         ({"temperature": 0}, "temperature must be a finite number above 0, got 0"),
         ({"temperature": np.inf}, "got inf"),

@@ -13,7 +13,6 @@ from skcalib._warnings import warn
 from .labels import Labels, exact, not_among, shown
 
 
-# Classes: the labels in the order of the columns.
 def resolve_classes(
     present: Labels,
     n_columns: int,
