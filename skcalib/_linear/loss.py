@@ -59,7 +59,7 @@ class LinearMap(Protocol):
 class Regularization:
     """Strengths of the ridge penalty on the diagonal of a matrix, off it, and on the intercepts.
 
-    A vector map has the diagonal alone.
+    A vector map has nothing off the diagonal.
     """
 
     diagonal: float = 0.0

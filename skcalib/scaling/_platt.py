@@ -85,7 +85,8 @@ class PlattScaling(BaseCalibrator):
     -----
     ConvergenceWarning
         With ``smooth_targets=False``, if a class has no optimum, because a threshold on its
-        margin separates it from the others. Its slope is then large but finite.
+        margin separates it from the others. Its slope is then large but finite. Also if Newton's
+        method does not converge.
     UserWarning
         If a slope is negative by more than three of its standard errors, so that the order of the
         rows is reversed, if weights sum to far less than the number of rows, and as for
@@ -305,7 +306,8 @@ def _warn_unless_optimal(
         )
     elif not converged:
         warn(
-            f"Newton's method did not converge in {n_passes} passes over the rows. Use "
-            "smooth_targets=True, and check X for columns that hardly vary.",
+            f"Newton's method did not converge in {n_passes} passes over the rows. Check X for "
+            "columns that hardly vary"
+            + ("." if problem.low.any() else ", and use smooth_targets=True."),
             NotConvergedWarning,
         )

@@ -219,8 +219,10 @@ def test_passes_are_counted_and_limited(monkeypatch):
     monkeypatch.setattr(logistic, "MAX_PASSES", 3)
     separable = np.array([[-3.0], [-2], [2], [3]]), [0, 0, 1, 1]  # but smoothed
     for rows in ((Z, y), separable):
-        with pytest.warns(ConvergenceWarning, match="did not converge in 3 passes"):
+        with pytest.warns(ConvergenceWarning, match=r"in 3 passes .* that hardly vary\.$"):
             assert PlattScaling().fit(*rows).n_iter_ == 3
+    with pytest.warns(ConvergenceWarning, match=r"hardly vary, and use smooth_targets=True\.$"):
+        PlattScaling(smooth_targets=False).fit(Z, y)
 
 
 def test_sample_without_weight_is_no_start():
