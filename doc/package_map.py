@@ -19,10 +19,10 @@ COLUMNS = {
     "monitor": 0, "selection": 1.2, "report": 2.2,
     "compose": 0, "display": 1.2,
     "metrics": 1.2, "scaling": 2.2, "binning": 3.2, "datasets": 4.2,
-    "_subestimator": 0, "_base": 1.2,
-    "_validation": 0, "_version": 1.2, "_scores": 2.4, "_linear": 3.4,
-    "_engine": 4.2,
-    "_warnings": 0, "_typing": 4.2,
+    "_subestimator": 0, "_base": 1.05,
+    "_version": 0, "_validation": 2.1, "_scores": 3.15, "_linear": 4.2,
+    "_engine": 2.6,
+    "_warnings": 1.05, "_typing": 2.6,
 }  # fmt: skip
 FILLS = {True: "#dbe9f6", False: "#f0f0f0"}  # of public packages, and of private ones
 
