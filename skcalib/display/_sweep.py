@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
 from skcalib._engine.blocks import both_columns
+from skcalib._engine.inputs import check_in_memory
 from skcalib._engine.memory import MemoryRows
 from skcalib._scores.columns import Scored
 from skcalib._scores.proper import log_losses, log_losses_of
@@ -280,6 +281,7 @@ def sweep_of(
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
     """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
+    check_in_memory((X, y, sample_weight))
     P = calibrator.predict_proba(X)
     sweep = _sweep(X, y, sample_weight, calibrator.classes_, **params)
     w = check_weights(sample_weight, len(P))

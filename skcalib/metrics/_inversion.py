@@ -31,7 +31,7 @@ ROWS_ADDED = 2.0
 FAR = 1e3
 
 
-class Bins(NamedTuple):
+class BinsOfColumns(NamedTuple):
     """Bins of all columns, with zeros for empty bins."""
 
     cells: Indices  #: index of the bin of each row among all columns, shape (n_columns, n_rows)
@@ -82,7 +82,7 @@ def inverted_ends(
     return min(low, high), high
 
 
-def bins_of(measured: MeasuredByGaps) -> Bins:
+def bins_of(measured: MeasuredByGaps) -> BinsOfColumns:
     """The bins of all rows."""
     columns = measured.columns
     n_bins = max(len(column.edges) for column in columns) - 1
@@ -91,7 +91,7 @@ def bins_of(measured: MeasuredByGaps) -> Bins:
     for k, found in enumerate(measured.sums(once, [column.event for column in columns])):
         sums[:, k, : len(found.weight)] = found
     count, weight, squared, hits, scores = sums
-    return Bins(
+    return BinsOfColumns(
         np.stack([column.bins + n_bins * k for k, column in enumerate(columns)]),
         weight,
         ratio(scores, weight),
@@ -100,7 +100,7 @@ def bins_of(measured: MeasuredByGaps) -> Bins:
     )
 
 
-def pooled_gaps(bins: Bins) -> tuple[Floats, Floats]:
+def pooled_gaps(bins: BinsOfColumns) -> tuple[Floats, Floats]:
     """Gaps of pooled neighbouring bins, and the same shrunk by the variance of their noise."""
     n = bins.n_effective
     middle = np.cumsum(n, axis=1) - n / 2
@@ -134,7 +134,7 @@ def error_of(of_gaps: Callable[[Floats, Floats], Any], gap: Floats, share: Float
 
 def drawn(
     measured: MeasuredByGaps,
-    bins: Bins,
+    bins: BinsOfColumns,
     pooled: Floats,
     n_resamples: int,
     random: np.random.RandomState,
@@ -163,7 +163,7 @@ def drawn(
     return Draws(noise[0], noise[1], share)
 
 
-def _expected(bins: Bins, p: Floats, w: Floats) -> Floats:
+def _expected(bins: BinsOfColumns, p: Floats, w: Floats) -> Floats:
     return _sums(bins.cells, p * w, bins.weight.shape)
 
 
@@ -172,7 +172,7 @@ def _cumulative(p: Floats) -> Floats:
     return p.T.cumsum(axis=1) if len(p) > 1 else p[0]
 
 
-def _hits(bins: Bins, cumulative: Floats, u: Floats, w: Floats) -> Floats:
+def _hits(bins: BinsOfColumns, cumulative: Floats, u: Floats, w: Floats) -> Floats:
     """Weight of the rows in each bin whose event occurs."""
     if cumulative.ndim == 1:
         return _sums(bins.cells[0], w * (u < cumulative), bins.weight.shape)
@@ -189,7 +189,7 @@ def _sums(cells: Indices, values: Floats, shape: tuple[int, ...]) -> Floats:
 class Inversion(NamedTuple):
     """True errors of multiples of gaps, and the distribution of the observed errors."""
 
-    bins: Bins
+    bins: BinsOfColumns
     draws: Draws
     of_gaps: Callable[[Floats, Floats], Any]
     gap: Floats

@@ -672,6 +672,11 @@ def test_what_needs_rows_says_so():
     ):
         with pytest.raises(ValueError, match="All rows must be in memory"):
             function(Y, Q)
+    calibrator, (X, Y) = TemperatureScaling().fit(Z, y), chunked(Z, y)
+    for function in (skcalib.calibration_report, skcalib.TemperatureSweepDisplay.from_estimator):
+        for labels in (y, Y):
+            with pytest.raises(ValueError, match="All rows must be in memory"):
+                function(calibrator, X, labels)
     skcalib.ReliabilityDisplay(metrics.reliability_curve(Y, Q)).plot()
 
 
