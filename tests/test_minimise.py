@@ -199,6 +199,21 @@ def test_newton_steps_end_where_there_is_no_curvature():
     assert np.array_equal(found.x, objective.identity)
 
 
+@pytest.mark.parametrize("map_", [VectorMap, MatrixMap])
+@pytest.mark.parametrize("method", [lbfgs, newton])
+def test_where_the_loss_is_nearly_linear_steps_are_bounded(map_, method):
+    """Rows so certain, some of them wrongly, that the Hessian vanishes and the gradient does not.
+
+    A step of the quotient of the two would be many orders of magnitude too long.
+    """
+    y = np.arange(60) % 3
+    Z = np.eye(3)[y]
+    y[:12] = (y[:12] + 1) % 3
+    losses = [solve(map_, (c * Z, y), method=method, tol=1e-6)[0] for c in (1, 25)]
+    assert [found.success for found in losses] == [True, True]
+    assert losses[1].fun == pytest.approx(losses[0].fun, rel=1e-4)
+
+
 class Worse:
     """An objective that falls nowhere, whatever its gradient says."""
 

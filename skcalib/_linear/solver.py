@@ -65,6 +65,11 @@ ROWS_PER_PARAMETER = 50
 # Singular values of the Hessian below this share of the largest are zero, up to rounding.
 RANK = 1e-13
 
+# Largest norm of a step, relative to that of the parameters, which is that of the identity or more.
+LONGEST_STEP = 100.0
+
+TINY = float(np.finfo(float).tiny)
+
 # Sufficient decrease, as a share of what the slope promises; and where rounding hides the decrease,
 # largest gradient norm after a step, as a share of that before.
 ENOUGH, SHORTER = 1e-4, 0.9
@@ -112,7 +117,11 @@ def newton(
     """Newton's method with the whole Hessian, in double precision, after ``nit`` iterations."""
 
     def direction(found: Solution) -> Floats:
-        return -np.linalg.lstsq(found.hessian, found.jac, rcond=RANK)[0]
+        curvatures, basis = np.linalg.eigh(found.hessian)
+        slopes, longest = found.jac @ basis, _longest_step(found.x)
+        curved = curvatures > RANK * curvatures[-1]
+        steps = np.divide(slopes, curvatures, out=np.zeros_like(slopes), where=curved)
+        return -basis @ np.clip(steps, -longest, longest)
 
     exact = objective.in_double()
     return _descend(exact, exact.second_order, direction, start, tol, max_iter, nit)
@@ -145,11 +154,18 @@ def _descend(
 
     found, precision = at(nit, start), objective.features.dtype.char
     while not (found.success or found.fun < objective.separated or found.nit >= max_iter):
-        ahead = _line_search(partial(at, found.nit + 1), found, direction(found), precision)
+        step = direction(found)
+        step *= min(1.0, _longest_step(found.x) / max(float(np.linalg.norm(step)), TINY))
+        ahead = _line_search(partial(at, found.nit + 1), found, step, precision)
         if ahead is None:
             break
         found = ahead
     return found
+
+
+def _longest_step(x: Floats) -> float:
+    """Bound on the norm of a step: where the loss is nearly linear its curvature gives none."""
+    return LONGEST_STEP * (1 + float(np.linalg.norm(x)))
 
 
 def _line_search(
