@@ -180,9 +180,11 @@ def _line_search(
         rise = ahead.fun - found.fun
         if rise <= ENOUGH * share * slope or (rise <= noise and np.linalg.norm(ahead.jac) < short):
             return ahead
-        # The zero of the derivative along the step, if that were a straight line.
-        bend = float(ahead.jac @ step) - slope
-        share *= min(max(-slope / bend if 0 < bend < np.inf else 0.0, 0.1), 0.5)
+        # Between the minimum of a parabola and that of the tangents at both ends.
+        end = float(ahead.jac @ step)
+        tangents = (share * end - rise) / share
+        shorter = 0.5 * (tangents - slope) / (end - slope) if slope < end < np.inf else 0.0
+        share *= min(max(shorter, 0.1), 0.5)
     return None
 
 
@@ -197,9 +199,19 @@ class _QuasiNewton:
         self.precondition: Callable[[Floats], Floats]
 
     def __call__(self, found: Solution) -> Floats:
-        """The two-loop recursion at the solution so far."""
+        """The direction at the solution so far, anew where rounding has spoilt the differences."""
         self._prepare(found)
-        step, shares = -found.jac, []
+        step = self._two_loops(-found.jac)
+        if found.jac @ step >= 0:
+            self.pairs.clear()
+            self.last, self.age = None, 0
+            self._prepare(found)
+            step = self._two_loops(-found.jac)
+        return step
+
+    def _two_loops(self, step: Floats) -> Floats:
+        """The approximate inverse Hessian times a vector."""
+        shares = []
         for s, y, sy in reversed(self.pairs):
             shares.append(float(s @ step) / sy)
             step = step - shares[-1] * y
