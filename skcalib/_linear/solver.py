@@ -65,6 +65,11 @@ ROWS_PER_PARAMETER = 50
 # Singular values of the Hessian below this share of the largest are zero, up to rounding.
 RANK = 1e-13
 
+# Largest norm of a step, relative to that of the parameters, which is that of the identity or more.
+LONGEST_STEP = 100.0
+
+TINY = float(np.finfo(float).tiny)
+
 # Sufficient decrease, as a share of what the slope promises; and where rounding hides the decrease,
 # largest gradient norm after a step, as a share of that before.
 ENOUGH, SHORTER = 1e-4, 0.9
@@ -112,7 +117,11 @@ def newton(
     """Newton's method with the whole Hessian, in double precision, after ``nit`` iterations."""
 
     def direction(found: Solution) -> Floats:
-        return -np.linalg.lstsq(found.hessian, found.jac, rcond=RANK)[0]
+        curvatures, basis = np.linalg.eigh(found.hessian)
+        slopes, longest = found.jac @ basis, _longest_step(found.x)
+        curved = curvatures > RANK * curvatures[-1]
+        steps = np.divide(slopes, curvatures, out=np.zeros_like(slopes), where=curved)
+        return -basis @ np.clip(steps, -longest, longest)
 
     exact = objective.in_double()
     return _descend(exact, exact.second_order, direction, start, tol, max_iter, nit)
@@ -145,11 +154,18 @@ def _descend(
 
     found, precision = at(nit, start), objective.features.dtype.char
     while not (found.success or found.fun < objective.separated or found.nit >= max_iter):
-        ahead = _line_search(partial(at, found.nit + 1), found, direction(found), precision)
+        step = direction(found)
+        step *= min(1.0, _longest_step(found.x) / max(float(np.linalg.norm(step)), TINY))
+        ahead = _line_search(partial(at, found.nit + 1), found, step, precision)
         if ahead is None:
             break
         found = ahead
     return found
+
+
+def _longest_step(x: Floats) -> float:
+    """Bound on the norm of a step: where the loss is nearly linear its curvature gives none."""
+    return LONGEST_STEP * (1 + float(np.linalg.norm(x)))
 
 
 def _line_search(
@@ -164,9 +180,11 @@ def _line_search(
         rise = ahead.fun - found.fun
         if rise <= ENOUGH * share * slope or (rise <= noise and np.linalg.norm(ahead.jac) < short):
             return ahead
-        # The zero of the derivative along the step, if that were a straight line.
-        bend = float(ahead.jac @ step) - slope
-        share *= min(max(-slope / bend if 0 < bend < np.inf else 0.0, 0.1), 0.5)
+        # Between the minimum of a parabola and that of the tangents at both ends.
+        end = float(ahead.jac @ step)
+        tangents = (share * end - rise) / share
+        shorter = 0.5 * (tangents - slope) / (end - slope) if slope < end < np.inf else 0.0
+        share *= min(max(shorter, 0.1), 0.5)
     return None
 
 
@@ -181,9 +199,19 @@ class _QuasiNewton:
         self.precondition: Callable[[Floats], Floats]
 
     def __call__(self, found: Solution) -> Floats:
-        """The two-loop recursion at the solution so far."""
+        """The direction at the solution so far, anew where rounding has spoilt the differences."""
         self._prepare(found)
-        step, shares = -found.jac, []
+        step = self._two_loops(-found.jac)
+        if found.jac @ step >= 0:
+            self.pairs.clear()
+            self.last, self.age = None, 0
+            self._prepare(found)
+            step = self._two_loops(-found.jac)
+        return step
+
+    def _two_loops(self, step: Floats) -> Floats:
+        """The approximate inverse Hessian times a vector."""
+        shares = []
         for s, y, sy in reversed(self.pairs):
             shares.append(float(s @ step) / sy)
             step = step - shares[-1] * y

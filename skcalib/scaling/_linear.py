@@ -16,6 +16,7 @@ from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.solver import Solution, best_parameters
+from skcalib._linear.temperature import SMALLEST_SCALE
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_integer, check_real
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
@@ -51,6 +52,8 @@ class _LinearScaling(BaseCalibrator):
         strength = 1.0 if self.alpha == "auto" else float(self.alpha)
         temperature = _fit_scale(rows)
         scale = temperature.value
+        if temperature.outcome == "hopeless" and strength == 0:
+            scale /= SMALLEST_SCALE  # a map may reverse logits, whose gradients are not to vanish
         made_of = Features.of_log_probabilities if self.normalize else Features.of_scores
         features = made_of(rows, scale)
         K, map_ = features.n_classes, self._map()

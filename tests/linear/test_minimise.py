@@ -8,7 +8,7 @@ from families import MAPS, TemperatureMap, features_of, log_probabilities_of
 from scipy.optimize import approx_fprime
 from scipy.special import log_softmax, softmax
 
-from skcalib import TemperatureScaling
+from skcalib import TemperatureScaling, VectorScaling
 from skcalib._engine.blocks import both_columns, weighted_sum
 from skcalib._engine.memory import MemoryRows
 from skcalib._linear.features import Features
@@ -197,6 +197,31 @@ def test_newton_steps_end_where_there_is_no_curvature():
     found, objective = solve(VectorMap, rows, method=newton, tol=1e-5, max_iter=10)
     assert (found.success, found.nit) == (False, 0)
     assert np.array_equal(found.x, objective.identity)
+
+
+@pytest.mark.parametrize("map_", [VectorMap, MatrixMap])
+@pytest.mark.parametrize("method", [lbfgs, newton])
+def test_where_the_loss_is_nearly_linear_steps_are_bounded(map_, method):
+    """Rows so certain, some of them wrongly, that the Hessian vanishes and the gradient does not.
+
+    A step of the quotient of the two would be many orders of magnitude too long.
+    """
+    y = np.arange(60) % 3
+    Z = np.eye(3)[y]
+    y[:12] = (y[:12] + 1) % 3
+    losses = [solve(map_, (c * Z, y), method=method, tol=1e-6)[0] for c in (1, 25)]
+    assert [found.success for found in losses] == [True, True]
+    assert losses[1].fun == pytest.approx(losses[0].fun, rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+def test_hardly_any_row_of_most_classes():
+    """The loss is nearly linear, with kinks: steps must not be cut to a tenth again and again."""
+    rng = np.random.default_rng(1)
+    Z, y = make_logits(3000, 60, temperature=2.0, random_state=1)
+    y[rng.random(3000) < 0.999] = 0
+    calibrator = VectorScaling(classes=range(60)).fit(Z, y)
+    assert calibrator.n_iter_ <= 15
 
 
 class Worse:
