@@ -217,3 +217,49 @@ def test_systems_without_that_file(monkeypatch):
     monkeypatch.setattr("pathlib.Path.read_bytes", missing)
     assert not _rows._gives_memory_back()
     _rows._gives_memory_back.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_threads"), [((100,), 1), ((250,), 2), ((50, 9), 4), ((999, 9), 8)]
+)
+def test_a_thread_has_elements_that_are_worth_it(shape, n_threads, monkeypatch):
+    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 100)
+    monkeypatch.setattr(_rows, "max_threads", lambda: 8)
+    spans = MemoryRows(np.zeros(shape))._in_threads(lambda start, stop: (start, stop))
+    assert len(spans) == n_threads
+    assert [start for start, _ in spans[1:]] == [stop for _, stop in spans[:-1]]
+    assert (spans[0][0], spans[-1][1]) == (0, shape[0])
+
+
+@pytest.mark.parametrize(("n", "at_least", "expected"), [
+    (64 * 600, 512, 600),  # every 64th row
+    (6400, 512, 534),  # every twelfth, for these to be at least so many
+    (600, 512, None),  # all rows are no sample
+    (640_000, 512, 1000),  # not more than a tenth of the 10 000 elements in rows of ten
+    (64 * 3000, 1100, None),  # too many to gather
+])  # fmt: skip
+def test_samples(n, at_least, expected, monkeypatch):
+    monkeypatch.setattr("skcalib._engine.rows.SAMPLE_ELEMENTS", 10_000)
+    rows = MemoryRows(np.broadcast_to(np.arange(n)[:, None], (n, 10)), np.arange(n), None)
+    found = rows.sample(lambda some: (some.n_rows, some.w, np.diff(some.y).tolist()), at_least)
+    if expected is None:
+        assert found is None
+    else:
+        n_rows, w, steps = found
+        assert n_rows == expected
+        assert w is None
+        assert len(set(steps)) == 1
+
+
+def test_rows_that_differ_in_other_arrays_weigh_the_same(rng, monkeypatch):
+    w = rng.uniform(size=10)
+    rows = MemoryRows(np.zeros((10, 2)), np.arange(10), w)
+    assert rows.weight == pytest.approx(w.sum())
+    monkeypatch.setattr(MemoryRows, "sum", None)  # known without another pass
+    assert rows.relabelled(np.negative).extended(w).weight == rows.weight
+
+
+def test_weights_of_ones_need_no_pass(monkeypatch):
+    rows = MemoryRows(np.zeros((10, 2)), np.arange(10), None)
+    monkeypatch.setattr(MemoryRows, "reduce", None)
+    assert (rows.weight, rows.least_weight) == (10, 1)
