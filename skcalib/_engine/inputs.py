@@ -106,14 +106,20 @@ def _remedy(x: Any, name: str) -> str:
     return f"Pass {name}{''.join(calls)}."
 
 
-def check_in_memory(inputs: Iterable[Any]) -> None:
+def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
     """Raise a ValueError for a Dask collection where all rows are needed in memory."""
     if any(map(is_dask, inputs)):
         raise ValueError(
-            "All rows must be in memory for this, got a Dask collection. Call compute() on a part "
-            "of it that fits into memory; a diagram of all rows is "
+            message
+            or "All rows must be in memory for this, got a Dask collection. Call compute() on a "
+            "part of it that fits into memory; a diagram of all rows is "
             "ReliabilityDisplay(reliability_curve(...)).plot()."
         )
+
+
+def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
+    """``f(*inputs)``, or Dask collections as they are."""
+    return inputs if any(map(is_dask, inputs)) else f(*inputs)
 
 
 def checked_rows(
@@ -138,8 +144,3 @@ def map_outputs(f: Callable[[Any], Array], X: Any) -> Any:
 def row_like(X: Any) -> Any:
     """``X``, or for a Dask array or data frame a row with its width, dtypes and column names."""
     return collection_row(X) if is_dask(X) else X
-
-
-def is_lazy(x: Any) -> bool:
-    """Whether the rows of ``x`` are computed lazily and cannot be indexed."""
-    return is_dask(x)

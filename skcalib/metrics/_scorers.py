@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skcalib._engine.inputs import is_lazy
+from skcalib._engine.inputs import if_in_memory
 from skcalib._engine.rows import Rows
+from skcalib._typing import Array, Floats
 from skcalib._validation.labels import as_labels, in_one_type, not_among
 
 from ._calibration_error import (
@@ -79,13 +80,19 @@ class CalibrationScorer(BaseEstimator):
                 f"{type(estimator).__name__}."
             )
         P, labels = estimator.predict_proba(X), np.asarray(estimator.classes_)
-        if not (isinstance(P, Rows) or is_lazy(y_true)):
-            # Classes that the estimator was not fitted on have a predicted probability of 0.
-            unseen = not_among(column_or_1d(as_labels(y_true, "y_true")), labels)
-            if len(unseen):
-                P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)])
-                labels = np.concatenate(in_one_type(labels, unseen))
+        if not isinstance(P, Rows):  # which have been checked
+            y_true, P, labels = if_in_memory(_with_unseen_classes, y_true, P, labels)
         return -self.measure(y_true, P, labels=labels, sample_weight=sample_weight, **self.params)
+
+
+def _with_unseen_classes(y: Any, P: Floats, labels: Array) -> tuple[Any, Floats, Array]:
+    """Labels, with probabilities of 0 for those that the estimator was not fitted on."""
+    y = column_or_1d(as_labels(y, "y_true"))
+    unseen = not_among(y, labels)
+    if len(unseen):
+        P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)])
+        labels = np.concatenate(in_one_type(labels, unseen))
+    return y, P, labels
 
 
 def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:

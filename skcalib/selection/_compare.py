@@ -15,7 +15,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._engine.inputs import as_numpy, checked_rows, is_lazy
+from skcalib._engine.inputs import as_numpy, check_in_memory, checked_rows, if_in_memory
 from skcalib._subestimator import check_calibrator, check_order
 from skcalib._validation.classes import check_column_names
 from skcalib._validation.labels import as_labels, not_among, shown
@@ -26,7 +26,7 @@ from skcalib.compose._folds import Split, check_training_rows, made_splits, pres
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
 from ._fit_and_score import Outcome, Sample, Uncalibrated, fit_and_score, warn_of_fits
-from ._measures import LOG_LOSS, Scorer, check_measures_by_sums, measured, measures_of
+from ._measures import LOG_LOSS, Scorer, check_takes_rows, measured, measures_of
 
 __all__ = ["compare_calibrators"]
 
@@ -121,8 +121,7 @@ def compare_calibrators(
         check_calibrator(member, rows.w)
         check_order(member, labels)
     measures = measures_of(scoring)
-    if is_lazy(logits):
-        check_measures_by_sums(measures)
+    check_takes_rows(measures, logits)
     if judged is None:
         splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
@@ -201,13 +200,15 @@ def _checked_sample(
 ) -> tuple[Sample, Uncalibrated]:
     """The rows, checked as calibrators check them, and the fitted calibrator that did."""
     checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
-    if is_lazy(logits):
-        return Sample(logits, y, sample_weight), checked
+    return Sample(*if_in_memory(_arrays, logits, y, sample_weight)), checked
+
+
+def _arrays(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, ...]:
+    """Arrays with all rows, also those of weight 0, by whose numbers they are split."""
     Z = check_array(
         as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
     )
-    w = check_weights(sample_weight, len(Z))
-    return Sample(Z, column_or_1d(as_labels(y)), w), checked
+    return Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))
 
 
 def _checked_test(
@@ -234,16 +235,16 @@ def _checked_test(
             f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with classes=."
         )
-    of_test = Sample(*((logits, y, sample_weight) if is_lazy(logits) else rows.arrays))
-    return of_test, found.masked
+    arrays = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
+    return Sample(*arrays), found.masked
 
 
 def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
-    if is_lazy(rows.Z):
-        raise ValueError(
-            "Dask collections cannot be split into folds, got test=None. Pass test=(logits, y), as "
-            "random_split of a Dask data frame gives them."
-        )
+    check_in_memory(
+        [rows.Z],
+        "Dask collections cannot be split into folds, got test=None. Pass test=(logits, y), as "
+        "random_split of a Dask data frame gives them.",
+    )
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
     remedy = "Pass its splits, cv=splitter.split(logits, y, groups)."

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib._engine.blocks import weighted_sum
+from skcalib._engine.inputs import check_in_memory
 from skcalib._scores.proper import brier_scores, log_losses
 from skcalib._typing import Floats
 from skcalib.metrics import get_scorer
@@ -137,13 +138,14 @@ def _measure(name: str, scorer: Any) -> NamedScorer:
     return NamedScorer(name, scorer, 1)
 
 
-def check_measures_by_sums(measures: list[NamedScorer]) -> None:
+def check_takes_rows(measures: list[NamedScorer], logits: Any) -> None:
     """Raise a ValueError for a measure that would load Dask collections into memory."""
     for measure in measures:
         if not measure.takes_rows:
-            raise ValueError(
+            check_in_memory(
+                [logits],
                 "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
-                f"'neg_brier_score' or 'accuracy', got {measure.name!r}."
+                f"'neg_brier_score' or 'accuracy', got {measure.name!r}.",
             )
 
 
