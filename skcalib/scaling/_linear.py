@@ -101,10 +101,11 @@ def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
     elif not found.success:
         length = np.linalg.norm(found.jac)
         limited = found.nit >= max_iter
+        where = "" if limited else ", where no step lowers the objective"
         why = ": with alpha=0 there is no optimum if some rows are separable" if plain else ""
         warn(
             f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
-            f"above tol={tol:g}{'' if limited else ', where no step lowers the objective'}. "
+            f"above tol={tol:g}{where}. "
             f"Increase {'max_iter' if limited else 'tol'} or alpha{why}.",
             NotConvergedWarning,
             "max_iter" if limited else "tol",
