@@ -107,20 +107,20 @@ def _zero_of_slope(
     None if there is none above the smallest number, or if the method does not converge. Steps out
     of the bounds, and after many passes some others, are replaced by bisection of the logarithm.
     """
-    b, low, reach = start, 0.0, 4.0
+    b, low, reach, tiny = start, 0.0, 4.0, float(np.finfo(float).tiny)
     for n_passes in range(max_passes):
         first, second = _summed_slope(b, rows)
         low, high = (low, b) if first >= 0 else (b, high)
-        ahead = b * (1 - first / max(second, FLATTEST * abs(first), np.finfo(float).tiny))
+        ahead = b * (1 - first / max(second, FLATTEST * abs(first), tiny))
         if abs(ahead - b) <= LAST_STEP * b or high - low <= LAST_STEP**2 * b:
-            return float(ahead)
+            return float(ahead) if ahead >= tiny else None
         if not low < ahead < high or (n_passes > MANY_PASSES and n_passes % 2):
             if low > 0 and high < np.inf:
                 ahead = np.sqrt(low) * np.sqrt(high)
             else:
                 ahead = b / reach if first >= 0 else b * reach
-                reach = reach**2
-        if not 0 < ahead < np.inf:
+                reach *= reach  # up to infinity, where ** would raise an error
+        if not tiny <= ahead < np.inf:
             return None
         b = ahead
     return None

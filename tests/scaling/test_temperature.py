@@ -13,7 +13,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
-from skcalib import TemperatureScaling
+from skcalib import TemperatureScaling, VectorScaling
 from skcalib._linear.loss import loss_gradient
 from skcalib.datasets import make_logits
 
@@ -237,3 +237,16 @@ def test_the_warning_names_the_temperature():
     with pytest.warns(ConvergenceWarning) as caught:
         calibrator = TemperatureScaling().fit(Z, [0, 1, 0])
     assert f"tried, {calibrator.temperature_:g}," in str(caught[0].message)
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling])
+def test_slope_at_zero_that_only_rounding_makes_negative(kind):
+    """Rows are tied but for four, whose slopes at the scale 0 cancel up to rounding."""
+    Z = np.zeros((14, 3))
+    Z[6, 2] = Z[10, 0] = Z[13, 2] = -1e4
+    y = np.array([0, 1, 2] * 2 + [0] * 8)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        calibrator = kind(classes=[0, 1, 2]).fit(Z, y)
+    assert 1e5 < calibrator.temperature_ < np.inf
+    assert np.isfinite(calibrator.predict_log_proba(Z)).all()
