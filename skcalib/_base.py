@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,7 +21,7 @@ from ._engine.blocks import both_columns
 from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
 from ._engine.memory import MemoryRows
 from ._engine.rows import Plan, Rows
-from ._typing import Floats
+from ._typing import Array, Floats
 from ._validation.classes import check_column_names, resolve_classes
 from ._validation.labels import encode, shown
 from ._validation.logits import check_finite, check_labels_are_not_masked, warn_of_probabilities
@@ -168,7 +168,7 @@ class BaseCalibrator(
         """
         return self._outputs(X, BaseCalibrator._log_probabilities)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """The most probable class of each row.
 
         Parameters
@@ -183,7 +183,7 @@ class BaseCalibrator(
         """
         return self._outputs(X, BaseCalibrator._most_probable)
 
-    def _outputs(self, X: Any, f: Callable[[Any, Floats], NDArray[Any]]) -> NDArray[Any]:
+    def _outputs(self, X: Any, f: Callable[[Any, Floats], Array]) -> Array:
         """``f(self, Z)`` for blocks ``Z`` of logits, which are checked first."""
         check_is_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
@@ -191,13 +191,13 @@ class BaseCalibrator(
         # A copy, since lazy outputs must not change when the calibrator is fitted again.
         return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), f), X)
 
-    def _outputs_of_rows(self, f: Callable[[Any, Floats], NDArray[Any]], X: Any) -> NDArray[Any]:
+    def _outputs_of_rows(self, f: Callable[[Any, Floats], Array], X: Any) -> Array:
         Z = validate_data(
             self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
         self._check_takes_masked(masked=check_finite(Z))
         plan = Plan(at_least=self._rows_at_least)
-        outputs: NDArray[Any] = MemoryRows(Z).map(partial(f, self), plan)
+        outputs: Array = MemoryRows(Z).map(partial(f, self), plan)
         return outputs
 
     def _probabilities(self, Z: Floats) -> Floats:
@@ -206,7 +206,7 @@ class BaseCalibrator(
     def _log_probabilities(self, Z: Floats) -> Floats:
         return log_softmax(both_columns(self._calibrated(Z)), axis=1)
 
-    def _most_probable(self, Z: Floats) -> NDArray[Any]:
+    def _most_probable(self, Z: Floats) -> Array:
         return self.classes_[both_columns(self._calibrated(Z)).argmax(axis=1)]
 
     def _calibrated(self, Z: Floats) -> Floats:

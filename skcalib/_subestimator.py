@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ._typing import Floats
+from ._typing import Array, Floats
 from ._validation.labels import encode, shown
 
 
@@ -56,7 +55,7 @@ def _weight_params(calibrator: Any, w: Floats) -> dict[str, Floats]:
     return {f"{name}__sample_weight": w for name in taking}
 
 
-def check_order(calibrator: Any, classes: NDArray[Any]) -> None:
+def check_order(calibrator: Any, classes: Array) -> None:
     """Raise a ValueError for a calibrator with ``classes`` in another order than that of logits."""
     for name, value in calibrator.get_params().items():
         if name.split("__")[-1] != "classes" or value is None:
@@ -69,9 +68,7 @@ def check_order(calibrator: Any, classes: NDArray[Any]) -> None:
             )
 
 
-def fit_calibrator(
-    calibrator: Any, Z: Floats, y: NDArray[Any], w: Floats | None, classes: NDArray[Any]
-) -> Any:
+def fit_calibrator(calibrator: Any, Z: Floats, y: Array, w: Floats | None, classes: Array) -> Any:
     """A copy of the calibrator, fitted to logits with a column for each of the classes."""
     fitted = clone(calibrator)
     params = fitted.get_params()
@@ -80,7 +77,7 @@ def fit_calibrator(
     return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
 
 
-def with_unknown_classes(P: Floats, known: NDArray[Any], classes: NDArray[Any]) -> Floats:
+def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
     """Probabilities of some classes in the columns of all."""
     if np.array_equal(known, classes):
         return P

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import softmax
 from sklearn.utils import Bunch, check_random_state
 
 from ._engine.memory import MemoryRows
-from ._typing import Floats
+from ._typing import Array, Floats
 from ._validation.parameters import check_integer, check_real
 
 __all__ = ["load_digits_logits", "make_logits"]
@@ -26,7 +24,7 @@ def make_logits(
     dtype: DTypeLike = np.float64,
     return_proba: bool = False,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[NDArray[Any], ...]:
+) -> tuple[Array, ...]:
     r"""Simulated logits that are miscalibrated in a known way, and labels.
 
     True logits :math:`z_{ik} \sim \mathcal N(0, \text{spread}^2)` are drawn, then labels from

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._scores.bins import BinSums, uniform_edges
+from ._typing import Array
 from ._validation.classes import resolve_classes
 from ._validation.labels import exact
 from ._validation.parameters import check_option
@@ -86,7 +87,7 @@ class CalibrationMonitor(Versioned):
 
     n_bins: int
     kind: Kind
-    labels: NDArray[Any]
+    labels: Array
     pos_label: Any
     _sums: NDArray[np.float64]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from ._engine.blocks import both_columns
 from ._engine.memory import MemoryRows
 from ._scores.proper import brier_scores, log_losses
-from ._typing import Floats
+from ._typing import Array, Floats
 from ._validation.labels import as_labels, encode
 from ._validation.weights import check_weights
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
@@ -30,9 +30,9 @@ __all__ = ["calibration_report"]
 class _Evaluation(NamedTuple):
     """Labels, weights and settings with which probabilities are evaluated."""
 
-    y: NDArray[Any]
+    y: Array
     w: Floats | None
-    classes: NDArray[Any]
+    classes: Array
     n_bins: int
 
     @property
@@ -51,7 +51,7 @@ class _Evaluation(NamedTuple):
             "accuracy": self._mean(P.argmax(axis=1) == index),
         }
 
-    def _mean(self, values: NDArray[Any]) -> float:
+    def _mean(self, values: Array) -> float:
         return float(np.average(values, weights=self.w))
 
 

@@ -127,8 +127,4 @@ def _let_go() -> None:
 # The lock is held during a fork, so that no thread is inside a call to BLAS, whose own locks would
 # stay locked in the child.
 if hasattr(os, "register_at_fork"):  # pragma: no branch
-    os.register_at_fork(
-        before=_hold,
-        after_in_parent=_let_go,
-        after_in_child=_blas.after_fork,
-    )
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_blas.after_fork)

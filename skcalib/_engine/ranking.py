@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 
 # The smallest normal number in double precision.
 TINY = np.finfo(np.float64).tiny
@@ -58,7 +58,7 @@ def ranked(
     return Ranked(in_order[first], weight, _per_score(happened, first))
 
 
-def _per_score(values: NDArray[Any], first: NDArray[np.intp]) -> Floats:
+def _per_score(values: Array, first: NDArray[np.intp]) -> Floats:
     if len(values) == 0:
         return np.zeros(0)
     return np.add.reduceat(values, first, dtype=np.float64)

@@ -59,11 +59,6 @@ class Features:
         """Whether there may be features of masked classes."""
         return self.clips and self.are_log_probabilities
 
-    @property
-    def weight(self) -> float:
-        """Sum of the weights."""
-        return self.rows.weight
-
     def every(self, step: int) -> Features:
         """Those of every k-th row, where that makes a pass cheaper."""
         return replace(self, rows=self.rows.every(step))
@@ -85,7 +80,7 @@ class Features:
         # What goes to the rows must not hold them.
         form = self.scale, self.dtype, self.clips, self.are_log_probabilities
         plan = Plan(scratch=1 + scratch, dtype=self.dtype, room=room)
-        return self.rows.sum(partial(_of_features, f, form), plan) / self.weight
+        return self.rows.sum(partial(_of_features, f, form), plan) / self.rows.weight
 
 
 def _of_features(

@@ -59,13 +59,7 @@ class Logistic:
 
     @classmethod
     def of(
-        cls,
-        rows: Rows,
-        features: FeaturesOf,
-        spread: Floats,
-        rounding: Floats,
-        *,
-        smooth: bool,
+        cls, rows: Rows, features: FeaturesOf, spread: Floats, rounding: Floats, *, smooth: bool
     ) -> Logistic:
         """The problem with targets 1 and 0, or those of Platt (1999) if ``smooth``."""
         K = spread.shape[1]

@@ -92,7 +92,7 @@ def loss_gradient(theta: Floats, map_: LinearMap, features: Features) -> tuple[f
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         each = np.arange(len(F))
-        S = _centred_scores(theta, map_, F, S, masks)
+        S = _centred_scores(theta, map_, F, S, masks=masks)
         of_label = S[each, y]
         R = np.exp(S, out=S)
         total = R.sum(axis=1)
@@ -113,7 +113,7 @@ def second_order(
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         w = np.ones(len(F)) if w is None else w
-        S = _centred_scores(theta, map_, F, None, masks)
+        S = _centred_scores(theta, map_, F, None, masks=masks)
         each = np.arange(len(F))
         of_label, P = S[each, y], np.exp(S)
         total = P.sum(axis=1)
@@ -132,7 +132,7 @@ def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
     theta, masks = theta.astype(features.dtype, copy=False), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
-        S = _centred_scores(theta, map_, F, S, masks)
+        S = _centred_scores(theta, map_, F, S, masks=masks)
         each = np.arange(len(F))
         of_label = S[each, y]
         S[each, y] = -np.inf
@@ -142,11 +142,7 @@ def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
 
 
 def _centred_scores(
-    theta: Floats,
-    map_: LinearMap,
-    F: Floats,
-    out: Floats | None,
-    masks: bool,  # noqa: FBT001
+    theta: Floats, map_: LinearMap, F: Floats, out: Floats | None, *, masks: bool
 ) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""
     S = map_.scores(theta, F, out=out)
@@ -189,7 +185,8 @@ class Objective:
         """
         if self.ridge.any():
             return -np.inf
-        return float(np.log(2) * self.features.rows.least_weight / self.features.weight)
+        rows = self.features.rows
+        return float(np.log(2) * rows.least_weight / rows.weight)
 
     def penalty(self, theta: Floats) -> float:
         """The ridge penalty at ``theta``."""

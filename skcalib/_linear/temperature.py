@@ -144,9 +144,8 @@ def _scale_within_bounds(rows: Rows) -> FittedScale:
         distance = np.exp(facts.log_distance / facts.has_distance) if facts.has_distance else 1.0
         outcome: Literal["tied", "separable"] = "tied" if facts.tied else "separable"
         return FittedScale(float(LARGEST_SCALE / distance), outcome)
-    hopeless = FittedScale(
-        max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny)), "hopeless"
-    )
+    least = max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny))
+    hopeless = FittedScale(least, "hopeless")
     if facts.slope >= 0:
         return hopeless
 
@@ -163,9 +162,7 @@ class Facts(NamedTuple):
     slope: float  #: the mean logit less that of the label: the slope of the loss at zero
     entropy: float  #: the logarithm of the number of classes that are not masked
     range: float  #: the largest logit less the least that is finite
-    log_distance: (
-        float  #: logarithm of the distance from the largest logit to the next that differs
-    )
+    log_distance: float  #: logarithm of the distance from the largest logit to the next lower one
     has_distance: float  #: whether there is such a distance
     tied: float  #: whether the largest logit is that of several classes
 
@@ -184,10 +181,8 @@ def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     has_distance = np.isfinite(next_one)
     log_distance = np.log(np.where(has_distance, top - next_one, 1))
     tied = np.count_nonzero(top[:, None] == Z, axis=1) > 1
-    values = np.array(
-        [top - label, slope, np.log(n), top - least, log_distance, has_distance, tied]
-    )
-    return values @ (np.full(len(Z), 1 / weight) if w is None else w / weight)
+    facts = [top - label, slope, np.log(n), top - least, log_distance, has_distance, tied]
+    return np.array(facts) @ (np.full(len(Z), 1 / weight) if w is None else w / weight)
 
 
 def check_range(value: float) -> None:

@@ -54,7 +54,7 @@ class Columns:
 
     def each(self) -> Iterator[Scored]:
         """Scores and events of all rows, column by column."""
-        S, E = self.rows.map(partial(_scores, self.of_block))
+        S, E = self.rows.map(lambda P, y, _: self.of_block(P, y))
         for k, label in enumerate(self.labels):
             score = np.ascontiguousarray(S[:, k], dtype=np.float64)
             yield Scored(label, score, E[:, k], self.rows.w)
@@ -64,8 +64,3 @@ def _of_scores(
     f: Callable[..., Floats], of_block: Any, P: Floats, y: Any, w: Floats | None
 ) -> Floats:
     return f(*of_block(P, y), w)
-
-
-def _scores(of_block: Any, P: Floats, y: Any, _: Floats | None) -> tuple[Floats, Bools]:
-    found: tuple[Floats, Bools] = of_block(P, y)
-    return found

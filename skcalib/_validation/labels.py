@@ -17,10 +17,10 @@ from sklearn.exceptions import DataConversionWarning
 
 from skcalib._engine.inputs import as_numpy
 from skcalib._engine.memory import MemoryRows
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Array, Floats, Indices
 from skcalib._warnings import warn
 
-Labels = NDArray[Any]
+Labels = Array
 
 # Integer labels that span no more than this are counted, others sorted.
 MANY_LABELS = 1 << 16

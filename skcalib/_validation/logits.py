@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib._warnings import ProbabilitiesWarning, warn
 
 from .probabilities import improper_rows
@@ -23,7 +22,7 @@ def check_finite(Z: Floats) -> bool:
     """
     largest = np.finfo(Z.dtype).max / 4
 
-    def is_bad(Z: Floats) -> NDArray[Any]:
+    def is_bad(Z: Floats) -> Array:
         return np.array(not (Z.max() <= largest and Z.min() >= -largest), dtype=np.intp)
 
     if not MemoryRows(Z).sum(is_bad):

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_X_y
 
 from skcalib._engine.memory import MemoryRows
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 
 from .labels import as_labels, distinct_labels, in_one_dimension, union
 from .logits import are_like_probabilities, check_finite
@@ -21,7 +20,7 @@ from .weights import check_each_weight
 class Found:
     """Findings of a check of rows; those of two sets of rows add up."""
 
-    labels: NDArray[Any]  #: the distinct ones of rows of positive weight, sorted
+    labels: Array  #: the distinct ones of rows of positive weight, sorted
     weight: float  #: sum of the weights
     n_rows: int = 0  #: number of rows of positive weight
     like_probabilities: bool = False  #: whether all logits could be probabilities
@@ -39,7 +38,7 @@ class Found:
 
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
-) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
+) -> tuple[tuple[Floats, Array, Floats | None], Found]:
     """Logits, labels and weights of the rows of positive weight, and the findings."""
     Z, labels = check_X_y(
         X,
@@ -63,9 +62,7 @@ def check_rows(
     return (Z, labels, w), found
 
 
-def with_weight_only(
-    y: NDArray[Any], X: Floats, w: Floats | None
-) -> tuple[NDArray[Any], Floats, Floats | None]:
+def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
     """Rows without those of weight 0, whose logits must not matter: 0 times infinity is NaN."""
     if w is None or w.all():
         return y, X, w

@@ -100,10 +100,7 @@ class BBQ(_PerClass):
     log_weights_: list[Floats]
 
     def __init__(
-        self,
-        *,
-        bin_range: tuple[int, int] | None = None,
-        classes: ArrayLike | None = None,
+        self, *, bin_range: tuple[int, int] | None = None, classes: ArrayLike | None = None
     ) -> None:
         super().__init__(classes=classes)
         self.bin_range = bin_range

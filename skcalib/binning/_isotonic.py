@@ -84,10 +84,7 @@ class IsotonicCalibration(_PerClass):
         return True
 
     def __init__(
-        self,
-        *,
-        interpolation: Interpolation = "constant",
-        classes: ArrayLike | None = None,
+        self, *, interpolation: Interpolation = "constant", classes: ArrayLike | None = None
     ) -> None:
         super().__init__(classes=classes)
         self.interpolation = interpolation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -19,7 +19,7 @@ from skcalib._subestimator import (
     fit_calibrator,
     with_unknown_classes,
 )
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib._validation.weights import check_weights
 from skcalib._warnings import warn
 from skcalib.scaling import TemperatureScaling
@@ -275,7 +275,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         P = self.predict_proba(X)
         return np.log(np.maximum(P, np.finfo(P.dtype).tiny))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """The most probable class of each row.
 
         Parameters

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, check_cv
@@ -20,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from skcalib._engine.blocks import both_columns
-from skcalib._typing import Bools, Floats, Indices
+from skcalib._typing import Array, Bools, Floats, Indices
 from skcalib._validation.labels import encode, is_among, shown
 from skcalib._warnings import warn
 
@@ -31,7 +30,7 @@ class FitArguments(NamedTuple):
     """Checked arguments of ``fit``."""
 
     X: Any
-    y: NDArray[Any]
+    y: Array
     response: Response
     fit_params: dict[str, Any]  #: arguments of the classifier's ``fit``
     split_params: dict[str, Any]  #: arguments of the splitter's ``split``
@@ -118,11 +117,7 @@ class Presence(NamedTuple):
 
 
 def presence(
-    splits: list[Split],
-    y: NDArray[Any],
-    *,
-    w_train: Floats | None = None,
-    w_test: Floats | None = None,
+    splits: list[Split], y: Array, *, w_train: Floats | None = None, w_test: Floats | None = None
 ) -> Presence:
     """Which classes the training and the test rows of each split hold."""
     labels, codes = np.unique(y, return_inverse=True)
@@ -205,7 +200,7 @@ def _are_splits(cv: Any) -> bool:
     return isinstance(cv, Iterable) and not hasattr(cv, "split")
 
 
-def made_splits(cv: Any, X: Any, y: NDArray[Any], groups_remedy: str, **params: Any) -> list[Split]:
+def made_splits(cv: Any, X: Any, y: Array, groups_remedy: str, **params: Any) -> list[Split]:
     """The splits of a splitter, of a number of folds, or of an iterable."""
     if _are_splits(cv):
         return row_numbers(cv, len(y))
@@ -244,7 +239,7 @@ def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Ind
     return HeldOut(fitted, test, logits_of(fitted, X_test, response))
 
 
-def _in_columns(part: HeldOut, classes: NDArray[Any], least: float) -> Floats:
+def _in_columns(part: HeldOut, classes: Array, least: float) -> Floats:
     """Held-out logits in the columns of all classes, unknown ones with the least probability."""
     Z, known = part.logits, part.estimator.classes_
     if np.array_equal(known, classes):
@@ -256,9 +251,7 @@ def _in_columns(part: HeldOut, classes: NDArray[Any], least: float) -> Floats:
     return out
 
 
-def averaged(
-    parts: list[HeldOut], classes: NDArray[Any], times: Indices, response: Response
-) -> Floats:
+def averaged(parts: list[HeldOut], classes: Array, times: Indices, response: Response) -> Floats:
     """Held-out logits of all rows, averaged over the test sets that each is in."""
     dtype = parts[0].logits.dtype
     logits = [_in_columns(part, classes, response.least(dtype)) for part in parts]

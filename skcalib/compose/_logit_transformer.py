@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib._warnings import warn
 
 from ._folds import (
@@ -220,7 +220,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         check_is_fitted(self)
         return self._logits(self.estimator_, X)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:  # noqa: ARG002
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Names of the columns of logits, ``logit_`` and the label.
 
         Parameters

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
@@ -13,7 +12,7 @@ from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags, index
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib._validation.labels import (
     as_labels,
     distinct_labels,
@@ -116,7 +115,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(estimator, name))
 
 
-def _check_known(labels: NDArray[Any], classes: NDArray[Any]) -> None:
+def _check_known(labels: Array, classes: Array) -> None:
     unknown = not_among(labels, classes)
     if len(unknown):
         raise ValueError(

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
 from skcalib._scores.columns import Columns
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib._validation.parameters import check_integer, check_option, check_real
 
 from ._input import Kind, columns_of
@@ -49,7 +49,7 @@ class ReliabilityCurve:
     confidence: Floats
     accuracy: Floats
     n_effective: Floats
-    label: NDArray[Any] | None = None
+    label: Array | None = None
 
     @property
     def gap(self) -> Floats:

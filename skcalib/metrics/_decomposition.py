@@ -12,7 +12,7 @@ from scipy.special import xlogy
 from skcalib._engine.ranking import TINY, Ranked
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.proper import bounded
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib._validation.parameters import check_option
 
 from ._input import Kind, columns_of
@@ -42,7 +42,7 @@ class ScoreDecomposition:
     miscalibration: Any
     discrimination: Any
     uncertainty: Any
-    label: NDArray[Any] | None = None
+    label: Array | None = None
 
 
 def score_decomposition(

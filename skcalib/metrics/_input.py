@@ -14,7 +14,7 @@ from skcalib._engine.inputs import as_array, check_in_memory, checked_rows
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
 from skcalib._scores.columns import Columns, Scored
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.classes import check_column_names, resolve_classes
 from skcalib._validation.labels import as_labels, distinct_labels, encode, shown
 from skcalib._validation.parameters import check_option
@@ -53,7 +53,7 @@ def check_input(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any,
-) -> tuple[Rows, NDArray[Any]]:
+) -> tuple[Rows, Array]:
     """Rows of probabilities, class indices and weights, and the labels in the order of columns.
 
     Checked rows may be passed as ``y_proba``, which saves a pass over the data.
@@ -73,7 +73,7 @@ def check_input(
     return rows.relabelled(partial(encode, classes=classes)), classes
 
 
-def _position(pos_label: Any, classes: NDArray[Any]) -> int:
+def _position(pos_label: Any, classes: Array) -> int:
     """Index of the column of a class."""
     known = classes.tolist()
     if pos_label not in known:
@@ -83,7 +83,7 @@ def _position(pos_label: Any, classes: NDArray[Any]) -> int:
 
 def _checked_arrays(
     y_proba: Any, y_true: Any, sample_weight: Any
-) -> tuple[tuple[Floats, NDArray[Any], Floats | None], Found]:
+) -> tuple[tuple[Floats, Array, Floats | None], Found]:
     """Probabilities, labels and weights of rows of positive weight, and statistics of them."""
     P = check_array(
         y_proba,
@@ -106,7 +106,7 @@ def _checked_arrays(
     return (P, y, w), Found(distinct_labels(y, w), MemoryRows(P, y, w).weight)
 
 
-def scored(rows: Rows, classes: NDArray[Any], kind: Kind, pos_label: Any) -> Columns:
+def scored(rows: Rows, classes: Array, kind: Kind, pos_label: Any) -> Columns:
     """Columns of rows of probabilities, class indices and weights."""
     if kind == "top-label":
         return Columns([None], _top_label if rows.X.ndim == 2 else _top_label_of_two, rows)

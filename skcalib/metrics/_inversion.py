@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from skcalib._typing import Floats, Indices
 
 from ._curve import effective_rows
-from ._resampling import ROUNDING, MeasuredByGaps, draw_rows, labels_at
+from ._resampling import ROUNDING, MeasuredByBins, Random, draw_rows, labels_at
 
 # Neighbouring bins are pooled to blocks of this many times sqrt(n) of n rows: enough rows to reduce
 # the noise of gaps, and a fraction of all rows that vanishes as n grows.
@@ -55,11 +55,7 @@ class Draws(NamedTuple):
 
 
 def inverted_ends(
-    measured: MeasuredByGaps,
-    estimate: float,
-    n_resamples: int,
-    random: np.random.RandomState,
-    level: float,
+    measured: MeasuredByBins, estimate: float, n_resamples: int, random: Random, level: float
 ) -> tuple[float, float]:
     """Ends of the confidence interval of a binned calibration error."""
     bins = bins_of(measured)
@@ -82,7 +78,7 @@ def inverted_ends(
     return min(low, high), high
 
 
-def bins_of(measured: MeasuredByGaps) -> BinsOfColumns:
+def bins_of(measured: MeasuredByBins) -> BinsOfColumns:
     """The bins of all rows."""
     columns = measured.columns
     n_bins = max(len(column.edges) for column in columns) - 1
@@ -133,11 +129,7 @@ def error_of(of_gaps: Callable[[Floats, Floats], Any], gap: Floats, share: Float
 
 
 def drawn(
-    measured: MeasuredByGaps,
-    bins: BinsOfColumns,
-    pooled: Floats,
-    n_resamples: int,
-    random: np.random.RandomState,
+    measured: MeasuredByBins, bins: BinsOfColumns, pooled: Floats, n_resamples: int, random: Random
 ) -> Draws:
     """Draws of labels, the same as those of :func:`calibration_test`, and then of rows."""
     rows, shape = measured.problem.rows, bins.weight.shape

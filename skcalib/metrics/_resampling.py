@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._engine.inputs import check_in_memory
 from skcalib._engine.rows import Rows
 from skcalib._scores.bins import BinSums, Strategy, bin_index
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.parameters import check_option
 
 from ._calibration_error import OF_BINS, OF_GAPS, mean_over_classes
@@ -21,6 +21,7 @@ from ._curve import check_bins, curve_of, edges_of
 from ._input import Kind, check_input, scored
 from ._smooth import smooth_calibration_error
 
+Random = np.random.RandomState
 Measure = str | Callable[..., float]
 
 Method = Literal["auto", "inversion", "basic", "percentile"]
@@ -38,7 +39,7 @@ class Problem(NamedTuple):
     """Checked rows, and the kind of their scores."""
 
     rows: Rows
-    classes: NDArray[Any]
+    classes: Array
     kind: Kind
     pos_label: Any
 
@@ -67,8 +68,7 @@ def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strat
         given = {"kind": problem.kind, "pos_label": problem.pos_label}
         return MeasuredByCall(problem, smooth_calibration_error, given)
     if isinstance(measure, str) and measure in OF_BINS:
-        kind = MeasuredByGaps if measure in OF_GAPS else MeasuredByBins
-        return kind(problem, measure, n_bins, strategy)
+        return MeasuredByBins(problem, measure, n_bins, strategy)
     raise ValueError(
         f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got {measure!r}."
     )
@@ -82,7 +82,7 @@ class Measured(Protocol):
     def of_rows(self, times: Indices) -> float:
         """The measure if row i is repeated ``times[i]`` times."""
 
-    def of_labels(self, random: np.random.RandomState) -> float:
+    def of_labels(self, random: Random) -> float:
         """The measure with labels drawn from the probabilities."""
 
 
@@ -102,6 +102,7 @@ class MeasuredByBins:
     def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
         self.problem = problem
         self.measure = OF_BINS[name]
+        self.of_gaps: Any = OF_GAPS.get(name)  #: for measures that are homogeneous in the gaps
         columns = scored(*problem)
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
@@ -113,7 +114,7 @@ class MeasuredByBins:
         """The measure if row i were there ``times[i]`` times."""
         return self._value(times, [column.event for column in self.columns])
 
-    def of_labels(self, random: np.random.RandomState) -> float:
+    def of_labels(self, random: Random) -> float:
         """The measure with labels that are drawn from the probabilities."""
         once = np.ones(self.problem.rows.n_rows, dtype=np.intp)
         if self.problem.kind == "classwise":  # classes are mutually exclusive
@@ -142,14 +143,6 @@ class MeasuredByBins:
             yield BinSums(*(values.astype(np.float64) for values in sums))
 
 
-class MeasuredByGaps(MeasuredByBins):
-    """A binned measure that is homogeneous in the gaps."""
-
-    def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
-        super().__init__(problem, name, n_bins, strategy)
-        self.of_gaps = OF_GAPS[name]
-
-
 class MeasuredByCall:
     """Any function of labels and probabilities, with the columns in the order of sorted labels."""
 
@@ -173,7 +166,7 @@ class MeasuredByCall:
         rows = np.repeat(np.arange(len(times)), times)
         return self._value(self.problem.rows.y[rows], rows)
 
-    def of_labels(self, random: np.random.RandomState) -> float:
+    def of_labels(self, random: Random) -> float:
         """The measure with labels that are drawn from the probabilities."""
         return self._value(draw_labels(self.problem.rows.X, random), slice(None))
 
@@ -200,7 +193,7 @@ def free_names(measure: Callable[..., float]) -> set[str]:
     return named - bound
 
 
-def draw_labels(P: Floats, random: np.random.RandomState) -> Indices:
+def draw_labels(P: Floats, random: Random) -> Indices:
     """Class indices drawn from probabilities (n, n_classes), or (n,) for two classes."""
     u = random.uniform(size=len(P))
     return (u < P).astype(np.intp) if P.ndim == 1 else labels_at(P.cumsum(axis=1), u)
@@ -211,7 +204,7 @@ def labels_at(cumulative: Floats, u: Floats) -> Indices:
     return (cumulative[:, :-1] <= (u * cumulative[:, -1])[:, None]).sum(axis=1)
 
 
-def draw_rows(n: int, random: np.random.RandomState) -> Indices:
+def draw_rows(n: int, random: Random) -> Indices:
     """Number of times that each of n rows is in a bootstrap sample of n rows."""
     return np.bincount(random.randint(n, size=n), minlength=n)
 

@@ -20,7 +20,7 @@ from ._resampling import (
     ROUNDING,
     Measure,
     Measured,
-    MeasuredByGaps,
+    MeasuredByBins,
     Method,
     draw_rows,
     measured_by,
@@ -185,7 +185,8 @@ def calibration_error_interval(
     measured = measured_by(problem, measure, n_bins, strategy)
     n, random = problem.rows.n_rows, check_random_state(random_state)
     estimate = measured.of_rows(np.ones(n, dtype=np.intp))
-    if method in {"auto", "inversion"} and isinstance(measured, MeasuredByGaps):
+    inverts = method in {"auto", "inversion"}
+    if inverts and isinstance(measured, MeasuredByBins) and measured.of_gaps:
         ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
         return CalibrationErrorInterval(estimate, *ends)
     if method == "inversion":

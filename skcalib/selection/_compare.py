@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 
@@ -17,6 +17,7 @@ from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._engine.inputs import as_numpy, check_in_memory, checked_rows, if_in_memory
 from skcalib._subestimator import check_calibrator, check_order
+from skcalib._typing import Array
 from skcalib._validation.classes import check_column_names
 from skcalib._validation.labels import as_labels, not_among, shown
 from skcalib._validation.rows import check_rows
@@ -212,7 +213,7 @@ def _arrays(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) ->
 
 
 def _checked_test(
-    test: tuple[ArrayLike, ...], classes: NDArray[Any], n_columns: int
+    test: tuple[ArrayLike, ...], classes: Array, n_columns: int
 ) -> tuple[Sample, bool]:
     """The test rows, and whether some of their classes are masked."""
     if not (isinstance(test, tuple | list) and len(test) in {2, 3}):

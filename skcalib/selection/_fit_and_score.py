@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.rows import Rows
 from skcalib._subestimator import fit_calibrator, with_unknown_classes
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib._warnings import FitWarning, ProbabilitiesWarning, warn
 
 
@@ -44,21 +43,17 @@ class Uncalibrated(BaseCalibrator):
         return True
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return {"masked_": bool(rows.sum(_count_masked))}
+        return {"masked_": bool(rows.sum(lambda Z, *_: np.isneginf(Z).sum()))}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z
-
-
-def _count_masked(Z: Floats, *_: Any) -> Any:
-    return np.isneginf(Z).sum()
 
 
 # Messages of the warnings of a fit, by their class and cause. Not every warning can be pickled.
 Messages = dict[tuple[type[Warning], str], str]
 
 # A function ``score(P, test, classes)`` of the probabilities of test rows, a column per class.
-Score = Callable[[Any, Sample, NDArray[Any]], Any]
+Score = Callable[[Any, Sample, Array], Any]
 
 
 class Outcome(NamedTuple):
@@ -73,7 +68,7 @@ class Outcome(NamedTuple):
 def fit_and_score(
     calibrators: Iterable[Any],
     splits: Sequence[tuple[Sample, Sample]],
-    classes: NDArray[Any],
+    classes: Array,
     score: Score,
     *,
     n_jobs: int | None = None,
@@ -98,7 +93,7 @@ def fit_and_score(
 
 
 def _fit_and_score(
-    calibrator: Any, train: Sample, test: Sample, classes: NDArray[Any], score: Score
+    calibrator: Any, train: Sample, test: Sample, classes: Array, score: Score
 ) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skcalib._engine.blocks import weighted_sum
 from skcalib._engine.inputs import check_in_memory
 from skcalib._scores.proper import brier_scores, log_losses
-from skcalib._typing import Floats
+from skcalib._typing import Array, Floats
 from skcalib.metrics import get_scorer
 from skcalib.metrics._input import check_input
 from skcalib.metrics._scorers import CalibrationScorer
@@ -40,7 +39,7 @@ EVERY_MEASURE = {
 class Predictions(ClassifierMixin, BaseEstimator):
     """A fitted classifier for scorers, whose probabilities are computed once."""
 
-    def __init__(self, classes_: NDArray[Any], P: Floats) -> None:
+    def __init__(self, classes_: Array, P: Floats) -> None:
         self.classes_ = classes_
         self.P = P
 
@@ -48,7 +47,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """The probabilities."""
         return self.P
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
+    def predict(self, X: Any) -> Array:  # noqa: ARG002
         """The most probable classes."""
         return self.classes_[self.P.argmax(axis=1)]
 
@@ -71,7 +70,7 @@ class NamedScorer(NamedTuple):
 
 
 def measured(
-    P: Any, test: Sample, classes: NDArray[Any], *, measures: list[NamedScorer]
+    P: Any, test: Sample, classes: Array, *, measures: list[NamedScorer]
 ) -> dict[str, float]:
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
@@ -159,15 +158,12 @@ class _MeanOverRows:
     sign: int
 
     def __call__(
-        self, predictions: Any, _: Any, y: NDArray[Any], sample_weight: Floats | None = None
+        self, predictions: Any, _: Any, y: Array, sample_weight: Floats | None = None
     ) -> float:
         classes = predictions.classes_
         rows, _ = check_input(y, predictions.P, sample_weight, classes, None)
-        return self.sign * float(rows.sum(partial(_sum_of, self.f))) / rows.weight
-
-
-def _sum_of(f: Any, P: Floats, y: NDArray[np.intp], w: Floats | None) -> Any:
-    return weighted_sum(f(P, y), w)
+        f = self.f  # not self, which is not to be pickled with each chunk
+        return self.sign * float(rows.sum(lambda P, y, w: weighted_sum(f(P, y), w))) / rows.weight
 
 
 def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
