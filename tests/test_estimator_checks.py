@@ -97,6 +97,7 @@ def test_logit_transformer_across_folds(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @skips
 @leaking
 @checks([make_pipeline(LogitTransformer(BASE), kind()) for kind in CALIBRATORS], OF_PIPELINES)
@@ -104,6 +105,7 @@ def test_behind_logit_transformer(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @skips
 @checks(
     [

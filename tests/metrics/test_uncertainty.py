@@ -47,6 +47,7 @@ def sample(n, n_classes, temperature=1.0, seed=0):
 # Intervals.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 def test_the_interval_reaches_zero_where_calibration_is_no_surprise(kind, measure):
