@@ -113,7 +113,7 @@ def _zero_of_slope(
         low, high = (low, b) if first >= 0 else (b, high)
         ahead = b * (1 - first / max(second, FLATTEST * abs(first), tiny))
         if abs(ahead - b) <= LAST_STEP * b or high - low <= LAST_STEP**2 * b:
-            return float(ahead) if ahead >= tiny else None
+            return float(ahead)
         if not low < ahead < high or (n_passes > MANY_PASSES and n_passes % 2):
             if low > 0 and high < np.inf:
                 ahead = np.sqrt(low) * np.sqrt(high)

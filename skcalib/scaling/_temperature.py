@@ -77,7 +77,7 @@ class TemperatureScaling(BaseCalibrator):
         (``temperature_`` is then at a bound relative to the differences of the logits), or
         constant logits (``temperature_`` is 1).
     UserWarning
-        If ``X`` seems to hold probabilities, or ``y`` lacks classes that are taken for granted.
+        If ``X`` seems to hold probabilities, or ``y`` lacks classes that ``X`` has columns for.
 
     Notes
     -----

@@ -195,7 +195,13 @@ def test_a_classifier_of_features_is_no_calibrator(n_features, draw):
 
 @pytest.mark.parametrize("draw", [calibration_report, TemperatureSweepDisplay.from_estimator])
 def test_a_classifier_of_logits_is_a_calibrator(logits3, draw):
-    draw(LogisticRegression().fit(*logits3), *logits3)
+    """The line of its log loss is that of its probabilities."""
+    Z, y = logits3
+    classifier = LogisticRegression().fit(Z, y)
+    drawn = draw(classifier, Z, y)
+    axes = drawn.axes if draw is calibration_report else drawn.axes_
+    labels = [label for ax in axes for label in ax.get_legend_handles_labels()[1]]
+    assert f"LogisticRegression: {log_loss(y, classifier.predict_proba(Z)):.3f}" in labels
 
 
 @pytest.mark.parametrize("thing", [TemperatureScaling, StandardScaler(), "temperature"], ids=repr)
@@ -209,7 +215,10 @@ def test_what_is_no_calibrator_at_all(logits3, draw, thing):
 def test_two_classes_have_one_column_or_two(columns):
     Z, y = make_logits(100, 2, random_state=0)
     Z = Z if columns == 2 else Z[:, 1:] - Z[:, :1]
-    calibration_report(LogisticRegression().fit(Z, y), Z, y)
+    classifier = LogisticRegression().fit(Z, y)
+    figure = calibration_report(classifier, Z, y)
+    shown = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert any(f"{log_loss(y, classifier.predict_proba(Z)):.4f}" in text for text in shown)
 
 
 def test_histograms_have_the_same_scale(logits3):
