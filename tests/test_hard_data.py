@@ -12,6 +12,8 @@ from sklearn.metrics import log_loss
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib.datasets import make_logits
 
+pytestmark = pytest.mark.slow
+
 Z, Y = make_logits(300, 4, offset=[0, 1, 0, -1], random_state=0)
 WEIGHTS = 10.0 ** np.random.default_rng(0).uniform(-5, 5, size=300)
 

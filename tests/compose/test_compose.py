@@ -93,6 +93,7 @@ class Unfittable(ClassifierMixin, BaseEstimator):
 # Real classifiers.
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("ensemble", [False, True])
 @pytest.mark.parametrize("name", BASES)
@@ -205,6 +206,7 @@ def test_single_precision_is_kept():
 # Peers.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ensemble", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
@@ -591,6 +593,7 @@ def test_what_was_passed_is_not_fitted():
                 check_is_fitted(part)
 
 
+@pytest.mark.slow
 def test_parallel_fits_are_the_same():
     X, y = problem()
     for ensemble in (False, True):

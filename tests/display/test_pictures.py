@@ -21,6 +21,8 @@ from skcalib.datasets import make_logits
 from skcalib.display._look import COLOURS, MARKERS
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
+pytestmark = pytest.mark.slow
+
 N = 240
 STYLES = ["bars", "dots", "corp"]
 

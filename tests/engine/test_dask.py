@@ -80,6 +80,7 @@ def fitted_numbers(calibrator):
 NO_ESTIMATES = {"classes_", "n_features_in_", "feature_names_in_", "loss_", "n_iter_"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("form", EXACT, ids=repr)

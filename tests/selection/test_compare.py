@@ -427,6 +427,7 @@ def test_training_rows_need_two_classes_with_weight(rows):
     assert np.isfinite(one.scores["log loss"]).all()
 
 
+@pytest.mark.slow
 def test_frames_and_parallel_fits(rows, found):
     logits, y = rows
     frame, labels = pd.DataFrame(logits).add_prefix("z"), pd.Series(y).sample(frac=1).sort_index()
