@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from skcalib._splits import check_training_rows, presence
 from skcalib._subestimator import (
     check_calibrator,
     check_order,
@@ -29,9 +30,7 @@ from ._folds import (
     FitArguments,
     calibration_set,
     check_test_rows,
-    check_training_rows,
     held_out,
-    presence,
     splits_of,
     warn_of_unknown_classes,
 )

@@ -10,15 +10,14 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._splits import check_training_rows, presence
 from skcalib._typing import Array, Floats
 from skcalib._warnings import warn
 
 from ._folds import (
     FitArguments,
     averaged,
-    check_training_rows,
     held_out,
-    presence,
     splits_of,
     warn_of_unknown_classes,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
@@ -11,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_array, column_or_1d
 
 from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._engine.inputs import as_numpy, check_in_memory, checked_rows, if_in_memory
+from skcalib._engine.inputs import check_in_memory, checked_rows, if_in_memory
+from skcalib._splits import Split, check_training_rows, made_splits, presence
 from skcalib._subestimator import check_calibrator, check_order
 from skcalib._typing import Array
 from skcalib._validation.classes import check_column_names
-from skcalib._validation.labels import as_labels, not_among, shown
+from skcalib._validation.labels import not_among, shown
 from skcalib._validation.rows import check_rows
-from skcalib._validation.weights import check_total_weight, check_weights
+from skcalib._validation.weights import check_total_weight
 from skcalib._warnings import warn
-from skcalib.compose._folds import Split, check_training_rows, made_splits, presence
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
-from ._fit_and_score import Outcome, Sample, Uncalibrated, fit_and_score, warn_of_fits
+from ._fit_and_score import Outcome, fit_and_score, warn_of_fits
 from ._measures import LOG_LOSS, Scorer, check_takes_rows, measured, measures_of
+from ._sample import Sample, Uncalibrated, by_name, checked_sample
 
 __all__ = ["compare_calibrators"]
 
@@ -111,13 +110,13 @@ def compare_calibrators(
     >>> found.names[0]
     'MatrixScaling'
     """
-    rows, checked = _checked_sample(logits, y, sample_weight, classes)
+    rows, checked = checked_sample(logits, y, sample_weight, classes)
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
         calibrators = _every_calibrator()
         calibrators = _taking_masked(calibrators) if checked.masked_ or masked else calibrators
-    members = {UNCALIBRATED: Uncalibrated(), **_by_name(calibrators)}
+    members = {UNCALIBRATED: Uncalibrated(), **_named(calibrators)}
     for member in members.values():
         check_calibrator(member, rows.w)
         check_order(member, labels)
@@ -165,51 +164,15 @@ def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
     return taking
 
 
-def _by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Calibrators by their names; by their classes' or, if these are equal, by their repr."""
-    # A pipeline is a sequence of its steps, and a string one of its letters.
-    if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
+def _named(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Calibrators by their names, none of which is that of the uncalibrated logits."""
+    named = by_name(calibrators)
+    if UNCALIBRATED in named:
         raise ValueError(
-            f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
-            "a list."
-        )
-    if isinstance(calibrators, Mapping):
-        named = dict(calibrators)
-        nameless = [name for name in named if not isinstance(name, str)]
-        if nameless:
-            raise ValueError(f"Names of calibrators must be strings, got {nameless[0]!r}.")
-    else:
-        members = list(calibrators)
-        kinds = Counter(type(member).__name__ for member in members)
-        names = [
-            repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__
-            for member in members
-        ]
-        named = dict(zip(names, members, strict=True))
-        if len(named) < len(members):
-            raise ValueError(f"calibrators must differ, or be a dict with names, got {names}.")
-    if not named or UNCALIBRATED in named:
-        raise ValueError(
-            f"calibrators must name at least one, and none of them {UNCALIBRATED!r}, which is "
-            f"always included, got {list(named)}."
+            f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
+            f"got {list(named)}."
         )
     return named
-
-
-def _checked_sample(
-    logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-) -> tuple[Sample, Uncalibrated]:
-    """The rows, checked as calibrators check them, and the fitted calibrator that did."""
-    checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
-    return Sample(*if_in_memory(_arrays, logits, y, sample_weight)), checked
-
-
-def _arrays(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, ...]:
-    """Arrays with all rows, also those of weight 0, by whose numbers they are split."""
-    Z = check_array(
-        as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
-    )
-    return Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))
 
 
 def _checked_test(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option
-from skcalib.display._axes import as_written
 
 from ._measures import FIT_TIME, LOG_LOSS
 
@@ -226,7 +225,8 @@ class CalibratorComparison:
         ax.invert_yaxis()
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
         ax.set_xlabel(f"{measure}{bars_are}")
-        as_written(ax.xaxis.label, *ax.get_yticklabels())
+        for text in (ax.xaxis.label, *ax.get_yticklabels()):
+            text.set_parse_math(False)  # names are drawn as they are
         return ax
 
 

@@ -15,39 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._base import BaseCalibrator
-from skcalib._engine.rows import Rows
 from skcalib._subestimator import fit_calibrator, with_unknown_classes
-from skcalib._typing import Array, Floats
+from skcalib._typing import Array
 from skcalib._warnings import FitWarning, ProbabilitiesWarning, warn
 
-
-class Sample(NamedTuple):
-    """Logits, labels and weights of some rows: arrays, or Dask collections."""
-
-    Z: Any
-    y: Any
-    w: Any
-
-    def part(self, rows: Any) -> Sample:
-        """Some of the rows."""
-        return Sample(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
-
-
-class Uncalibrated(BaseCalibrator):
-    """Logits as they are: what calibrators are compared with."""
-
-    masked_: bool
-
-    def _weights_are_relative(self) -> bool:
-        return True
-
-    def _fit(self, rows: Rows) -> dict[str, Any]:
-        return {"masked_": bool(rows.sum(lambda Z, *_: np.isneginf(Z).sum()))}
-
-    def _calibrate(self, Z: Floats) -> Floats:
-        return Z
-
+from ._sample import Sample
 
 # Messages of the warnings of a fit, by their class and cause. Not every warning can be pickled.
 Messages = dict[tuple[type[Warning], str], str]

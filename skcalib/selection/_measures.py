@@ -19,7 +19,7 @@ from skcalib.metrics import get_scorer
 from skcalib.metrics._input import check_input
 from skcalib.metrics._scorers import CalibrationScorer
 
-from ._fit_and_score import Sample
+from ._sample import Sample
 
 Scorer = Callable[..., float]
 
