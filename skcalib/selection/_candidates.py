@@ -1,0 +1,65 @@
+"""The candidates of the default calibrator, simple ones first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skcalib._base import BaseCalibrator
+from skcalib._engine.rows import Rows
+from skcalib._typing import Floats
+from skcalib.scaling import (
+    MatrixScaling,
+    OrderPreservingScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
+
+from ._classifier_calibrator import ClassifierCalibrator
+from ._sample import Uncalibrated
+
+# Regularization strengths of vector and matrix maps, as multiples of the rule. Averages of the maps
+# cover what is between.
+VECTOR_STRENGTHS = (1.0, 0.1)
+MATRIX_STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.003)
+
+# With more classes than this a matrix map has so many parameters that fewer strengths must do.
+MANY_CLASSES, FEW_STRENGTHS = 256, (3.0, 0.3, 0.03)
+
+# Trees are for this many classes at most, each of which takes trees of its own; and for two
+# classes, whose log-odds smooth maps fit well, from this many rows on.
+MOST_CLASSES_OF_TREES, ROWS_OF_TREES = 20, 400
+
+
+class Uniform(BaseCalibrator):
+    """The same probability for all classes that are not masked."""
+
+    def _weights_are_relative(self) -> bool:
+        return True
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return np.zeros_like(Z)
+
+
+def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str, BaseCalibrator]:
+    """Calibrators by name, the one that weights are shrunk towards first.
+
+    Fewer for many classes, and for masked ones.
+    """
+    found: dict[str, BaseCalibrator] = {
+        "temperature": TemperatureScaling(smoothing="auto"),
+        "uncalibrated": Uncalibrated(),
+        "uniform": Uniform(),
+        "order-preserving": OrderPreservingScaling(),
+    }
+    found |= {f"vector, alpha={a:g}": VectorScaling(alpha=a) for a in VECTOR_STRENGTHS}
+    if not masked:
+        strengths = MATRIX_STRENGTHS if n_classes <= MANY_CLASSES else FEW_STRENGTHS
+        found |= {f"matrix, alpha={a:g}": MatrixScaling(alpha=a) for a in strengths}
+    if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
+        found["gradient boosting"] = ClassifierCalibrator()
+    return found

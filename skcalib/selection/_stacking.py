@@ -1,0 +1,69 @@
+r"""Weights of a mixture of calibrators: stacking by cross-validated log loss.
+
+With the out-of-fold probability :math:`q_{im}` that candidate m gives the label of row i, row
+weights :math:`w_i` with sum N, and pseudo-rows :math:`a_m`, the weights :math:`\pi` on the simplex
+minimise the convex function
+
+.. math:: -\frac1N \Bigl(\sum_i w_i \log \sum_m \pi_m q_{im} + \sum_m a_m \log \pi_m\Bigr),
+
+the negative logarithm of the posterior density for a Dirichlet prior with parameters
+:math:`1 + a_m`: a pseudo-row is one whose label only candidate m gives any probability to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from skcalib._typing import Floats
+
+# The objective is at most this far above its minimum, in nats.
+GAP = 1e-7
+
+# The least weight that a candidate with pseudo-rows can have.
+LEAST_WEIGHT = 1e-12
+
+
+def mixture_weights(L: Floats, w: Floats | None, pseudo_rows: Floats) -> Floats:
+    """Weights (M,) of candidates with out-of-fold log-probabilities ``L`` (n, M) of the labels.
+
+    ``w`` (n,) are weights of the rows, or None, and ``pseudo_rows`` (M,) the prior. At the minimum
+    under the constraint that they are positive, of the objective plus ``(1 + A / N)`` times their
+    sum, with A the number of pseudo-rows, they sum to one: so there are only bounds.
+    """
+    n, M = L.shape
+    w = np.full(n, 1 / n) if w is None else w / w.sum()
+    total = pseudo_rows / n
+    Q = np.exp(L - L.max(axis=1, keepdims=True))
+    slope = 1 + total.sum()
+    has_prior = total > 0
+
+    def objective(x: Floats) -> tuple[float, Floats]:
+        mixed = Q @ x
+        value = slope * x.sum() - w @ np.log(mixed) - total[has_prior] @ np.log(x[has_prior])
+        gradient = slope - (w / mixed) @ Q
+        gradient[has_prior] -= total[has_prior] / x[has_prior]
+        return float(value), gradient
+
+    bounds = [(LEAST_WEIGHT, None)] * M
+    options = {"maxiter": 1000, "ftol": 0.0, "gtol": GAP, "maxcor": 20}
+    found = minimize(
+        objective, np.full(M, 1 / M), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    ).x
+    found[found <= LEAST_WEIGHT] = 0.0
+    return found / found.sum()
+
+
+def without_negligible(weights: Floats, least: float) -> Floats:
+    """The weights without those below ``least``, of which one at least is left."""
+    kept = np.where(weights < min(least, weights.max()), 0, weights)
+    return kept / kept.sum()
+
+
+def mixture(L: Floats, weights: Floats) -> Floats:
+    """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
+    shifted = L + np.log(weights).astype(L.dtype)[:, None, None]
+    top = shifted.max(axis=0)
+    finite = np.where(np.isneginf(top), 0, top)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(shifted - finite).sum(axis=0)) + finite
