@@ -54,8 +54,7 @@ def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
     """Values of the function at the scores ``L``."""
     S = np.zeros_like(L)
     for term, slope in zip(segments(L, knots), slopes.astype(L.dtype), strict=True):
-        term *= slope
-        S += term
+        S += np.multiply(term, slope, out=term)
     return S
 
 
@@ -76,8 +75,8 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
     origins = np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
     mean, of_label = np.empty((2, len(slopes), len(L)))
     square, product = np.empty(len(slopes)), np.empty_like(L)
-    for j, term in enumerate(segments(L, knots)):
-        term -= origins[j].astype(L.dtype)
+    for j, clipped in enumerate(segments(L, knots)):
+        term = np.subtract(clipped, origins[j].astype(L.dtype), out=clipped)
         of_label[j] = term[each, y]
         mean[j] = np.multiply(P, term, out=product).sum(axis=1)
         square[j] = w @ np.einsum("ij,ij->i", product, term)

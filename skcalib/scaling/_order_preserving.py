@@ -15,8 +15,8 @@ from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import raised
 from skcalib._linear.piecewise import MAX_PASSES, PiecewiseObjective, best_slopes, piecewise
-from skcalib._scores.mixed import mix_with_uniform
 from skcalib._linear.temperature import fit_scale
+from skcalib._scores.mixed import mix_with_uniform
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.parameters import check_integer, check_real
 from skcalib._warnings import NotConvergedWarning, warn
@@ -35,8 +35,9 @@ PRIOR_STRENGTH = 2.0
 # Share of the distribution of log-probabilities below, and above, all knots.
 OUTSIDE = 0.005
 
-# Cells of the histogram from which quantiles of log-probabilities are taken.
-N_CELLS = 512
+# Quantiles come from a histogram of this many cells between this number and 0. The quantile of a
+# share q is never below log(q / K).
+N_CELLS, LOWEST_KNOT = 1024, -32.0
 
 # Rows of a sample for each slope.
 ROWS_PER_SLOPE = 256
@@ -115,7 +116,7 @@ class OrderPreservingScaling(BaseCalibrator):
     Knots are equally spaced between the 0.5 % and the 99.5 % quantile of the log-probabilities,
     each counted with its probability: the range of log-probabilities that labels would have if the
     mixture were calibrated. Masked classes and those that are all but impossible do not
-    count, and no knot is below :math:`\log(1 / ((N + 1) K))`. Beyond the outermost
+    count, and no knot is below :math:`\log(0.005 / K)`. Beyond the outermost
     knots the function goes on with the slopes of the outermost segments.
 
     ``predict`` takes the class of the largest logit, so that it never changes, even where
@@ -169,27 +170,18 @@ class OrderPreservingScaling(BaseCalibrator):
         check_integer("n_knots", self.n_knots, least=0)
         check_real("alpha", self.alpha, closed=True, option="auto")
         alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
-        smoothing, temperature = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
-        # A ridge penalty gives separable rows a minimum.
-        separable = temperature.is_separable and alpha == 0
-        if separable or not temperature.is_separable:
-            _warn_of_no_minimum(temperature)
-        of_mixture = partial(_features, 1 / temperature.value, smoothing)
+        smoothing, scale = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
+        of_mixture = partial(_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)
-        slopes, converged = np.ones(len(knots) + 1), True
-        if not separable:
-            slopes, converged = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
-        if not converged:
-            warn(
-                f"The fit stopped after {MAX_PASSES} iterations, before it converged. Increase "
-                "alpha, or use fewer knots.",
-                NotConvergedWarning,
-            )
+        # A ridge penalty gives separable rows a minimum.
+        separable = scale.is_separable and alpha == 0
+        if separable or not scale.is_separable:
+            _warn_of_no_minimum(scale)
         return {
             "knots_": knots,
-            "slopes_": slopes,
-            "temperature_": 1 / temperature.value,
+            "slopes_": np.ones(len(knots) + 1) if separable else _slopes(knots, alpha, rows),
+            "temperature_": 1 / scale.value,
             "alpha_": alpha,
             "smoothing_": smoothing,
         }
@@ -224,26 +216,37 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
     The labels are those that the probabilities themselves predict, so each log-probability counts
     with its probability, and masked or all but impossible classes hardly count.
     """
-    lowest = -np.log((rows.weight + 1) * rows.n_columns)
-    shares = rows.sum(partial(_histogram, lowest)).cumsum()
-    limits = np.linspace(lowest, 0, N_CELLS + 1)
-    ends = np.interp([OUTSIDE, 1 - OUTSIDE], np.append(0, shares / shares[-1]), limits)
-    return np.linspace(*ends, n_knots + 2)[1:-1]
+    shares = np.append(0, rows.sum(_histogram).cumsum())
+    limits = np.linspace(LOWEST_KNOT, 0, N_CELLS + 1)
+    low, high = np.interp([OUTSIDE, 1 - OUTSIDE], shares / shares[-1], limits)
+    return np.linspace(low, high, n_knots + 2)[1:-1]
 
 
-def _histogram(lowest: float, L: Floats, _: Indices, w: Floats | None) -> Floats:
-    """Weight of the log-probabilities in equal cells between ``lowest`` and 0."""
-    cells = N_CELLS - np.multiply(L, N_CELLS / lowest, dtype=np.float64)
-    cells = np.clip(cells, 0, N_CELLS - 1, out=cells).astype(np.intp)
+def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
+    """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
+    cells = N_CELLS - np.multiply(L, N_CELLS / LOWEST_KNOT, dtype=np.float64)
+    cells = np.clip(cells, 0, N_CELLS - 1).astype(np.intp)
     P = np.exp(L, dtype=np.float64)
     P = P if w is None else P * w[:, None]
-    return np.bincount(cells.ravel("K"), P.ravel("K"), N_CELLS)
+    return np.bincount(cells.ravel("K"), P.ravel("K"), N_CELLS).astype(np.float64)
 
 
-def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> tuple[Floats, bool]:
+def _slopes(knots: Floats, alpha: float, rows: Rows) -> Floats:
+    """The best slopes, with a warning where the search stopped before."""
+    slopes, converged = _best_slopes(knots, PRIOR_STRENGTH * alpha, rows)
+    if not converged:
+        warn(
+            f"The fit stopped after {MAX_PASSES} iterations, before it converged. Increase alpha, "
+            "or use fewer knots.",
+            NotConvergedWarning,
+        )
+    return slopes
+
+
+def _best_slopes(knots: Floats, strength: float, rows: Rows) -> tuple[Floats, bool]:
     """The best slopes and whether the search converged; it starts from those of a sample."""
     p = len(knots) + 1
-    of_sample = rows.sample(partial(_fit_slopes, knots, strength), ROWS_PER_SLOPE * p)
+    of_sample = rows.sample(partial(_best_slopes, knots, strength), ROWS_PER_SLOPE * p)
     start = np.ones(p) if of_sample is None else of_sample[0]
     objective = PiecewiseObjective(rows, knots, strength / rows.weight)
     return with_one_blas_thread(best_slopes, objective, start, SMALLEST_SLOPE)

@@ -266,6 +266,7 @@ OTHER_VALUES = {
     "tol": [1e-2],
     "smooth_targets": [True, False],
     "n_bins": [3, 40],
+    "n_knots": [0, 3],
     "strategy": ["uniform", "quantile"],
     "smoothing": [2.0],
     "interpolation": ["constant", "linear"],
