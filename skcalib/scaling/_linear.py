@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +18,7 @@ from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.solver import Solution, best_parameters
-from skcalib._linear.temperature import SMALLEST_SCALE, fit_scale
+from skcalib._linear.temperature import SMALLEST_SCALE, FittedScale, fit_scale
 from skcalib._scores.mixed import mix_logits
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_integer, check_real
@@ -51,20 +52,15 @@ class _LinearScaling(_Smoothed):
         check_real("alpha", self.alpha, closed=True, option="auto")
         check_integer("max_iter", self.max_iter)
         check_real("tol", self.tol)
+        smoothing = _fitted_smoothing(self.smoothing, rows)
         strength = 1.0 if self.alpha == "auto" else float(self.alpha)
-        smoothing, temperature = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
-        # A ridge penalty gives separable rows a minimum.
-        separable = temperature.is_separable and strength == 0
-        if separable or not temperature.is_separable:
-            _warn_of_no_minimum(temperature)
+        temperature = _fit_temperature(rows, strength)
         scale = temperature.value
-        if temperature.outcome == "hopeless" and strength == 0:
-            scale /= SMALLEST_SCALE  # a map may reverse logits, whose gradients are not to vanish
         features = _features(rows, scale, smoothing, normalize=self.normalize)
         K, map_ = features.n_classes, self._map()
-        regularization = Regularization.structured(K, strength / rows.weight)
-        objective = Objective(map_, features, regularization)
-        if separable:  # also where offsets that break ties would diverge
+        objective = Objective(map_, features, Regularization.structured(K, strength / rows.weight))
+        # Without regularization slopes, or offsets that break ties, diverge.
+        if temperature.is_separable and strength == 0:
             found = Solution(
                 objective.identity, *objective.in_double().value_gradient(objective.identity)
             )
@@ -90,9 +86,22 @@ class _LinearScaling(_Smoothed):
         theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
         F = both_columns(Z)
         if self.normalize_:
-            F = raised(log_softmax(F, axis=1))
+            # Several logits of a mixture are its log-probabilities.
+            mixed = self.smoothing_ > 0 and F is Z
+            F = raised(F if mixed else log_softmax(F, axis=1))
         S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+
+
+def _fit_temperature(rows: Rows, strength: float) -> FittedScale:
+    """The scale that the map starts from, with a warning if neither has a minimum."""
+    scale = fit_scale(rows)
+    if not scale.is_separable or strength == 0:  # a ridge penalty gives the map a minimum
+        _warn_of_no_minimum(scale)
+    if scale.outcome == "hopeless" and strength == 0:
+        # The map may reverse logits, whose gradients are not to vanish.
+        return replace(scale, value=scale.value / SMALLEST_SCALE)
+    return scale
 
 
 def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) -> Features:
