@@ -13,7 +13,13 @@ from .display import (
 )
 from .monitor import CalibrationMonitor
 from .report import calibration_report
-from .scaling import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
+from .scaling import (
+    MatrixScaling,
+    OrderPreservingScaling,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from .selection import CalibratorComparison, compare_calibrators
 
 __all__ = [
@@ -26,6 +32,7 @@ __all__ = [
     "IsotonicCalibration",
     "LogitTransformer",
     "MatrixScaling",
+    "OrderPreservingScaling",
     "PlattScaling",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",

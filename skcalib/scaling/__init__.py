@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from ._matrix import MatrixScaling
+from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
 from ._temperature import TemperatureScaling
 from ._vector import VectorScaling
 
-__all__ = ["MatrixScaling", "PlattScaling", "TemperatureScaling", "VectorScaling"]
+__all__ = [
+    "MatrixScaling",
+    "OrderPreservingScaling",
+    "PlattScaling",
+    "TemperatureScaling",
+    "VectorScaling",
+]

@@ -266,8 +266,9 @@ OTHER_VALUES = {
     "tol": [1e-2],
     "smooth_targets": [True, False],
     "n_bins": [3, 40],
+    "n_knots": [0, 3],
     "strategy": ["uniform", "quantile"],
-    "smoothing": [2.0],
+    "smoothing": [0.5],
     "interpolation": ["constant", "linear"],
     "bin_range": [(2, 3)],
 }

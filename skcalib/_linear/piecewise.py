@@ -1,0 +1,129 @@
+r"""One increasing, piecewise linear function of all scores, and the minimum of its log loss.
+
+With knots :math:`t_1 < \dots < t_J` and slopes :math:`b_0, \dots, b_J` the function is
+
+.. math:: f(l) = \sum_j b_j \varphi_j(l), \qquad \varphi_j(l) = \min(\max(l, t_j), t_{j+1}) ,
+
+where :math:`\varphi_0` has no lower and :math:`\varphi_J` no upper limit. It is linear in the
+slopes, so the log loss of ``softmax(f(L))`` is convex in them; slopes of 1 leave the probabilities
+as they are. With positive slopes it keeps the order of the scores, also in floating point: each
+of the terms is non-decreasing after rounding, and so is their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from scipy.optimize import nnls
+
+from skcalib._engine.rows import Plan, Rows
+from skcalib._typing import Floats, Indices
+
+from .features import mask_scores
+
+# A Newton step that lowers the objective by less than this, relative to it or by itself, is the
+# last one. Newton's method squares the error, so that this is exact.
+LAST_DECREASE, SMALLEST_DECREASE = 1e-10, 1e-13
+
+# Curvatures are no smaller than this share of the largest, also where no score is on a segment.
+FLATTEST = 1e-12
+
+# Rounding error of the objective, relative to it, and sufficient decrease, relative to that of the
+# quadratic model.
+NOISE, ENOUGH = 1e-7, 1e-4
+
+MAX_PASSES = 100
+
+
+def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
+    """The terms of the function without their slopes, each of the shape of the scores ``L``.
+
+    All are in the same array, which the next one overwrites.
+    """
+    out = np.empty_like(L)
+    limits = np.concatenate([[-np.inf], knots, [np.inf]]).astype(L.dtype)
+    for low, high in pairwise(limits):
+        yield np.clip(L, low, high, out=out)
+
+
+def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
+    """Values of the function at the scores ``L``."""
+    S = np.zeros_like(L)
+    for term, slope in zip(segments(L, knots), slopes.astype(L.dtype), strict=True):
+        S += np.multiply(term, slope, out=term)
+    return S
+
+
+def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Summed log loss of a block, its gradient (p,) and its Hessian (p, p), in one flat array.
+
+    ``L`` are features, as of :mod:`.features`. The Hessian needs no products of two terms: on a
+    segment the distances from the origins of the lower segments are their widths.
+    """
+    each, w = np.arange(len(L)), np.ones(len(L)) if w is None else w
+    P = mask_scores(piecewise(L, knots, slopes), L)
+    P -= P.max(axis=1, keepdims=True)
+    loss = -P[each, y]
+    np.exp(P, out=P)
+    total = P.sum(axis=1, keepdims=True)
+    P /= total
+    loss = w @ (loss + np.log(total[:, 0]))
+    origins = np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
+    mean, of_label = np.empty((2, len(slopes), len(L)))
+    square, product = np.empty(len(slopes)), np.empty_like(L)
+    for j, clipped in enumerate(segments(L, knots)):
+        term = np.subtract(clipped, origins[j].astype(L.dtype), out=clipped)
+        of_label[j] = term[each, y]
+        mean[j] = np.multiply(P, term, out=product).sum(axis=1)
+        square[j] = w @ np.einsum("ij,ij->i", product, term)
+    H = np.triu(np.outer(np.diff(origins, append=0), mean @ w), 1)
+    H += H.T + np.diag(square) - (mean * w) @ mean.T
+    return np.concatenate([[loss], (mean - of_label) @ w, H.ravel()])
+
+
+@dataclass(frozen=True)
+class PiecewiseObjective:
+    """Log loss of the function plus a ridge penalty on the distance of its slopes from 1."""
+
+    rows: Rows
+    knots: Floats
+    ridge: float
+
+    def at(self, slopes: Floats) -> tuple[float, Floats, Floats]:
+        """Value, gradient (p,) and Hessian (p, p) at ``slopes``."""
+        p, off = len(slopes), slopes - 1
+        sums = self.rows.sum(partial(derivatives, self.knots, slopes), Plan(room=4))
+        mean = sums / self.rows.weight
+        hessian = mean[p + 1 :].reshape(p, p) + 2 * self.ridge * np.eye(p)
+        value = float(mean[0] + self.ridge * off @ off)
+        return value, mean[1 : p + 1] + 2 * self.ridge * off, hessian
+
+
+def best_slopes(objective: PiecewiseObjective, start: Floats, least: float) -> tuple[Floats, bool]:
+    """Slopes of at least ``least`` at the minimum of the objective, and whether that was reached.
+
+    Newton's method: each step is to the minimum of the quadratic model above the bounds.
+    """
+    x, (value, gradient, hessian) = start, objective.at(start)
+    for _ in range(MAX_PASSES):
+        step = _bounded_step(x - least, gradient, hessian)
+        decrease = -float(gradient @ step + step @ hessian @ step / 2)
+        if decrease <= max(LAST_DECREASE * value, SMALLEST_DECREASE):
+            return x + step, True
+        share, ahead = 1.0, objective.at(x + step)
+        while ahead[0] > value * (1 + NOISE) - ENOUGH * share * decrease:
+            share /= 2
+            ahead = objective.at(x + share * step)
+        x, (value, gradient, hessian) = x + share * step, ahead
+    return x, False
+
+
+def _bounded_step(x: Floats, gradient: Floats, hessian: Floats) -> Floats:
+    """The step from ``x`` to the minimum of a quadratic function among non-negative vectors."""
+    flattest = FLATTEST * max(float(hessian.diagonal().max()), np.finfo(float).tiny)
+    root = np.linalg.cholesky(hessian + flattest * np.eye(len(x))).T
+    return nnls(root, root @ x - np.linalg.solve(root.T, gradient), maxiter=100 * len(x))[0] - x

@@ -1,0 +1,252 @@
+"""Order-preserving scaling."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_softmax
+
+from skcalib._base import BaseCalibrator, finite_unless_masked
+from skcalib._engine.blas import with_one_blas_thread
+from skcalib._engine.blocks import both_columns
+from skcalib._engine.rows import Rows
+from skcalib._linear.features import raised
+from skcalib._linear.piecewise import MAX_PASSES, PiecewiseObjective, best_slopes, piecewise
+from skcalib._linear.temperature import fit_scale
+from skcalib._scores.mixed import mix_with_uniform
+from skcalib._typing import Array, Floats, Indices
+from skcalib._validation.parameters import check_integer, check_real
+from skcalib._warnings import NotConvergedWarning, warn
+
+from ._temperature import _divided, _fitted_smoothing, _warn_of_no_minimum
+
+__all__ = ["OrderPreservingScaling"]
+
+# Slopes are at least this; distinct logits then have distinct calibrated ones but for rounding.
+SMALLEST_SLOPE = 0.05
+
+# Strength of the ridge penalty on each slope, times N: that of a normal prior of the slopes whose
+# standard deviation is one half.
+PRIOR_STRENGTH = 2.0
+
+# Share of the distribution of log-probabilities below, and above, all knots.
+OUTSIDE = 0.005
+
+# Quantiles come from a histogram of this many cells between this number and 0. The quantile of a
+# share q is never below log(q / K).
+N_CELLS, LOWEST_KNOT = 1024, -32.0
+
+# Rows of a sample for each slope.
+ROWS_PER_SLOPE = 256
+
+
+class OrderPreservingScaling(BaseCalibrator):
+    r"""Order-preserving scaling: one increasing function of the log-probabilities of all classes.
+
+    Temperature scaling comes first, mixed with the uniform distribution. Then, on the
+    log-probabilities :math:`l` of the mixture, an increasing, piecewise linear function f,
+
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(f(l))_k, \qquad
+        l_k = \log\left((1 - \varepsilon)\, \mathrm{softmax}(z / T)_k + \varepsilon / K\right),
+
+    whose slopes :math:`b_0, \dots, b_J` between J knots are those that minimise the log loss plus
+    a ridge penalty, which shrinks them towards :math:`f(l) = l`,
+
+    .. math:: \frac1N \sum_i w_i\, \ell_i(b) + \frac{2 \alpha}{N} \sum_j (b_j - 1)^2,
+        \qquad b_j \ge 0.05,
+
+    with N the sum of the weights and K the number of classes. It repairs what no linear map of the
+    logits can: small probabilities that are wrong by another factor than large ones, as those of
+    forests, naive Bayes and other classifiers with saturated or truncated outputs. The order of
+    the classes in a row, and with it the accuracy, does not change. For two classes
+    :math:`f(l_1) - f(l_0)` is an odd function of the margin.
+
+    Parameters
+    ----------
+    n_knots : int, default=6
+        Number of knots. 0 gives temperature scaling with one more slope.
+    alpha : "auto" or float, default="auto"
+        Regularization strength, 1 by default: that of a normal prior of each slope with mean 1 and
+        standard deviation 1/2. With 0 there may be no optimum.
+    smoothing : "auto" or float, default="auto"
+        Share :math:`\varepsilon` of the uniform distribution in the mixture, by default
+        :math:`1 / (N + 1)`. Probabilities of 0 and those of classes that are only nearly impossible
+        then differ little.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    knots_ : ndarray of shape (n_knots,)
+        Log-probabilities :math:`l` at which the slope changes, in increasing order.
+    slopes_ : ndarray of shape (n_knots + 1,)
+        The slopes :math:`b`: below the first knot, between neighbouring ones, above the last.
+    temperature_ : float
+        The temperature T.
+    smoothing_ : float
+        The share :math:`\varepsilon`.
+    alpha_ : float
+        The regularization strength :math:`\alpha`.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As :class:`TemperatureScaling`, but for separable rows only if ``alpha=0``; slopes are then
+        1. Also if Newton's method does not converge.
+    UserWarning
+        If weights sum to far less than the number of rows, and as for
+        :class:`TemperatureScaling`.
+
+    Notes
+    -----
+    This is the diagonal form of the functions of [1]_, which are fitted by gradient descent as
+    neural networks there. Piecewise linear functions with fixed knots are linear in their slopes,
+    so the log loss is convex in them, and Newton's method with bounds finds the optimum in a few
+    passes over the rows. Each pass sums the gradient and the whole Hessian.
+
+    Knots are equally spaced between the 0.5 % and the 99.5 % quantile of the log-probabilities,
+    each counted with its probability: the range of log-probabilities that labels would have if the
+    mixture were calibrated. Masked classes and those that are all but impossible do not
+    count, and no knot is below :math:`\log(0.005 / K)`. Beyond the outermost
+    knots the function goes on with the slopes of the outermost segments.
+
+    ``predict`` takes the class of the largest logit, so that it never changes, even where
+    rounding makes calibrated probabilities equal.
+
+    References
+    ----------
+    .. [1] Rahimi, Shaban, Cheng, Hartley, Boots, "Intra Order-Preserving Functions for
+       Calibration of Multi-Class Neural Networks", NeurIPS 2020,
+       `arXiv:2003.06820 <https://arxiv.org/abs/2003.06820>`_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import log_loss
+    >>> from skcalib import OrderPreservingScaling, TemperatureScaling
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(10_000, 10, random_state=0)
+    >>> P = np.exp(logits)
+    >>> P /= P.sum(axis=1, keepdims=True)
+    >>> truncated = np.log(np.maximum(P, 0.02))  # small probabilities are lost
+    >>> X, X_test, y, y_test = truncated[:5000], truncated[5000:], y[:5000], y[5000:]
+    >>> methods = TemperatureScaling().fit(X, y), OrderPreservingScaling().fit(X, y)
+    >>> losses = [log_loss(y_test, method.predict_proba(X_test)) for method in methods]
+    >>> bool(losses[1] < losses[0])
+    True
+    """
+
+    _keeps_order = True
+
+    knots_: Floats
+    slopes_: Floats
+    temperature_: float
+    alpha_: float
+    smoothing_: float
+
+    def __init__(
+        self,
+        *,
+        n_knots: int = 6,
+        alpha: Literal["auto"] | float = "auto",
+        smoothing: Literal["auto"] | float = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.n_knots = n_knots
+        self.alpha = alpha
+        self.smoothing = smoothing
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        check_integer("n_knots", self.n_knots, least=0)
+        check_real("alpha", self.alpha, closed=True, option="auto")
+        alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
+        smoothing, scale = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
+        of_mixture = partial(_features, 1 / scale.value, smoothing)
+        rows = rows.with_logits(rows.map(of_mixture))
+        knots = _knots(rows, self.n_knots)
+        # A ridge penalty gives separable rows a minimum.
+        separable = scale.is_separable and alpha == 0
+        if separable or not scale.is_separable:
+            _warn_of_no_minimum(scale)
+        return {
+            "knots_": knots,
+            "slopes_": np.ones(len(knots) + 1) if separable else _slopes(knots, alpha, rows),
+            "temperature_": 1 / scale.value,
+            "alpha_": alpha,
+            "smoothing_": smoothing,
+        }
+
+    def _calibrated(self, Z: Floats) -> Floats:
+        L = _log_probabilities(self.temperature_, self.smoothing_, Z)
+        S = super()._calibrated(L)
+        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+
+    def _calibrate(self, L: Floats) -> Floats:
+        return piecewise(raised(L), self.knots_, self.slopes_)
+
+    def _most_probable(self, Z: Floats) -> Array:
+        # Rounding may make probabilities of the mixture equal.
+        return self.classes_[both_columns(Z).argmax(axis=1)]
+
+
+def _log_probabilities(temperature: float, smoothing: float, Z: Floats) -> Floats:
+    """Log-probabilities (m, K) of the mixture that temperature scaling gives, -inf if masked."""
+    scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
+    return mix_with_uniform(log_softmax(both_columns(scaled), axis=1), smoothing)
+
+
+def _features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """The same, finite."""
+    return raised(_log_probabilities(temperature, smoothing, Z))
+
+
+def _knots(rows: Rows, n_knots: int) -> Floats:
+    """Equally spaced knots within the range of the log-probabilities of labels.
+
+    The labels are those that the probabilities themselves predict, so each log-probability counts
+    with its probability, and masked or all but impossible classes hardly count.
+    """
+    shares = np.append(0, rows.sum(_histogram).cumsum())
+    limits = np.linspace(LOWEST_KNOT, 0, N_CELLS + 1)
+    low, high = np.interp([OUTSIDE, 1 - OUTSIDE], shares / shares[-1], limits)
+    return np.linspace(low, high, n_knots + 2)[1:-1]
+
+
+def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
+    """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
+    cells = N_CELLS - np.multiply(L, N_CELLS / LOWEST_KNOT, dtype=np.float64)
+    cells = np.clip(cells, 0, N_CELLS - 1).astype(np.intp)
+    P = np.exp(L, dtype=np.float64)
+    P = P if w is None else P * w[:, None]
+    return np.bincount(cells.ravel("K"), P.ravel("K"), N_CELLS).astype(np.float64)
+
+
+def _slopes(knots: Floats, alpha: float, rows: Rows) -> Floats:
+    """The best slopes, with a warning where the search stopped before."""
+    slopes, converged = _best_slopes(knots, PRIOR_STRENGTH * alpha, rows)
+    if not converged:
+        warn(
+            f"The fit stopped after {MAX_PASSES} iterations, before it converged. Increase alpha, "
+            "or use fewer knots.",
+            NotConvergedWarning,
+        )
+    return slopes
+
+
+def _best_slopes(knots: Floats, strength: float, rows: Rows) -> tuple[Floats, bool]:
+    """The best slopes and whether the search converged; it starts from those of a sample."""
+    p = len(knots) + 1
+    of_sample = rows.sample(partial(_best_slopes, knots, strength), ROWS_PER_SLOPE * p)
+    start = np.ones(p) if of_sample is None else of_sample[0]
+    objective = PiecewiseObjective(rows, knots, strength / rows.weight)
+    return with_one_blas_thread(best_slopes, objective, start, SMALLEST_SLOPE)

@@ -1,0 +1,315 @@
+"""OrderPreservingScaling: its optimum, its order, its limits, and what it recovers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from skcalib import OrderPreservingScaling, TemperatureScaling
+from skcalib._engine.memory import MemoryRows
+from skcalib._linear import piecewise as module
+from skcalib._linear.piecewise import PiecewiseObjective, best_slopes, piecewise
+from skcalib.datasets import make_logits
+
+LEAST = 0.05
+
+
+def truncated(n=600, K=4, lowest=0.05, seed=0):
+    """Log-probabilities of a classifier that rounds small ones up to a number, with labels."""
+    Z, y = make_logits(n, K, random_state=seed)
+    return np.log(np.maximum(softmax(Z, axis=1), lowest)), y
+
+
+def mixture(c, Z):
+    """The log-probabilities that the function is applied to."""
+    K = Z.shape[1]
+    return np.log((1 - c.smoothing_) * softmax(Z / c.temperature_, axis=1) + c.smoothing_ / K)
+
+
+def literal(b, knots, L):
+    """The function from the slope at each point: integrated from the first knot."""
+    values = np.concatenate([[0], np.cumsum(np.diff(knots) * b[1:-1])])
+    S = np.interp(L, knots, values)
+    S += b[0] * np.minimum(L - knots[0], 0)
+    return S + b[-1] * np.maximum(L - knots[-1], 0)
+
+
+def objective(b, knots, L, y, w, alpha):
+    """The objective as the docstring has it."""
+    logs = log_softmax(literal(b, knots, L), axis=1)[np.arange(len(y)), y]
+    N = len(y) if w is None else w.sum()
+    return -np.average(logs, weights=w) + 2 * alpha / N * np.sum((b - 1) ** 2)
+
+
+# --------------------------------------------------------------------------------------
+# The optimum.
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.01, 10.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_slopes_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
+    Z, y = truncated()
+    w = rng.uniform(0, 2, size=len(y)) if weighted else None
+    c = OrderPreservingScaling(n_knots=4, alpha=alpha).fit(Z, y, w)
+    args = c.knots_, mixture(c, Z), y, w, c.alpha_
+    bounds = [(LEAST, None)] * 5
+    oracle = minimize(
+        objective,
+        np.ones(5),
+        args,
+        method="L-BFGS-B",
+        bounds=bounds,
+        tol=1e-15,
+        options={"ftol": 0},
+    )
+    assert objective(c.slopes_, *args) <= oracle.fun + 1e-13
+    np.testing.assert_allclose(c.slopes_, oracle.x, atol=2e-4)
+    for j in range(5):
+        for step in (1e-3, -1e-3):
+            nudged = c.slopes_.copy()
+            nudged[j] = max(nudged[j] + step, LEAST)
+            if nudged[j] != c.slopes_[j]:
+                assert objective(nudged, *args) > objective(c.slopes_, *args)
+
+
+def test_a_slope_at_its_bound_is_the_bound():
+    """Scores in the opposite order of the probabilities, within a segment, are all but merged."""
+    Z, y = make_logits(4000, 5, random_state=0)
+    L = log_softmax(Z, axis=1)
+    reversed_ = np.where((L > -5) & (L < -2), -7 - L, L)
+    c = OrderPreservingScaling(alpha=0.01).fit(reversed_, y)
+    assert c.slopes_.min() == LEAST
+    args = c.knots_, mixture(c, reversed_), y, None, 0.01
+    oracle = minimize(objective, np.ones(7), args, method="SLSQP", bounds=[(LEAST, None)] * 7)
+    assert objective(c.slopes_, *args) <= oracle.fun + 1e-9
+
+
+def test_probabilities_are_the_literal_formula():
+    Z, y = truncated()
+    c = OrderPreservingScaling().fit(Z, y)
+    expected = softmax(literal(c.slopes_, c.knots_, mixture(c, Z)), axis=1)
+    np.testing.assert_allclose(c.predict_proba(Z), expected)
+    assert c.smoothing_ == 1 / (len(y) + 1)
+    assert c.alpha_ == 1
+
+
+def test_temperature_is_that_of_temperature_scaling():
+    Z, y = truncated()
+    expected = TemperatureScaling().fit(Z, y).temperature_
+    assert OrderPreservingScaling().fit(Z, y).temperature_ == expected
+
+
+@given(start=hnp.arrays(float, 4, elements=st.floats(LEAST, 30)), seed=st.integers(0, 3))
+def test_every_start_leads_to_the_same_slopes(start, seed):
+    Z, y = truncated(200, seed=seed)
+    problem = PiecewiseObjective(
+        MemoryRows(log_softmax(Z, axis=1), y, None), -np.arange(3.0, 0, -1), 0.01
+    )
+    (x, converged), (expected, _) = (best_slopes(problem, s, LEAST) for s in (start, np.ones(4)))
+    assert converged
+    np.testing.assert_allclose(x, expected, rtol=1e-6)
+
+
+def test_the_start_from_a_sample_changes_nothing(monkeypatch):
+    Z, y = truncated(20_000)
+    started = OrderPreservingScaling().fit(Z, y)
+    monkeypatch.setattr(MemoryRows, "sample", lambda *_: None)
+    np.testing.assert_allclose(
+        started.slopes_, OrderPreservingScaling().fit(Z, y).slopes_, rtol=1e-8
+    )
+
+
+def test_derivatives_are_those_of_the_value(rng):
+    Z, y = make_logits(50, 3, random_state=0)
+    rows = MemoryRows(log_softmax(Z, axis=1), y, rng.uniform(0.1, 2, size=50))
+    at = PiecewiseObjective(rows, np.array([-2.0, -1.0, -0.5]), 0.1).at
+    b, step = rng.uniform(0.5, 2, size=4), 1e-6 * np.eye(4)
+    _, gradient, hessian = at(b)
+    for j in range(4):
+        up, down = at(b + step[j]), at(b - step[j])
+        assert gradient[j] == pytest.approx((up[0] - down[0]) / 2e-6, abs=1e-8)
+        np.testing.assert_allclose(hessian[j], (up[1] - down[1]) / 2e-6, atol=1e-8)
+
+
+def test_a_fit_that_stops_early_warns(monkeypatch):
+    monkeypatch.setattr(module, "MAX_PASSES", 0)
+    with pytest.warns(ConvergenceWarning, match="The fit stopped after .* before it converged"):
+        c = OrderPreservingScaling().fit(*truncated())
+    assert (c.slopes_ == 1).all()
+
+
+# --------------------------------------------------------------------------------------
+# The function.
+
+
+def test_slopes_of_a_known_function_are_recovered(rng):
+    Z, _ = make_logits(200_000, 5, random_state=0)
+    L = log_softmax(Z, axis=1)
+    knots, slopes = np.array([-4.0, -2.0, -1.0]), np.array([0.3, 1.5, 0.6, 2.0])
+    P = softmax(literal(slopes, knots, L), axis=1)
+    y = (rng.uniform(size=(len(P), 1)) > P.cumsum(axis=1)).sum(axis=1).clip(max=4)
+    found, _ = best_slopes(PiecewiseObjective(MemoryRows(L, y, None), knots, 0), np.ones(4), LEAST)
+    np.testing.assert_allclose(found, slopes, atol=0.06)
+
+
+@pytest.mark.parametrize("K", [2, 10])
+def test_bent_logits_get_nearly_the_true_log_loss(K):
+    Z, y = make_logits(20_000, K, random_state=0)
+    L = log_softmax(Z, axis=1)
+    bent = np.where(L < -2, -2 + 0.3 * (L + 2), L)
+    fitted, test = slice(0, 10_000), slice(10_000, None)
+    losses = [
+        log_loss(y[test], c.fit(bent[fitted], y[fitted]).predict_proba(bent[test]))
+        for c in (TemperatureScaling(), OrderPreservingScaling())
+    ]
+    true = log_loss(y[test], softmax(Z[test], axis=1))
+    assert losses[1] < losses[0] - 0.003
+    assert losses[1] < true + 0.2 * (losses[0] - true)
+
+
+def test_beyond_the_knots_it_goes_on_with_the_last_slopes():
+    knots, slopes = np.array([-2.0, -1.0]), np.array([3.0, 1.0, 0.5])
+    S = piecewise(np.array([[-9.0, -8.0, -0.5, -0.1]]), knots, slopes)
+    np.testing.assert_allclose(np.diff(S)[0, [0, 2]], [3.0, 0.2])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(
+    start=st.floats(-40, -1e-6),
+    slopes=hnp.arrays(float, 4, elements=st.floats(LEAST, 100)),
+    knots=hnp.arrays(float, 3, elements=st.floats(-30, 0), unique=True),
+)
+def test_rounding_never_reverses_the_order(dtype, start, slopes, knots):
+    """Neighbouring floating-point numbers, on a segment and across each knot."""
+    knots.sort()
+    for first in (start, *knots):
+        L = [np.asarray(first, dtype)]
+        for _ in range(40):
+            L.append(np.nextafter(L[-1], np.asarray(1, dtype)))
+        S = piecewise(np.array([L]), knots, slopes)
+        assert (np.diff(S) >= 0).all()
+
+
+@given(
+    rows=hnp.arrays(
+        float,
+        (20, 3),
+        elements=st.sampled_from([0, 1, 1 + 1e-15, -1e-20, 1e-300, 3, -40, 1e4, -1e30]),
+    ),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_predictions_are_those_of_the_logits(rows, dtype):
+    rows = rows.astype(dtype)
+    c = FITTED
+    assert np.array_equal(c.predict(rows), rows.argmax(axis=1))
+    Z = c.transform(rows)
+    assert (Z.max(axis=1) - Z[np.arange(20), rows.argmax(axis=1)] <= 1e-5).all()
+    equal = rows[:, 0] == rows[:, 1]
+    assert np.array_equal(Z[equal, 0], Z[equal, 1])
+
+
+FITTED = OrderPreservingScaling().fit(*truncated(K=3))
+
+
+def test_for_two_classes_it_is_odd_in_the_margin():
+    Z, y = truncated(2000, 2)
+    m = Z[:, 1:] - Z[:, :1]
+    c = OrderPreservingScaling().fit(m, y)
+    np.testing.assert_allclose(c.transform(-m), -c.transform(m), rtol=1e-12, atol=1e-14)
+    flipped = OrderPreservingScaling().fit(-m, 1 - y)
+    np.testing.assert_allclose(flipped.slopes_, c.slopes_, rtol=1e-8)
+    assert (np.diff(c.transform(np.linspace(-30, 30, 301)[:, None])[:, 0]) >= 0).all()
+
+
+# --------------------------------------------------------------------------------------
+# Knots, and the limits.
+
+
+@pytest.mark.parametrize("K", [2, 30])
+def test_knots_span_the_range_of_log_probabilities_of_labels(rng, K):
+    Z, y = make_logits(3000, K, random_state=0)
+    w = rng.uniform(0, 2, size=len(y))
+    c = OrderPreservingScaling(n_knots=5).fit(Z, y, w)
+    L = mixture(c, Z)
+    order, counts = np.argsort(L, axis=None), (w[:, None] * np.exp(L)).ravel()
+    shares = counts[order].cumsum() / counts.sum()
+    low, high = np.interp([0.005, 0.995], shares, L.ravel()[order])
+    np.testing.assert_allclose(c.knots_, np.linspace(low, high, 7)[1:-1], atol=0.04)
+
+
+@pytest.mark.parametrize("low", [-1e4, -1e30, -np.inf])
+@pytest.mark.parametrize("smoothing", ["auto", 0])
+def test_masked_and_impossible_classes_set_no_knot(low, smoothing):
+    Z, y = make_logits(1000, 4, random_state=0)
+    wide = np.column_stack([Z, np.full(1000, low)])
+    c, other = (
+        OrderPreservingScaling(smoothing=smoothing, classes=range(X.shape[1])).fit(X, y)
+        for X in (Z, wide)
+    )
+    # The mixture gives an impossible class a probability of its own.
+    atol = 0.2 if smoothing and np.isfinite(low) else 0.01
+    np.testing.assert_allclose(other.knots_, c.knots_, atol=atol)
+
+
+@pytest.mark.parametrize("params", [{"alpha": 1e9}, {"n_knots": 0, "alpha": 1e9}])
+def test_strong_regularization_gives_mixed_temperature_scaling(params):
+    Z, y = truncated()
+    c, t = OrderPreservingScaling(**params), TemperatureScaling(smoothing="auto")
+    expected = t.fit(Z, y).predict_proba(Z)
+    np.testing.assert_allclose(c.fit(Z, y).predict_proba(Z), expected, rtol=1e-6)
+    assert len(c.slopes_) == len(c.knots_) + 1
+
+
+def test_without_knots_it_is_one_more_temperature():
+    Z, y = make_logits(2000, 3, temperature=2.0, random_state=0)
+    c = OrderPreservingScaling(n_knots=0, alpha=0, smoothing=0).fit(Z, y)
+    np.testing.assert_allclose(c.slopes_, 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("K", [2, 3, 20])
+def test_one_row_of_each_class(K, rng):
+    Z = rng.normal(size=(K, K)) + 2 * np.eye(K)
+    c = OrderPreservingScaling().fit(Z, np.arange(K))
+    P = c.predict_proba(Z)
+    assert np.isfinite(P).all()
+    assert P.min() > 1e-4
+    assert (np.abs(c.slopes_ - 1) < 0.5).all()
+
+
+def test_separable_rows_are_no_problem_with_regularization(recwarn):
+    Z, _ = make_logits(300, 3, random_state=0)
+    c = OrderPreservingScaling().fit(Z, Z.argmax(axis=1))
+    assert not recwarn
+    assert 1e-6 < c.predict_proba(Z).min()
+
+
+def test_separable_rows_without_regularization_keep_temperature_scaling():
+    Z, _ = make_logits(300, 3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="separable"):
+        c = OrderPreservingScaling(alpha=0).fit(Z, Z.argmax(axis=1))
+    assert (c.slopes_ == 1).all()
+
+
+def test_single_precision_gives_the_slopes_of_double_precision():
+    Z, y = truncated(4000)
+    c, single = (OrderPreservingScaling().fit(Z.astype(t), y) for t in (np.float64, np.float32))
+    np.testing.assert_allclose(single.slopes_, c.slopes_, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_knots": -1}, "n_knots must be an integer of at least 0, got -1"),
+        ({"n_knots": 2.5}, "n_knots must be an integer of at least 0, got 2.5"),
+        ({"alpha": -1}, "alpha must be 'auto' or a finite number of at least 0, got -1"),
+        ({"smoothing": 1}, "smoothing must be 'auto' or a number between 0 and 1, got 1"),
+    ],
+)
+def test_bad_parameters_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        OrderPreservingScaling(**params).fit(*truncated())

@@ -1,0 +1,252 @@
+"""Smoothing of the softmax family, and temperature scaling of separable rows."""
+
+import warnings
+
+import numpy as np
+import pytest
+from families import CALIBRATORS, with_known
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
+from test_temperature import smoothed_targets
+
+from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib._warnings import SmallWeightsWarning
+from skcalib.datasets import make_logits
+from skcalib.scaling._temperature import _Smoothed
+
+SMOOTHED = [kind for kind in CALIBRATORS if issubclass(kind, _Smoothed)]
+every = pytest.mark.parametrize("kind", SMOOTHED)
+
+
+def separable(n_samples, n_classes, *, scale=1.0, seed=0):
+    """Logits whose largest is that of the label."""
+    random = np.random.default_rng(seed)
+    spread = random.uniform(0.1, 4, size=(n_samples, 1))
+    Z = scale * spread * random.normal(size=(n_samples, n_classes))
+    return Z, Z.argmax(axis=1)
+
+
+def fit_quietly(calibrator, *rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return calibrator.fit(*rows)
+
+
+def temperature(Z, y, w=None):
+    classes = range(max(Z.shape[1], 2))
+    return fit_quietly(TemperatureScaling(classes=classes), Z, y, w).temperature_
+
+
+# --------------------------------------------------------------------------------------
+# Laws.
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("smoothing", ["auto", 0.05, 0.999])
+@pytest.mark.parametrize("n_classes", [1, 2, 10])
+def test_no_probability_is_below_its_share(kind, dtype, smoothing, n_classes):
+    K = max(n_classes, 2)
+    Z, y = make_logits(400, K, temperature=0.1, dtype=dtype, random_state=0)
+    Z = Z[:, :1] - Z[:, 1:] if n_classes == 1 else Z
+    y = 1 - y if n_classes == 1 else y
+    c = kind(smoothing=smoothing).fit(Z, y)
+    eps = c.smoothing_
+    assert type(eps) is float
+    assert eps == (pytest.approx(1 / 401) if smoothing == "auto" else smoothing)
+    wide = np.array([1e4], dtype) * Z
+    P = c.predict_proba(wide)
+    assert P.min() >= eps / K * (1 - 1e-5)
+    assert P.max() <= (1 - eps + eps / K) * (1 + 1e-5)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(c.predict_log_proba(wide), np.log(P), rtol=1e-4, atol=1e-6)
+    T = c.transform(wide)
+    assert T.shape == Z.shape
+    assert T.dtype == dtype
+    assert np.isfinite(T).all()
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mixture_of_probabilities_is_the_formula(kind, dtype):
+    Z, y = make_logits(400, 5, offset=[0, 1, 0, 0, -1], dtype=dtype, random_state=0)
+    c = kind(smoothing=0.1).fit(Z, y)
+    mixed = c.predict_proba(Z)
+    plain = softmax(c._unmixed(Z), axis=1)
+    np.testing.assert_allclose(mixed, 0.9 * plain + 0.1 / 5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("smoothing", ["auto", 0.5, 1 - 1e-9])
+def test_smoothing_of_temperature_scaling_changes_no_prediction(dtype, smoothing):
+    """Nor where rounding makes the probabilities of the mixture equal."""
+    Z, y = make_logits(2000, 10, dtype=dtype, random_state=0)
+    top = Z.argmax(axis=1)
+    close = np.nextafter(Z[np.arange(2000), top], np.asarray(-np.inf, dtype))
+    Z[np.arange(2000), top - 1] = close
+    plain, mixed = (TemperatureScaling(smoothing=s).fit(Z, y) for s in (0, smoothing))
+    assert mixed.temperature_ == plain.temperature_
+    assert np.array_equal(mixed.predict(Z), plain.predict(Z))
+
+
+@every
+def test_no_smoothing_is_the_plain_form(kind):
+    Z, y = make_logits(400, 5, random_state=0)
+    c = kind(smoothing=0).fit(Z, y)
+    assert c.smoothing_ == 0
+    F = Z / c.temperature_
+    if kind is not TemperatureScaling:
+        F = F - np.log(np.exp(F).sum(axis=1, keepdims=True))
+        A = np.diag(c.coef_) if c.coef_.ndim == 1 else c.coef_
+        F = F @ A.T + c.intercept_
+    np.testing.assert_allclose(c.predict_proba(Z), softmax(F, axis=1), rtol=1e-10)
+    far = c.predict_proba(1e4 * Z[:5])
+    assert far.min() == 0
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_masked_classes_stay_masked_and_do_not_count(kind, dtype):
+    Z, y = make_logits(600, 4, dtype=dtype, random_state=0)
+    Z[::3, 3] = np.where(y[::3] == 3, Z[::3, 3], -np.inf)
+    c = kind(smoothing=0.1).fit(Z, y)
+    P = c.predict_proba(1e3 * Z)
+    masked = np.isneginf(Z)
+    assert (P[masked] == 0).all()
+    assert np.isneginf(c.transform(Z)[masked]).all()
+    allowed = (~masked).sum(axis=1, keepdims=True)
+    assert (P >= np.where(masked, 0, 0.1 / allowed * (1 - 1e-5))).all()
+    if kind is TemperatureScaling:
+        assert P[masked.any(axis=1)][:, :3].min() == pytest.approx(0.1 / 3, rel=1e-3)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
+
+
+@every
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_rows_with_dask_are_mixed_alike(kind, n_classes):
+    array = pytest.importorskip("dask.array")
+    Z, y = make_logits(600, max(n_classes, 2), random_state=0)
+    Z = Z[:, 1:] - Z[:, :1] if n_classes == 1 else Z
+    w = np.random.default_rng(0).uniform(0, 2, size=600)
+    form = with_known(kind, smoothing="auto", tol=1e-10)
+    here = form.fit(Z, y, w).predict_proba(Z)
+    far = form.fit(*(array.from_array(A, chunks=(250, *A.shape[1:])) for A in (Z, y, w)))
+    assert far.smoothing_ == pytest.approx(1 / (1 + w.sum()))
+    np.testing.assert_allclose(far.predict_proba(Z), here, rtol=1e-6)
+
+
+@every
+@pytest.mark.parametrize("smoothing", [-0.1, 1, 1.5, np.nan, np.inf, True, None, "none"])
+def test_invalid_smoothing(kind, smoothing):
+    Z, y = make_logits(50, 3, random_state=0)
+    with pytest.raises(ValueError, match="smoothing must be 'auto' or a number .* got"):
+        kind(smoothing=smoothing).fit(Z, y)
+
+
+# --------------------------------------------------------------------------------------
+# Separable rows: the optimum for smoothed targets.
+
+
+@given(
+    n_samples=st.integers(3, 60),
+    n_classes=st.integers(2, 8),
+    scale=st.sampled_from([1e-8, 1.0, 1e5]),
+    weighted=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=40)
+def test_separable_rows_have_the_temperature_of_smoothed_targets(
+    n_samples, n_classes, scale, weighted, seed
+):
+    Z, y = separable(n_samples, n_classes, scale=scale, seed=seed)
+    if np.unique(y).size < 2:
+        Z[0], y[0] = np.roll(Z[0], 1), (y[0] + 1) % n_classes
+    w = np.random.default_rng(seed).uniform(0.1, 3, n_samples) if weighted else None
+    assert temperature(Z, y, w) == pytest.approx(scale * smoothed_targets(Z / scale, y, w), 1e-6)
+
+
+def test_one_column_is_two_columns_and_single_precision_is_double():
+    Z, y = separable(300, 2)
+    z = Z[:, 1:] - Z[:, :1]
+    T = temperature(Z, y)
+    assert temperature(z, y) == pytest.approx(T, rel=1e-9)
+    assert temperature(Z.astype(np.float32), y) == pytest.approx(T, rel=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_separable_rows_with_dask(n_classes):
+    array = pytest.importorskip("dask.array")
+    Z, y = separable(500, 3)
+    Z, y = (Z[:, :1], (Z[:, 0] > 0).astype(int)) if n_classes == 1 else (Z, y)
+    w = np.random.default_rng(0).uniform(0, 2, size=500)
+    chunked = (array.from_array(A, chunks=(200, *A.shape[1:])) for A in (Z, y, w))
+    assert temperature(*chunked) == pytest.approx(temperature(Z, y, w), rel=1e-9)
+
+
+def test_a_weight_of_two_is_the_separable_row_twice():
+    Z, y = separable(100, 3)
+    w = np.arange(100) % 3
+    repeated = np.repeat(np.arange(100), w)
+    assert temperature(Z, y, w) == pytest.approx(temperature(Z[repeated], y[repeated]), rel=1e-9)
+
+
+def test_more_separable_rows_are_more_confident():
+    Z, y = separable(100, 3)
+    temperatures = [temperature(Z, y, np.full(100, w)) for w in (0.1, 1, 10, 1e6)]
+    assert temperatures == sorted(temperatures, reverse=True)
+
+
+def test_relative_weights_of_separable_rows_warn():
+    Z, y = separable(100, 3)
+    w = np.full(100, 0.01)
+    with (
+        pytest.warns(SmallWeightsWarning, match="sum to 1"),
+        pytest.warns(ConvergenceWarning, match=r"smoothed by 1/\(N \+ 1\).* sum of the weights"),
+    ):
+        TemperatureScaling().fit(Z, y, w)
+
+
+def test_masked_classes_of_separable_rows():
+    Z, y = separable(200, 4)
+    label = np.arange(200), y
+    Z[::3, 3] = np.where(y[::3] == 3, Z[::3, 3], -np.inf)
+    Z[::5] = np.where(np.arange(4) == y[::5, None], Z[::5], -np.inf)  # one class is left
+    assert np.isfinite(Z[label]).all()
+    assert temperature(Z, y) == pytest.approx(smoothed_targets(Z, y), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_very_low_logits_of_separable_rows_count_as_masked(dtype):
+    Z, y = separable(200, 5)
+    hidden = np.random.default_rng(1).random(Z.shape) < 0.4
+    hidden[np.arange(200), y] = False
+    temperatures = [
+        temperature(np.where(hidden, low, Z).astype(dtype), y)
+        for low in (-np.inf, -1e4, -1e9, -1e30)
+    ]
+    np.testing.assert_allclose(temperatures, temperatures[0], rtol=1e-6 if dtype == float else 1e-4)
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize(("n_samples", "n_classes"), [(30, 2), (1000, 2), (100, 10), (400, 60)])
+def test_maps_of_separable_rows_have_a_minimum(kind, n_samples, n_classes, recwarn):
+    """And where a later row is wrong, its loss is moderate."""
+    Z, y = separable(n_samples, n_classes)
+    c = kind(classes=range(n_classes)).fit(Z, y)  # else it warns that it has not converged
+    assert not recwarn
+    logs = c.predict_log_proba(10 * Z)
+    assert logs.min() >= np.log(c.smoothing_ / n_classes) - 1e-9
+    again = fit_quietly(TemperatureScaling(classes=range(n_classes)), Z, y)
+    assert c.temperature_ == again.temperature_
+    assert np.mean(c.predict(Z) == y) > 0.95
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+def test_maps_of_separable_rows_without_a_ridge_are_temperature_scaling(kind):
+    Z, y = separable(100, 3)
+    with pytest.warns(ConvergenceWarning, match="every row is classified correctly"):
+        c = kind(alpha=0, smoothing=0).fit(Z, y)
+    plain = fit_quietly(TemperatureScaling(), Z, y)
+    np.testing.assert_allclose(c.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
