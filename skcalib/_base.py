@@ -93,6 +93,11 @@ class BaseCalibrator(
             If Dask cannot compute a chunk of rows.
         """
         X = as_array(X)
+        rows, classes = self._checked(X, y, sample_weight)
+        return self._stored(X, classes, self._fit(rows))
+
+    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
+        """Rows of logits, class indices and positive weights; and the classes."""
         check = partial(check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
         check_total_weight(found.weight)
@@ -111,8 +116,10 @@ class BaseCalibrator(
             warn_of_probabilities()
         if not self._weights_are_relative():
             warn_of_small_weights(found.weight, found.n_rows)
-        fitted = self._fit(rows)
-        # Stores width and column names, last.
+        return rows, classes
+
+    def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
+        """The calibrator with fitted attributes, and the width and column names of ``X``."""
         validate_data(self, row_like(X), skip_check_array=True)
         self.classes_ = classes
         for name, value in fitted.items():

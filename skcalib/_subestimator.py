@@ -10,6 +10,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from ._base import BaseCalibrator
+from ._engine.rows import Rows
 from ._typing import Array, Floats
 from ._validation.labels import encode, shown
 
@@ -75,6 +77,31 @@ def fit_calibrator(calibrator: Any, Z: Floats, y: Array, w: Floats | None, class
     names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
     fitted.set_params(**dict.fromkeys(names, classes))
     return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
+
+
+def fit_to_rows(calibrator: Any, rows: Rows, classes: Array) -> Any:
+    """A copy of the calibrator, fitted to checked rows of logits and class indices.
+
+    Calibrators of skcalib pass over the rows, others are given those in memory.
+    """
+    if not isinstance(calibrator, BaseCalibrator):
+        held = rows.in_memory()
+        return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+    fitted = clone(calibrator)
+    for name, value in fitted._fit(rows).items():  # noqa: SLF001
+        setattr(fitted, name, value)
+    fitted.classes_, fitted.n_features_in_ = classes, rows.n_columns
+    return fitted
+
+
+def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
+    """Logarithms (m, K) of the probabilities of a fitted calibrator, for checked logits."""
+    if isinstance(calibrator, BaseCalibrator):
+        return calibrator._log_probabilities(Z)  # noqa: SLF001
+    P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
+    known = np.asarray(getattr(calibrator, "classes_", classes))
+    with np.errstate(divide="ignore"):
+        return np.log(with_unknown_classes(P, known, classes))
 
 
 def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:

@@ -1,21 +1,311 @@
-"""The default calibrator: candidates that are weighted by cross-validation."""
+"""The default calibrator: a mixture of candidates, weighted by cross-validation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from html import escape
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from sklearn.model_selection import GroupKFold
+from sklearn.utils import column_or_1d
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blocks import both_columns
-from skcalib._engine.inputs import check_in_memory
+from skcalib._engine.inputs import as_array, check_in_memory
 from skcalib._engine.rows import Rows
-from skcalib._scores.mixed import mix_logits
-from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.parameters import check_option
+from skcalib._scores.mixed import mix_with_uniform
+from skcalib._splits import Split, check_training_rows, made_splits, presence
+from skcalib._subestimator import check_calibrator, check_order, fit_to_rows, log_probabilities
+from skcalib._typing import Array, Floats
+from skcalib._validation.labels import as_labels
+from skcalib._validation.parameters import check_integer, check_option, is_integer
+from skcalib._validation.weights import check_weights
+
+from ._candidates import default_candidates
+from ._mixture import Weighed, components, weighed
+from ._out_of_fold import folds, out_of_fold, rows_to_weigh_on
+from ._sample import Sample, by_name
+from ._stacking import mixture
 
 __all__ = ["AutoCalibrator"]
+
+
+class AutoCalibrator(BaseCalibrator):
+    r"""The default calibrator: candidates weighted by cross-validated log loss.
+
+    Candidates :math:`m`, from the logits as they are to temperature, order-preserving, vector and
+    matrix scaling at several strengths and gradient boosting, are fitted across folds of the
+    calibration rows. Their mixture
+
+    .. math:: \hat p(y = k \mid z) = \sum_m \pi_m\, q_m(y = k \mid z)
+
+    has the weights :math:`\pi` on the simplex that minimise the out-of-fold log loss; candidates
+    of negligible weight are left out and the others fitted to all rows. Nothing has to be chosen,
+    and the result is better than the best candidate more often than not.
+
+    Parameters
+    ----------
+    calibrators : dict of str to calibrator or list of calibrators, default=None
+        The candidates, by name. The first one should be the simplest, which weights are shrunk
+        towards where rows are few. None stands for those in the Notes.
+    cv : int, splitter or iterable of splits, default=5
+        How to split the calibration rows. An integer is the number of random folds, or of folds of
+        groups where ``fit`` is given ``groups``.
+    combine : {"stack", "best"}, default="stack"
+        Whether to mix the candidates, or to take the one of lowest out-of-fold log loss.
+    n_jobs : int, default=None
+        Number of fits at once.
+    random_state : int, RandomState instance or None, default=None
+        Shuffles the rows into folds. With None they are the same at every fit.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    weights_ : dict of str to float
+        The weight of each candidate, 0 for those that are left out.
+    calibrators_ : dict of str to calibrator
+        The candidates of positive weight, fitted to all rows.
+    cv_log_loss_ : dict of str to float
+        Mean out-of-fold log loss of each candidate in nats; empty without cross-validation.
+    cv_log_loss_error_ : dict of str to float
+        Standard errors of these.
+    components_ : list of calibrators
+        What is mixed: the average of the linear maps among ``calibrators_``, which is one linear
+        map, and the other calibrators.
+    component_weights_ : ndarray of shape (n_components,)
+        Their weights.
+    smoothing_ : float
+        Share of the uniform distribution that the mixture is mixed with, :math:`1 / (N + 1)` for N
+        rows.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    UserWarning
+        If a candidate fails on a fold, and is left out; if a class has so few rows that fewer
+        folds, or none, are possible; and as for :class:`TemperatureScaling`.
+
+    Notes
+    -----
+    *Candidates.* Temperature scaling, mixed with the uniform distribution; the uncalibrated
+    logits; the uniform distribution; :class:`OrderPreservingScaling`; :class:`VectorScaling` with
+    ``alpha`` 1 and 0.1; :class:`MatrixScaling` with ``alpha`` 10, 1, 0.1, 0.01 and 0.003, or 3,
+    0.3 and 0.03 for more than 256 classes, none where classes are masked;
+    and :class:`ClassifierCalibrator` for up to 20 classes, for two from 400 rows on.
+
+    *Weights.* The first candidate counts as the only good one for one more row. Linear maps of the
+    same log-probabilities are averaged as scores, and weighted together in a second step; their
+    average costs as much to evaluate as one of them. Weights below 0.01 are set to 0.
+
+    *Folds* are random and not stratified: with stratified ones, classes are exactly as frequent
+    in the test rows as in the training rows, and the offsets of many classes would seem to help.
+
+    *Many rows.* From 100 000 rows on, weights come from every k-th row, 50 000 or more, if ``cv``
+    is an integer and there are no groups. Candidates are then fitted to all rows, except for
+    gradient boosting and candidates that are not of this package, for which Dask collections are
+    gathered in memory.
+
+    References
+    ----------
+    .. [1] Wolpert, "Stacked Generalization", Neural Networks 5, 1992.
+    .. [2] van der Laan, Polley, Hubbard, "Super Learner", Statistical Applications in Genetics
+       and Molecular Biology 6, 2007.
+
+    Examples
+    --------
+    >>> from skcalib import AutoCalibrator
+    >>> from skcalib.datasets import load_digits_logits
+    >>> digits = load_digits_logits()
+    >>> calibrator = AutoCalibrator().fit(digits.logits_calibration, digits.y_calibration)
+    >>> calibrator.predict_proba(digits.logits_test[:2]).shape
+    (2, 10)
+    >>> len(calibrator.cv_log_loss_)
+    12
+    """
+
+    weights_: dict[str, float]
+    calibrators_: dict[str, Any]
+    cv_log_loss_: dict[str, float]
+    cv_log_loss_error_: dict[str, float]
+    components_: list[Any]
+    component_weights_: Floats
+    smoothing_: float
+
+    # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
+    _rows_at_least = 1 << 12
+
+    def __init__(
+        self,
+        calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        cv: Any = 5,
+        combine: Literal["stack", "best"] = "stack",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.calibrators = calibrators
+        self.cv = cv
+        self.combine = combine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the candidates and their weights to held-out logits and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits of held-out rows, as for :class:`TemperatureScaling`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 is the row twice, up to the folds, a weight of 0 the row absent.
+        groups : array-like of shape (n_samples,), optional
+            Groups of rows, which are not split between folds.
+
+        Returns
+        -------
+        self : object
+            The fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            For invalid parameters, candidates that are no calibrators or take no weights where
+            there are some, and as other calibrators. The calibrator is then unchanged.
+        """
+        self._check_parameters()
+        X = as_array(X)
+        rows, classes = self._checked(X, y, sample_weight)
+        splits = self._given_splits(X, y, sample_weight, groups)
+        return self._stored(X, classes, self._fit(rows, classes, splits))
+
+    def _check_parameters(self) -> None:
+        check_option("combine", self.combine, ["stack", "best"])
+        if is_integer(self.cv):
+            check_integer("cv", self.cv, low=2)
+        if self.calibrators is not None:
+            for candidate in by_name(self.calibrators).values():
+                check_calibrator(candidate, None)
+
+    def _given_splits(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split] | None:
+        """Splits by a splitter or by groups, as numbers of the rows of positive weight."""
+        if is_integer(self.cv) and groups is None:
+            return None
+        check_in_memory(
+            [X],
+            "Dask collections are split by an integer cv, got another cv or groups. Use one, or "
+            "rows in memory.",
+        )
+        labels = column_or_1d(as_labels(y))
+        cv = GroupKFold(int(self.cv)) if is_integer(self.cv) else self.cv
+        splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
+        w = check_weights(sample_weight, len(labels))
+        check_training_rows(presence(splits, labels, w_train=w))
+        kept = np.full(len(labels), True) if w is None else w > 0
+        number = np.cumsum(kept) - 1
+        return [Split(*(number[part[kept[part]]] for part in split)) for split in splits]
+
+    def _fit(
+        self, rows: Rows, classes: Array | None = None, splits: list[Split] | None = None
+    ) -> dict[str, Any]:
+        classes = np.arange(max(rows.n_columns, 2)) if classes is None else classes
+        smoothing = 1 / (rows.weight + 1)
+        candidates = self._candidates(rows, classes)
+        found = self._weighed(candidates, rows, classes, splits, smoothing)
+        fitted = {
+            name: fit_to_rows(candidates[name], rows, classes)
+            for name, weight in found.weights.items()
+            if weight > 0
+        }
+        parts, weights = components(fitted, found.weights)
+        return {
+            "weights_": found.weights,
+            "calibrators_": fitted,
+            "cv_log_loss_": found.losses,
+            "cv_log_loss_error_": found.errors,
+            "components_": parts,
+            "component_weights_": weights,
+            "smoothing_": smoothing,
+        }
+
+    def _candidates(self, rows: Rows, classes: Array) -> dict[str, Any]:
+        """The candidates by name."""
+        if self.calibrators is None:
+            masked = bool(rows.sum(_count_masked))
+            return dict(default_candidates(rows.n_rows, len(classes), masked=masked))
+        candidates = by_name(self.calibrators)
+        for candidate in candidates.values():
+            check_calibrator(candidate, rows.w)
+            check_order(candidate, classes)
+        return candidates
+
+    def _weighed(
+        self,
+        candidates: dict[str, Any],
+        rows: Rows,
+        classes: Array,
+        splits: list[Split] | None,
+        smoothing: float,
+    ) -> Weighed:
+        """The weight of each candidate; all on the first one if there can be no folds."""
+        if splits is None:
+            sample = rows_to_weigh_on(rows, classes)
+            splits = folds(sample.y, int(self.cv), self.random_state)
+        else:
+            sample = Sample(rows.X, classes[rows.y], rows.w)
+        if not splits or len(candidates) == 1:
+            first = next(iter(candidates))
+            return Weighed({name: float(name == first) for name in candidates}, {}, {})
+        found = out_of_fold(candidates, sample, splits, classes, smoothing, self.n_jobs)
+        return weighed(found, self.combine, smoothing)
+
+    def _calibrated(self, Z: Floats) -> Floats:
+        parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]
+        L = mix_with_uniform(mixture(np.stack(parts), self.component_weights_), self.smoothing_)
+        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return self._calibrated(Z)
+
+    def _check_takes_masked(self, *, masked: bool) -> None:
+        for part in getattr(self, "components_", []):
+            if isinstance(part, BaseCalibrator):
+                part._check_takes_masked(masked=masked)  # noqa: SLF001
+
+    def _summary(self) -> str:
+        """What the mixture consists of, in a line."""
+        kept = sorted(self.weights_.items(), key=lambda item: -item[1])
+        return ", ".join(f"{name}: {weight:.2f}" for name, weight in kept if weight > 0)
+
+    def __str__(self) -> str:
+        chosen = f"\n{self._summary()}" if hasattr(self, "weights_") else ""
+        return f"{self!r}{chosen}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        found: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        found["text/plain"] = str(self)
+        if hasattr(self, "weights_") and "text/html" in found:
+            found["text/html"] += f"<p>{escape(self._summary())}</p>"
+        return found
+
+
+def _count_masked(Z: Floats, *_: Any) -> Any:
+    return np.float64(np.isneginf(both_columns(Z)).sum())
