@@ -135,7 +135,7 @@ class BaseCalibrator(
             -inf. For a Dask array or data frame, here as in the other outputs, a lazy Dask array
             with the same chunks of rows.
         """
-        return self._outputs(X, BaseCalibrator._calibrated)
+        return self._outputs(X, type(self)._calibrated)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probabilities, the softmax of the calibrated logits.
@@ -151,7 +151,7 @@ class BaseCalibrator(
             One column per class in the order of ``classes_``; two for a single column of
             log-odds.
         """
-        return self._outputs(X, BaseCalibrator._probabilities)
+        return self._outputs(X, type(self)._probabilities)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the calibrated probabilities, accurate also where these round to 0 or 1.
@@ -166,7 +166,7 @@ class BaseCalibrator(
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        return self._outputs(X, BaseCalibrator._log_probabilities)
+        return self._outputs(X, type(self)._log_probabilities)
 
     def predict(self, X: ArrayLike) -> Array:
         """The most probable class of each row.
@@ -181,7 +181,7 @@ class BaseCalibrator(
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        return self._outputs(X, BaseCalibrator._most_probable)
+        return self._outputs(X, type(self)._most_probable)
 
     def _outputs(self, X: Any, f: Callable[[Any, Floats], Array]) -> Array:
         """``f(self, Z)`` for blocks ``Z`` of logits, which are checked first."""
@@ -211,18 +211,7 @@ class BaseCalibrator(
 
     def _calibrated(self, Z: Floats) -> Floats:
         """Calibrated logits, finite except for those of masked classes."""
-        # A quarter of the range, so that differences of two logits are finite as well.
-        largest = np.finfo(Z.dtype).max / 4
-        masked = np.isneginf(Z) if Z.min() < -largest else None
-        # _calibrate sees finite logits only, so that it need not handle infinity times zero.
-        out = self._calibrate_safely(Z if masked is None else np.maximum(Z, -largest), largest)
-        if masked is not None:
-            out[masked] = -np.inf
-        return out
-
-    def _calibrate_safely(self, Z: Floats, largest: Any) -> Floats:
-        with np.errstate(over="ignore"):
-            return np.clip(self._calibrate(Z), -largest, largest)
+        return finite_unless_masked(self._calibrate, Z)
 
     def _weights_are_relative(self) -> bool:
         """Whether the fit is invariant to multiplying all weights by the same number."""
@@ -238,3 +227,18 @@ class BaseCalibrator(
                 "logarithms of zero probabilities, clip these before taking the log, as in "
                 "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
             )
+
+
+def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
+    """``f`` of logits, made finite, and -inf for masked classes, of which ``f`` sees finite ones.
+
+    So that it need not handle infinity times zero.
+    """
+    # A quarter of the range, so that differences of two logits are finite as well.
+    largest = np.finfo(Z.dtype).max / 4
+    masked = np.isneginf(Z) if Z.min() < -largest else None
+    with np.errstate(over="ignore"):
+        out = np.clip(f(Z if masked is None else np.maximum(Z, -largest)), -largest, largest)
+    if masked is not None:
+        out[masked] = -np.inf
+    return out

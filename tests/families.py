@@ -21,8 +21,10 @@ JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _
 # Regularization off, and what else makes a fit harder.
 HARDER = [
     {"alpha": 0},
-    {"alpha": 0, "fit_intercept": False},
-    {"alpha": 0, "normalize": False},
+    {"alpha": 0, "smoothing": 0},
+    {"alpha": 0, "smoothing": 0, "fit_intercept": False},
+    {"alpha": 0, "smoothing": 0, "normalize": False},
+    {"smoothing": 0.01},
     {"smooth_targets": False},
 ]
 # Calibrators without a ridge or a prior, for which only the ratios of weights matter.
@@ -36,7 +38,7 @@ def with_known(kind, **params):
 
 
 # The joint family as in the paper, which is at its optimum when applied a second time.
-PLAIN = [with_known(kind, alpha=0, normalize=False, tol=1e-8) for kind in JOINT]
+PLAIN = [with_known(kind, alpha=0, smoothing=0, normalize=False, tol=1e-8) for kind in JOINT]
 # Every calibrator, by default and where a fit is harder.
 FORMS = [
     *(kind() for kind in CALIBRATORS),

@@ -172,6 +172,10 @@ class Rows(ABC):
         """The rows with another array, such as a result of :meth:`map`."""
         return type(self)(*self.arrays, array, weight=self._weight)
 
+    def with_logits(self, X: Any) -> Self:
+        """The rows with other logits, such as a result of :meth:`map`."""
+        return type(self)(X, *self.arrays[1:], weight=self._weight)
+
     def _having(self, *arrays: Any) -> Self:
         return type(self)(*arrays)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from skcalib._engine.blocks import both_columns, weighted_sum, with_both_columns
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
-# Where no temperature is best, 1e6 times the mean range of a row leaves nothing but 1/K, and 1e-4
-# times the typical distance from the largest logit to the next leaves nothing but zeros and ones.
-SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e4
+# Where the logits are no better than chance, 1e6 times the mean range of a row leaves nothing but
+# 1/K.
+SMALLEST_SCALE = 1e-6
+
+# Smoothed targets leave out classes that are this many times as far below the largest logit of their
+# row as others typically are: their logits say that a class is impossible, not how improbable it is.
+FAR_BELOW = 100.0
 
 # Scores further below the largest of their row than this have a probability of zero.
 LOWEST_SCORE = -1e4
@@ -35,16 +39,27 @@ LAST_STEP = 1e-5
 # Curvatures smaller than this share of the slope, both relative to the scale, count as this.
 FLATTEST = 1e-6
 
+TINY = float(np.finfo(float).tiny)
+
 # Passes after which every other step is a bisection.
 MANY_PASSES = 10
 
 
 @dataclass(frozen=True)
 class FittedScale:
-    """The scale at which the log loss of ``scale * Z`` is least, or where the search ended."""
+    """The scale at which the log loss of ``scale * Z`` is least, or what stands in for it.
+
+    For rows that are separable, or tied, that is the optimum for smoothed targets; for rows no
+    better than chance, a bound.
+    """
 
     value: float
     outcome: Literal["minimum", "separable", "tied", "hopeless", "constant"]
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether no label has a logit below the largest of its row."""
+        return self.outcome in {"separable", "tied"}
 
 
 def fit_scale(rows: Rows) -> FittedScale:
@@ -100,18 +115,20 @@ def scale_slope(
 
 
 def _zero_of_slope(
-    rows: Rows, start: float, high: float = np.inf, max_passes: int = 100
+    rows: Rows, start: float, high: float = np.inf, max_passes: int = 100, *, pull: float = 0.0
 ) -> float | None:
     """Zero of the slope below ``high``, by Newton's method between bounds that its signs narrow.
+
+    ``pull`` times the scale is added to the summed loss.
 
     None if there is none above the smallest number, or if the method does not converge. Steps out
     of the bounds, and after many passes some others, are replaced by bisection of the logarithm.
     """
-    b, low, reach, tiny = start, 0.0, 4.0, float(np.finfo(float).tiny)
+    b, low, reach = start, 0.0, 4.0
     for n_passes in range(max_passes):
-        first, second = _summed_slope(b, rows)
+        first, second = _summed_slope(b, rows) + (b * pull, 0)
         low, high = (low, b) if first >= 0 else (b, high)
-        ahead = b * (1 - first / max(second, FLATTEST * abs(first), tiny))
+        ahead = b * (1 - first / max(second, FLATTEST * abs(first), TINY))
         if abs(ahead - b) <= LAST_STEP * b or high - low <= LAST_STEP**2 * b:
             return float(ahead)
         if not low < ahead < high or (n_passes > MANY_PASSES and n_passes % 2):
@@ -120,14 +137,14 @@ def _zero_of_slope(
             else:
                 ahead = b / reach if first >= 0 else b * reach
                 reach *= reach  # up to infinity, where ** would raise an error
-        if not tiny <= ahead < np.inf:
+        if not TINY <= ahead < np.inf:
             return None
         b = ahead
     return None
 
 
 def _scale_within_bounds(rows: Rows) -> FittedScale:
-    """The scale between two bounds, or the bound where the loss has no minimum.
+    """The scale between two bounds, or what stands in for it where the loss has no minimum.
 
     With the gap of a row, its largest logit less that of its label, the loss is at least ``b``
     times the mean gap, and it is the mean of ``log K`` at ``b = 0``. So the minimum is below the
@@ -140,11 +157,9 @@ def _scale_within_bounds(rows: Rows) -> FittedScale:
     if facts.range == 0:
         return FittedScale(1.0, "constant")
     if facts.gap == 0:
-        # With nothing but ties and masked classes below the largest logits any scale will do.
-        distance = np.exp(facts.log_distance / facts.has_distance) if facts.has_distance else 1.0
-        outcome: Literal["tied", "separable"] = "tied" if facts.tied else "separable"
-        return FittedScale(float(LARGEST_SCALE / distance), outcome)
-    least = max(SMALLEST_SCALE / facts.range, float(np.finfo(float).tiny))
+        smoothed = _scale_of_smoothed_targets(rows, facts)
+        return FittedScale(smoothed, "tied" if facts.tied else "separable")
+    least = max(SMALLEST_SCALE / facts.range, TINY)
     hopeless = FittedScale(least, "hopeless")
     if facts.slope >= 0:
         return hopeless
@@ -162,9 +177,46 @@ class Facts(NamedTuple):
     slope: float  #: the mean logit less that of the label: the slope of the loss at zero
     entropy: float  #: the logarithm of the number of classes that are not masked
     range: float  #: the largest logit less the least that is finite
-    log_distance: float  #: logarithm of the distance from the largest logit to the next lower one
-    has_distance: float  #: whether there is such a distance
     tied: float  #: whether the largest logit is that of several classes
+
+
+def _scale_of_smoothed_targets(rows: Rows, facts: Facts) -> float:
+    """The best scale for targets ``(1 - eps) e_y + eps u``, if no label is below the largest logit.
+
+    With ``eps = 1 / (N + 1)``, N the weight of the rows, and ``u`` uniform over the classes of the
+    row: the loss is the log loss plus ``eps`` times the scale times the mean distance from the
+    largest logit to the others, and grows without bound with the scale.
+    """
+    log_distance, n = rows.sum(_log_distances)
+    typical = float(np.exp(log_distance / n))
+    pull = float(rows.sum(partial(_mean_distances, FAR_BELOW * typical))) / (rows.weight + 1)
+    high = 2 * facts.entropy * rows.weight / pull
+    # The optimum where every row has two classes at the typical distance.
+    start = np.log1p(2 * rows.weight) / typical
+    found = _zero_of_slope(rows, min(start, high / 8), high, pull=pull)
+    return TINY if found is None else found
+
+
+def _log_distances(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Sum of logarithms of the mean distances from the largest logit of a row, and their number.
+
+    The means over the logits below the largest are harmonic: near ones count.
+    """
+    Z = both_columns(Z).astype(np.float64)
+    distance = Z.max(axis=1, keepdims=True) - Z
+    below = (distance >= SMALLEST_RANGE) & np.isfinite(distance)
+    total = np.divide(1, distance, out=np.zeros_like(distance), where=below).sum(axis=1)
+    some = total > 0
+    logs = np.log(np.where(some, below.sum(axis=1) / np.where(some, total, 1), 1))
+    return np.array([weighted_sum(logs, w), weighted_sum(some, w)])
+
+
+def _mean_distances(limit: float, Z: Floats, y: Indices, w: Floats | None) -> Any:
+    """Mean distances from the largest logit to those at most ``limit`` below it, summed."""
+    Z = both_columns(Z).astype(np.float64)
+    distance = Z.max(axis=1, keepdims=True) - Z
+    near = distance <= limit
+    return weighted_sum(np.where(near, distance, 0).sum(axis=1) / near.sum(axis=1), w)
 
 
 def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -176,12 +228,9 @@ def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     # Each is divided before it is added, for the sum of large ones need not be finite.
     slope = (np.where(masked, 0, Z - label) / n[:, None]).sum(axis=1)
     least = np.where(masked, np.inf, Z).min(axis=1)
-    next_one = np.where(top > Z, Z, -np.inf).max(axis=1)
     top, label = top[:, 0], label[:, 0]
-    has_distance = np.isfinite(next_one)
-    log_distance = np.log(np.where(has_distance, top - next_one, 1))
     tied = np.count_nonzero(top[:, None] == Z, axis=1) > 1
-    facts = [top - label, slope, np.log(n), top - least, log_distance, has_distance, tied]
+    facts = [top - label, slope, np.log(n), top - least, tied]
     return np.array(facts) @ (np.full(len(Z), 1 / weight) if w is None else w / weight)
 
 

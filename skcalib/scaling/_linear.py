@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import log_softmax
 
-from skcalib._base import BaseCalibrator
+from skcalib._base import finite_unless_masked
 from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
@@ -16,15 +18,16 @@ from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.solver import Solution, best_parameters
-from skcalib._linear.temperature import SMALLEST_SCALE
+from skcalib._linear.temperature import SMALLEST_SCALE, FittedScale, fit_scale
+from skcalib._scores.mixed import mix_logits
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_integer, check_real
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
-from ._temperature import _divided, _fit_scale
+from ._temperature import _divided, _fitted_smoothing, _Smoothed, _warn_of_no_minimum
 
 
-class _LinearScaling(BaseCalibrator):
+class _LinearScaling(_Smoothed):
     """What vector and matrix scaling share: a linear map, fitted around temperature scaling."""
 
     # The map of a fitted calibrator, whose offsets may be zero.
@@ -49,19 +52,15 @@ class _LinearScaling(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True, option="auto")
         check_integer("max_iter", self.max_iter)
         check_real("tol", self.tol)
+        smoothing = _fitted_smoothing(self.smoothing, rows)
         strength = 1.0 if self.alpha == "auto" else float(self.alpha)
-        temperature = _fit_scale(rows)
+        temperature = _fit_temperature(rows, strength)
         scale = temperature.value
-        if temperature.outcome == "hopeless" and strength == 0:
-            scale /= SMALLEST_SCALE  # a map may reverse logits, whose gradients are not to vanish
-        made_of = Features.of_log_probabilities if self.normalize else Features.of_scores
-        features = made_of(rows, scale)
+        features = _features(rows, scale, smoothing, normalize=self.normalize)
         K, map_ = features.n_classes, self._map()
-        regularization = Regularization.structured(K, strength / rows.weight)
-        objective = Objective(map_, features, regularization)
-        separable = temperature.outcome == "separable"
-        # Without regularization offsets that break ties diverge, to probabilities of 0 and 1.
-        if separable or (temperature.outcome == "tied" and strength == 0):
+        objective = Objective(map_, features, Regularization.structured(K, strength / rows.weight))
+        # Without regularization slopes, or offsets that break ties, diverge.
+        if temperature.is_separable and strength == 0:
             found = Solution(
                 objective.identity, *objective.in_double().value_gradient(objective.identity)
             )
@@ -73,17 +72,51 @@ class _LinearScaling(BaseCalibrator):
             "intercept_": intercept,
             "temperature_": 1 / scale if self.normalize else 1.0,
             "normalize_": bool(self.normalize),
+            "smoothing_": smoothing,
             "loss_": found.fun - objective.penalty(found.x),
             "n_iter_": int(found.nit),
         }
 
+    def _unmixed(self, Z: Floats) -> Floats:
+        if self.normalize_:
+            Z = _mixed(self.temperature_, self.smoothing_, Z)
+        return super()._unmixed(Z)
+
     def _calibrate(self, Z: Floats) -> Floats:
         theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
-        F = both_columns(_divided(Z, self.temperature_))
+        F = both_columns(Z)
         if self.normalize_:
-            F = raised(log_softmax(F, axis=1))
+            # Several logits of a mixture are its log-probabilities.
+            mixed = self.smoothing_ > 0 and F is Z
+            F = raised(F if mixed else log_softmax(F, axis=1))
         S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+
+
+def _fit_temperature(rows: Rows, strength: float) -> FittedScale:
+    """The scale that the map starts from, with a warning if neither has a minimum."""
+    scale = fit_scale(rows)
+    if not scale.is_separable or strength == 0:  # a ridge penalty gives the map a minimum
+        _warn_of_no_minimum(scale)
+    if scale.outcome == "hopeless" and strength == 0:
+        # The map may reverse logits, whose gradients are not to vanish.
+        return replace(scale, value=scale.value / SMALLEST_SCALE)
+    return scale
+
+
+def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) -> Features:
+    """Log-probabilities of the mixture that temperature scaling gives, or the scaled logits."""
+    if not normalize:
+        return Features.of_scores(rows, scale)
+    if smoothing > 0:  # logarithms of a mixture take too long to be made in each pass
+        rows, scale = rows.with_logits(rows.map(partial(_mixed, 1 / scale, smoothing))), 1.0
+    return Features.of_log_probabilities(rows, scale)
+
+
+def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Logits of the mixture that temperature scaling gives."""
+    scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
+    return mix_logits(scaled, smoothing)
 
 
 def _search(objective: Objective, tol: float, max_iter: int) -> Solution:

@@ -115,6 +115,7 @@ class MatrixScaling(_LinearScaling):
         self,
         *,
         alpha: Literal["auto"] | float = "auto",
+        smoothing: Literal["auto"] | float = "auto",
         normalize: bool = True,
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -122,6 +123,7 @@ class MatrixScaling(_LinearScaling):
     ) -> None:
         super().__init__(classes=classes)
         self.alpha = alpha
+        self.smoothing = smoothing
         self.normalize = normalize
         self.max_iter = max_iter
         self.tol = tol

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
+from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
 from skcalib._linear.temperature import FittedScale, fit_scale
-from skcalib._typing import Floats
+from skcalib._scores.mixed import mix_logits
+from skcalib._typing import Array, Floats
+from skcalib._validation.parameters import check_real
+from skcalib._validation.weights import warn_of_small_weights
 from skcalib._warnings import NoMinimumWarning, warn
 
 __all__ = ["TemperatureScaling"]
 
-_ENDED_AT_BOUND = {
+_NO_MINIMUM = {
     "separable": (
-        "The log loss has no minimum: every row is classified correctly, or tied, so it falls "
-        "all the way to the smallest temperature tried, {T:g}, where probabilities are 0 or 1. "
-        "Calibrate on rows that the classifier was not trained on, or on more of them."
+        "The log loss has no minimum: every row is classified correctly, or tied (separable rows), "
+        "so it falls as the temperature falls to 0. The temperature is set to {T:g}, the optimum "
+        "for labels smoothed by 1/(N + 1), where N is the sum of the weights. Calibrate on rows "
+        "that the classifier was not trained on, or on more of them."
     ),
     "hopeless": (
         "The log loss has no minimum: on these rows the logits are no better than chance, so it "
@@ -32,17 +38,38 @@ _ENDED_AT_BOUND = {
 }
 
 
-def _fit_scale(rows: Rows) -> FittedScale:
-    """One over the temperature, with a warning where there is no best one."""
-    scale = fit_scale(rows)
+def _warn_of_no_minimum(scale: FittedScale) -> None:
+    """Warn where no temperature is best, of what is used instead."""
     if scale.outcome != "minimum":
-        outcome = "separable" if scale.outcome == "tied" else scale.outcome
-        message = _ENDED_AT_BOUND[outcome].format(T=1 / scale.value)
-        warn(message, NoMinimumWarning, outcome)
-    return scale
+        outcome = "separable" if scale.is_separable else scale.outcome
+        warn(_NO_MINIMUM[outcome].format(T=1 / scale.value), NoMinimumWarning, outcome)
 
 
-class TemperatureScaling(BaseCalibrator):
+def _fitted_smoothing(smoothing: Literal["auto"] | float, rows: Rows) -> float:
+    """The share of the uniform distribution in the mixture."""
+    check_real("smoothing", smoothing, high=1, closed=True, option="auto")
+    return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)
+
+
+class _Smoothed(BaseCalibrator):
+    """A calibrator whose probabilities are mixed with the uniform distribution."""
+
+    smoothing: Literal["auto"] | float
+    smoothing_: float
+
+    def _unmixed(self, Z: Floats) -> Floats:
+        """Calibrated logits before the mixture."""
+        return super()._calibrated(Z)
+
+    def _calibrated(self, Z: Floats) -> Floats:
+        return mix_logits(self._unmixed(Z), self.smoothing_)
+
+    def _most_probable(self, Z: Floats) -> Array:
+        # Rounding may make probabilities of the mixture equal.
+        return self.classes_[both_columns(self._unmixed(Z)).argmax(axis=1)]
+
+
+class TemperatureScaling(_Smoothed):
     r"""Temperature scaling: logits divided by one number.
 
     Fits the temperature :math:`T > 0` that minimises the log loss of
@@ -110,11 +137,21 @@ class TemperatureScaling(BaseCalibrator):
 
     temperature_: float
 
+    def __init__(
+        self, *, smoothing: Literal["auto"] | float = 0.0, classes: ArrayLike | None = None
+    ) -> None:
+        super().__init__(classes=classes)
+        self.smoothing = smoothing
+
     def _weights_are_relative(self) -> bool:
-        return True
+        return self.smoothing != "auto"
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return {"temperature_": 1 / _fit_scale(rows).value}
+        smoothing, scale = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
+        _warn_of_no_minimum(scale)
+        if scale.is_separable and self._weights_are_relative():
+            warn_of_small_weights(rows.weight, rows.n_rows)
+        return {"temperature_": 1 / scale.value, "smoothing_": smoothing}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return _divided(Z, self.temperature_)

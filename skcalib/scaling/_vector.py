@@ -104,6 +104,7 @@ class VectorScaling(_LinearScaling):
         self,
         *,
         alpha: Literal["auto"] | float = "auto",
+        smoothing: Literal["auto"] | float = "auto",
         normalize: bool = True,
         fit_intercept: bool = True,
         max_iter: int = 100,
@@ -112,6 +113,7 @@ class VectorScaling(_LinearScaling):
     ) -> None:
         super().__init__(classes=classes)
         self.alpha = alpha
+        self.smoothing = smoothing
         self.normalize = normalize
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter

@@ -32,7 +32,12 @@ def literal(theta, F, y, w, alpha):
 
 
 def features(calibrator, Z):
-    return log_softmax(Z / calibrator.temperature_, axis=1)
+    """Logarithms of the mixture that temperature scaling gives."""
+    return np.log(mixed(softmax(Z / calibrator.temperature_, axis=1), calibrator))
+
+
+def mixed(P, calibrator):
+    return (1 - calibrator.smoothing_) * P + calibrator.smoothing_ / P.shape[1]
 
 
 def parameters(calibrator):
@@ -61,7 +66,8 @@ def test_probabilities_are_the_literal_formula(problem):
     Z, y, w = problem
     c = MatrixScaling().fit(Z, y, w)
     expected = softmax(features(c, Z) @ c.coef_.T + c.intercept_, axis=1)
-    np.testing.assert_allclose(c.predict_proba(Z), expected)
+    assert c.smoothing_ == 1 / (1 + (len(y) if w is None else w.sum()))
+    np.testing.assert_allclose(c.predict_proba(Z), mixed(expected, c))
     assert c.loss_ == pytest.approx(log_loss(y, expected, sample_weight=w), rel=1e-10)
     assert c.n_iter_ >= 1
     assert c.temperature_ == TemperatureScaling().fit(Z, y, w).temperature_
@@ -70,7 +76,7 @@ def test_probabilities_are_the_literal_formula(problem):
 def test_plain_form_is_multinomial_logistic_regression(problem):
     """With alpha=0 and normalize=False: softmax(W z + b) on raw logits, as in the paper."""
     Z, y, w = problem
-    c = MatrixScaling(alpha=0, normalize=False, tol=1e-9).fit(Z, y, w)
+    c = MatrixScaling(alpha=0, smoothing=0, normalize=False, tol=1e-9).fit(Z, y, w)
     oracle = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(Z, y, w)
     assert c.temperature_ == 1
     np.testing.assert_allclose(c.predict_proba(Z), oracle.predict_proba(Z), atol=1e-6)
@@ -95,7 +101,7 @@ def test_known_distortion_is_undone():
 @pytest.mark.parametrize("normalize", [True, False])
 def test_strong_ridge_is_temperature_scaling(problem, normalize):
     Z, y, w = problem
-    strong = MatrixScaling(alpha=1e9, normalize=normalize).fit(Z, y, w)
+    strong = MatrixScaling(alpha=1e9, smoothing=0, normalize=normalize).fit(Z, y, w)
     plain = TemperatureScaling().fit(Z, y, w)
     np.testing.assert_allclose(strong.predict_proba(Z), plain.predict_proba(Z), rtol=1e-6)
 
@@ -137,7 +143,7 @@ def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
     """The gradient, worked out plainly in double precision, is below tol."""
     Z, y = make_logits(3000, n_classes, dtype=np.float32, random_state=0)
     c = MatrixScaling(alpha=alpha, tol=1e-6).fit(Z, y)
-    F = log_softmax(Z.astype(float) / c.temperature_, axis=1)
+    F = features(c, Z.astype(float))
     R = softmax(F @ c.coef_.T + c.intercept_, axis=1)
     R[np.arange(len(y)), y] -= 1
     strength = 2 * n_classes / len(y) * (1 if alpha == "auto" else alpha)

@@ -23,12 +23,26 @@ def literal_loss(T, Z, y, w=None):
     return -np.average(log_softmax(Z / T, axis=1)[np.arange(len(y)), y], weights=w)
 
 
-def brute_force(Z, y, w=None):
+def smoothed_loss(T, Z, y, w=None):
+    """Log loss at temperature T for targets smoothed by 1/(N + 1) over the finite logits."""
+    N = len(y) if w is None else np.sum(w)
+    finite = np.isfinite(Z)
+    targets = finite / finite.sum(axis=1, keepdims=True) / (N + 1)
+    targets[np.arange(len(y)), y] += N / (N + 1)
+    logs = np.where(finite, log_softmax(Z / T, axis=1), 0)
+    return -np.average((targets * logs).sum(axis=1), weights=w)
+
+
+def smoothed_targets(Z, y, w=None):
+    return brute_force(Z, y, w, loss=smoothed_loss)
+
+
+def brute_force(Z, y, w=None, loss=literal_loss):
     """Minimum of the loss over log T: a grid, then a search around the best cell."""
     grid = np.linspace(-30, 30, 601)
-    best = grid[np.argmin([literal_loss(np.exp(u), Z, y, w) for u in grid])]
+    best = grid[np.argmin([loss(np.exp(u), Z, y, w) for u in grid])]
     found = minimize_scalar(
-        lambda u: literal_loss(np.exp(u), Z, y, w),
+        lambda u: loss(np.exp(u), Z, y, w),
         bounds=(best - 0.1, best + 0.1),
         method="bounded",
         options={"xatol": 1e-12},
@@ -180,16 +194,18 @@ def fit_warned(Z, y, message, **params):
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_separable(scale):
     Z = scale * np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 1.0]])
-    calibrator = fit_warned(Z, [0, 1, 0], "every row is classified correctly.*not trained on")
-    distance = (2 * 1 * 2) ** (1 / 3)  # from the largest logit to the next, in the geometric mean
-    assert calibrator.temperature_ == pytest.approx(scale * distance * 1e-4)
-    np.testing.assert_allclose(calibrator.predict_proba(Z), [[1, 0], [0, 1], [1, 0]])
+    y = np.array([0, 1, 0])
+    calibrator = fit_warned(Z, y, "every row is classified correctly.*not trained on")
+    assert calibrator.temperature_ == pytest.approx(smoothed_targets(Z, y), rel=1e-6)
+    # The mean distance to the other class, of 5/3, is that under the probabilities.
+    wrong = calibrator.predict_proba(Z)[np.arange(3), 1 - y]
+    assert wrong @ [2, 1, 2] == pytest.approx(5 * 1 / 4 / 2, rel=1e-9)
 
 
 def test_separable_but_for_a_tie():
     Z = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     calibrator = fit_warned(Z, [0, 1, 0], "classified correctly, or tied")
-    np.testing.assert_allclose(calibrator.predict_proba(Z), [[1, 0], [0, 1], [0.5, 0.5]])
+    assert calibrator.temperature_ == pytest.approx(smoothed_targets(Z, [0, 1, 0]), rel=1e-6)
 
 
 @pytest.mark.parametrize("n_samples", [50, 10_000])
@@ -236,7 +252,7 @@ def test_the_warning_names_the_temperature():
     Z = np.array([[3.0, 0], [0, 2], [1, 0]])
     with pytest.warns(ConvergenceWarning) as caught:
         calibrator = TemperatureScaling().fit(Z, [0, 1, 0])
-    assert f"tried, {calibrator.temperature_:g}," in str(caught[0].message)
+    assert f"set to {calibrator.temperature_:g}," in str(caught[0].message)
 
 
 @pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling])

@@ -31,7 +31,12 @@ def literal(theta, F, y, w, alpha):
 
 
 def features(calibrator, Z):
-    return log_softmax(Z / calibrator.temperature_, axis=1)
+    """Logarithms of the mixture that temperature scaling gives."""
+    return np.log(mixed(softmax(Z / calibrator.temperature_, axis=1), calibrator))
+
+
+def mixed(P, calibrator):
+    return (1 - calibrator.smoothing_) * P + calibrator.smoothing_ / P.shape[1]
 
 
 @pytest.mark.parametrize("alpha", ["auto", 0.1, 10.0])
@@ -62,7 +67,8 @@ def test_probabilities_are_the_literal_formula(problem):
     Z, y, w = problem
     c = VectorScaling().fit(Z, y, w)
     expected = softmax(c.coef_ * features(c, Z) + c.intercept_, axis=1)
-    np.testing.assert_allclose(c.predict_proba(Z), expected)
+    assert c.smoothing_ == 1 / (1 + (len(y) if w is None else w.sum()))
+    np.testing.assert_allclose(c.predict_proba(Z), mixed(expected, c))
     assert c.loss_ == pytest.approx(log_loss(y, expected, sample_weight=w))
     assert c.n_iter_ >= 1
 
@@ -70,7 +76,7 @@ def test_probabilities_are_the_literal_formula(problem):
 def test_plain_form_is_the_papers(problem):
     """With alpha=0 and normalize=False: softmax(a * z + c) on raw logits."""
     Z, y, w = problem
-    c = VectorScaling(alpha=0, normalize=False, tol=1e-9).fit(Z, y, w)
+    c = VectorScaling(alpha=0, smoothing=0, normalize=False, tol=1e-9).fit(Z, y, w)
     oracle = minimize(literal, np.repeat([1.0, 0.0], K), (Z, y, w, 0.0), method="BFGS", tol=1e-9)
     assert c.temperature_ == 1
     assert c.loss_ == pytest.approx(oracle.fun, abs=1e-10)
@@ -95,7 +101,7 @@ def test_known_distortion_is_undone():
 def test_strong_ridge_is_temperature_scaling(problem):
     Z, y, w = problem
     for normalize in (True, False):
-        strong = VectorScaling(alpha=1e9, normalize=normalize).fit(Z, y, w)
+        strong = VectorScaling(alpha=1e9, smoothing=0, normalize=normalize).fit(Z, y, w)
         plain = TemperatureScaling().fit(Z, y, w)
         np.testing.assert_allclose(strong.predict_proba(Z), plain.predict_proba(Z), rtol=1e-6)
 
@@ -174,7 +180,7 @@ def plain(Z, y, **params):
     """A plain fit, with its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        calibrator = VectorScaling(alpha=0, **params).fit(Z, y)
+        calibrator = VectorScaling(alpha=0, smoothing=0, **params).fit(Z, y)
     P = calibrator.predict_proba(Z)
     assert np.isfinite(calibrator.coef_).all()
     assert np.isfinite(calibrator.intercept_).all()

@@ -267,7 +267,7 @@ OTHER_VALUES = {
     "smooth_targets": [True, False],
     "n_bins": [3, 40],
     "strategy": ["uniform", "quantile"],
-    "smoothing": [2.0],
+    "smoothing": [0.5],
     "interpolation": ["constant", "linear"],
     "bin_range": [(2, 3)],
 }

@@ -1,0 +1,48 @@
+r"""Mixtures of probabilities with the uniform distribution, in log space.
+
+.. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
+
+where :math:`K_i` is the number of classes of the row that are not masked. No probability is then
+below :math:`\varepsilon / K_i`, and the order of the classes does not change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skcalib._typing import Floats
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def mix_with_uniform(L: Floats, smoothing: float) -> Floats:
+    """Log-probabilities of the mixture, for log-probabilities or logits ``L`` (m, K).
+
+    Those of masked classes are -inf. Computed in double precision, which holds every ``smoothing``
+    where single precision need not. ``np.logaddexp`` is as exact, and takes ten times as long.
+    """
+    if smoothing == 0:
+        return L
+    M = np.subtract(L, L.max(axis=1, keepdims=True), dtype=np.float64)
+    masked = np.isneginf(M)
+    n = M.shape[1] - np.count_nonzero(masked, axis=1, keepdims=True)
+    np.exp(M, out=M)
+    M *= (1 - smoothing) / M.sum(axis=1, keepdims=True)
+    M += np.maximum(smoothing / n, TINY)
+    np.log(M, out=M)
+    np.copyto(M, -np.inf, where=masked)
+    return M.astype(L.dtype, copy=False)
+
+
+def mix_logits(Z: Floats, smoothing: float) -> Floats:
+    """Logits of the mixture, for logits ``Z`` (m, K), or (m, 1) for log-odds of two classes.
+
+    Those of several classes are its log-probabilities.
+    """
+    if smoothing == 0 or Z.shape[1] > 1:
+        return mix_with_uniform(Z, smoothing)
+    # The odds of the more probable class less one, which is exact near 0 as well as far from it.
+    distance = np.abs(Z, dtype=np.float64)
+    excess = -(1 - smoothing) * np.expm1(-distance)
+    excess /= (1 - smoothing / 2) * np.exp(-distance) + max(smoothing / 2, TINY)
+    return np.copysign(np.log1p(excess), Z).astype(Z.dtype, copy=False)
