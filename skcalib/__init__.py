@@ -14,13 +14,14 @@ from .display import (
 from .monitor import CalibrationMonitor
 from .report import calibration_report
 from .scaling import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
-from .selection import CalibratorComparison, compare_calibrators
+from .selection import CalibratorComparison, ClassifierCalibrator, compare_calibrators
 
 __all__ = [
     "BBQ",
     "CalibratedClassifier",
     "CalibrationMonitor",
     "CalibratorComparison",
+    "ClassifierCalibrator",
     "ConfidenceDisplay",
     "HistogramBinning",
     "IsotonicCalibration",
