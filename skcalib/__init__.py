@@ -20,13 +20,20 @@ from .scaling import (
     TemperatureScaling,
     VectorScaling,
 )
-from .selection import CalibratorComparison, compare_calibrators
+from .selection import (
+    AutoCalibrator,
+    CalibratorComparison,
+    ClassifierCalibrator,
+    compare_calibrators,
+)
 
 __all__ = [
     "BBQ",
+    "AutoCalibrator",
     "CalibratedClassifier",
     "CalibrationMonitor",
     "CalibratorComparison",
+    "ClassifierCalibrator",
     "ConfidenceDisplay",
     "HistogramBinning",
     "IsotonicCalibration",

@@ -1,4 +1,4 @@
-"""Calibrators inside meta-estimators: any estimator, fitted to logits with weights."""
+"""Calibrators and classifiers inside other estimators, fitted to logits with weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -14,6 +15,21 @@ from ._base import BaseCalibrator
 from ._engine.rows import Rows
 from ._typing import Array, Floats
 from ._validation.labels import encode, shown
+
+
+def check_classifier(estimator: Any, name: str) -> None:
+    """Raise a ValueError unless it is a classifier, fitted if it is frozen."""
+    is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+    if not (is_instance and is_classifier(estimator)):
+        raise ValueError(
+            f"estimator must be a classifier, such as LogisticRegression(), got {estimator!r}. "
+            f"{name} calibrates probabilities of classes."
+        )
+    if isinstance(estimator, FrozenEstimator) and not estimator.__sklearn_is_fitted__():
+        raise ValueError(
+            f"A frozen classifier must be fitted, got {estimator!r}. Fit it first, or pass "
+            f"{type(estimator.estimator).__name__} without FrozenEstimator and with cv=5."
+        )
 
 
 def check_calibrator(calibrator: Any, w: Floats | None) -> None:
@@ -25,7 +41,7 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
             f"as TemperatureScaling(), got {calibrator!r}."
         )
     if w is not None:
-        _weight_params(calibrator, w)
+        weight_params(calibrator, w)
 
 
 def check_takes_logits(calibrator: Any) -> None:
@@ -46,15 +62,21 @@ def check_takes_logits(calibrator: Any) -> None:
         )
 
 
-def _weight_params(calibrator: Any, w: Floats) -> dict[str, Floats]:
-    """Arguments that hand the weights to a calibrator, or to all steps of a pipeline of some."""
-    if has_fit_parameter(calibrator, "sample_weight"):
+def weight_params(estimator: Any, w: Floats, name: str = "calibrator") -> dict[str, Floats]:
+    """Arguments that hand weights to an estimator, or to the steps of a pipeline that do.
+
+    ``name`` is what a message calls it.
+    """
+    if has_fit_parameter(estimator, "sample_weight"):
         return {"sample_weight": w}
-    steps: Sequence[tuple[str, Any]] = calibrator.steps if isinstance(calibrator, Pipeline) else []
+    steps: Sequence[tuple[str, Any]] = estimator.steps if isinstance(estimator, Pipeline) else []
     taking = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
     if not taking:
-        raise ValueError(f"calibrator takes no sample_weight, got weights and {calibrator!r}.")
-    return {f"{name}__sample_weight": w for name in taking}
+        raise ValueError(
+            f"{name} takes no sample_weight, got weights and {estimator!r}. Choose one that does, "
+            "or leave the weights out."
+        )
+    return {f"{step}__sample_weight": w for step in taking}
 
 
 def check_order(calibrator: Any, classes: Array) -> None:
@@ -76,7 +98,7 @@ def fit_calibrator(calibrator: Any, Z: Floats, y: Array, w: Floats | None, class
     params = fitted.get_params()
     names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
     fitted.set_params(**dict.fromkeys(names, classes))
-    return fitted.fit(Z, y, **({} if w is None else _weight_params(fitted, w)))
+    return fitted.fit(Z, y, **({} if w is None else weight_params(fitted, w)))
 
 
 def fit_to_rows(calibrator: Any, rows: Rows, classes: Array) -> Any:

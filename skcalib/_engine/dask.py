@@ -17,7 +17,7 @@ from skcalib._typing import Array
 
 from .memory import MemoryRows, map_columns
 from .ranking import Ranked, merged, summary
-from .rows import PLAIN, Merge, OfBlock, Plan, Rows
+from .rows import PLAIN, SAMPLE_ELEMENTS, Merge, OfBlock, Plan, Rows
 
 T = TypeVar("T")
 
@@ -100,6 +100,16 @@ class DaskRows(Rows):
         y = self._chunked(DaskRows(self.y).tasks(f), np.zeros(0, np.intp))
         return type(self)(self.X, y, *self.arrays[2:], weight=self._weight)
 
+    def in_memory(self) -> Rows:
+        if self.n_rows * self._width > SAMPLE_ELEMENTS:
+            raise ValueError(
+                "All rows must be in memory for this fit, which gathers Dask collections of up to "
+                f"{SAMPLE_ELEMENTS:,} numbers, got {self.n_rows:,} rows of {self._width} columns. "
+                "Fit to a sample of the rows, as X[::k] or frame.sample(frac=...); outputs for all "
+                "rows are lazy."
+            )
+        return self._call(_as_they_are, 1)
+
     def every(self, step: int) -> Self:  # noqa: ARG002
         return self
 
@@ -144,6 +154,10 @@ def _called_on_all(f: Callable[[Rows], T], pieces: list[tuple[Array | None, ...]
     columns = zip(*pieces, strict=True)
     arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
     return f(MemoryRows(*arrays))
+
+
+def _as_they_are(rows: Rows) -> Rows:
+    return rows
 
 
 def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:

@@ -103,6 +103,9 @@ class MemoryRows(Rows):
     def relabelled(self, f: Callable[[Any], Array]) -> Self:
         return type(self)(self.X, f(self.y), *self.arrays[2:], weight=self._weight)
 
+    def in_memory(self) -> Self:
+        return self
+
     def every(self, step: int) -> Self:
         return self._having(*(None if a is None else a[::step] for a in self.arrays))
 

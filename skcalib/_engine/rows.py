@@ -145,6 +145,10 @@ class Rows(ABC):
         """The rows with class indices ``f(y)`` in place of ``y``."""
 
     @abstractmethod
+    def in_memory(self) -> Rows:
+        """The rows in the memory of this process; a ValueError if they are too many to gather."""
+
+    @abstractmethod
     def every(self, step: int) -> Self:
         """Every k-th row; all rows if the cost of a pass does not depend on their number."""
 

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import joblib
+from threadpoolctl import ThreadpoolController
 
 from .blas import with_one_blas_thread
 
@@ -37,6 +38,22 @@ def max_threads() -> int:
 def _cores() -> int:
     """Number of cores that this process may use; cached, since joblib reads files."""
     return int(joblib.cpu_count())
+
+
+def with_one_openmp_thread(f: Callable[..., Result], *args: Any) -> Result:
+    """Call ``f(*args)`` with one OpenMP thread, as the trees of scikit-learn otherwise use all.
+
+    They meet after every node: for a few thousand rows two threads gain little on idle cores, and
+    take up to a hundred times as long where other processes use the cores as well.
+    """
+    with _openmp().limit(limits=1):
+        return f(*args)
+
+
+@cache
+def _openmp() -> Any:
+    """OpenMP libraries that are loaded; cached, since the search takes a millisecond."""
+    return ThreadpoolController().select(user_api="openmp")
 
 
 def share(work: Callable[[Any], Result], parts: Iterable[Any], n_threads: int) -> list[Result]:

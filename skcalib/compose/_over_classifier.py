@@ -12,6 +12,7 @@ from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags, index
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
+from skcalib._subestimator import check_classifier
 from skcalib._typing import Array, Floats
 from skcalib._validation.labels import (
     as_labels,
@@ -23,7 +24,7 @@ from skcalib._validation.labels import (
 from skcalib._version import Versioned
 
 from ._folds import FitArguments
-from ._response import Response, ResponseMethod, check_classifier, logits_of, response_of
+from ._response import Response, ResponseMethod, logits_of, response_of
 
 
 class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._typing import Floats
@@ -68,18 +67,3 @@ def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
             "response_method."
         )
     return Z if method == "decision_function" else np.log(np.maximum(Z, response.least(Z.dtype)))
-
-
-def check_classifier(estimator: Any, name: str) -> None:
-    """Raise a ValueError unless it is a classifier, fitted if it is frozen."""
-    is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
-    if not (is_instance and is_classifier(estimator)):
-        raise ValueError(
-            f"estimator must be a classifier, such as LogisticRegression(), got {estimator!r}. "
-            f"{name} calibrates probabilities of classes."
-        )
-    if isinstance(estimator, FrozenEstimator) and not estimator.__sklearn_is_fitted__():
-        raise ValueError(
-            f"A frozen classifier must be fitted, got {estimator!r}. Fit it first, or pass "
-            f"{type(estimator.estimator).__name__} without FrozenEstimator and with cv=5."
-        )

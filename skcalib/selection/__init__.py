@@ -1,8 +1,15 @@
-"""Calibrators compared on the same rows."""
+"""The default calibrator, calibrators compared, and classifiers as calibrators."""
 
 from __future__ import annotations
 
+from ._auto import AutoCalibrator
+from ._classifier_calibrator import ClassifierCalibrator
 from ._compare import compare_calibrators
 from ._comparison import CalibratorComparison
 
-__all__ = ["CalibratorComparison", "compare_calibrators"]
+__all__ = [
+    "AutoCalibrator",
+    "CalibratorComparison",
+    "ClassifierCalibrator",
+    "compare_calibrators",
+]

@@ -14,6 +14,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 from skcalib import (
     BBQ,
@@ -271,6 +272,7 @@ OTHER_VALUES = {
     "smoothing": [0.5],
     "interpolation": ["constant", "linear"],
     "bin_range": [(2, 3)],
+    "estimator": [GaussianNB()],
 }
 
 
