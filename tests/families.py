@@ -23,6 +23,19 @@ class ClassifierCalibrator(skcalib.ClassifierCalibrator):
         return make_pipeline(Binarizer(threshold=-1.0), BernoulliNB())
 
 
+class AutoCalibrator(skcalib.AutoCalibrator):
+    """With few candidates, and folds that do not depend on how rows are written down."""
+
+    def _candidates(self, rows, classes):
+        if self.calibrators is not None:
+            return super()._candidates(rows, classes)
+        return {
+            "temperature": skcalib.TemperatureScaling(smoothing="auto"),
+            "vector": skcalib.VectorScaling(),
+            "histogram": skcalib.HistogramBinning(n_bins=5),
+        }
+
+
 def fitted_state(calibrator):
     """Fitted attributes by name, with those of a classifier inside in place of it."""
     state = {name: value for name, value in vars(calibrator).items() if name.endswith("_")}
@@ -32,7 +45,7 @@ def fitted_state(calibrator):
 
 
 # Calibrators that stand for others, by name.
-STAND_INS = {"ClassifierCalibrator": ClassifierCalibrator}
+STAND_INS = {kind.__name__: kind for kind in (AutoCalibrator, ClassifierCalibrator)}
 CALIBRATORS = [
     STAND_INS.get(member.__name__, member)
     for member in (getattr(skcalib, name) for name in skcalib.__all__)

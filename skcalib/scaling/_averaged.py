@@ -35,6 +35,7 @@ def averaged(calibrators: Sequence[Any], weights: Floats) -> _LinearScaling:
         coefs = [coef if coef.ndim == 2 else np.diag(coef) for coef in coefs]
     found.coef_ = np.tensordot(weights, coefs, 1)
     found.intercept_ = weights @ np.array(intercepts)
-    found.temperature_, found.smoothing_, found.normalize_ = *features_of(first), True
+    found.temperature_, found.smoothing_ = first.temperature_, first.smoothing_
+    found.normalize_ = True
     found.classes_, found.n_features_in_ = first.classes_, first.n_features_in_
     return found

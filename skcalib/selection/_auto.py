@@ -200,7 +200,7 @@ class AutoCalibrator(BaseCalibrator):
     def _check_parameters(self) -> None:
         check_option("combine", self.combine, ["stack", "best"])
         if is_integer(self.cv):
-            check_integer("cv", self.cv, low=2)
+            check_integer("cv", self.cv, least=2)
         if self.calibrators is not None:
             for candidate in by_name(self.calibrators).values():
                 check_calibrator(candidate, None)

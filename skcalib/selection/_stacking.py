@@ -12,9 +12,12 @@ the negative logarithm of the posterior density for a Dirichlet prior with param
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy.optimize import minimize
 
+from skcalib._engine.blas import with_one_blas_thread
 from skcalib._typing import Floats
 
 # The objective is at most this far above its minimum, in nats.
@@ -47,9 +50,8 @@ def mixture_weights(L: Floats, w: Floats | None, pseudo_rows: Floats) -> Floats:
 
     bounds = [(LEAST_WEIGHT, None)] * M
     options = {"maxiter": 1000, "ftol": 0.0, "gtol": GAP, "maxcor": 20}
-    found = minimize(
-        objective, np.full(M, 1 / M), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    ).x
+    solve = partial(minimize, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = with_one_blas_thread(solve, objective, np.full(M, 1 / M)).x
     found[found <= LEAST_WEIGHT] = 0.0
     return found / found.sum()
 
