@@ -119,7 +119,7 @@ def _zero_of_slope(
 ) -> float | None:
     """Zero of the slope below ``high``, by Newton's method between bounds that its signs narrow.
 
-    ``pull`` times the scale is added to the summed loss.
+    The slope is that of the summed loss, to which ``pull`` times the scale is added.
 
     None if there is none above the smallest number, or if the method does not converge. Steps out
     of the bounds, and after many passes some others, are replaced by bisection of the logarithm.
