@@ -56,8 +56,8 @@ def variants(K: int, *, choose_alpha: bool) -> Iterator[Method]:
 
     classes = range(K)
     yield Method("uncalibrated", "", lambda _, __: lambda Z: softmax(Z, axis=1))
-    yield method("vector, plain", VectorScaling(alpha=0, classes=classes))
-    yield method("matrix, plain", MatrixScaling(alpha=0, classes=classes))
+    yield method("vector, plain", VectorScaling(alpha=0, smoothing=0, classes=classes))
+    yield method("matrix, plain", MatrixScaling(alpha=0, smoothing=0, classes=classes))
     yield method("Platt, plain", PlattScaling(smooth_targets=False, classes=classes))
     if choose_alpha:
         scoring = make_scorer(

@@ -135,7 +135,7 @@ class BaseCalibrator(
             -inf. For a Dask array or data frame, here as in the other outputs, a lazy Dask array
             with the same chunks of rows.
         """
-        return self._outputs(X, type(self)._calibrated)
+        return self._outputs(X, "_calibrated")
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probabilities, the softmax of the calibrated logits.
@@ -151,7 +151,7 @@ class BaseCalibrator(
             One column per class in the order of ``classes_``; two for a single column of
             log-odds.
         """
-        return self._outputs(X, type(self)._probabilities)
+        return self._outputs(X, "_probabilities")
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the calibrated probabilities, accurate also where these round to 0 or 1.
@@ -166,7 +166,7 @@ class BaseCalibrator(
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        return self._outputs(X, type(self)._log_probabilities)
+        return self._outputs(X, "_log_probabilities")
 
     def predict(self, X: ArrayLike) -> Array:
         """The most probable class of each row.
@@ -181,23 +181,23 @@ class BaseCalibrator(
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        return self._outputs(X, type(self)._most_probable)
+        return self._outputs(X, "_most_probable")
 
-    def _outputs(self, X: Any, f: Callable[[Any, Floats], Array]) -> Array:
-        """``f(self, Z)`` for blocks ``Z`` of logits, which are checked first."""
+    def _outputs(self, X: Any, method: str) -> Array:
+        """A method of blocks of logits, which are checked first, applied to all of them."""
         check_is_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         check_column_names(X, self.classes_)
         # A copy, since lazy outputs must not change when the calibrator is fitted again.
-        return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), f), X)
+        return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
 
-    def _outputs_of_rows(self, f: Callable[[Any, Floats], Array], X: Any) -> Array:
+    def _outputs_of_rows(self, method: str, X: Any) -> Array:
         Z = validate_data(
             self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
         self._check_takes_masked(masked=check_finite(Z))
         plan = Plan(at_least=self._rows_at_least)
-        outputs: Array = MemoryRows(Z).map(partial(f, self), plan)
+        outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)
         return outputs
 
     def _probabilities(self, Z: Floats) -> Floats:

@@ -20,8 +20,8 @@ from skcalib._typing import Floats, Indices
 # 1/K.
 SMALLEST_SCALE = 1e-6
 
-# Smoothed targets leave out classes that are this many times as far below the largest logit of their
-# row as others typically are: their logits say that a class is impossible, not how improbable it is.
+# Smoothed targets leave out classes that are this many times as far below the largest logit of the
+# row as others typically are: such a logit says that a class is impossible, not how improbable.
 FAR_BELOW = 100.0
 
 # Scores further below the largest of their row than this have a probability of zero.
@@ -119,14 +119,15 @@ def _zero_of_slope(
 ) -> float | None:
     """Zero of the slope below ``high``, by Newton's method between bounds that its signs narrow.
 
-    ``pull`` times the scale is added to the summed loss.
+    The slope is that of the summed loss, to which ``pull`` times the scale is added.
 
     None if there is none above the smallest number, or if the method does not converge. Steps out
     of the bounds, and after many passes some others, are replaced by bisection of the logarithm.
     """
     b, low, reach = start, 0.0, 4.0
     for n_passes in range(max_passes):
-        first, second = _summed_slope(b, rows) + (b * pull, 0)
+        first, second = _summed_slope(b, rows)
+        first += b * pull
         low, high = (low, b) if first >= 0 else (b, high)
         ahead = b * (1 - first / max(second, FLATTEST * abs(first), TINY))
         if abs(ahead - b) <= LAST_STEP * b or high - low <= LAST_STEP**2 * b:
@@ -197,7 +198,7 @@ def _scale_of_smoothed_targets(rows: Rows, facts: Facts) -> float:
     return TINY if found is None else found
 
 
-def _log_distances(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+def _log_distances(Z: Floats, _: Indices, w: Floats | None) -> Floats:
     """Sum of logarithms of the mean distances from the largest logit of a row, and their number.
 
     The means over the logits below the largest are harmonic: near ones count.
@@ -211,7 +212,7 @@ def _log_distances(Z: Floats, y: Indices, w: Floats | None) -> Floats:
     return np.array([weighted_sum(logs, w), weighted_sum(some, w)])
 
 
-def _mean_distances(limit: float, Z: Floats, y: Indices, w: Floats | None) -> Any:
+def _mean_distances(limit: float, Z: Floats, _: Indices, w: Floats | None) -> Any:
     """Mean distances from the largest logit to those at most ``limit`` below it, summed."""
     Z = both_columns(Z).astype(np.float64)
     distance = Z.max(axis=1, keepdims=True) - Z

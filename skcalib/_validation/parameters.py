@@ -43,7 +43,8 @@ def check_real(
     if is_real and (low < value < high or (closed and value == low)):
         return
     if high < inf:
-        wanted = f"a number between {low} and {high}"
+        wanted = f"a number of at least {low} and below {high}"
+        wanted = wanted if closed else f"a number between {low} and {high}"
     else:
         wanted = f"a finite number {'of at least' if closed else 'above'} {low}"
     wanted = f"{option!r} or {wanted}" if option else wanted

@@ -34,8 +34,13 @@ class MatrixScaling(_LinearScaling):
     Parameters
     ----------
     alpha : "auto" or float, default="auto"
-        Regularization strength, 1 by default. 0 is the plain form of [1]_, which has no optimum if
-        a linear map can classify all rows correctly, and overfits if it nearly can.
+        Regularization strength, 1 by default. 0 (with ``smoothing=0``) is the plain form of [1]_,
+        which has no optimum if a linear map can classify all rows correctly, and overfits if it
+        nearly can.
+    smoothing : float or "auto", default="auto"
+        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
+        both those of temperature scaling, whose logarithms :math:`l` are, and the final ones, as
+        for :class:`TemperatureScaling`. "auto" is :math:`1 / (N + 1)`. 0 is no mixture.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(A z + c)` of [1]_ on raw
@@ -57,7 +62,10 @@ class MatrixScaling(_LinearScaling):
         The temperature T of the log-probabilities that the matrix multiplies; 1 with
         ``normalize=False``, where it multiplies the logits.
     loss_ : float
-        Mean log loss on the calibration rows, without the ridge penalty.
+        Mean log loss of the map on the calibration rows, without the ridge penalty, and before its
+        probabilities are mixed with the uniform distribution.
+    smoothing_ : float
+        The share :math:`\varepsilon` of the uniform distribution.
     normalize_ : bool
         Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
@@ -75,15 +83,20 @@ class MatrixScaling(_LinearScaling):
         If ``alpha=0`` and there is no optimum, because a map was found that classifies all rows
         correctly; or if the gradient norm does not fall to ``tol``. The parameters are then the
         best that were found, never worse than temperature scaling. Also as
-        :class:`TemperatureScaling`; where all rows are classified correctly as they are, the
-        matrix stays the identity.
+        :class:`TemperatureScaling`, but for rows that are all classified correctly as they are
+        only with ``alpha=0``, where the matrix stays the identity.
 
     Notes
     -----
     Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
-    Log-probabilities below -1000 count as -1000. The objective is convex, and the fit ends where
-    its gradient norm, in double precision, is at most ``tol``. A fit takes time
-    :math:`O(n K^2)` and holds some fifty arrays of the size of ``coef_``.
+    With ``smoothing`` the fit stores the logarithms of the mixture, one more array like ``X``, or
+    two for a single column, and takes 2 to 5 % longer than without. With ``normalize=False`` the
+    map is that of the raw logits, and only the final probabilities are mixed. Without
+    ``smoothing`` log-probabilities below -1000 count as -1000.
+
+    The objective is convex, and the fit ends where its gradient norm, in double precision, is at
+    most ``tol``. A fit takes time :math:`O(n K^2)` and holds some fifty arrays of the size of
+    ``coef_``.
 
     References
     ----------

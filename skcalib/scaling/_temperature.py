@@ -78,9 +78,17 @@ class TemperatureScaling(_Smoothed):
 
     One parameter, so a few hundred rows are enough; the order of the classes in a row, and with
     it the accuracy, does not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it.
+    With ``smoothing`` the probabilities are then mixed with the uniform distribution,
+
+    .. math:: (1 - \varepsilon)\, \hat p(y = k \mid z) + \varepsilon / K ,
+
+    so that the log loss of a row is at most :math:`\log (K / \varepsilon)`.
 
     Parameters
     ----------
+    smoothing : float or "auto", default=0.0
+        The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1. 0 is the
+        plain form of [1]_, and "auto" is :math:`1 / (N + 1)` with N the sum of the weights [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``. Needed when ``y`` may lack some of
         them. By default the sorted labels in ``y``. Give them sorted if probabilities go to
@@ -90,6 +98,8 @@ class TemperatureScaling(_Smoothed):
     ----------
     temperature_ : float
         The temperature :math:`T`.
+    smoothing_ : float
+        The share :math:`\varepsilon` of the uniform distribution.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -100,11 +110,13 @@ class TemperatureScaling(_Smoothed):
     Warns
     -----
     ConvergenceWarning
-        If no temperature minimises the log loss: separable rows, rows no better than chance
-        (``temperature_`` is then at a bound relative to the differences of the logits), or
-        constant logits (``temperature_`` is 1).
+        If no temperature minimises the log loss: separable rows (``temperature_`` is then the
+        optimum for smoothed labels, see the notes), rows no better than chance (it is at a bound
+        relative to the differences of the logits), or constant logits (it is 1).
     UserWarning
-        If ``X`` seems to hold probabilities, or ``y`` lacks classes that ``X`` has columns for.
+        If ``X`` seems to hold probabilities, or ``y`` lacks classes that ``X`` has columns for. If
+        the weights are relative, where their sum matters: with ``smoothing="auto"``, or if rows
+        are separable.
 
     Notes
     -----
@@ -116,10 +128,24 @@ class TemperatureScaling(_Smoothed):
     at ``b = 0``. Masked classes and other logits far below the largest do not enter them. The
     answer scales with the logits: :math:`T(c z) = c\, T(z)`.
 
+    If every row is classified correctly, or tied, the log loss falls as T falls to 0. The
+    temperature is then the optimum for labels that are smoothed by :math:`\delta = 1 / (N + 1)`:
+    the class of the label has the target :math:`1 - \delta`, and :math:`\delta` is divided equally
+    among all classes of the row. Masked classes are none of these, nor are classes more than 100
+    times as far below the largest logit as is typical: with logits of -1e4 or -1e30 in the place
+    of -inf the temperature is the same. Typical is the geometric mean over the rows of the harmonic
+    mean of the distances from the largest logit.
+
+    The number K of classes in the mixture is that of the row, without masked classes.
+    ``transform`` returns logarithms of the mixture, or its log-odds for a single column.
+    ``predict`` does not depend on ``smoothing``.
+
     References
     ----------
     .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
        `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.2.
+    .. [2] Berta, Holzmüller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
+       Calibration", `arXiv:2511.03685 <https://arxiv.org/abs/2511.03685>`_.
 
     Examples
     --------
@@ -131,6 +157,11 @@ class TemperatureScaling(_Smoothed):
     2.0
     >>> calibrator.predict_proba(logits[:3]).shape
     (3, 10)
+    >>> mixed = TemperatureScaling(smoothing=0.01).fit(logits, y)
+    >>> mixed.temperature_ == calibrator.temperature_
+    True
+    >>> round(float(mixed.predict_proba(100 * logits).min()), 6)
+    0.001
     """
 
     _keeps_order = True

@@ -34,8 +34,12 @@ class VectorScaling(_LinearScaling):
     Parameters
     ----------
     alpha : "auto" or float, default="auto"
-        Regularization strength, 1 by default. 0 is the plain form of [1]_, which has no optimum if
-        the rows are separable.
+        Regularization strength, 1 by default. 0 (with ``smoothing=0``) is the plain form of [1]_,
+        which has no optimum if the rows are separable.
+    smoothing : float or "auto", default="auto"
+        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
+        both those of temperature scaling, whose logarithms :math:`l` are, and the final ones, as
+        for :class:`TemperatureScaling`. "auto" is :math:`1 / (N + 1)`. 0 is no mixture.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(a \circ z + c)` of [1]_ on raw
@@ -59,7 +63,10 @@ class VectorScaling(_LinearScaling):
         The temperature T of the log-probabilities that the slopes multiply; 1 with
         ``normalize=False``, where they multiply the logits.
     loss_ : float
-        Mean log loss on the calibration rows, without the ridge penalty.
+        Mean log loss of the map on the calibration rows, without the ridge penalty, and before its
+        probabilities are mixed with the uniform distribution.
+    smoothing_ : float
+        The share :math:`\varepsilon` of the uniform distribution.
     normalize_ : bool
         Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
@@ -75,8 +82,15 @@ class VectorScaling(_LinearScaling):
     -----
     ConvergenceWarning
         If the gradient norm does not fall to ``tol``. The parameters are then the best that were
-        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`; where
-        all rows are classified correctly, slopes and offsets stay 1 and 0.
+        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`, but for
+        separable rows only with ``alpha=0``, where slopes and offsets stay 1 and 0.
+
+    Notes
+    -----
+    With ``smoothing`` the fit stores the logarithms of the mixture, one more array like ``X``, or
+    two for a single column, since making them anew in each pass would double its time: a fit takes
+    2 to 5 % longer than without. Masked classes stay masked. With ``normalize=False`` the map is
+    that of the raw logits, and only the final probabilities are mixed.
 
     References
     ----------
