@@ -1,8 +1,9 @@
 """The families whose laws are tested. What skcalib exports joins them by itself."""
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.naive_bayes import BernoulliNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer
 
 import skcalib
@@ -24,7 +25,7 @@ class ClassifierCalibrator(skcalib.ClassifierCalibrator):
 
 
 class AutoCalibrator(skcalib.AutoCalibrator):
-    """With few candidates, and folds that do not depend on how rows are written down."""
+    """With few candidates, which are fast."""
 
     def _candidates(self, rows, classes):
         if self.calibrators is not None:
@@ -37,11 +38,25 @@ class AutoCalibrator(skcalib.AutoCalibrator):
 
 
 def fitted_state(calibrator):
-    """Fitted attributes by name, with those of a classifier inside in place of it."""
-    state = {name: value for name, value in vars(calibrator).items() if name.endswith("_")}
-    inner = state.pop("estimator_", None)
-    inside = {} if inner is None else fitted_state(inner[-1])
-    return state | {f"estimator_{name}": value for name, value in inside.items()}
+    """Fitted attributes by name, with those of estimators inside in place of them."""
+    state = {}
+    for name, value in vars(calibrator).items():
+        if name.endswith("_"):
+            state |= _flat(name, value)
+    return state
+
+
+def _flat(name, value):
+    if isinstance(value, Pipeline):
+        return _flat(name, value[-1])
+    if isinstance(value, BaseEstimator):
+        value = fitted_state(value)
+    elif isinstance(value, list) and any(isinstance(member, BaseEstimator) for member in value):
+        value = dict(enumerate(value))
+    if not isinstance(value, dict):
+        return {name: value}
+    parts = [_flat(f"{name}{key}", part) for key, part in value.items()]
+    return {key: part for flat in parts for key, part in flat.items()}
 
 
 # Calibrators that stand for others, by name.
@@ -51,6 +66,8 @@ CALIBRATORS = [
     for member in (getattr(skcalib, name) for name in skcalib.__all__)
     if isinstance(member, type) and issubclass(member, BaseCalibrator)
 ]
+# Random folds depend on the number and the order of the rows.
+WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind is not AutoCalibrator]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
 JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]
 # Regularization off, and what else makes a fit harder.

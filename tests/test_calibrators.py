@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, INDIFFERENT_TO_TOTAL_WEIGHT, ORDER_KEEPING, fitted_state
+from families import CALIBRATORS, INDIFFERENT_TO_TOTAL_WEIGHT, ORDER_KEEPING, fitted_state, WITHOUT_FOLDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax, softmax
@@ -124,7 +124,7 @@ def test_order_of_the_classes_is_kept(kind, logits3):
 # Fits.
 
 
-@every
+@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
 def test_weight_two_is_the_row_twice(kind, logits3):
     X, y = logits3
     w = np.random.default_rng(0).integers(1, 4, size=len(y))
@@ -164,7 +164,7 @@ def test_weights_over_ten_orders(kind, logits3):
     assert np.isfinite(P).all()
 
 
-@every
+@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
 def test_order_of_rows_is_irrelevant(kind, logits3):
     X, y = logits3
     order = np.random.default_rng(0).permutation(len(y))
@@ -217,7 +217,7 @@ def test_fitted_state_is_plain(kind, logits3):
 @every
 def test_constructor_only_stores_keyword_parameters(kind):
     parameters = list(inspect.signature(kind).parameters.values())
-    assert all(p.kind is p.KEYWORD_ONLY or p.name == "estimator" for p in parameters)
+    assert all(p.kind is p.KEYWORD_ONLY or p.name in {"estimator", "calibrators"} for p in parameters)
     assert set(vars(kind())) == {p.name for p in parameters} == set(kind().get_params())
     assert "classes" in kind().get_params()
 

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear
 
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
@@ -29,12 +29,13 @@ from .features import mask_scores
 # last one. Newton's method squares the error, so that this is exact.
 LAST_DECREASE, SMALLEST_DECREASE = 1e-10, 1e-13
 
-# Curvatures are no smaller than this share of the largest, also where no score is on a segment.
+# Curvatures are no smaller than this, or this share of the largest: where no score is on a segment
+# there is none.
 FLATTEST = 1e-12
 
 # Rounding error of the objective, relative to it, and sufficient decrease, relative to that of the
 # quadratic model.
-NOISE, ENOUGH = 1e-7, 1e-4
+NOISE, ENOUGH = 1e-13, 1e-4
 
 MAX_PASSES = 100
 
@@ -61,10 +62,12 @@ def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
 def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats | None) -> Floats:
     """Summed log loss of a block, its gradient (p,) and its Hessian (p, p), in one flat array.
 
-    ``L`` are features, as of :mod:`.features`. The Hessian needs no products of two terms: on a
-    segment the distances from the origins of the lower segments are their widths.
+    ``L`` are features, as of :mod:`.features`. Computed in double precision, since variances on
+    segments may be small differences of large numbers. The Hessian needs no products of two terms:
+    on a segment the distances from the origins of the lower segments are their widths.
     """
     each, w = np.arange(len(L)), np.ones(len(L)) if w is None else w
+    L = L.astype(np.float64, copy=False)
     P = mask_scores(piecewise(L, knots, slopes), L)
     P -= P.max(axis=1, keepdims=True)
     loss = -P[each, y]
@@ -76,7 +79,7 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
     mean, of_label = np.empty((2, len(slopes), len(L)))
     square, product = np.empty(len(slopes)), np.empty_like(L)
     for j, clipped in enumerate(segments(L, knots)):
-        term = np.subtract(clipped, origins[j].astype(L.dtype), out=clipped)
+        term = np.subtract(clipped, origins[j], out=clipped)
         of_label[j] = term[each, y]
         mean[j] = np.multiply(P, term, out=product).sum(axis=1)
         square[j] = w @ np.einsum("ij,ij->i", product, term)
@@ -110,20 +113,29 @@ def best_slopes(objective: PiecewiseObjective, start: Floats, least: float) -> t
     """
     x, (value, gradient, hessian) = start, objective.at(start)
     for _ in range(MAX_PASSES):
-        step = _bounded_step(x - least, gradient, hessian)
+        end = least + _lowest_point(x - least, gradient, hessian)
+        step = end - x
         decrease = -float(gradient @ step + step @ hessian @ step / 2)
         if decrease <= max(LAST_DECREASE * value, SMALLEST_DECREASE):
-            return x + step, True
-        share, ahead = 1.0, objective.at(x + step)
+            return end, True
+        share, ahead = 1.0, objective.at(end)
         while ahead[0] > value * (1 + NOISE) - ENOUGH * share * decrease:
             share /= 2
-            ahead = objective.at(x + share * step)
-        x, (value, gradient, hessian) = x + share * step, ahead
+            end = x + share * step
+            ahead = objective.at(end)
+        x, (value, gradient, hessian) = end, ahead
     return x, False
 
 
-def _bounded_step(x: Floats, gradient: Floats, hessian: Floats) -> Floats:
-    """The step from ``x`` to the minimum of a quadratic function among non-negative vectors."""
-    flattest = FLATTEST * max(float(hessian.diagonal().max()), np.finfo(float).tiny)
-    root = np.linalg.cholesky(hessian + flattest * np.eye(len(x))).T
-    return nnls(root, root @ x - np.linalg.solve(root.T, gradient), maxiter=100 * len(x))[0] - x
+def _lowest_point(x: Floats, gradient: Floats, hessian: Floats) -> Floats:
+    """Minimum, among non-negative vectors, of a quadratic function by its derivatives at ``x``."""
+    curvatures, basis = np.linalg.eigh(hessian)
+    curvatures = np.maximum(curvatures, FLATTEST * max(curvatures[-1], 1))
+    lowest = x - basis @ (gradient @ basis / curvatures)
+    if (lowest >= 0).all():
+        return lowest
+    # The function is half the squared residual of linear equations whose solution is ``lowest``.
+    # (scipy.optimize.nnls would do as well, but does not always converge in SciPy 1.12.)
+    roots = np.sqrt(curvatures)[:, None] * basis.T
+    found = lsq_linear(roots, roots @ lowest, (0, np.inf), method="bvls", max_iter=100 * len(x))
+    return np.maximum(found.x, 0)

@@ -13,7 +13,7 @@ from skcalib._base import BaseCalibrator, finite_unless_masked
 from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
-from skcalib._linear.features import raised
+from skcalib._linear.features import LOWEST_FEATURE, raised
 from skcalib._linear.piecewise import MAX_PASSES, PiecewiseObjective, best_slopes, piecewise
 from skcalib._linear.temperature import fit_scale
 from skcalib._scores.mixed import mix_with_uniform
@@ -174,13 +174,12 @@ class OrderPreservingScaling(BaseCalibrator):
         of_mixture = partial(_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)
-        # A ridge penalty gives separable rows a minimum.
-        separable = scale.is_separable and alpha == 0
-        if separable or not scale.is_separable:
+        if alpha == 0 or not scale.is_separable:  # a ridge penalty gives separable rows a minimum
             _warn_of_no_minimum(scale)
+        fixed = alpha == 0 and scale.is_separable
         return {
             "knots_": knots,
-            "slopes_": np.ones(len(knots) + 1) if separable else _slopes(knots, alpha, rows),
+            "slopes_": np.ones(len(knots) + 1) if fixed else _slopes(knots, alpha, rows),
             "temperature_": 1 / scale.value,
             "alpha_": alpha,
             "smoothing_": smoothing,
@@ -192,7 +191,8 @@ class OrderPreservingScaling(BaseCalibrator):
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
     def _calibrate(self, L: Floats) -> Floats:
-        return piecewise(raised(L), self.knots_, self.slopes_)
+        np.maximum(L, np.asarray(LOWEST_FEATURE, L.dtype), out=L)
+        return piecewise(L, self.knots_, self.slopes_)
 
     def _most_probable(self, Z: Floats) -> Array:
         # Rounding may make probabilities of the mixture equal.
@@ -202,7 +202,9 @@ class OrderPreservingScaling(BaseCalibrator):
 def _log_probabilities(temperature: float, smoothing: float, Z: Floats) -> Floats:
     """Log-probabilities (m, K) of the mixture that temperature scaling gives, -inf if masked."""
     scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
-    return mix_with_uniform(log_softmax(both_columns(scaled), axis=1), smoothing)
+    if smoothing == 0:
+        return log_softmax(both_columns(scaled), axis=1)
+    return mix_with_uniform(both_columns(scaled), smoothing)
 
 
 def _features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:

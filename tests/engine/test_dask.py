@@ -375,8 +375,8 @@ def arrivals(monkeypatch):
     return sizes
 
 
-# Calibrators that gather the rows for a classifier of scikit-learn.
-GATHERING = {families.ClassifierCalibrator}
+# Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
+GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator}
 # Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
 ROUNDS = {
     TemperatureScaling: 6,

@@ -273,6 +273,11 @@ OTHER_VALUES = {
     "interpolation": ["constant", "linear"],
     "bin_range": [(2, 3)],
     "estimator": [GaussianNB()],
+    "calibrators": [[VectorScaling(), BBQ()]],
+    "cv": [2],
+    "combine": ["best"],
+    "n_jobs": [1],
+    "random_state": [1],
 }
 
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import CALIBRATORS, FORMS, JOINT, ClassifierCalibrator
+from families import CALIBRATORS, FORMS, JOINT, AutoCalibrator, ClassifierCalibrator
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
@@ -15,6 +15,7 @@ import skcalib
 from skcalib import (
     BBQ,
     MatrixScaling,
+    OrderPreservingScaling,
     PlattScaling,
     TemperatureScaling,
     TemperatureSweepDisplay,
@@ -70,13 +71,13 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
         wide = np.c_[Z, np.full(len(Z), low)]
         other = quiet(form, wide, Y, classes=range(K + 1))
         # The ridge of vector scaling has the number of classes in it. A sigmoid that does not
-        # know that a class is masked gives it one row in so many. For a classifier the column is
-        # another feature.
+        # know that a class is masked gives it one row in so many. So does a mixture, which changes
+        # the shape of an increasing function. For a classifier the column is another feature.
         atol = 1e-9
-        if isinstance(form, VectorScaling):
+        if isinstance(form, VectorScaling | AutoCalibrator):
             atol = 5e-3
         elif low > -np.inf or isinstance(form, ClassifierCalibrator):
-            atol = 2e-3
+            atol = 1e-2 if isinstance(form, OrderPreservingScaling) else 2e-3
         np.testing.assert_allclose(other.predict_proba(wide)[:, :K], c.predict_proba(Z), atol=atol)
 
 
