@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
@@ -161,6 +160,8 @@ class ClassifierCalibrator(_Smoothed):
 
     @staticmethod
     def _default_estimator() -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
         # Subsampling, of more than 200 000 rows and for the bins only, is all that is random.
         return HistGradientBoostingClassifier(
             learning_rate=0.15,
