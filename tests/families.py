@@ -38,6 +38,8 @@ CALIBRATORS = [
     for member in (getattr(skcalib, name) for name in skcalib.__all__)
     if isinstance(member, type) and issubclass(member, BaseCalibrator)
 ]
+# Those that a comparison has by default.
+COMPARED = [kind for kind in CALIBRATORS if kind not in STAND_INS.values()]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
 JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]
 # Regularization off, and what else makes a fit harder.

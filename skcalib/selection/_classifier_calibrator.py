@@ -105,7 +105,7 @@ class ClassifierCalibrator(_Smoothed):
     >>> from skcalib import ClassifierCalibrator, MatrixScaling
     >>> from skcalib.datasets import make_logits
     >>> logits, y = make_logits(4000, 3, random_state=0)
-    >>> logits[:, 0] += 6 * (abs(logits[:, 1] - logits[:, 2]) < 1)  # no linear map undoes it
+    >>> logits[logits.argmax(axis=1) == 0] *= 3  # no linear map undoes this
     >>> losses = [
     ...     log_loss(y[2000:], calibrator.fit(logits[:2000], y[:2000]).predict_proba(logits[2000:]))
     ...     for calibrator in (ClassifierCalibrator(), MatrixScaling())

@@ -47,10 +47,10 @@ def openmp_threads():
             if lib["user_api"] == "openmp"]  # fmt: skip
 
 
-def stepped(n, random_state=0):
-    """Logits of three classes that no linear map calibrates, and labels."""
+def uneven(n, random_state=0):
+    """Logits that are too large where the first class is predicted, and labels."""
     Z, y = make_logits(n, 3, random_state=random_state)
-    Z[:, 0] += 6 * (np.abs(Z[:, 1] - Z[:, 2]) < 1)
+    Z[Z.argmax(axis=1) == 0] *= 3
     return Z, y
 
 
@@ -118,7 +118,7 @@ def test_single_precision_stays_so():
 
 @pytest.mark.parametrize("smoothing", ["auto", 0.3])
 def test_probabilities_of_the_classifier_are_mixed(smoothing):
-    Z, y = stepped(N)
+    Z, y = uneven(N)
     forest = ExtraTreesClassifier(20, min_samples_leaf=10, random_state=0)
     c = ClassifierCalibrator(forest, smoothing=smoothing).fit(Z, y)
     L = np.log(mixed(softmax(Z / c.temperature_, axis=1), c.smoothing_))
@@ -177,7 +177,7 @@ def test_one_openmp_thread_for_few_rows():
 
 
 def test_parameters_of_the_classifier_are_searched_for():
-    Z, y = stepped(N)
+    Z, y = uneven(N)
     search = GridSearchCV(
         ClassifierCalibrator(DecisionTreeClassifier(random_state=0)),
         {"estimator__max_depth": [1, 4], "smoothing": ["auto", 0.5]},
@@ -194,7 +194,7 @@ def test_parameters_of_the_classifier_are_searched_for():
 
 
 def test_default_is_boosting_that_does_not_depend_on_chance():
-    Z, y = stepped(1000)
+    Z, y = uneven(1000)
     one, two = ClassifierCalibrator().fit(Z, y), ClassifierCalibrator().fit(Z, y)
     assert isinstance(one.estimator_, HistGradientBoostingClassifier)
     assert one.estimator is None
@@ -207,12 +207,12 @@ def test_default_is_boosting_that_does_not_depend_on_chance():
 
 
 def test_default_calibrates_what_no_linear_map_does():
-    (Z, y), (Z_test, y_test) = stepped(4000), stepped(4000, random_state=1)
+    (Z, y), (Z_test, y_test) = uneven(4000), uneven(4000, random_state=1)
     losses = {
         type(c).__name__: log_loss(y_test, c.fit(Z, y).predict_proba(Z_test))
         for c in (ClassifierCalibrator(), MatrixScaling())
     }
-    assert losses["ClassifierCalibrator"] < losses["MatrixScaling"] - 0.015
+    assert losses["ClassifierCalibrator"] < losses["MatrixScaling"] - 0.01
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -279,7 +279,7 @@ def test_what_cannot_be_fitted_changes_nothing(params, weighted, error, message)
 
 
 def test_row_chunked_arrays_are_gathered():
-    Z, y = stepped(N)
+    Z, y = uneven(N)
     w = np.arange(N) % 3.0
     far = ClassifierCalibrator(GaussianNB()).fit(
         da.from_array(Z, chunks=(70, 3)), da.from_array(y, chunks=70), da.from_array(w, chunks=70)
