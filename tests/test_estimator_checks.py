@@ -13,7 +13,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import skcalib._base
-from skcalib import BBQ, CalibratedClassifier, LogitTransformer, PlattScaling, VectorScaling
+from skcalib import (
+    BBQ,
+    CalibratedClassifier,
+    ClassifierCalibrator,
+    LogitTransformer,
+    PlattScaling,
+    VectorScaling,
+)
 
 WIDTH = "the check feeds X whose width is not the number of classes, which is refused"
 NO_LOGITS = "the check feeds X that are no logits of y, and wants to see accurate predictions"
@@ -81,6 +88,16 @@ def columns_are_classes(monkeypatch):
 @missing
 @checks([kind() for kind in CALIBRATORS], EXPECTED_FAILURES)
 def test_bare(estimator, check, columns_are_classes):
+    check(estimator)
+
+
+@pytest.mark.slow
+@skips
+@likeness
+@missing
+@checks([ClassifierCalibrator()], EXPECTED_FAILURES)
+def test_calibrator_with_boosting(estimator, check, columns_are_classes):
+    """For which another classifier stands in above."""
     check(estimator)
 
 

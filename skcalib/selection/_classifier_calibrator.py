@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
@@ -106,7 +105,7 @@ class ClassifierCalibrator(_Smoothed):
     >>> from skcalib import ClassifierCalibrator, MatrixScaling
     >>> from skcalib.datasets import make_logits
     >>> logits, y = make_logits(4000, 3, random_state=0)
-    >>> logits[:, 0] += 6 * (abs(logits[:, 1] - logits[:, 2]) < 1)  # no linear map undoes it
+    >>> logits[logits.argmax(axis=1) == 0] *= 3  # no linear map undoes this
     >>> losses = [
     ...     log_loss(y[2000:], calibrator.fit(logits[:2000], y[:2000]).predict_proba(logits[2000:]))
     ...     for calibrator in (ClassifierCalibrator(), MatrixScaling())
@@ -161,6 +160,8 @@ class ClassifierCalibrator(_Smoothed):
 
     @staticmethod
     def _default_estimator() -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
         # Subsampling, of more than 200 000 rows and for the bins only, is all that is random.
         return HistGradientBoostingClassifier(
             learning_rate=0.15,

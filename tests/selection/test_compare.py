@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS
+from families import COMPARED
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -67,7 +67,7 @@ def of(found, name, measure):
 
 def test_every_calibrator_takes_part(rows):
     found = compare_calibrators(*rows, cv=2)
-    assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in CALIBRATORS)}
+    assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in COMPARED)}
     assert set(found.scores) == set(EVERY_MEASURE)
     assert found.calibrators == {}
 

@@ -302,7 +302,7 @@ def test_later_parameters_change_no_prediction(kind):
             for again in (calibrator, pickle.loads(pickle.dumps(calibrator))):
                 for old, new in zip(before, outputs(again), strict=True):
                     assert_array_equal(old, new, err_msg=f"{name}: {first!r}, then {then!r}")
-            assert clone(calibrator).get_params()[name] == then
+            assert repr(clone(calibrator).get_params()[name]) == repr(then)
 
 
 @pytest.mark.parametrize(
