@@ -59,8 +59,11 @@ def all_methods() -> list[Method]:
     return methods
 
 
-def of_ours(kind: str, make: Callable[[], Any]) -> Method:
-    return Method(kind, "skcalib", lambda Z, y: make().fit(Z, y).predict_proba)
+def of_ours(name: str, make: Callable[..., Any]) -> Method:
+    def fit(Z: np.ndarray, y: np.ndarray) -> Fitted:
+        return make(classes=range(max(Z.shape[1], 2))).fit(Z, y).predict_proba
+
+    return Method(name, "skcalib", fit)
 
 
 def ours() -> list[Method]:
@@ -79,17 +82,15 @@ def variants() -> list[Method]:
     return [
         of_ours("PlattScaling, plain", partial(skcalib.PlattScaling, smooth_targets=False)),
         *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in linear),
-        *(Method(f"{c.__name__}, grid", "skcalib", partial(best_of_grid, c)) for c in linear),
+        *(of_ours(f"{c.__name__}, grid", partial(grid_of_alpha, c)) for c in linear),
     ]
 
 
-def best_of_grid(kind: Callable[..., Any], Z: np.ndarray, y: np.ndarray) -> Fitted:
-    classes = range(max(Z.shape[1], 2))
+def grid_of_alpha(kind: Callable[..., Any], classes: range) -> GridSearchCV:
     scoring = make_scorer(
         log_loss, response_method="predict_proba", greater_is_better=False, labels=classes
     )
-    search = GridSearchCV(kind(classes=classes), {"alpha": ALPHAS}, scoring=scoring, cv=5)
-    return search.fit(Z, y).predict_proba
+    return GridSearchCV(kind(classes=classes), {"alpha": ALPHAS}, scoring=scoring, cv=5)
 
 
 def both_columns(Z: np.ndarray) -> np.ndarray:

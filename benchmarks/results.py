@@ -15,16 +15,17 @@ HEADER = "method", "log loss", "Brier", "ECE", "won", "worst", "harmed", "ratio"
 HEADER = *HEADER, "median s", "total s", "zeros", "failed"
 GROUPS_PER_TABLE = 6
 LEGEND = f"""\
-Means over records of what is measured on their test rows. The log loss is scikit-learn's, which
-clips probabilities to [2.2e-16, 1 - 2.2e-16], and the Brier score, too, which is halved for two
+Means over records of what is measured on their test rows. The log loss is that of scikit-learn,
+which clips probabilities to [2.2e-16, 1 - 2.2e-16]; the Brier score, too, which is halved for two
 classes; the ECE is that of the top label with 15 bins. *Won* is the share of pairs with another
 method of the table on the same record in which the log loss is lower; ties count half. *Worst* is
 the largest increase of the log loss over that of the uncalibrated classifier, *harmed* the share of
 records on which it increases by more than {HARM}, and *ratio* the largest ratio of the log loss to
-that of temperature scaling. Seconds are those to fit and to predict: the median, and the sum over
-records. *Zeros* are test rows whose label has a probability of 0. *Failed* are records on which the
-method raised an error or gave probabilities that are not finite: these count as lost and harmed,
-and means over the other records have a star, as where a method is left out because it is too slow.
+that of temperature scaling, where the latter is at least {HARM}. Seconds are those to fit and to
+predict: the median, and the sum over records. *Zeros* are test rows whose label has a probability
+of 0. *Failed* are records on which the method raised an error or gave probabilities that are not
+finite. These count as lost and as harmed, and means over the other records have a star, as where a
+method is left out because it is too slow.
 """
 
 
@@ -61,7 +62,7 @@ GROUPINGS: dict[str, Callable[[Result], str]] = {
     "all": lambda _: "all records",
     "folder": lambda r: r.folder,
     "classes": lambda r: bucket(r.classes, (2, 3, 50), "classes"),
-    "rows": lambda r: r.drawn or bucket(r.rows, (100, 300, 1000, 3000), "rows"),
+    "rows": lambda r: "" if r.drawn else bucket(r.rows, (100, 300, 1000, 3000), "rows"),
     "kind": lambda r: r.kind,
     # Those that are not one of many of a kind.
     "record": lambda r: r.record if r.kind == r.folder else "",
@@ -74,16 +75,12 @@ def natural(label: str) -> list[str | int]:
 
 
 def grouped(results: list[Result], by: str) -> dict[str, list[Result]]:
-    """Results of each group by its name, where ``folder+classes`` groups by both.
-
-    Results on random rows are groups of their own.
-    """
+    """Results of each group by its name, where ``folder+classes`` groups by both."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         parts = [GROUPINGS[name](result) for name in by.split("+")]
         if all(parts):
-            names = dict.fromkeys([*parts, result.drawn] if result.drawn else parts)
-            groups.setdefault(", ".join(names), []).append(result)
+            groups.setdefault(", ".join(parts), []).append(result)
     return {name: groups[name] for name in sorted(groups, key=natural)}
 
 
@@ -125,6 +122,7 @@ def full_table(results: list[Result]) -> str:
     brier, ece, seconds = (values(results, name) for name in ("brier", "ece", "seconds"))
     zeros, won = values(results, "zeros").sum(axis=1), shares_won(loss)
     start, scaled = (loss[methods.index(name)] for name in (UNCALIBRATED, TEMPERATURE))
+    sizable = scaled >= HARM
     lines = [
         [
             methods[m],
@@ -132,7 +130,7 @@ def full_table(results: list[Result]) -> str:
             f"{won[m]:.2f}",
             over_finite(np.max, loss[m] - start, "+.3f"),
             f"{100 * np.mean(loss[m] > start + HARM):.0f} %",
-            over_finite(np.max, loss[m] / scaled, ".3f"),
+            over_finite(np.max, (loss[m] / scaled)[sizable], ".3f"),
             over_finite(np.median, seconds[m], ".4f"),
             over_finite(np.sum, seconds[m], ".1f"),
             f"{zeros[m]:.0f}",
@@ -151,8 +149,7 @@ def loss_table(groups: dict[str, list[Result]]) -> str:
         [methods[m], *(over_finite(np.mean, loss[m], ".4f") for loss in losses)]
         for m in order(np.hstack(losses))
     ]
-    counts = [f"{name} ({loss.shape[1]})" for name, loss in zip(groups, losses, strict=True)]
-    return simple_table(["method", *counts], lines)
+    return simple_table(["method", *groups], lines)
 
 
 def simple_table(header: Iterable[str], lines: list[list[str]]) -> str:
@@ -170,16 +167,21 @@ def titled(text: str, table: str) -> str:
 
 
 def tables(results: list[Result], by: str, *, full: bool) -> Iterator[str]:
-    """Full tables of each group where folders are apart; of other groups mean log losses."""
-    groups = list(grouped(results, by).items())
-    if full or "folder" in by or by == "all":
-        for name, group in groups:
-            n = len(group) // len(methods_of(group))
-            yield titled(f"{name}: {n} record{'s' * (n > 1)}", full_table(group))
-    elif groups:
-        parts = range(0, len(groups), GROUPS_PER_TABLE)
-        some = [dict(groups[first : first + GROUPS_PER_TABLE]) for first in parts]
-        yield titled(f"Log loss by {by} (and records)", "\n".join(map(loss_table, some)))
+    """Full tables of each group where folders are apart; of other groups mean log losses.
+
+    Results with random calibration rows have tables of their own.
+    """
+    for drawn in dict.fromkeys(r.drawn for r in results):
+        of = f", {drawn}" if drawn else ""
+        groups = list(grouped([r for r in results if r.drawn == drawn], by).items())
+        if full or "folder" in by or by == "all":
+            for name, group in groups:
+                n = len({(r.folder, r.record) for r in group})
+                yield titled(f"{name}{of}: {n} record{'s' * (n > 1)}", full_table(group))
+        elif groups:
+            parts = range(0, len(groups), GROUPS_PER_TABLE)
+            some = [dict(groups[first : first + GROUPS_PER_TABLE]) for first in parts]
+            yield titled(f"Log loss by {by}{of}", "\n".join(map(loss_table, some)))
 
 
 def failures(results: list[Result]) -> str:
