@@ -51,6 +51,7 @@ class Method:
 
 def all_methods() -> list[Method]:
     """Methods of skcalib, then those of each library that is installed."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # netcal has a progress bar for every class
     methods = ours() + scikit_learn()
     if find_spec("probmetrics"):
         methods += probmetrics()
@@ -170,7 +171,6 @@ def probmetrics() -> list[Method]:
 
 def netcal() -> list[Method]:
     """In double precision: in single precision its optimizer stays at the initial value."""
-    os.environ.setdefault("TQDM_DISABLE", "1")  # a progress bar for every class
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from netcal.binning import BBQ, HistogramBinning, IsotonicRegression

@@ -24,7 +24,7 @@ records on which it increases by more than {HARM}, and *ratio* the largest ratio
 that of temperature scaling, where the latter is at least {HARM}. Seconds are those to fit and to
 predict: the median, and the sum over records. *Zeros* are test rows whose label has a probability
 of 0. *Failed* are records on which the method raised an error or gave probabilities that are not
-finite. These count as lost and as harmed, and means over the other records have a star, as where a
+finite. They count as lost and as harmed, and means over the other records have a star, as where a
 method is left out because it is too slow.
 """
 
@@ -189,6 +189,7 @@ def failures(results: list[Result]) -> str:
     records: dict[str, list[str]] = {}
     for r in results:
         if r.error:
-            records.setdefault(f"{r.method}, {r.error}", []).append(r.record)
+            error = r.error.replace("`", "'")
+            records.setdefault(f"{r.method}: ``{error}``", []).append(r.record)
     lines = [f"- {error}: {', '.join(dict.fromkeys(names))}" for error, names in records.items()]
     return titled("Failures", "\n".join(lines) + "\n") if lines else "No method failed.\n"

@@ -28,7 +28,7 @@ from records import Measures, Part, Record, bundled, measures, recorded
 from results import LEGEND, TEMPERATURE, UNCALIBRATED, Result, failures, tables
 
 BY = ["folder+classes", "rows", "kind", "record"]
-SPLITS = 3
+SPLITS = 2
 FAILED = Measures(np.inf, np.nan, np.nan, np.nan, 0)
 LEFT_OUT = FAILED._replace(log_loss=np.nan)
 
