@@ -112,6 +112,34 @@ def test_pairs_won(benchmarks):
     np.testing.assert_allclose(shares_won(np.array(loss)), won)
 
 
+def test_comparisons(benchmarks):
+    """Of a failure, of a gain and of a loss where temperature scaling has a loss near 0."""
+    from results import Result, full_table
+
+    losses = {
+        "uncalibrated": [0.5, 0.5, 0.5],
+        "TemperatureScaling": [0.4, 0.002, 0.5],
+        "BBQ": [0.3, 0.8, np.inf],
+    }
+    results = [
+        Result("f", f"r{i}", "k", 2, 9, "", 0, method, of[i], 0.1, 0.1, 0.9, 0, 1.0, "")
+        for i in range(3)
+        for method, of in losses.items()
+    ]
+    worst, harmed, _, ratio = row(full_table(results), "method", "BBQ")[4:8]
+    assert (worst, harmed, ratio) == ("+0.300*", "67", "0.750*")
+
+
+def test_draws_differ(benchmarks):
+    from records import make_record
+    from suite import parts_of
+
+    record = make_record("iris", "bayes", 0)
+    (_, _, (Z, y)), (_, _, (again, _)) = parts_of(record, ["20"], 2)
+    assert len(Z) == len(y) == 20
+    assert not np.array_equal(Z, again)
+
+
 BUCKETS = {2: "2 rows", 3: "3 to 49 rows", 49: "3 to 49 rows", 50: "50 or more rows"}
 
 
