@@ -102,11 +102,11 @@ def read(file: Path) -> tuple[Part, Part]:
 
 def recorded(folder: Path) -> Iterator[Callable[[], Record]]:
     """Functions that read a record. Its kind is that of the classifier if files are DATA-KIND."""
-    files = sorted(folder.glob("*.npz"))
+    files, name = sorted(folder.glob("*.npz")), folder.resolve().name
     named = all(re.search(r"-[a-z_]+$", file.stem) for file in files)
     for file in files:
-        kind = file.stem.rpartition("-")[2] if named else folder.name
-        yield partial(lambda f, k: Record(folder.name, f.stem, k, *read(f)), file, kind)
+        kind = file.stem.rpartition("-")[2] if named else name
+        yield partial(lambda f, k: Record(name, f.stem, k, *read(f)), file, kind)
 
 
 def bundled(n_splits: int) -> Iterator[Callable[[], Record]]:

@@ -98,7 +98,10 @@ def arguments() -> argparse.Namespace:
     add("--rst", type=Path, metavar="FILE", help="the tables for the documentation")
     args = parser.parse_args()
     if not args.folders and not args.bundled:
-        parser.error("name folders of records, or use --bundled.")
+        parser.error("There are no records: name a FOLDER, or use --bundled.")
+    for folder in args.folders:
+        if not any(folder.glob("*.npz")):
+            parser.error(f"FOLDER must have records in .npz files, got {folder} with none.")
     return args
 
 

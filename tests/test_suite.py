@@ -104,6 +104,12 @@ def test_every_figure_is_written(suite, folder, tmp_path):
     assert {"BBQ", "TemperatureScaling", "IsotonicCalibration, scikit-learn"} <= set(of_one)
 
 
+def test_folders_without_records(suite, tmp_path):
+    for args in ([], [tmp_path]):
+        with pytest.raises(SystemExit):
+            suite(*args)
+
+
 def test_pairs_won(benchmarks):
     from results import shares_won
 
