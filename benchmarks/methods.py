@@ -154,6 +154,7 @@ def scikit_learn() -> list[Method]:
 
 
 def probmetrics() -> list[Method]:
+    """With its defaults, and mixed with a little of the uniform distribution, as it recommends."""
     from probmetrics.calibrators import get_calibrator
 
     def method(kind: str, name: str, *, binary: bool, **config: bool) -> Method:
@@ -162,10 +163,14 @@ def probmetrics() -> list[Method]:
 
         return Method(kind, "probmetrics", fit, probabilities, binary=binary)
 
+    def both(kind: str, name: str, *, binary: bool, **config: bool) -> list[Method]:
+        mixed = method(f"{kind}, mixed", name, binary=binary, calibrate_with_mixture=True, **config)
+        return [method(kind, name, binary=binary, **config), mixed]
+
     return [
-        method("TemperatureScaling", "temp-scaling", binary=True),
-        method("VectorScaling", "svs", binary=False, svs_print_init_info=False),
-        method("MatrixScaling", "sms", binary=False, sms_print_init_info=False),
+        *both("TemperatureScaling", "temp-scaling", binary=True),
+        *both("VectorScaling", "svs", binary=False, svs_print_init_info=False),
+        *both("MatrixScaling", "sms", binary=False, sms_print_init_info=False),
     ]
 
 
