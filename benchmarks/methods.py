@@ -9,15 +9,21 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.metrics import log_loss, make_scorer
+from sklearn.model_selection import GridSearchCV
 
 import skcalib
+from skcalib._base import BaseCalibrator
 
-PARAMETRIC = {"temperature", "vector", "matrix", "Platt"}
-BINNING = {"histogram", "isotonic", "BBQ"}
+PARAMETRIC = skcalib.scaling.__all__
+BINNING = skcalib.binning.__all__
+ALPHAS = [0.01, 0.03, 0.1, 0.3, 1, 3]
 Fitted = Callable[[np.ndarray], np.ndarray]
 
 
@@ -25,9 +31,10 @@ Fitted = Callable[[np.ndarray], np.ndarray]
 class Method:
     """A calibration method of a library, and how it is fitted.
 
-    ``fit`` takes labels and logits (n, K), or (n, 1) for two classes, as converted by ``prepare``,
-    which is not timed. It returns a function from such logits to probabilities. The method is too
-    slow for more than ``largest`` elements.
+    ``kind`` is the name of skcalib's class for it. ``fit`` takes logits (n, K), or (n, 1) for two
+    classes if ``binary``, as converted by ``prepare``, which is not timed, and labels. It returns a
+    function from such logits to probabilities. The method is too slow for more than ``largest``
+    elements.
     """
 
     kind: str
@@ -39,11 +46,12 @@ class Method:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}, {self.library}".rstrip(", ")
+        return self.kind if self.library == "skcalib" else f"{self.kind}, {self.library}"
 
 
 def all_methods() -> list[Method]:
     """Methods of skcalib, then those of each library that is installed."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # netcal has a progress bar for every class
     methods = ours() + scikit_learn()
     if find_spec("probmetrics"):
         methods += probmetrics()
@@ -52,19 +60,38 @@ def all_methods() -> list[Method]:
     return methods
 
 
-def ours() -> list[Method]:
-    def method(kind: str, make: Callable) -> Method:
-        return Method(kind, "skcalib", lambda Z, y: make().fit(Z, y).predict_proba)
+def of_ours(name: str, make: Callable[..., Any]) -> Method:
+    def fit(Z: np.ndarray, y: np.ndarray) -> Fitted:
+        return make(classes=range(max(Z.shape[1], 2))).fit(Z, y).predict_proba
 
+    return Method(name, "skcalib", fit)
+
+
+def ours() -> list[Method]:
+    """Every calibrator that skcalib exports, with its defaults."""
+    members = {name: getattr(skcalib, name) for name in skcalib.__all__}
     return [
-        method("temperature", skcalib.TemperatureScaling),
-        method("vector", skcalib.VectorScaling),
-        method("matrix", skcalib.MatrixScaling),
-        method("Platt", skcalib.PlattScaling),
-        method("histogram", skcalib.HistogramBinning),
-        method("isotonic", skcalib.IsotonicCalibration),
-        method("BBQ", skcalib.BBQ),
+        of_ours(name, member)
+        for name, member in members.items()
+        if isinstance(member, type) and issubclass(member, BaseCalibrator)
     ]
+
+
+def variants() -> list[Method]:
+    """Without regularization, as in the paper, and with a strength chosen by cross-validation."""
+    linear = (skcalib.VectorScaling, skcalib.MatrixScaling)
+    return [
+        of_ours("PlattScaling, plain", partial(skcalib.PlattScaling, smooth_targets=False)),
+        *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in linear),
+        *(of_ours(f"{c.__name__}, grid", partial(grid_of_alpha, c)) for c in linear),
+    ]
+
+
+def grid_of_alpha(kind: Callable[..., Any], classes: range) -> GridSearchCV:
+    scoring = make_scorer(
+        log_loss, response_method="predict_proba", greater_is_better=False, labels=classes
+    )
+    return GridSearchCV(kind(classes=classes), {"alpha": ALPHAS}, scoring=scoring, cv=5)
 
 
 def both_columns(Z: np.ndarray) -> np.ndarray:
@@ -118,15 +145,16 @@ def scikit_learn() -> list[Method]:
         return predict
 
     methods = [
-        Method("Platt", "scikit-learn", platt, margins, largest=1.1e7),
-        Method("isotonic", "scikit-learn", isotonic, probabilities),
+        Method("PlattScaling", "scikit-learn", platt, margins, largest=1.1e7),
+        Method("IsotonicCalibration", "scikit-learn", isotonic, probabilities),
     ]
     if hasattr(calibration, "_TemperatureScaling"):
-        methods.insert(0, Method("temperature", "scikit-learn", temperature))
+        methods.insert(0, Method("TemperatureScaling", "scikit-learn", temperature))
     return methods
 
 
 def probmetrics() -> list[Method]:
+    """With its defaults, and mixed with a little of the uniform distribution, as it recommends."""
     from probmetrics.calibrators import get_calibrator
 
     def method(kind: str, name: str, *, binary: bool, **config: bool) -> Method:
@@ -135,16 +163,19 @@ def probmetrics() -> list[Method]:
 
         return Method(kind, "probmetrics", fit, probabilities, binary=binary)
 
+    def both(kind: str, name: str, *, binary: bool, **config: bool) -> list[Method]:
+        mixed = method(f"{kind}, mixed", name, binary=binary, calibrate_with_mixture=True, **config)
+        return [method(kind, name, binary=binary, **config), mixed]
+
     return [
-        method("temperature", "temp-scaling", binary=True),
-        method("vector", "svs", binary=False, svs_print_init_info=False),
-        method("matrix", "sms", binary=False, sms_print_init_info=False),
+        *both("TemperatureScaling", "temp-scaling", binary=True),
+        *both("VectorScaling", "svs", binary=False, svs_print_init_info=False),
+        *both("MatrixScaling", "sms", binary=False, sms_print_init_info=False),
     ]
 
 
 def netcal() -> list[Method]:
     """In double precision: in single precision its optimizer stays at the initial value."""
-    os.environ.setdefault("TQDM_DISABLE", "1")  # a progress bar for every class
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from netcal.binning import BBQ, HistogramBinning, IsotonicRegression
@@ -159,9 +190,9 @@ def netcal() -> list[Method]:
         )
 
     return [
-        method("temperature", TemperatureScaling, largest=1.1e7),
-        method("vector", LogisticCalibration, largest=6e5),
-        method("histogram", HistogramBinning, largest=1.1e7),
-        method("isotonic", IsotonicRegression, largest=1.1e7),
+        method("TemperatureScaling", TemperatureScaling, largest=1.1e7),
+        method("VectorScaling", LogisticCalibration, largest=6e5),
+        method("HistogramBinning", HistogramBinning, largest=1.1e7),
+        method("IsotonicCalibration", IsotonicRegression, largest=1.1e7),
         method("BBQ", BBQ, largest=6e5),
     ]

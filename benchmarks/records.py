@@ -1,121 +1,145 @@
-"""Calibration of recorded network outputs: measures for every method, and for other libraries.
+"""Records of classifier outputs for the benchmarks, and the measures of what is fitted to them.
 
-A record is a .npz file with class probabilities ``predictions`` (n, K) and labels
-``ground_truth`` (n,). Methods are fitted on the first ``--rows`` rows, by default half of them, and
-evaluated on the second half. The temperature is compared with a brute-force minimum of the log
-loss. Run::
-
-    python benchmarks/records.py --records DIRECTORY [--rows 500 1000 5000] [--choose-alpha]
+A record is a .npz file in one of two formats. With ``predictions`` (class probabilities) and
+``ground_truth`` (labels) methods are fitted to the first half of the rows and evaluated on the
+second. With ``logits_cal``, ``y_cal``, ``logits_test`` and ``y_test`` the parts are given. Outputs
+are (n, K), or (n, 1) for the second of two classes; labels are column numbers. Other records are
+made from the data sets that come with scikit-learn.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-import warnings
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from methods import Fitted, Method, all_methods
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
-from sklearn.metrics import accuracy_score, log_loss, make_scorer
-from sklearn.model_selection import GridSearchCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
-from skcalib import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
-from skcalib.metrics import expected_calibration_error, maximum_calibration_error
+from skcalib.metrics import expected_calibration_error
 
-ALPHAS = [0.01, 0.03, 0.1, 0.3, 1, 3]
-
-
-def read(file: Path, *, logits: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Logits, or the logarithms of the recorded probabilities, in double precision; and labels."""
-    with np.load(file) as record:
-        P, y = record["predictions"], record["ground_truth"].ravel()
-    if not logits:
-        P = np.log(np.maximum(P, np.finfo(P.dtype).tiny).astype(np.float64))
-    return P.astype(np.float64), y
-
-
-def brute_force(Z: np.ndarray, y: np.ndarray) -> float:
-    """Temperature by a search that evaluates the log loss directly."""
-
-    def loss(T: float) -> float:
-        return -log_softmax(Z / T, axis=1)[np.arange(len(y)), y].mean()
-
-    options = {"xatol": 1e-12}
-    return float(minimize_scalar(loss, bounds=(0.1, 10), method="bounded", options=options).x)
-
-
-def variants(K: int, *, choose_alpha: bool) -> Iterator[Method]:
-    """Variants of the methods of skcalib with other parameters than the default."""
-
-    def method(kind: str, calibrator: object) -> Method:
-        return Method(kind, "skcalib", lambda Z, y: calibrator.fit(Z, y).predict_proba)
-
-    classes = range(K)
-    yield Method("uncalibrated", "", lambda _, __: lambda Z: softmax(Z, axis=1))
-    yield method("vector, plain", VectorScaling(alpha=0, smoothing=0, classes=classes))
-    yield method("matrix, plain", MatrixScaling(alpha=0, smoothing=0, classes=classes))
-    yield method("Platt, plain", PlattScaling(smooth_targets=False, classes=classes))
-    if choose_alpha:
-        scoring = make_scorer(
-            log_loss, response_method="predict_proba", greater_is_better=False, labels=classes
-        )
-        for name, kind in {"vector": VectorScaling, "matrix": MatrixScaling}.items():
-            search = GridSearchCV(kind(classes=classes), {"alpha": ALPHAS}, scoring=scoring, cv=5)
-            yield method(f"{name}, alpha chosen", search)
+Part = tuple[np.ndarray, np.ndarray]
+TINY = np.finfo(np.float64).tiny
+# Probabilities of a recorded classifier below this count as this, as those of a forest do.
+LEAST = 1e-15
+DATA = {
+    "breast_cancer": load_breast_cancer,
+    "wine": load_wine,
+    "iris": load_iris,
+    "digits": load_digits,
+}
+CLASSIFIERS: dict[str, Callable] = {
+    "logistic": lambda _: make_pipeline(StandardScaler(), LogisticRegression()),
+    "forest": lambda seed: RandomForestClassifier(random_state=seed),
+    "extratrees": lambda seed: ExtraTreesClassifier(random_state=seed),
+    "boosting": lambda seed: HistGradientBoostingClassifier(max_iter=50, random_state=seed),
+    "bayes": lambda _: GaussianNB(),
+    "mlp": lambda seed: make_pipeline(StandardScaler(), MLPClassifier(random_state=seed)),
+    "neighbours": lambda _: make_pipeline(StandardScaler(), KNeighborsClassifier(10)),
+}
 
 
-def measures(P: np.ndarray, y: np.ndarray) -> list[float]:
-    K = P.shape[1]
-    P = np.maximum(P.astype(np.float64), np.finfo(np.float64).tiny)
+class Record(NamedTuple):
+    """Logits and labels to fit, and to evaluate; of which folder, and of which kind."""
+
+    folder: str
+    name: str
+    kind: str
+    fit: Part
+    test: Part
+
+    @property
+    def n_classes(self) -> int:
+        return max(self.fit[0].shape[1], 2)
+
+
+class Measures(NamedTuple):
+    """What is measured on test rows; ``zeros`` counts labels with a probability of 0."""
+
+    log_loss: float
+    brier: float
+    ece: float
+    accuracy: float
+    zeros: int
+
+
+def logits_of(P: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities of all classes, or log-odds of the second of two."""
+    P = P.reshape(len(P), -1)
+    log_p = np.log(np.maximum(P, np.finfo(P.dtype).tiny).astype(np.float64))
+    if P.shape[1] > 1:
+        return log_p
+    return log_p - np.log(np.maximum(1 - P.astype(np.float64), TINY))
+
+
+def read(file: Path) -> tuple[Part, Part]:
+    """Logits in double precision and labels, of the rows to fit and of those to evaluate."""
+    with np.load(file) as data:
+        if "predictions" in data:
+            Z, y = logits_of(data["predictions"]), data["ground_truth"].ravel()
+            half = len(y) // 2
+            return (Z[:half], y[:half]), (Z[half:], y[half:])
+        parts = [(data[f"logits_{part}"], data[f"y_{part}"].ravel()) for part in ("cal", "test")]
+    fit, test = ((Z.reshape(len(y), -1).astype(np.float64), y) for Z, y in parts)
+    return fit, test
+
+
+def recorded(folder: Path) -> Iterator[Callable[[], Record]]:
+    """Functions that read a record. Its kind is that of the classifier if files are DATA-KIND."""
+    files, name = sorted(folder.glob("*.npz")), folder.resolve().name
+    named = all(re.search(r"-[a-z_]+$", file.stem) for file in files)
+    for file in files:
+        kind = file.stem.rpartition("-")[2] if named else name
+        yield partial(lambda f, k: Record(name, f.stem, k, *read(f)), file, kind)
+
+
+def bundled(n_splits: int) -> Iterator[Callable[[], Record]]:
+    """Functions that make a record: half of the rows train, a quarter calibrates, one tests."""
+    for seed in range(n_splits):
+        for name in DATA:
+            for kind in CLASSIFIERS:
+                yield partial(make_record, name, kind, seed)
+
+
+def make_record(data: str, kind: str, seed: int) -> Record:
+    X, y = DATA[data](return_X_y=True)
+    part = partial(train_test_split, test_size=0.5, random_state=seed)
+    train, rest, y_train, y_rest = part(X, y, stratify=y)
+    fit, test, y_fit, y_test = part(rest, y_rest, stratify=y_rest)
+    with threadpool_limits(1):  # threads cost more than they gain on so few rows
+        classifier = CLASSIFIERS[kind](seed).fit(train, y_train)
+    Z, Z_test = (np.log(np.maximum(classifier.predict_proba(A), LEAST)) for A in (fit, test))
+    return Record("bundled", f"{data}-{kind}-{seed}", kind, (Z, y_fit), (Z_test, y_test))
+
+
+def measures(P: np.ndarray, y: np.ndarray) -> Measures:
+    """Log loss and Brier score as in scikit-learn, which halves the latter for two classes."""
+    K, p = P.shape[1], P[np.arange(len(y)), y]
+    if not np.isfinite(P).all():
+        raise ValueError(f"{np.sum(~np.isfinite(P).all(axis=1))} rows have no probabilities.")
+    P = np.maximum(P.astype(np.float64), TINY)
     P /= P.sum(axis=1, keepdims=True)
-    return [
-        expected_calibration_error(y, P, labels=range(K)),
-        maximum_calibration_error(y, P, labels=range(K)),
+    squares = ((P - np.eye(K)[y]) ** 2).sum(axis=1)
+    return Measures(
         log_loss(y, P, labels=range(K)),
-        float(((P - np.eye(K)[y]) ** 2).sum(axis=1).mean()),
+        float(squares.mean()) / (2 if K == 2 else 1),
+        expected_calibration_error(y, P, labels=range(K)),
         accuracy_score(y, P.argmax(axis=1)),
-    ]
-
-
-def compare_temperatures(Z: np.ndarray, y: np.ndarray) -> None:
-    T, brute = TemperatureScaling().fit(Z, y).temperature_, brute_force(Z, y)
-    single = TemperatureScaling().fit(Z.astype(np.float32), y).temperature_
-    print(f"    T = {T:.10f}, by brute force {brute:.10f}, relative {T / brute - 1:+.1e}")
-    print(f"    from float32 logits {single:.10f}")
-
-
-def fitted_in(method: Method, Z: np.ndarray, y: np.ndarray) -> tuple[Fitted, float]:
-    X, start = method.prepare(Z), time.perf_counter()
-    return method.fit(X, y), time.perf_counter() - start
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--records", type=Path, required=True, metavar="DIRECTORY")
-    parser.add_argument("--rows", type=int, nargs="+", help="calibration rows; by default half")
-    parser.add_argument(
-        "--choose-alpha", action="store_true", help="also with alpha chosen by cross-validation"
+        int(np.sum(p <= TINY)),
     )
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    columns = ("ECE-15", "MCE", "log loss", "Brier", "accuracy", "seconds")
-    for file in sorted(args.records.glob("*.npz")):
-        Z, y = read(file)
-        K, half = Z.shape[1], len(y) // 2
-        for n in args.rows or [half]:
-            print(f"{file.stem}: {n} calibration rows, {len(y) - half} test rows, {K} classes")
-            compare_temperatures(Z[:n], y[:n])
-            print(" " * 29, *(f"{c:>10}" for c in columns))
-            methods = [*all_methods(), *variants(K, choose_alpha=args.choose_alpha)]
-            for method in sorted(methods, key=lambda m: m.name):
-                fitted, seconds = fitted_in(method, Z[:n], y[:n])
-                values = measures(fitted(method.prepare(Z[half:])), y[half:])
-                print(f"    {method.name:25}", *(f"{v:10.7f}" for v in [*values, seconds]))
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from records import measures, read
+from records import Measures, measures, read
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -51,15 +51,20 @@ METHODS = {
     "vector, default": VectorScaling(),
     "matrix, default": MatrixScaling(),
 }
-# Tables of the paper: name, index among the measures of records.py, factor, sign, decimals.
+# Tables of the paper: name, measure of records.py, factor, sign, decimals.
 TABLES = [
-    ("ECE in per cent, 15 bins (table 1)", 0, 100, 1, 2),
-    ("error in per cent (table S2)", 4, 100, -1, 2),
-    ("log loss (table S3)", 2, 1, 1, 4),
+    ("ECE in per cent, 15 bins (table 1)", "ece", 100, 1, 2),
+    ("error in per cent (table S2)", "accuracy", 100, -1, 2),
+    ("log loss (table S3)", "log_loss", 1, 1, 4),
 ]
 # Widths of the columns, and the number of repetitions of the rows to measure the growth of times.
 WIDTHS = [max(len(name), 13) + 2 for name in METHODS]
 GROWTH = 8
+
+
+def all_rows(file: Path) -> Record:
+    Z, y = map(np.concatenate, zip(*read(file), strict=True))
+    return Z, y
 
 
 def split(n_rows: int, n_fit: int, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +73,7 @@ def split(n_rows: int, n_fit: int, seed: int | None) -> tuple[np.ndarray, np.nda
     return rows[:n_fit], rows[n_fit:]
 
 
-def evaluated(name: str, fit: Record, test: Record) -> tuple[list[float], str]:
+def evaluated(name: str, fit: Record, test: Record) -> tuple[Measures, str]:
     """Measures on the test rows, and the ConvergenceWarning of the fit if there is one."""
     (Z, y), K = test, test[0].shape[1]
     if METHODS[name] is None:
@@ -104,7 +109,8 @@ def tables(records: dict[str, Record], args: argparse.Namespace) -> tuple[list, 
     """Lines of cells, of which the first is the measure and the second the record; and notes."""
     found = {name: values_of(record, args) for name, record in records.items()}
     lines = []
-    for title, place, factor, sign, decimals in TABLES:
+    for title, measure, factor, sign, decimals in TABLES:
+        place = Measures._fields.index(measure)
         for name, (values, warned) in found.items():
             figures = values[:, :, place].T * sign * factor + factor * (sign < 0)
             each = zip(figures, warned, strict=True)
@@ -216,7 +222,6 @@ def times(records: dict[str, Record], args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--records", type=Path, required=True, metavar="DIRECTORY")
-    parser.add_argument("--logits", action="store_true", help="records contain logits")
     parser.add_argument(
         "--rows", type=int, default=5000, help="number of calibration rows, the first ones"
     )
@@ -226,7 +231,7 @@ def main() -> None:
     parser.add_argument("--only-times", action="store_true")
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
-    records = {f.stem: read(f, logits=args.logits) for f in sorted(args.records.glob("*.npz"))}
+    records = {f.stem: all_rows(f) for f in sorted(args.records.glob("*.npz"))}
     if not args.only_times:
         lines, notes = tables(records, args)
         show(lines)

@@ -21,7 +21,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
-exclude_patterns = ["_build", "auto_examples/*.ipynb"]
+# Tables that another page includes are no pages of their own.
+exclude_patterns = ["_build", "auto_examples/*.ipynb", "suite_*.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
 html_theme_options = {

@@ -6,7 +6,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, INDIFFERENT_TO_TOTAL_WEIGHT, ORDER_KEEPING, fitted_state, WITHOUT_FOLDS
+from families import (
+    CALIBRATORS,
+    INDIFFERENT_TO_TOTAL_WEIGHT,
+    ORDER_KEEPING,
+    WITHOUT_FOLDS,
+    fitted_state,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax, softmax
@@ -217,7 +223,9 @@ def test_fitted_state_is_plain(kind, logits3):
 @every
 def test_constructor_only_stores_keyword_parameters(kind):
     parameters = list(inspect.signature(kind).parameters.values())
-    assert all(p.kind is p.KEYWORD_ONLY or p.name in {"estimator", "calibrators"} for p in parameters)
+    assert all(
+        p.kind is p.KEYWORD_ONLY or p.name in {"estimator", "calibrators"} for p in parameters
+    )
     assert set(vars(kind())) == {p.name for p in parameters} == set(kind().get_params())
     assert "classes" in kind().get_params()
 

@@ -6,8 +6,9 @@ edge of a bin.
 
 import functools
 
+import families
 import pytest
-from families import CALIBRATORS
+from families import CALIBRATORS, WITHOUT_FOLDS
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -15,6 +16,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import skcalib._base
 from skcalib import (
     BBQ,
+    AutoCalibrator,
     CalibratedClassifier,
     ClassifierCalibrator,
     LogitTransformer,
@@ -33,6 +35,9 @@ EXPECTED_FAILURES = {
     "check_classifiers_classes": WIDTH,
     "check_classifiers_train": NO_LOGITS,
 }
+# What scikit-learn expects of its own searches.
+FOLDS = "random folds depend on the number of rows, so that a row of weight 2 is not the row twice"
+OF_FOLDS = {"check_sample_weight_equivalence_on_dense_data": FOLDS}
 # What scikit-learn expects of its own pipelines.
 OF_PIPELINES = {
     "check_estimators_overwrite_params": "Pipeline fits the steps that it was given",
@@ -86,8 +91,26 @@ def columns_are_classes(monkeypatch):
 @skips
 @likeness
 @missing
-@checks([kind() for kind in CALIBRATORS], EXPECTED_FAILURES)
+@checks([kind() for kind in WITHOUT_FOLDS], EXPECTED_FAILURES)
 def test_bare(estimator, check, columns_are_classes):
+    check(estimator)
+
+
+@skips
+@likeness
+@missing
+@checks([families.AutoCalibrator()], EXPECTED_FAILURES | OF_FOLDS)
+def test_of_folds(estimator, check, columns_are_classes):
+    check(estimator)
+
+
+@pytest.mark.slow
+@skips
+@likeness
+@missing
+@checks([AutoCalibrator()], EXPECTED_FAILURES | OF_FOLDS)
+def test_default_calibrator(estimator, check, columns_are_classes):
+    """For which one with fewer candidates stands in above."""
     check(estimator)
 
 

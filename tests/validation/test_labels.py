@@ -273,7 +273,7 @@ OTHER_VALUES = {
     "interpolation": ["constant", "linear"],
     "bin_range": [(2, 3)],
     "estimator": [GaussianNB()],
-    "calibrators": [[VectorScaling(), BBQ()]],
+    "calibrators": [[TemperatureScaling()]],
     "cv": [2],
     "combine": ["best"],
     "n_jobs": [1],
