@@ -219,7 +219,7 @@ class AutoCalibrator(BaseCalibrator):
         splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
         w = check_weights(sample_weight, len(labels))
         check_training_rows(presence(splits, labels, w_train=w))
-        kept = np.full(len(labels), True) if w is None else w > 0
+        kept = np.ones(len(labels), bool) if w is None else w > 0
         number = np.cumsum(kept) - 1
         return [Split(*(number[part[kept[part]]] for part in split)) for split in splits]
 
