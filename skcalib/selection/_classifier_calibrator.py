@@ -84,7 +84,7 @@ class ClassifierCalibrator(_Smoothed):
 
     The default is chosen for its log loss and its cost on recorded outputs of networks and other
     classifiers. Gradient boosting grows a tree for each class in each iteration: 5000 rows of ten
-    classes take some 0.3 s, of a hundred classes some 7 s. Another classifier, such as
+    classes take some 0.2 s, of a hundred classes some 10 s. Another classifier, such as
     ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)``, has a single tree for all
     classes.
 
