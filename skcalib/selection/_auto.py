@@ -215,7 +215,9 @@ class AutoCalibrator(BaseCalibrator):
             "rows in memory.",
         )
         labels = column_or_1d(as_labels(y))
-        cv = GroupKFold(int(self.cv)) if is_integer(self.cv) else self.cv
+        cv = self.cv
+        if is_integer(cv):
+            cv = GroupKFold(min(int(cv), max(2, len(np.unique(groups)))))
         splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
         w = check_weights(sample_weight, len(labels))
         check_training_rows(presence(splits, labels, w_train=w))
