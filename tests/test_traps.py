@@ -73,7 +73,7 @@ def test_matrix_scaling_multiplies_rows_by_the_matrix():
     """Trap 13: the matrix on the wrong side, which for as many rows as classes goes unnoticed."""
     Z, y = make_logits(500, 3, random_state=0)
     Z[:, 1] += 0.5 * Z[:, 2]
-    form = MatrixScaling(alpha=0, normalize=False).fit(Z, y)
+    form = MatrixScaling(alpha=0, smoothing=0, normalize=False).fit(Z, y)
     for rows in (Z[:1], Z[:3], Z[:7]):
         expected = softmax([form.coef_ @ z + form.intercept_ for z in rows], axis=1)
         assert_allclose(form.predict_proba(rows), expected)
