@@ -12,14 +12,14 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils import column_or_1d
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.blocks import both_columns
 from skcalib._engine.inputs import as_array, check_in_memory
 from skcalib._engine.rows import Rows
 from skcalib._scores.mixed import mix_with_uniform
-from skcalib._splits import Split, check_training_rows, made_splits, presence
+from skcalib._splits import Split, check_test_rows, check_training_rows, made_splits, presence
 from skcalib._subestimator import check_calibrator, check_order, fit_to_rows, log_probabilities
 from skcalib._typing import Array, Floats
 from skcalib._validation.labels import as_labels
+from skcalib._validation.logits import any_masked
 from skcalib._validation.parameters import check_integer, check_option, is_integer
 from skcalib._validation.weights import check_weights
 
@@ -220,7 +220,9 @@ class AutoCalibrator(BaseCalibrator):
             cv = GroupKFold(min(int(cv), max(2, len(np.unique(groups)))))
         splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
         w = check_weights(sample_weight, len(labels))
-        check_training_rows(presence(splits, labels, w_train=w))
+        classes = presence(splits, labels, w_train=w, w_test=w)
+        check_training_rows(classes)
+        check_test_rows(classes)
         kept = np.ones(len(labels), bool) if w is None else w > 0
         number = np.cumsum(kept) - 1
         return [Split(*(number[part[kept[part]]] for part in split)) for split in splits]
@@ -237,7 +239,7 @@ class AutoCalibrator(BaseCalibrator):
             for name, weight in found.weights.items()
             if weight > 0
         }
-        parts, weights = components(fitted, found.weights)
+        parts, weights = components(fitted, found)
         return {
             "weights_": found.weights,
             "calibrators_": fitted,
@@ -251,8 +253,8 @@ class AutoCalibrator(BaseCalibrator):
     def _candidates(self, rows: Rows, classes: Array) -> dict[str, Any]:
         """The candidates by name."""
         if self.calibrators is None:
-            masked = bool(rows.sum(_count_masked))
-            return dict(default_candidates(rows.n_rows, len(classes), masked=masked))
+            n_classes = len(classes)
+            return dict(default_candidates(rows.n_rows, n_classes, masked=any_masked(rows)))
         candidates = by_name(self.calibrators)
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)
@@ -275,7 +277,7 @@ class AutoCalibrator(BaseCalibrator):
             sample = Sample(rows.X, classes[rows.y], rows.w)
         if not splits or len(candidates) == 1:
             first = next(iter(candidates))
-            return Weighed({name: float(name == first) for name in candidates}, {}, {})
+            return Weighed({name: float(name == first) for name in candidates}, {}, {}, [])
         found = out_of_fold(candidates, sample, splits, classes, smoothing, self.n_jobs)
         return weighed(found, self.combine, smoothing)
 
@@ -286,11 +288,6 @@ class AutoCalibrator(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         return self._calibrated(Z)
-
-    def _check_takes_masked(self, *, masked: bool) -> None:
-        for part in getattr(self, "components_", []):
-            if isinstance(part, BaseCalibrator):
-                part._check_takes_masked(masked=masked)  # noqa: SLF001
 
     def _summary(self) -> str:
         """What the mixture consists of, in a line."""
@@ -307,7 +304,3 @@ class AutoCalibrator(BaseCalibrator):
         if hasattr(self, "weights_") and "text/html" in found:
             found["text/html"] += f"<p>{escape(self._summary())}</p>"
         return found
-
-
-def _count_masked(Z: Floats, *_: Any) -> Any:
-    return np.float64(np.isneginf(both_columns(Z)).sum())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ class Weighed(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float]  #: mean out-of-fold log loss
     errors: dict[str, float]  #: and its standard error
+    linear: list[str]  #: candidates that count as the average of linear maps
 
 
 def weighed(found: OutOfFold, combine: str, smoothing: float) -> Weighed:
@@ -33,18 +36,19 @@ def weighed(found: OutOfFold, combine: str, smoothing: float) -> Weighed:
     share = np.full(len(found.L), 1 / len(found.L)) if found.w is None else found.w / found.w.sum()
     losses = -share @ found.L
     errors = np.sqrt(share**2 @ (found.L + losses) ** 2)
+    linear = _linear_maps(found.fitted)
     if combine == "best":
         weights = (np.arange(len(names)) == losses.argmin()).astype(float)
     else:
-        weights = without_negligible(_stacked(found, smoothing), NEGLIGIBLE)
-    return Weighed(*(dict(zip(names, v.tolist(), strict=True)) for v in (weights, losses, errors)))
+        weights = without_negligible(_stacked(found, linear, smoothing), NEGLIGIBLE)
+    by_name = [dict(zip(names, v.tolist(), strict=True)) for v in (weights, losses, errors)]
+    return Weighed(by_name[0], by_name[1], by_name[2], list(compress(names, linear)))
 
 
-def _stacked(found: OutOfFold, smoothing: float) -> Floats:
+def _stacked(found: OutOfFold, linear: Bools, smoothing: float) -> Floats:
     """Weights of all candidates, where linear maps of equal features count as their average."""
     pseudo_rows = PSEUDO_ROWS * (np.arange(found.L.shape[1]) == 0)
     weights = mixture_weights(found.L, found.w, pseudo_rows)
-    linear = _linear_maps(found.fitted)
     if (weights[linear] > 0).sum() < 2:
         return weights
     share = weights[linear] / weights[linear].sum()
@@ -57,10 +61,11 @@ def _stacked(found: OutOfFold, smoothing: float) -> Floats:
 
 
 def _linear_maps(fitted: list[list[Any]]) -> Bools:
-    """Which candidates are linear maps of log-probabilities, the same ones as the first of them."""
-    features = [[features_of(member) for member in of_splits] for of_splits in fitted]
-    first = next((f for f in features if None not in f), None)
-    return np.array([f == first is not None for f in features])
+    """Which candidates are linear maps of log-probabilities, the same ones as most of them."""
+    features = [tuple(features_of(member) for member in of_splits) for of_splits in fitted]
+    counts = Counter(f for f in features if None not in f)
+    most = counts.most_common(1)[0][0] if counts else None
+    return np.array([f == most for f in features])
 
 
 def _of_average(found: OutOfFold, linear: Bools, share: Floats, smoothing: float) -> Floats:
@@ -70,20 +75,18 @@ def _of_average(found: OutOfFold, linear: Bools, share: Floats, smoothing: float
     ]
     return np.concatenate(
         [
-            log_of_labels(averaged(of_split, share).predict_proba(Z), y, smoothing)
+            log_of_labels(averaged(of_split, share).predict_proba(Z), Z, y, smoothing)
             for of_split, (Z, y) in zip(zip(*maps, strict=True), found.tests, strict=True)
         ]
     )
 
 
-def components(fitted: dict[str, Any], weights: dict[str, float]) -> tuple[list[Any], Floats]:
+def components(fitted: dict[str, Any], found: Weighed) -> tuple[list[Any], Floats]:
     """What is mixed, with weights: the average of linear maps, if there are several, and others."""
-    members = list(fitted.values())
-    share = np.array([weights[name] for name in fitted])
-    linear = _linear_maps([[member] for member in members])
-    if linear.sum() < 2:
-        return members, share
-    maps = [member for member, is_linear in zip(members, linear, strict=True) if is_linear]
-    others = [member for member in members if member not in maps]
-    mean = averaged(maps, share[linear])
-    return [mean, *others], np.append(share[linear].sum(), share[~linear])
+    maps = {name: member for name, member in fitted.items() if name in found.linear}
+    others = {name: member for name, member in fitted.items() if name not in maps}
+    share = np.array([found.weights[name] for name in maps])
+    if len(set(map(features_of, maps.values()))) == 1 < len(maps):
+        maps, share = {"average": averaged([*maps.values()], share)}, share.sum(keepdims=True)
+    of_others = [found.weights[name] for name in others]
+    return [*maps.values(), *others.values()], np.append(share, of_others)

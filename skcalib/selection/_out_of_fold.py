@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 
+from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
 from skcalib._splits import Split
 from skcalib._typing import Array, Floats, Indices
@@ -54,22 +55,24 @@ def folds(y: Array, n_folds: int, random_state: Any) -> list[Split]:
     found = [Split(*s) for s in KFold(n_folds, shuffle=True, random_state=rng).split(y)]
     if all(_has_two_classes(y[train]) for train, _ in found):
         return found
-    second = int(np.sort(np.unique(y, return_counts=True)[1])[-2])
-    fewer = min(n_folds, second)
+    labels, counts = np.unique(y, return_counts=True)
+    is_most_frequent = y == labels[counts.argmax()]
+    others = min(int(is_most_frequent.sum()), int((~is_most_frequent).sum()))
+    fewer = min(n_folds, others)
     if fewer < 2:
         warn(
-            "Weights cannot be estimated by cross-validation: each training set must hold two "
-            "classes, got a single row that is not of the most frequent class. The first candidate "
-            "is used. Calibrate on more rows."
+            "Weights cannot be estimated by cross-validation, for which at least 2 of the rows "
+            f"must not be of the most frequent class, got {others} of {len(y)}. The first "
+            "candidate is used. Calibrate on more rows."
         )
         return []
     if fewer < n_folds:
         warn(
-            f"Each training set must hold two classes, got {second} rows that are not of the most "
+            f"Each training set must hold two classes, got {others} rows that are not of the most "
             f"frequent class for cv={n_folds}: {fewer} folds are used. Calibrate on more rows."
         )
     splitter = StratifiedKFold(fewer, shuffle=True, random_state=rng)
-    return [Split(*s) for s in splitter.split(y, y)]
+    return [Split(*s) for s in splitter.split(y, is_most_frequent)]
 
 
 def _has_two_classes(y: Array) -> bool:
@@ -113,10 +116,20 @@ def out_of_fold(
 
 
 def _of_labels(P: Floats, test: Sample, classes: Array, *, smoothing: float) -> Floats:
-    return log_of_labels(P, encode(test.y, classes=classes), smoothing)
+    if P.shape != (len(test.y), len(classes)) or not np.isfinite(P).all():
+        raise ValueError(
+            "predict_proba must give finite probabilities with a column for each of the "
+            f"{len(classes)} classes, got shape {P.shape} for {len(test.y)} rows and "
+            f"{np.count_nonzero(~np.isfinite(P))} values that are not finite."
+        )
+    return log_of_labels(P, test.Z, encode(test.y, classes=classes), smoothing)
 
 
-def log_of_labels(P: Floats, y: Indices, smoothing: float) -> Floats:
-    """Logarithms of the probabilities (n, K) of class indices, mixed with the uniform ones."""
+def log_of_labels(P: Floats, Z: Floats, y: Indices, smoothing: float) -> Floats:
+    """Logarithms of the probabilities (n, K) of class indices, mixed with the uniform ones.
+
+    These are uniform among the classes that are not masked by the logits.
+    """
     of_label = P[np.arange(len(P)), y].astype(np.float64)
-    return np.log((1 - smoothing) * of_label + smoothing / P.shape[1])
+    n_classes = np.count_nonzero(both_columns(Z) > -np.inf, axis=1)
+    return np.log((1 - smoothing) * of_label + smoothing / n_classes)
