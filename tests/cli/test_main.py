@@ -305,11 +305,11 @@ def test_progress_is_shown_on_a_terminal_only(files, monkeypatch, capsys, unseen
             assert text == ""
             continue
         # From the first moment to the last, each line over the one before, and nothing is left.
-        steps = ["reading ...", "calibrating ...", "1 of 8 fits", "8 of 8 fits", "drawing ..."]
+        steps = ["reading ...", "calibrating ...", "1 of 10 fits", "10 of 10 fits", "drawing ..."]
         places = [text.index(step) for step in steps]
         assert places == sorted(places)
         assert text.startswith("\rreading ...\rcalibrating")
-        assert f"[{'=' * 30}] 8 of 8 fits" in text
+        assert f"[{'=' * 30}] 10 of 10 fits" in text
         assert text.endswith(f"\rdrawing ...\r{' ' * 11}\r")
 
 
