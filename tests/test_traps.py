@@ -64,7 +64,7 @@ def test_a_fitted_pipeline_is_not_fitted_again():
     X, y = rng.normal(size=(300, 2)), rng.integers(3, size=300)
     pipeline = make_pipeline(StandardScaler(), Counted()).fit(X[:100], y[:100])
     mean, fits = pipeline[0].mean_.copy(), Counted.fits
-    CalibratedClassifier(FrozenEstimator(pipeline)).fit(X[100:], y[100:])
+    CalibratedClassifier(FrozenEstimator(pipeline), TemperatureScaling()).fit(X[100:], y[100:])
     assert Counted.fits == fits
     assert np.array_equal(pipeline[0].mean_, mean)
 
