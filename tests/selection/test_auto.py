@@ -165,9 +165,16 @@ def test_one_candidate_needs_no_folds():
 
 
 def test_candidates_of_negligible_weight_are_left_out():
-    c = AutoCalibrator({**FAST, "bad": HistogramBinning(n_bins=2)}).fit(*bent(2000))
-    assert all(weight == 0 or weight >= 0.01 for weight in c.weights_.values())
-    assert 0 in c.weights_.values()
+    X, y = make_logits(3000, 3, temperature=2.0, random_state=0)
+    candidates = {
+        **FAST,
+        "bad": HistogramBinning(n_bins=2),
+        "worse": TemperatureScaling(smoothing=0.9),
+    }
+    c = AutoCalibrator(candidates).fit(X + np.array([0.0, 2, 1]), y)
+    assert c.weights_["bad"] == c.weights_["worse"] == 0
+    assert c.calibrators_.keys() == {"temperature", "vector"}
+    assert len(c.cv_log_loss_) == 4
 
 
 def test_one_column_and_two_are_equal():
