@@ -51,6 +51,12 @@ class LinearMap(Protocol):
     def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
 
+    def leverages(self, inverse: Floats, Z: Floats) -> Floats:
+        """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``Z`` (m, K)."""
+
+    def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
+        """Diagonals (m, K) of the same of logits, for an approximate inverse of the Hessian."""
+
     def preconditioner(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
         """Approximate inverse of the Hessian of the objective at ``theta``."""
 

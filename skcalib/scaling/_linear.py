@@ -13,8 +13,9 @@ from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import Features, raised
-from skcalib._linear.loss import Objective, Regularization, share_wrong
+from skcalib._linear.loss import Objective, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._linear.path import Choice, choose_strength, rule
 from skcalib._linear.solver import Solution, best_parameters
 from skcalib._linear.temperature import SMALLEST_SCALE
 from skcalib._typing import Floats
@@ -30,7 +31,7 @@ class _LinearScaling(BaseCalibrator):
     # The map of a fitted calibrator, whose offsets may be zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
 
-    alpha: Literal["auto"] | float
+    alpha: Literal["auto", "loo"] | float
     normalize: bool
     max_iter: int
     tol: float
@@ -38,6 +39,9 @@ class _LinearScaling(BaseCalibrator):
     intercept_: Floats
     temperature_: float
     normalize_: bool
+    alpha_: float
+    alphas_: Floats
+    loo_losses_: Floats
     loss_: float
     n_iter_: int
 
@@ -46,10 +50,10 @@ class _LinearScaling(BaseCalibrator):
         """The map from features to scores."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_real("alpha", self.alpha, closed=True, option="auto")
+        check_real("alpha", self.alpha, closed=True, option=("auto", "loo"))
         check_integer("max_iter", self.max_iter)
         check_real("tol", self.tol)
-        strength = 1.0 if self.alpha == "auto" else float(self.alpha)
+        strength = 1.0 if self.alpha in ("auto", "loo") else float(self.alpha)
         temperature = _fit_scale(rows)
         scale = temperature.value
         if temperature.outcome == "hopeless" and strength == 0:
@@ -57,24 +61,29 @@ class _LinearScaling(BaseCalibrator):
         made_of = Features.of_log_probabilities if self.normalize else Features.of_scores
         features = made_of(rows, scale)
         K, map_ = features.n_classes, self._map()
-        regularization = Regularization.structured(K, strength / rows.weight)
-        objective = Objective(map_, features, regularization)
         separable = temperature.outcome == "separable"
+        choice = Choice(alpha=strength)
+        if self.alpha == "loo" and not separable:
+            choice = with_one_blas_thread(choose_strength, map_, features, self.tol, self.max_iter)
+        objective = Objective(map_, features, rule(K, rows.weight, choice.alpha))
         # Without regularization offsets that break ties diverge, to probabilities of 0 and 1.
         if separable or (temperature.outcome == "tied" and strength == 0):
             found = Solution(
                 objective.identity, *objective.in_double().value_gradient(objective.identity)
             )
         else:
-            found = with_one_blas_thread(_search, objective, self.tol, self.max_iter)
+            found = with_one_blas_thread(_search, objective, self.tol, self.max_iter, choice.start)
         coef, intercept = map_.coefficients(found.x, K)
         return {
             "coef_": coef * (1.0 if self.normalize else scale),
             "intercept_": intercept,
             "temperature_": 1 / scale if self.normalize else 1.0,
             "normalize_": bool(self.normalize),
+            "alpha_": choice.alpha,
+            "alphas_": choice.alphas,
+            "loo_losses_": choice.losses,
             "loss_": found.fun - objective.penalty(found.x),
-            "n_iter_": int(found.nit),
+            "n_iter_": int(choice.nit + found.nit),
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
@@ -86,9 +95,9 @@ class _LinearScaling(BaseCalibrator):
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
 
-def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
+def _search(objective: Objective, tol: float, max_iter: int, start: Floats | None) -> Solution:
     """Best parameters, with a warning if they are not optimal."""
-    found = best_parameters(objective, tol, max_iter)
+    found = best_parameters(objective, tol, max_iter, start)
     plain = not objective.ridge.any()
     if plain and not share_wrong(found.x, objective.map_, objective.features):
         warn(
