@@ -30,8 +30,9 @@ from skcalib._typing import Floats, Indices
 from .features import mask_scores
 from .loss import Objective
 
-# The whole Hessian and the leverages cost n K^4 for a matrix map, blocks of the Hessian n K^2.
-MANY_CLASSES = 20
+# The whole Hessian, and the equations of each row, take n K^4 operations for a matrix map; blocks
+# of the Hessian take n K^2. With more classes than these blocks choose strengths as well.
+MANY_CLASSES = 5
 
 # Blocks share a covariance, that of all rows, and so hold only a part of the curvature of a single
 # row. With half of it the estimates are between those of 5 folds at full and at no regularization.

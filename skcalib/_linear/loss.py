@@ -80,6 +80,18 @@ class Regularization:
         """
         return cls(scale * K, scale * K * (K - 1), scale * K)
 
+    @classmethod
+    def rule(cls, K: int, weight: float, alpha: float = 1.0) -> Regularization:
+        r"""Structured strengths for rows of this weight, times ``alpha``.
+
+        As a prior, the penalty counts as a constant number of rows. Where there is less than one
+        row for two entries off the diagonal, the rows cannot tell how large these are, and the
+        effective sample size for them is smaller than N: :math:`N \cdot 2 N / (K (K - 1))`.
+        """
+        structured = cls.structured(K, alpha / weight)
+        fewer = max(1.0, K * (K - 1) / (2 * weight))
+        return replace(structured, off_diagonal=structured.off_diagonal * fewer)
+
     @property
     def strengths(self) -> tuple[float, float, float]:
         """Of the diagonal, off it, and of the intercepts."""

@@ -17,8 +17,9 @@ from .solver import Solution, best_parameters
 # Strengths that are tried, as multiples of the rule.
 ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
 
-# The path ends where the estimated loss is this much above the least so far, relative to it.
-CLEAR_RISE = 0.01
+# The path ends where the estimated loss is this much above the least so far, relative to it. Where
+# parameters are many for the rows, estimates for weaker strengths are too low.
+CLEAR_RISE = 1e-3
 
 # Gradient norm that is enough to compare strengths.
 PATH_TOL = 1e-4
@@ -51,14 +52,11 @@ class Choice:
     nit: int = 0  #: iterations of all fits
 
 
-def rule(K: int, weight: float, alpha: float = 1.0) -> Regularization:
-    """The regularization for rows of this weight, times a number."""
-    return Regularization.structured(K, alpha / weight)
-
-
 def choose_strength(map_: LinearMap, features: Features, tol: float, max_iter: int) -> Choice:
     """The strength of the least approximate leave-one-out log loss."""
-    regularizations = [rule(features.n_classes, features.rows.weight, a) for a in ALPHAS]
+    regularizations = [
+        Regularization.rule(features.n_classes, features.rows.weight, alpha) for alpha in ALPHAS
+    ]
     fits: list[Solution] = []
     losses: list[float] = []
     found = path(map_, features, regularizations, max(tol, PATH_TOL), max_iter)

@@ -35,7 +35,7 @@ def check_real(
 ) -> None:
     """Raise a ValueError for a value that is not a finite real number between the limits.
 
-    ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted as well, or several.
+    ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted too, or several.
     """
     options = (option,) if isinstance(option, str) else option
     if isinstance(value, str) and value in options:

@@ -13,9 +13,9 @@ from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import Features, raised
-from skcalib._linear.loss import Objective, share_wrong
+from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
-from skcalib._linear.path import Choice, choose_strength, rule
+from skcalib._linear.path import Choice, choose_strength
 from skcalib._linear.solver import Solution, best_parameters
 from skcalib._linear.temperature import SMALLEST_SCALE
 from skcalib._typing import Floats
@@ -65,7 +65,7 @@ class _LinearScaling(BaseCalibrator):
         choice = Choice(alpha=strength)
         if self.alpha == "loo" and not separable:
             choice = with_one_blas_thread(choose_strength, map_, features, self.tol, self.max_iter)
-        objective = Objective(map_, features, rule(K, rows.weight, choice.alpha))
+        objective = Objective(map_, features, Regularization.rule(K, rows.weight, choice.alpha))
         # Without regularization offsets that break ties diverge, to probabilities of 0 and 1.
         if separable or (temperature.outcome == "tied" and strength == 0):
             found = Solution(

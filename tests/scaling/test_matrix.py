@@ -215,8 +215,11 @@ def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": np.inf}, "alpha must be 'auto' or a finite number of at least 0, got inf"),
-        ({"alpha": -0.5}, "alpha must be 'auto' or a finite number of at least 0, got -0.5"),
+        (
+            {"alpha": np.inf},
+            "alpha must be 'auto', 'loo' or a finite number of at least 0, got inf",
+        ),
+        ({"alpha": -0.5}, "alpha must be 'auto', 'loo' or a finite number of at least 0, got -0.5"),
         ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
         ({"tol": -1e-3}, "tol must be a finite number above 0, got -0.001"),
     ],
