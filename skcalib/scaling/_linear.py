@@ -13,7 +13,7 @@ from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import Features, raised
-from skcalib._linear.loss import Objective, Regularization, share_wrong
+from skcalib._linear.loss import LinearMap, Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
 from skcalib._linear.path import Choice, choose_strength
 from skcalib._linear.solver import Solution, best_parameters
@@ -62,9 +62,7 @@ class _LinearScaling(BaseCalibrator):
         features = made_of(rows, scale)
         K, map_ = features.n_classes, self._map()
         separable = temperature.outcome == "separable"
-        choice = Choice(alpha=strength)
-        if self.alpha == "loo" and not separable:
-            choice = with_one_blas_thread(choose_strength, map_, features, self.tol, self.max_iter)
+        choice = Choice(strength) if separable else self._choice(map_, features, strength)
         objective = Objective(map_, features, Regularization.rule(K, rows.weight, choice.alpha))
         # Without regularization offsets that break ties diverge, to probabilities of 0 and 1.
         if separable or (temperature.outcome == "tied" and strength == 0):
@@ -85,6 +83,12 @@ class _LinearScaling(BaseCalibrator):
             "loss_": found.fun - objective.penalty(found.x),
             "n_iter_": int(choice.nit + found.nit),
         }
+
+    def _choice(self, map_: LinearMap, features: Features, strength: float) -> Choice:
+        """The strength, chosen from the data if that is asked for."""
+        if self.alpha != "loo":
+            return Choice(strength)
+        return with_one_blas_thread(choose_strength, map_, features, self.tol, self.max_iter)
 
     def _calibrate(self, Z: Floats) -> Floats:
         theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
