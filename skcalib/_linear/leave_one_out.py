@@ -22,13 +22,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from skcalib._engine.blocks import weighted_sum
 from skcalib._typing import Floats, Indices
 
-from .features import mask_scores
-from .loss import Objective
+from .loss import Objective, centred_scores
 
 # The whole Hessian, and the equations of each row, take n K^4 operations for a matrix map; blocks
 # of the Hessian take n K^2. With more classes than these blocks choose strengths as well.
@@ -53,16 +51,16 @@ def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         each = np.arange(len(F))
-        S = map_.scores(theta, F)
-        S = mask_scores(S, F) if masks else S
-        P = softmax(S, axis=1)
+        S = centred_scores(theta, map_, F, None, masks=masks)
+        P = np.exp(S)
+        P /= P.sum(axis=1, keepdims=True)
         R = P.copy()
         R[each, y] -= 1
-        A = leverages(F) / weight
-        if w is not None:
-            A *= w.reshape(-1, *[1] * (A.ndim - 1))
+        A = leverages(F)
+        A *= 1 / weight if w is None else (w / weight).reshape(-1, *[1] * (A.ndim - 1))
         S += change(A, P, R)
-        return np.array(weighted_sum(logsumexp(S, axis=1) - S[each, y], w))
+        S -= S.max(axis=1, keepdims=True)
+        return np.array(weighted_sum(np.log(np.exp(S).sum(axis=1)) - S[each, y], w))
 
     return float(features.mean(block, scratch=0, room=room))
 
@@ -91,6 +89,6 @@ def change_by_class(A: Floats, P: Floats, R: Floats) -> Floats:
     """The same for diagonal leverages (m, K), with a share of D (Sherman and Morrison)."""
     PA = SHARE_OF_ROW * P * A
     rest = np.maximum(1 - PA, LEAST_REST)
-    R, V = R / rest, P / rest
-    total = np.einsum("ij,ij->i", PA, R) / (1 + np.einsum("ij,ij->i", PA, V))
-    return A * (R - total[:, None] * V)
+    PA /= rest
+    total = np.einsum("ij,ij->i", PA, R) / (1 + np.einsum("ij,ij->i", PA, P))
+    return A * (R - total[:, None] * P) / rest

@@ -110,7 +110,7 @@ def loss_gradient(theta: Floats, map_: LinearMap, features: Features) -> tuple[f
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         each = np.arange(len(F))
-        S = _centred_scores(theta, map_, F, S, masks=masks)
+        S = centred_scores(theta, map_, F, S, masks=masks)
         of_label = S[each, y]
         R = np.exp(S, out=S)
         total = R.sum(axis=1)
@@ -131,7 +131,7 @@ def second_order(
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         w = np.ones(len(F)) if w is None else w
-        S = _centred_scores(theta, map_, F, None, masks=masks)
+        S = centred_scores(theta, map_, F, None, masks=masks)
         each = np.arange(len(F))
         of_label, P = S[each, y], np.exp(S)
         total = P.sum(axis=1)
@@ -150,7 +150,7 @@ def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
     theta, masks = theta.astype(features.dtype, copy=False), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
-        S = _centred_scores(theta, map_, F, S, masks=masks)
+        S = centred_scores(theta, map_, F, S, masks=masks)
         each = np.arange(len(F))
         of_label = S[each, y]
         S[each, y] = -np.inf
@@ -159,7 +159,7 @@ def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
     return float(features.mean(block, scratch=1))
 
 
-def _centred_scores(
+def centred_scores(
     theta: Floats, map_: LinearMap, F: Floats, out: Floats | None, *, masks: bool
 ) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""

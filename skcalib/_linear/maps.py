@@ -85,8 +85,11 @@ class VectorMap:
         inverse = vector_blocks(objective, theta, n_kinds)
 
         def of(Z: Floats) -> Floats:
-            F = _slopes_and_offsets(Z)[:n_kinds]
-            return np.einsum("amk,kab,bmk->mk", F, inverse, F, optimize=True)
+            Q = Z * inverse[:, 0, 0]
+            if n_kinds > 1:
+                Q += 2 * inverse[:, 0, 1]
+            Q *= Z
+            return Q + inverse[:, 1, 1] if n_kinds > 1 else Q
 
         return of
 

@@ -17,12 +17,8 @@ from .solver import Solution, best_parameters
 # Strengths that are tried, as multiples of the rule.
 ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
 
-# The path ends where the estimated loss is this much above the least so far, relative to it. Where
-# parameters are many for the rows, estimates for weaker strengths are too low.
-CLEAR_RISE = 1e-3
-
 # Gradient norm that is enough to compare strengths.
-PATH_TOL = 1e-4
+PATH_TOL = 3e-4
 
 
 def path(
@@ -53,7 +49,11 @@ class Choice:
 
 
 def choose_strength(map_: LinearMap, features: Features, tol: float, max_iter: int) -> Choice:
-    """The strength of the least approximate leave-one-out log loss."""
+    """The strength of the least approximate leave-one-out log loss.
+
+    The path ends where the estimate rises: estimates for much weaker strengths may be too low,
+    where parameters are many for the rows.
+    """
     regularizations = [
         Regularization.rule(features.n_classes, features.rows.weight, alpha) for alpha in ALPHAS
     ]
@@ -61,12 +61,11 @@ def choose_strength(map_: LinearMap, features: Features, tol: float, max_iter: i
     losses: list[float] = []
     found = path(map_, features, regularizations, max(tol, PATH_TOL), max_iter)
     for regularization, solution in zip(regularizations, found, strict=True):
-        fits.append(solution)
         objective = Objective(map_, features, regularization)
+        fits.append(solution)
         losses.append(leave_one_out_loss(objective, solution.x))
-        if losses[-1] > (1 + CLEAR_RISE) * min(losses):
+        if losses[-1] > min(losses):
             break
     best = int(np.argmin(losses))
-    nit = sum(fit.nit for fit in fits)
-    tried = ALPHAS[: len(losses)].copy()
+    tried, nit = ALPHAS[: len(losses)].copy(), sum(fit.nit for fit in fits)
     return Choice(float(tried[best]), tried, np.array(losses), fits[best].x, nit)
