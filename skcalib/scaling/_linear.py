@@ -61,16 +61,13 @@ class _LinearScaling(BaseCalibrator):
         made_of = Features.of_log_probabilities if self.normalize else Features.of_scores
         features = made_of(rows, scale)
         K, map_ = features.n_classes, self._map()
-        separable = temperature.outcome == "separable"
-        choice = Choice(strength) if separable else self._choice(map_, features, strength)
-        objective = Objective(map_, features, Regularization.rule(K, rows.weight, choice.alpha))
         # Without regularization offsets that break ties diverge, to probabilities of 0 and 1.
-        if separable or (temperature.outcome == "tied" and strength == 0):
-            found = Solution(
-                objective.identity, *objective.in_double().value_gradient(objective.identity)
-            )
-        else:
-            found = with_one_blas_thread(_search, objective, self.tol, self.max_iter, choice.start)
+        ties = temperature.outcome == "tied" and strength == 0
+        fixed = ties or temperature.outcome == "separable"
+        choice = Choice(strength) if fixed else self._choice(map_, features, strength)
+        objective = Objective(map_, features, Regularization.rule(K, rows.weight, choice.alpha))
+        search = _unchanged if fixed else _search
+        found = with_one_blas_thread(search, objective, self.tol, self.max_iter, choice.start)
         coef, intercept = map_.coefficients(found.x, K)
         return {
             "coef_": coef * (1.0 if self.normalize else scale),
@@ -97,6 +94,11 @@ class _LinearScaling(BaseCalibrator):
             F = raised(log_softmax(F, axis=1))
         S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+
+
+def _unchanged(objective: Objective, *_: Any) -> Solution:
+    """The parameters that leave the features as they are."""
+    return Solution(objective.identity, *objective.in_double().value_gradient(objective.identity))
 
 
 def _search(objective: Objective, tol: float, max_iter: int, start: Floats | None) -> Solution:

@@ -141,7 +141,8 @@ def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
     R = softmax(F @ c.coef_.T + c.intercept_, axis=1)
     R[np.arange(len(y)), y] -= 1
     strength = 2 * n_classes / len(y) * (1 if alpha == "auto" else alpha)
-    ridge = np.where(np.eye(n_classes, dtype=bool), strength, strength * (n_classes - 1))
+    off = (n_classes - 1) * max(1, n_classes * (n_classes - 1) / (2 * len(y)))
+    ridge = np.where(np.eye(n_classes, dtype=bool), strength, strength * off)
     by_matrix = R.T @ F / len(y) + ridge * (c.coef_ - np.eye(n_classes))
     by_offset = R.mean(axis=0) + strength * c.intercept_
     # The features are rounded to single precision, which the gradient shows a little.

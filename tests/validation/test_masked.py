@@ -73,7 +73,7 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
         # know that a class is masked gives it one row in so many.
         atol = 1e-9
         if isinstance(form, VectorScaling):
-            atol = 5e-3
+            atol = 3e-2 if form.alpha == "loo" else 5e-3
         elif low > -np.inf:
             atol = 2e-3
         np.testing.assert_allclose(other.predict_proba(wide)[:, :K], c.predict_proba(Z), atol=atol)
