@@ -110,22 +110,22 @@ def grid_search(kind: type, Z: np.ndarray, y: np.ndarray, classes: np.ndarray) -
 
 def data_sets(
     folder: Path | None, sizes: list[int]
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    X, y = load_digits(return_X_y=True)
+) -> Iterator[tuple[str, np.ndarray, np.ndarray, int]]:
+    """Name, logits, labels and the number of rows to fit; the others are test rows."""
+    X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     P = cross_val_predict(KNeighborsClassifier(20), X, y, method="predict_proba")
-    yield "digits, neighbours", log_softmax(np.log(P + 1e-3), axis=1), y
+    yield "digits, neighbours", log_softmax(np.log(P + 1e-3), axis=1), y, len(y) // 2
     for file in sorted(folder.glob("*.npz")) if folder else ():
         Z, y = read(file)
         half = len(y) // 2
         for n in sizes:
             rows = np.r_[np.random.default_rng(0).permutation(half)[:n], half : 2 * half]
-            yield f"{file.stem}, {n} rows", Z[rows], y[rows]
+            yield f"{file.stem}, {n} rows", Z[rows], y[rows], n
 
 
 def compare_with_grid_search(folder: Path | None, sizes: list[int]) -> None:
-    for name, Z, y in data_sets(folder, sizes):
-        n_test = min(len(y) // 2, 5000)
-        fitted, test, classes = slice(-n_test), slice(-n_test, None), np.unique(y)
+    for name, Z, y, n in data_sets(folder, sizes):
+        fitted, test, classes = slice(n), slice(n, None), np.unique(y)
         for kind in MAPS:
             seconds, losses, alphas = [], [], []
             for alpha in ("auto", "loo", None):
