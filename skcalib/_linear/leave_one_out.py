@@ -33,7 +33,7 @@ from .loss import Objective, centred_scores
 MANY_CLASSES = 5
 
 # Blocks share a covariance, that of all rows, and so hold only a part of the curvature of a single
-# row. With half of it the estimates are between those of 5 folds at full and at no regularization.
+# row. With half of it the estimates were closest to those of folds, on networks with 100 classes.
 SHARE_OF_ROW = 0.5
 
 # Least share of its curvature that a block keeps when a row is left out.

@@ -23,6 +23,10 @@ from .preconditioner import (
     vector_preconditioner,
 )
 
+# Leverages of a vector map are taken to be larger by this factor: with a few rows per class one
+# Newton step is too short, and the estimated loss would favour hardly any regularization.
+CAUTION = 1.1
+
 
 @dataclass(frozen=True)
 class VectorMap:
@@ -82,7 +86,7 @@ class VectorMap:
     def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
         """Diagonals (m, K) of the same of logits, for an approximate inverse of the Hessian."""
         n_kinds = 1 + self.fit_intercept
-        inverse = vector_blocks(objective, theta, n_kinds)
+        inverse = CAUTION * vector_blocks(objective, theta, n_kinds)
 
         def of(Z: Floats) -> Floats:
             Q = Z * inverse[:, 0, 0]

@@ -39,6 +39,7 @@ def test_a_fit_with_the_chosen_strength_is_the_same(kind, K, params):
     assert chosen.alphas_.tolist() == ALPHAS[: len(chosen.alphas_)].tolist()
     assert chosen.alpha_ == chosen.alphas_[chosen.loo_losses_.argmin()]
     assert np.isfinite(chosen.loo_losses_).all()
+    assert chosen.n_iter_ > len(chosen.alphas_)
     assert chosen.loo_losses_.min() > chosen.loss_
     same = kind(alpha=chosen.alpha_, tol=1e-8, **params).fit(Z, y, w)
     np.testing.assert_allclose(chosen.coef_, same.coef_, atol=1e-5)
