@@ -16,7 +16,6 @@ from ._engine.blocks import both_columns
 from ._engine.rows import Rows
 from ._typing import Array, Floats
 from ._validation.labels import encode, shown
-from ._validation.logits import any_masked
 
 
 def check_classifier(estimator: Any, name: str) -> None:
@@ -111,12 +110,18 @@ def fit_to_rows(calibrator: Any, rows: Rows, classes: Array) -> Any:
     Calibrators of skcalib pass over the rows; others, and those with a ``fit`` of their own, are
     given those in memory.
     """
-    if not isinstance(calibrator, BaseCalibrator) or type(calibrator).fit is not BaseCalibrator.fit:
-        held = rows.in_memory()
-        return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+    if isinstance(calibrator, BaseCalibrator) and type(calibrator).fit is BaseCalibrator.fit:
+        return with_fitted(calibrator, calibrator._fit(rows), rows, classes)  # noqa: SLF001
+    held = rows.in_memory()
+    return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+
+
+def with_fitted(
+    calibrator: BaseCalibrator, attributes: dict[str, Any], rows: Rows, classes: Array
+) -> BaseCalibrator:
+    """A copy of the calibrator with attributes that were fitted to rows."""
     fitted = clone(calibrator)
-    fitted._check_takes_masked(masked=any_masked(rows))  # noqa: SLF001
-    for name, value in fitted._fit(rows).items():  # noqa: SLF001
+    for name, value in attributes.items():
         setattr(fitted, name, value)
     fitted.classes_, fitted.n_features_in_ = classes, rows.n_columns
     return fitted
@@ -132,6 +137,12 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
         return calibrator._log_probabilities(Z)  # noqa: SLF001
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
     known = np.asarray(getattr(calibrator, "classes_", classes))
+    if P.shape != (len(Z), len(known)) or not np.isfinite(P).all():
+        raise ValueError(
+            f"predict_proba must give finite probabilities of {len(known)} classes, got an array "
+            f"of shape {P.shape} for {len(Z)} rows with {np.count_nonzero(~np.isfinite(P))} values "
+            f"that are not finite from {calibrator!r}. Choose another calibrator."
+        )
     P = np.maximum(with_unknown_classes(P, known, classes), np.finfo(Z.dtype).tiny)
     return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))
 

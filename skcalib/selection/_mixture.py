@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._typing import Bools, Floats
-from skcalib.scaling._averaged import averaged, features_of
+from skcalib._typing import Array, Bools, Floats
+from skcalib.scaling._family import averaged, features_of
 
-from ._out_of_fold import OutOfFold, log_of_labels
+from ._out_of_fold import Candidates, Fold, log_of_labels
 from ._stacking import mixture_weights, without_negligible
 
 # Candidates with a smaller weight are left out.
@@ -30,58 +29,70 @@ class Weighed(NamedTuple):
     linear: list[str]  #: candidates that count as the average of linear maps
 
 
-def weighed(found: OutOfFold, combine: str, smoothing: float) -> Weighed:
+def weighed(folds: list[Fold], combine: str, classes: Array, smoothing: float) -> Weighed:
     """Weights of candidates, "stack"ed or all on the "best", and their log losses."""
-    names = list(found.candidates)
-    share = np.full(len(found.L), 1 / len(found.L)) if found.w is None else found.w / found.w.sum()
-    losses = -share @ found.L
-    errors = np.sqrt(share**2 @ (found.L + losses) ** 2)
-    linear = _linear_maps(found.fitted)
+    names = list(folds[0].L)
+    L = np.concatenate([np.column_stack([fold.L[name] for name in names]) for fold in folds])
+    w = np.concatenate([_weights_of(fold) for fold in folds])
+    share = w / w.sum()
+    losses = -share @ L
+    errors = np.sqrt(share**2 @ (L + losses) ** 2)
+    members = [[fold.fits.fitted[name] for name in names] for fold in folds]
+    linear = _linear_maps(members)
     if combine == "best":
         weights = (np.arange(len(names)) == losses.argmin()).astype(float)
     else:
-        weights = without_negligible(_stacked(found, linear, smoothing), NEGLIGIBLE)
+        maps = [_chosen(fitted, linear) for fitted in members]
+        weights = _stacked(folds, linear, maps, L, w, classes, smoothing)
+        weights = without_negligible(weights, NEGLIGIBLE)
     by_name = [dict(zip(names, v.tolist(), strict=True)) for v in (weights, losses, errors)]
-    return Weighed(by_name[0], by_name[1], by_name[2], list(compress(names, linear)))
+    return Weighed(by_name[0], by_name[1], by_name[2], _chosen(names, linear))
 
 
-def _stacked(found: OutOfFold, linear: Bools, smoothing: float) -> Floats:
+def _weights_of(fold: Fold) -> Floats:
+    return np.ones(fold.test.n_rows) if fold.test.w is None else fold.test.w
+
+
+def _stacked(
+    folds: list[Fold],
+    linear: Bools,
+    maps: list[list[Any]],
+    L: Floats,
+    w: Floats,
+    classes: Array,
+    smoothing: float,
+) -> Floats:
     """Weights of all candidates, where linear maps of equal features count as their average."""
-    pseudo_rows = PSEUDO_ROWS * (np.arange(found.L.shape[1]) == 0)
-    weights = mixture_weights(found.L, found.w, pseudo_rows)
-    if (weights[linear] > 0).sum() < 2:
+    pseudo_rows = PSEUDO_ROWS * (np.arange(L.shape[1]) == 0)
+    weights = mixture_weights(L, w, pseudo_rows)
+    if np.count_nonzero(weights[linear]) < 2:
         return weights
     share = weights[linear] / weights[linear].sum()
-    L = np.column_stack([found.L[:, ~linear], _of_average(found, linear, share, smoothing)])
+    of_average = [
+        log_of_labels(averaged(of_fold, share), fold.test, classes, smoothing)
+        for fold, of_fold in zip(folds, maps, strict=True)
+    ]
+    L = np.column_stack([L[:, ~linear], np.concatenate(of_average)])
     pseudo_rows = np.append(pseudo_rows[~linear], pseudo_rows[linear].sum())
-    *others, of_average = mixture_weights(L, found.w, pseudo_rows)
-    weights[~linear] = others
-    weights[linear] = of_average * share
+    *others, total = mixture_weights(L, w, pseudo_rows)
+    weights[~linear], weights[linear] = others, total * share
     return weights
 
 
-def _linear_maps(fitted: list[list[Any]]) -> Bools:
-    """Which candidates are linear maps of log-probabilities, the same ones as most of them."""
-    features = [tuple(features_of(member) for member in of_splits) for of_splits in fitted]
-    counts = Counter(f for f in features if None not in f)
+def _linear_maps(members: list[list[Any]]) -> Bools:
+    """Which candidates are linear maps of the log-probabilities that most of them are maps of."""
+    features = [[features_of(member) for member in fitted] for fitted in members]
+    of_each = list(zip(*features, strict=True))
+    counts = Counter(f for f in of_each if None not in f)
     most = counts.most_common(1)[0][0] if counts else None
-    return np.array([f == most for f in features])
+    return np.array([f == most for f in of_each])
 
 
-def _of_average(found: OutOfFold, linear: Bools, share: Floats, smoothing: float) -> Floats:
-    """Log-probabilities of the labels of test rows by the average of the linear maps."""
-    maps = [
-        of_splits for of_splits, is_linear in zip(found.fitted, linear, strict=True) if is_linear
-    ]
-    return np.concatenate(
-        [
-            log_of_labels(averaged(of_split, share).predict_proba(Z), Z, y, smoothing)
-            for of_split, (Z, y) in zip(zip(*maps, strict=True), found.tests, strict=True)
-        ]
-    )
+def _chosen(members: list[Any], which: Bools) -> list[Any]:
+    return [member for member, is_chosen in zip(members, which, strict=True) if is_chosen]
 
 
-def components(fitted: dict[str, Any], found: Weighed) -> tuple[list[Any], Floats]:
+def components(fitted: Candidates, found: Weighed) -> tuple[list[Any], Floats]:
     """What is mixed, with weights: the average of linear maps, if there are several, and others."""
     maps = {name: member for name, member in fitted.items() if name in found.linear}
     others = {name: member for name, member in fitted.items() if name not in maps}
