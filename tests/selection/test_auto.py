@@ -585,7 +585,7 @@ def test_masked_rows_in_fit():
 
 
 def test_matrices_are_left_out_for_masked_rows():
-    with pytest.warns(UserWarning, match="'matrix' failed on a fold .* mixes the logits"):
+    with pytest.warns(UserWarning, match="Candidate 'matrix' is left out: MatrixScaling mix"):
         c = AutoCalibrator(MATRIX).fit(MASKED, Y)
     assert list(c.weights_) == ["order"]
     with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all"):
