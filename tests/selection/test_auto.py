@@ -531,6 +531,7 @@ BAD = {
     ),
     "no groups": ({"cv": GroupKFold(3)}, {}, "GroupKFold needs groups, got none. Pass groups="),
     "few groups": ({}, {"groups": np.arange(9)}, "inconsistent numbers of samples"),
+    "one group": ({}, {"groups": np.ones(N)}, "groups must hold at least two groups, .* got 1"),
     "seed": ({"random_state": "a"}, {}, "cannot be used to seed"),
 }
 

@@ -257,6 +257,7 @@ def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture():
     # Rows at random, so that each of the candidates has some weight.
     chance = np.random.default_rng(0).integers(3, size=len(fold.L["vector"]))
     L = {name: np.where(chance == k, of_one, -3.0) for k, (name, of_one) in enumerate(L.items())}
+    L["other"] = np.where(chance == 0, 0.0, -3.0)
     found = weighed([fold._replace(L=L)], "stack", np.arange(3), eps).weights
     prior = np.array([1.0, 0, 0])
     _, vector, matrix = mixture_weights(np.column_stack(list(L.values())), None, prior)
