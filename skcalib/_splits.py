@@ -99,6 +99,16 @@ def check_training_rows(classes: Presence) -> None:
             )
 
 
+def check_test_rows(classes: Presence) -> None:
+    """Raise a ValueError if the test rows of a split have no weight."""
+    for i, present in enumerate(classes.test):
+        if not present.any():
+            raise ValueError(
+                "The test rows of each split must hold some weight, got weights of zero only in "
+                f"split {i}. Leave it out of cv, or choose another cv."
+            )
+
+
 def are_splits(cv: Any) -> bool:
     """Whether it is an iterable of splits, not a splitter, by the rule of ``check_cv``."""
     return isinstance(cv, Iterable) and not hasattr(cv, "split")

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ._base import BaseCalibrator
+from ._engine.blocks import both_columns
 from ._engine.rows import Rows
 from ._typing import Array, Floats
 from ._validation.labels import encode, shown
@@ -52,8 +53,8 @@ def check_takes_logits(calibrator: Any) -> None:
     n_classes = len(calibrator.classes_)
     n_columns = getattr(calibrator, "n_features_in_", n_classes)
     # There may be as many features as classes; a classifier that has calibrators takes features.
-    has_calibrators = hasattr(calibrator, "calibrators_")
-    if has_calibrators or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
+    takes_logits = isinstance(calibrator, BaseCalibrator) or not hasattr(calibrator, "calibrators_")
+    if not takes_logits or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
         raise ValueError(
             f"calibrator must be fitted to logits, one column for each of its {n_classes} classes, "
             f"got {type(calibrator).__name__}, which was fitted to {n_columns} features. Pass a "
@@ -106,12 +107,13 @@ def fit_calibrator(
 def fit_to_rows(calibrator: Any, rows: Rows, classes: Array) -> Any:
     """A copy of the calibrator, fitted to checked rows of logits and class indices.
 
-    Calibrators of skcalib pass over the rows, others are given those in memory.
+    Calibrators of skcalib pass over the rows; others, and those with a ``fit`` of their own, are
+    given those in memory.
     """
-    if isinstance(calibrator, BaseCalibrator):
-        return with_fitted(calibrator, calibrator._fit(rows), rows, classes)  # noqa: SLF001
-    held = rows.in_memory()
-    return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+    if not isinstance(calibrator, BaseCalibrator) or type(calibrator).fit is not BaseCalibrator.fit:
+        held = rows.in_memory()
+        return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+    return with_fitted(calibrator, calibrator._fit(rows), rows, classes)  # noqa: SLF001
 
 
 def with_fitted(
@@ -126,13 +128,17 @@ def with_fitted(
 
 
 def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
-    """Logarithms (m, K) of the probabilities of a fitted calibrator, for checked logits."""
+    """Logarithms (m, K) of the probabilities of a fitted calibrator, for checked logits.
+
+    Those of masked classes are -inf, the others finite.
+    """
     if isinstance(calibrator, BaseCalibrator):
+        calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
         return calibrator._log_probabilities(Z)  # noqa: SLF001
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
     known = np.asarray(getattr(calibrator, "classes_", classes))
-    with np.errstate(divide="ignore"):
-        return np.log(with_unknown_classes(P, known, classes))
+    P = np.maximum(with_unknown_classes(P, known, classes), np.finfo(Z.dtype).tiny)
+    return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))
 
 
 def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:

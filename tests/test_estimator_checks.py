@@ -103,7 +103,7 @@ def test_bare(estimator, check, columns_are_classes):
 @skips
 @likeness
 @missing
-@checks([families.AutoCalibrator()], EXPECTED_FAILURES | OF_FOLDS)
+@checks([families.AutoCalibrator()], EXPECTED_FAILURES)
 def test_of_folds(estimator, check, columns_are_classes):
     check(estimator)
 

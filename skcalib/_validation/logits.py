@@ -66,6 +66,11 @@ _REMEDY = (
 )
 
 
+def any_masked(rows: Rows) -> bool:
+    """Whether some class is masked in some row."""
+    return bool(rows.sum(lambda Z, *_: np.isneginf(Z).sum()))
+
+
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the logit of some label is -inf."""
     n = int(rows.sum(lambda Z, y, _: np.isneginf(Z[np.arange(len(Z)), y]).sum()))

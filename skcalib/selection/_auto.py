@@ -12,15 +12,15 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils import column_or_1d
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.blocks import both_columns
 from skcalib._engine.inputs import as_array, check_in_memory
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
 from skcalib._scores.mixed import mix_with_uniform
-from skcalib._splits import Split, check_training_rows, made_splits, presence
+from skcalib._splits import Split, check_test_rows, check_training_rows, made_splits, presence
 from skcalib._subestimator import check_calibrator, check_order, log_probabilities
 from skcalib._typing import Array, Floats
 from skcalib._validation.labels import as_labels
+from skcalib._validation.logits import any_masked
 from skcalib._validation.parameters import check_integer, check_option, is_integer
 from skcalib._validation.weights import check_weights
 from skcalib._warnings import warn
@@ -223,7 +223,9 @@ class AutoCalibrator(BaseCalibrator):
             cv = GroupKFold(min(int(cv), max(2, len(np.unique(groups)))))
         splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
         w = check_weights(sample_weight, len(labels))
-        check_training_rows(presence(splits, labels, w_train=w))
+        classes = presence(splits, labels, w_train=w, w_test=w)
+        check_training_rows(classes)
+        check_test_rows(classes)
         kept = np.ones(len(labels), bool) if w is None else w > 0
         number = np.cumsum(kept) - 1
         return [Split(*(number[part[kept[part]]] for part in split)) for split in splits]
@@ -240,7 +242,7 @@ class AutoCalibrator(BaseCalibrator):
         for error in errors.values():
             raise error
         warn_once({name: [of_fit] for name, of_fit in messages.items()})
-        parts, weights = components(fitted, found.weights)
+        parts, weights = components(fitted, found)
         return {
             "weights_": found.weights,
             "calibrators_": fitted,
@@ -253,7 +255,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _candidates(self, rows: Rows, classes: Array) -> dict[str, Any]:
         """The candidates by name."""
-        masked = bool(rows.sum(_count_masked))
+        masked = any_masked(rows)
         if self.calibrators is None:
             return dict(default_candidates(rows.n_rows, len(classes), masked=masked))
         candidates = by_name(self.calibrators)
@@ -278,7 +280,7 @@ class AutoCalibrator(BaseCalibrator):
             sample = MemoryRows(*rows.arrays)
         if not splits or len(candidates) == 1:
             first = next(iter(candidates))
-            return Weighed({name: float(name == first) for name in candidates}, {}, {})
+            return Weighed({name: float(name == first) for name in candidates}, {}, {}, [])
         folds = out_of_fold(candidates, sample, splits, classes, smoothing, self.n_jobs)
         return weighed(folds, self.combine, classes, smoothing)
 
@@ -289,11 +291,6 @@ class AutoCalibrator(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         return self._calibrated(Z)
-
-    def _check_takes_masked(self, *, masked: bool) -> None:
-        for part in getattr(self, "components_", []):
-            if isinstance(part, BaseCalibrator):
-                part._check_takes_masked(masked=masked)  # noqa: SLF001
 
     def _summary(self) -> str:
         """What the mixture consists of, in a line."""
@@ -325,7 +322,3 @@ def _taking_masked(candidates: dict[str, Any]) -> dict[str, Any]:
                 raise
             warn(f"Candidate {name!r} is left out: {error}")
     return found
-
-
-def _count_masked(Z: Floats, *_: Any) -> Any:
-    return np.float64(np.isneginf(both_columns(Z)).sum())

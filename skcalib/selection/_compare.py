@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._engine.inputs import check_in_memory, checked_rows, if_in_memory
-from skcalib._splits import Split, check_training_rows, made_splits, presence
+from skcalib._splits import Split, check_test_rows, check_training_rows, made_splits, presence
 from skcalib._subestimator import check_calibrator, check_order
 from skcalib._typing import Array
 from skcalib._validation.classes import check_column_names
@@ -217,10 +217,5 @@ def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
     splits = made_splits(cv, rows.Z, rows.y, remedy)
     classes = presence(splits, rows.y, w_train=rows.w, w_test=rows.w)
     check_training_rows(classes)
-    for i, present in enumerate(classes.test):
-        if not present.any():
-            raise ValueError(
-                "The test rows of each split must hold some weight, got weights of zero only in "
-                f"split {i}. Leave it out of cv, or choose another cv."
-            )
+    check_test_rows(classes)
     return splits

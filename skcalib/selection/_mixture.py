@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ class Weighed(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float]  #: mean out-of-fold log loss
     errors: dict[str, float]  #: and its standard error
+    linear: list[str]  #: candidates that count as the average of linear maps
 
 
 def weighed(folds: list[Fold], combine: str, classes: Array, smoothing: float) -> Weighed:
@@ -35,12 +38,15 @@ def weighed(folds: list[Fold], combine: str, classes: Array, smoothing: float) -
     share = w / w.sum()
     losses = -share @ L
     errors = np.sqrt(share**2 @ (L + losses) ** 2)
+    members = [[fold.fits.fitted[name] for name in names] for fold in folds]
+    linear = _linear_maps(members)
     if combine == "best":
         weights = (np.arange(len(names)) == losses.argmin()).astype(float)
     else:
-        members = [[fold.fits.fitted[name] for name in names] for fold in folds]
-        weights = without_negligible(_stacked(folds, members, L, w, classes, smoothing), NEGLIGIBLE)
-    return Weighed(*(dict(zip(names, v.tolist(), strict=True)) for v in (weights, losses, errors)))
+        weights = _stacked(folds, members, linear, L, w, classes, smoothing)
+        weights = without_negligible(weights, NEGLIGIBLE)
+    by_name = [dict(zip(names, v.tolist(), strict=True)) for v in (weights, losses, errors)]
+    return Weighed(by_name[0], by_name[1], by_name[2], list(compress(names, linear)))
 
 
 def _weights_of(fold: Fold) -> Floats:
@@ -50,6 +56,7 @@ def _weights_of(fold: Fold) -> Floats:
 def _stacked(
     folds: list[Fold],
     members: list[list[Any]],
+    linear: Bools,
     L: Floats,
     w: Floats,
     classes: Array,
@@ -58,12 +65,13 @@ def _stacked(
     """Weights of all candidates, where linear maps of equal features count as their average."""
     pseudo_rows = PSEUDO_ROWS * (np.arange(L.shape[1]) == 0)
     weights = mixture_weights(L, w, pseudo_rows)
-    linear = _linear_maps(members)
     if np.count_nonzero(weights[linear]) < 2:
         return weights
     share = weights[linear] / weights[linear].sum()
     of_average = [
-        log_of_labels(averaged(_chosen(fitted, linear), share), fold.test, classes, smoothing)
+        log_of_labels(
+            averaged(list(compress(fitted, linear)), share), fold.test, classes, smoothing
+        )
         for fold, fitted in zip(folds, members, strict=True)
     ]
     L = np.column_stack([L[:, ~linear], np.concatenate(of_average)])
@@ -74,22 +82,20 @@ def _stacked(
 
 
 def _linear_maps(members: list[list[Any]]) -> Bools:
-    """Which candidates are linear maps of the same log-probabilities in all fits of theirs."""
-    features = [[features_of(member) for member in fitted] for fitted in members]
-    of_each = [list(of_splits) for of_splits in zip(*features, strict=True)]
-    first = next((f for f in of_each if None not in f), None)
-    return np.array([f == first is not None for f in of_each])
+    """Which candidates are linear maps of log-probabilities, the same ones as most of them."""
+    of_splits = [[features_of(member) for member in fitted] for fitted in members]
+    features = list(zip(*of_splits, strict=True))
+    counts = Counter(f for f in features if None not in f)
+    most = counts.most_common(1)[0][0] if counts else None
+    return np.array([f == most for f in features])
 
 
-def _chosen(members: list[Any], which: Bools) -> list[Any]:
-    return [member for member, is_chosen in zip(members, which, strict=True) if is_chosen]
-
-
-def components(fitted: Candidates, weights: dict[str, float]) -> tuple[list[Any], Floats]:
+def components(fitted: Candidates, found: Weighed) -> tuple[list[Any], Floats]:
     """What is mixed, with weights: the average of linear maps, if there are several, and others."""
-    members, share = list(fitted.values()), np.array([weights[name] for name in fitted])
-    linear = _linear_maps([members])
-    if linear.sum() < 2:
-        return members, share
-    mean = averaged(_chosen(members, linear), share[linear])
-    return [mean, *_chosen(members, ~linear)], np.append(share[linear].sum(), share[~linear])
+    maps = {name: member for name, member in fitted.items() if name in found.linear}
+    others = {name: member for name, member in fitted.items() if name not in maps}
+    share = np.array([found.weights[name] for name in maps])
+    if len(set(map(features_of, maps.values()))) == 1 < len(maps):
+        maps, share = {"average": averaged([*maps.values()], share)}, share.sum(keepdims=True)
+    of_others = [found.weights[name] for name in others]
+    return [*maps.values(), *others.values()], np.append(share, of_others)

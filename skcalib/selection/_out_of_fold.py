@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib._engine.blocks import both_columns
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
 from skcalib._splits import Split
@@ -23,6 +24,9 @@ from ._fit_and_score import Messages, messages_of, recorded_warnings
 
 # Number of rows from which on weights are estimated on a sample of half as many rows or more.
 MANY_ROWS = 100_000
+
+# Logarithms of probabilities are at most this, with rounding.
+TOO_HIGH = 1e-3
 
 # Candidates by name, fitted or not.
 Candidates = dict[str, Any]
@@ -116,9 +120,20 @@ def part_of(rows: MemoryRows, numbers: Indices) -> MemoryRows:
 
 
 def log_of_labels(calibrator: Any, rows: MemoryRows, classes: Array, smoothing: float) -> Floats:
-    """Log-probabilities of the labels of rows (n,), mixed with the uniform distribution."""
-    L = log_probabilities(calibrator, rows.X, classes)[np.arange(rows.n_rows), rows.y]
-    return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / len(classes))
+    """Log-probabilities of the labels of rows (n,), mixed with the uniform distribution.
+
+    That is uniform among the classes that are not masked.
+    """
+    L = log_probabilities(calibrator, rows.X, classes)
+    if L.shape != (rows.n_rows, len(classes)) or np.isnan(L).any() or (L > TOO_HIGH).any():
+        raise ValueError(
+            "predict_proba must give probabilities between 0 and 1 with a column for each of the "
+            f"{len(classes)} classes, got shape {L.shape} for {rows.n_rows} rows and numbers from "
+            f"{np.exp(L).min():g} to {np.exp(L).max():g}."
+        )
+    of_label = np.exp(L[np.arange(rows.n_rows), rows.y], dtype=np.float64)
+    n_classes = np.count_nonzero(both_columns(rows.X) > -np.inf, axis=1)
+    return np.log((1 - smoothing) * of_label + smoothing / n_classes)
 
 
 def rows_to_weigh_on(rows: Rows) -> MemoryRows:
@@ -141,20 +156,21 @@ def random_folds(y: Indices, n_folds: int, random_state: Any) -> list[Split]:
     found = [Split(*s) for s in KFold(n_folds, shuffle=True, random_state=rng).split(y)]
     if all((y[train] != y[train[0]]).any() for train, _ in found):
         return found
-    second = int(np.sort(np.unique(y, return_counts=True)[1])[-2])
-    fewer = min(n_folds, second)
+    labels, counts = np.unique(y, return_counts=True)
+    is_most_frequent = y == labels[counts.argmax()]
+    others = min(int(is_most_frequent.sum()), int((~is_most_frequent).sum()))
+    fewer = min(n_folds, others)
     if fewer < 2:
         warn(
-            "The training rows of each fold must hold two classes, got a single row that is not of "
-            "the most frequent class: the first candidate is used, without cross-validation. "
-            "Calibrate on more rows."
+            "Weights cannot be estimated by cross-validation, for which at least 2 of the rows "
+            f"must not be of the most frequent class, got {others} of {len(y)}. The first "
+            "candidate is used. Calibrate on more rows."
         )
         return []
     if fewer < n_folds:
         warn(
-            f"The training rows of each of the {n_folds} folds must hold two classes, got {second} "
-            f"rows that are not of the most frequent class: there are {fewer} folds. Calibrate on "
-            "more rows."
+            f"Each training set must hold two classes, got {others} rows that are not of the most "
+            f"frequent class for cv={n_folds}: {fewer} folds are used. Calibrate on more rows."
         )
     splitter = StratifiedKFold(fewer, shuffle=True, random_state=rng)
-    return [Split(*s) for s in splitter.split(y, y)]
+    return [Split(*s) for s in splitter.split(y, is_most_frequent)]

@@ -15,6 +15,7 @@ from skcalib._engine.inputs import as_numpy, if_in_memory
 from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
 from skcalib._validation.labels import as_labels
+from skcalib._validation.logits import any_masked
 from skcalib._validation.weights import check_weights
 
 
@@ -39,7 +40,7 @@ class Uncalibrated(BaseCalibrator):
         return True
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return {"masked_": bool(rows.sum(lambda Z, *_: np.isneginf(Z).sum()))}
+        return {"masked_": any_masked(rows)}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z

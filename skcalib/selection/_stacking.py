@@ -34,9 +34,9 @@ def mixture_weights(L: Floats, w: Floats | None, pseudo_rows: Floats) -> Floats:
     under the constraint that they are positive, of the objective plus ``(1 + A / N)`` times their
     sum, with A the number of pseudo-rows, they sum to one: so there are only bounds.
     """
-    n, M = L.shape
-    w = np.full(n, 1 / n) if w is None else w / w.sum()
-    total = pseudo_rows / n
+    w = np.ones(len(L)) if w is None else w
+    total = pseudo_rows / w.sum()
+    w = w / w.sum()
     Q = np.exp(L - L.max(axis=1, keepdims=True))
     slope = 1 + total.sum()
     has_prior = total > 0
@@ -48,10 +48,10 @@ def mixture_weights(L: Floats, w: Floats | None, pseudo_rows: Floats) -> Floats:
         gradient[has_prior] -= total[has_prior] / x[has_prior]
         return float(value), gradient
 
-    bounds = [(LEAST_WEIGHT, None)] * M
+    bounds = [(LEAST_WEIGHT, None)] * L.shape[1]
     options = {"maxiter": 1000, "ftol": 0.0, "gtol": GAP, "maxcor": 20}
     solve = partial(minimize, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    found = with_one_blas_thread(solve, objective, np.full(M, 1 / M)).x
+    found = with_one_blas_thread(solve, objective, np.full(L.shape[1], 1 / L.shape[1])).x
     found[found <= LEAST_WEIGHT] = 0.0
     return found / found.sum()
 

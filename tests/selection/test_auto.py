@@ -1,0 +1,730 @@
+"""The default calibrator: its formula, its folds, its candidates, and what may go wrong with it."""
+
+import pickle
+
+import dask.array as da
+import families
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_html_repr
+
+from skcalib import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    HistogramBinning,
+    IsotonicCalibration,
+    LogitTransformer,
+    MatrixScaling,
+    OrderPreservingScaling,
+    PlattScaling,
+    TemperatureScaling,
+    TemperatureSweepDisplay,
+    VectorScaling,
+    compare_calibrators,
+)
+from skcalib.datasets import make_logits
+from skcalib.selection._candidates import default_candidates
+from skcalib.selection._out_of_fold import MANY_ROWS
+from skcalib.selection._stacking import mixture_weights
+
+N = 300
+
+
+def bent(n=N, n_classes=3, random_state=0):
+    """Logits with an offset and a slope of their own for each class, and labels."""
+    Z, y = make_logits(n, n_classes, temperature=2.0, random_state=random_state)
+    return Z * np.linspace(1, 2, n_classes) + np.linspace(0, 2, n_classes), y
+
+
+Z, Y = bent()
+LABELS = np.array(["a", "b", "c"])[Y]
+FAST = {"temperature": TemperatureScaling(smoothing="auto"), "vector": VectorScaling()}
+CHAIN = make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=5))
+MIXED = {
+    "temperature": TemperatureScaling(smoothing="auto"),
+    "vector": VectorScaling(),
+    "matrix": MatrixScaling(alpha=0.1),
+    "isotonic": IsotonicCalibration(),
+    "chain": CHAIN,
+}
+HALVES = [(np.arange(N // 2), np.arange(N // 2, N)), (np.arange(N // 2, N), np.arange(N // 2))]
+
+
+def same(one, other, rtol=1e-7):
+    """Whether weights, losses and predictions are equal."""
+    for name in ("weights_", "cv_log_loss_", "cv_log_loss_error_"):
+        of_one, of_other = getattr(one, name), getattr(other, name)
+        assert of_one.keys() == of_other.keys()
+        assert_allclose([*of_one.values()], [*of_other.values()], rtol=rtol, atol=1e-3 * (rtol > 0))
+    assert_allclose(one.predict_proba(Z), other.predict_proba(Z), rtol=max(rtol, 1e-4))
+
+
+# --------------------------------------------------------------------------------------
+# Weights and predictions.
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_predictions_are_the_mixture(n_classes, weighted):
+    X, y = bent(N, n_classes)
+    w = np.arange(N) % 3 / 2 if weighted else None
+    c = AutoCalibrator(MIXED).fit(X, y, w)
+    assert sum(c.weights_.values()) == pytest.approx(1)
+    assert c.weights_.keys() == MIXED.keys()
+    assert c.calibrators_.keys() == {name for name, weight in c.weights_.items() if weight > 0}
+    assert c.smoothing_ == 1 / ((N if w is None else w.sum()) + 1)
+    assert c.component_weights_.sum() == pytest.approx(1)
+    members = zip(c.component_weights_, c.components_, strict=True)
+    P = sum(weight * member.predict_proba(X) for weight, member in members)
+    expected = (1 - c.smoothing_) * P + c.smoothing_ / n_classes
+    assert_allclose(c.predict_proba(X), expected, rtol=1e-9)
+    assert_allclose(softmax(c.transform(X), axis=1), expected, rtol=1e-9)
+    assert_array_equal(c.predict(X), expected.argmax(axis=1))
+
+
+def test_calibrators_are_fitted_to_all_rows():
+    w = np.arange(N) % 3 / 2
+    c = AutoCalibrator(MIXED).fit(Z, Y, w)
+    assert len(c.calibrators_) > 1
+    for name, calibrator in c.calibrators_.items():
+        routed = {"histogrambinning__sample_weight": w, "temperaturescaling__sample_weight": w}
+        weights = routed if name == "chain" else {"sample_weight": w}
+        alone = clone(MIXED[name]).fit(Z, Y, **weights)
+        assert_array_equal(calibrator.predict_proba(Z), alone.predict_proba(Z))
+        assert_array_equal(calibrator.classes_, c.classes_)
+
+
+def test_linear_maps_are_one_component():
+    c = AutoCalibrator({**FAST, "matrix": MatrixScaling(), "mild": VectorScaling(alpha=10)})
+    c.fit(*bent(100))
+    assert len(c.calibrators_) > 1
+    (component,) = c.components_
+    weighted = [(c.weights_[name], m) for name, m in c.calibrators_.items()]
+    intercept = sum(weight * getattr(m, "intercept_", np.zeros(3)) for weight, m in weighted)
+    assert_allclose(component.intercept_, intercept)
+
+
+@pytest.mark.parametrize("random_state", [None, 0, 3])
+def test_losses_are_those_of_cross_validation(random_state):
+    w = np.arange(N) % 3 + 1.0
+    c = AutoCalibrator(MIXED, cv=4, random_state=random_state).fit(Z, LABELS, w)
+    folds = KFold(4, shuffle=True, random_state=random_state or 0)
+    tests = np.concatenate([test for _, test in folds.split(Z)])
+    for name in ("temperature", "vector", "isotonic"):
+        P = cross_val_predict(
+            MIXED[name], Z, LABELS, cv=folds, method="predict_proba", params={"sample_weight": w}
+        )
+        of_label = (1 - c.smoothing_) * P[np.arange(N), Y] + c.smoothing_ / 3
+        losses = -np.log(of_label)[tests]
+        mean = np.average(losses, weights=w[tests])
+        assert c.cv_log_loss_[name] == pytest.approx(mean)
+        error = np.sqrt((w[tests] ** 2 * (losses - mean) ** 2).sum()) / w.sum()
+        assert c.cv_log_loss_error_[name] == pytest.approx(error)
+
+
+def test_weights_minimise_the_out_of_fold_loss():
+    candidates = {"temperature": MIXED["temperature"], "isotonic": IsotonicCalibration()}
+    c = AutoCalibrator(candidates).fit(Z, Y)
+    folds = KFold(5, shuffle=True, random_state=0)
+    P = [cross_val_predict(m, Z, Y, cv=folds, method="predict_proba") for m in candidates.values()]
+    q = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y].T + c.smoothing_ / 3
+    expected = mixture_weights(np.log(q), None, np.array([1.0, 0.0]))
+    assert_allclose([*c.weights_.values()], expected, atol=1e-4)
+    assert 0.05 < expected[0] < 0.95
+
+
+def test_best_is_the_candidate_of_lowest_loss():
+    c = AutoCalibrator(MIXED, combine="best").fit(Z, Y)
+    best = min(c.cv_log_loss_, key=c.cv_log_loss_.get)
+    assert c.weights_ == {name: float(name == best) for name in MIXED}
+    P = clone(MIXED[best]).fit(Z, Y).predict_proba(Z)
+    assert_allclose(c.predict_proba(Z), (1 - c.smoothing_) * P + c.smoothing_ / 3)
+
+
+def test_one_candidate_needs_no_folds():
+    c = AutoCalibrator([VectorScaling()]).fit(Z, Y)
+    assert c.weights_ == {"VectorScaling": 1.0}
+    assert c.cv_log_loss_ == c.cv_log_loss_error_ == {}
+
+
+def test_candidates_of_negligible_weight_are_left_out():
+    X, y = make_logits(3000, 3, temperature=2.0, random_state=0)
+    candidates = {
+        **FAST,
+        "bad": HistogramBinning(n_bins=2),
+        "worse": TemperatureScaling(smoothing=0.9),
+    }
+    c = AutoCalibrator(candidates).fit(X + np.array([0.0, 2, 1]), y)
+    assert c.weights_["bad"] == c.weights_["worse"] == 0
+    assert c.calibrators_.keys() == {"temperature", "vector"}
+    assert len(c.cv_log_loss_) == 4
+
+
+def test_one_column_and_two_are_equal():
+    X, y = bent(N, 2)
+    margin = X[:, 1:] - X[:, :1]
+    one, two = AutoCalibrator(MIXED).fit(margin, y), AutoCalibrator(MIXED).fit(X, y)
+    assert one.transform(margin).shape == (N, 1)
+    assert_allclose([*one.weights_.values()], [*two.weights_.values()], atol=1e-3)
+    assert_allclose(one.predict_proba(margin), two.predict_proba(X), atol=1e-4)
+    assert_allclose(log_softmax(two.transform(X), axis=1), two.predict_log_proba(X), atol=1e-12)
+
+
+def test_single_precision_stays_so():
+    single, double = AutoCalibrator(MIXED).fit(Z.astype("f"), Y), AutoCalibrator(MIXED).fit(Z, Y)
+    X = Z.astype("f")
+    assert single.transform(X).dtype == single.predict_proba(X).dtype == np.float32
+    assert_allclose(single.predict_proba(X), double.predict_proba(Z), atol=2e-3)
+
+
+def test_probabilities_of_zero_are_no_masked_classes():
+    c = AutoCalibrator([KNeighborsClassifier(1)]).fit(Z, Y)
+    assert np.isfinite(c.transform(Z)).all()
+    assert_allclose(c.predict_proba(Z).min(), c.smoothing_ / 3)
+    far = np.array([[2000.0, 0.0, -2000.0]])
+    c = AutoCalibrator([make_pipeline(TemperatureScaling())]).fit(Z, Y)
+    assert_allclose(c.predict_proba(far)[0, 1:], c.smoothing_ / 3)
+
+
+# --------------------------------------------------------------------------------------
+# Folds.
+
+
+def test_same_folds_without_a_random_state():
+    one, two = AutoCalibrator(FAST).fit(Z, Y), AutoCalibrator(FAST).fit(Z, Y)
+    same(one, two, rtol=0)
+    other = AutoCalibrator(FAST, random_state=1).fit(Z, Y)
+    assert other.cv_log_loss_ != one.cv_log_loss_
+    same(other, AutoCalibrator(FAST, random_state=1).fit(Z, Y), rtol=0)
+
+
+def test_random_state_instances_advance():
+    one, two = (
+        AutoCalibrator(FAST, random_state=np.random.RandomState(1)).fit(Z, Y) for _ in range(2)
+    )
+    same(one, two, rtol=0)
+    first = one.cv_log_loss_
+    assert one.fit(Z, Y).cv_log_loss_ != first
+
+
+@pytest.mark.slow
+def test_parallel_fits_are_equal():
+    same(AutoCalibrator(MIXED, n_jobs=2).fit(Z, Y), AutoCalibrator(MIXED).fit(Z, Y), rtol=0)
+
+
+def test_splitters_and_splits():
+    splitter = ShuffleSplit(3, random_state=0)
+    one = AutoCalibrator(FAST, cv=splitter).fit(Z, Y)
+    same(one, AutoCalibrator(FAST, cv=list(splitter.split(Z))).fit(Z, Y), rtol=0)
+    masks = [(np.isin(np.arange(N), a), np.isin(np.arange(N), b)) for a, b in splitter.split(Z)]
+    in_order = [tuple(map(np.flatnonzero, split)) for split in masks]
+    same(
+        AutoCalibrator(FAST, cv=masks).fit(Z, Y),
+        AutoCalibrator(FAST, cv=in_order).fit(Z, Y),
+        rtol=0,
+    )
+
+
+def test_groups_are_not_split():
+    groups = np.arange(N) // 7
+    one = AutoCalibrator(FAST, cv=4).fit(Z, Y, groups=groups)
+    splits = list(GroupKFold(4).split(Z, Y, groups))
+    same(one, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
+    same(one, AutoCalibrator(FAST, cv=GroupKFold(4)).fit(Z, Y, groups=groups), rtol=0)
+
+
+def test_fewer_groups_than_folds():
+    groups = np.arange(N) % 3
+    one = AutoCalibrator(FAST).fit(Z, Y, groups=groups)
+    same(one, AutoCalibrator(FAST, cv=3).fit(Z, Y, groups=groups), rtol=0)
+
+
+@pytest.mark.parametrize("by", ["splits", "splitter", "groups"])
+def test_rows_of_weight_zero_are_absent_from_splits(by):
+    """Splits are by numbers of all rows, of which those of weight zero are then left out."""
+    w = np.random.default_rng(0).integers(0, 3, N) * 1.0
+    groups = np.arange(N) // 10
+    splitter = GroupKFold(4) if by == "groups" else KFold(3)
+    splits = list(splitter.split(Z, Y, groups if by == "groups" else None))
+    cv = {"splits": splits, "splitter": splitter, "groups": 4}[by]
+    one = AutoCalibrator(FAST, cv=cv)
+    one.fit(Z, Y, w, groups=groups) if by == "groups" else one.fit(Z, Y, w)
+    some = np.flatnonzero(w)
+    kept = [tuple(np.flatnonzero(np.isin(some, part)) for part in split) for split in splits]
+    same(one, AutoCalibrator(FAST, cv=kept).fit(Z[some], Y[some], w[some]))
+
+
+def test_a_row_of_weight_two_is_the_row_twice():
+    candidates = {**FAST, "isotonic": IsotonicCalibration()}
+    w = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
+    twice = np.repeat(np.arange(60), w.astype(int))
+    splits = list(KFold(3).split(Z[:60]))
+    repeated = [tuple(np.flatnonzero(np.isin(twice, part)) for part in s) for s in splits]
+    one = AutoCalibrator(candidates, cv=splits).fit(Z[:60], Y[:60], w)
+    other = AutoCalibrator(candidates, cv=repeated).fit(Z[twice], Y[twice])
+    assert_allclose([*one.weights_.values()], [*other.weights_.values()], atol=1e-4)
+    assert_allclose([*one.cv_log_loss_.values()], [*other.cv_log_loss_.values()], rtol=1e-5)
+    assert_allclose(one.predict_proba(Z), other.predict_proba(Z), rtol=1e-3)
+    assert 0 < one.weights_["temperature"] < 1
+
+
+@pytest.mark.parametrize("labels", [Y, LABELS], ids=["numbers", "strings"])
+@pytest.mark.parametrize("candidates", [FAST, [CHAIN, VectorScaling()]], ids=len)
+def test_training_rows_may_lack_a_class(labels, candidates):
+    rare = np.flatnonzero(Y == 2)[3:]
+    kept = np.delete(np.arange(N), rare)
+    lacking = [(np.flatnonzero(Y[kept] != 2), np.flatnonzero(Y[kept] == 2)), HALVES_OF(kept)]
+    c = AutoCalibrator(candidates, cv=lacking).fit(Z[kept], labels[kept])
+    assert np.isfinite([*c.cv_log_loss_.values()]).all()
+    assert c.predict_proba(Z).shape == (N, 3)
+    assert_array_equal(c.classes_, np.unique(labels))
+
+
+def HALVES_OF(rows):
+    half = len(rows) // 2
+    return np.arange(half), np.arange(half, len(rows))
+
+
+def test_a_class_without_rows_is_warned_of_once(recwarn):
+    some = Y != 1
+    with pytest.warns(UserWarning, match="No row has label 1") as caught:
+        c = AutoCalibrator([*FAST.values(), CHAIN]).fit(Z[some], Y[some])
+    assert len(caught) == 1
+    assert c.predict_proba(Z).shape == (N, 3)
+
+
+def few(n_rare, together):
+    """Rows of a rare class and of another one, and a seed for which one test part has them all."""
+    y = np.r_[np.ones(n_rare, int), np.zeros(30, int)]
+    X = np.random.default_rng(0).normal(size=(len(y), 1))
+
+    def in_one_part(seed):
+        parts = KFold(5, shuffle=True, random_state=seed).split(X)
+        return any(np.isin(np.arange(n_rare), test).all() for _, test in parts)
+
+    return X, y, next(seed for seed in range(1000) if in_one_part(seed) == together)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_few_rows_of_a_class():
+    X, y, seed = few(3, together=False)
+    assert len(AutoCalibrator(FAST, random_state=seed).fit(X, y).cv_log_loss_) == 2
+    X, y, seed = few(3, together=True)
+    with pytest.warns(UserWarning, match=r"got 3 rows .* cv=5: 3 folds are used\. Calibrate on"):
+        c = AutoCalibrator(FAST, random_state=seed).fit(X, y)
+    assert len(c.cv_log_loss_) == 2
+    X, y, _ = few(1, together=True)
+    with pytest.warns(UserWarning, match=r"cannot be estimated .* got 1 of 31\. The first candid"):
+        c = AutoCalibrator(FAST).fit(X, y)
+    assert c.weights_ == {"temperature": 1.0, "vector": 0.0}
+    assert c.cv_log_loss_ == {}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_two_rows_of_two_rare_classes():
+    """Each training set holds one of them and the most frequent class."""
+    y = np.r_[1, 2, np.zeros(30, int)]
+    X = np.random.default_rng(0).normal(size=(len(y), 3))
+    with pytest.warns(UserWarning, match="got 2 rows .* 2 folds are used"):
+        c = AutoCalibrator(FAST, random_state=seed_of_both(X)).fit(X, y)
+    assert len(c.cv_log_loss_) == 2
+
+
+def seed_of_both(X):
+    for seed in range(1000):
+        for _, test in KFold(5, shuffle=True, random_state=seed).split(X):
+            if np.isin([0, 1], test).all():
+                return seed
+    raise AssertionError
+
+
+def test_a_sample_of_many_rows_may_hold_one_class():
+    """Every second row of these many is of the same class."""
+    X = np.random.default_rng(0).normal(size=(MANY_ROWS, 1))
+    y = np.zeros(MANY_ROWS, int)
+    y[[1, 3, 5]] = 1
+    with pytest.warns(UserWarning, match="got 0 of 50000. The first candidate is used"):
+        c = AutoCalibrator(FAST).fit(X, y)
+    assert c.weights_["temperature"] == 1
+
+
+def test_many_rows_are_weighed_on_a_sample_and_fitted_on_all():
+    X, y = bent(MANY_ROWS)
+    c = AutoCalibrator(FAST).fit(X, y)
+    half = AutoCalibrator(FAST).fit(X[::2], y[::2])
+    assert_allclose([*c.weights_.values()], [*half.weights_.values()], atol=1e-2)
+    assert_allclose([*c.cv_log_loss_.values()], [*half.cv_log_loss_.values()], rtol=1e-4)
+    alone = VectorScaling().fit(X, y)
+    assert_array_equal(c.calibrators_["vector"].coef_, alone.coef_)
+
+
+# --------------------------------------------------------------------------------------
+# Candidates.
+
+
+def test_default_candidates():
+    names = default_candidates(1000, 3, masked=False).keys()
+    assert next(iter(names)) == "temperature"
+    assert "gradient boosting" in names
+    assert "gradient boosting" not in default_candidates(100, 2, masked=False)
+    assert "gradient boosting" not in default_candidates(1000, 21, masked=False)
+    assert not [n for n in default_candidates(1000, 3, masked=True) if n.startswith("matrix")]
+    assert len(default_candidates(1000, 300, masked=False)) < len(names)
+
+
+@pytest.mark.parametrize("make", [list, dict], ids=["list", "dict"])
+def test_candidates_by_list_and_by_name(make):
+    given = [TemperatureScaling(), VectorScaling(alpha=1), VectorScaling(alpha=2), CHAIN]
+    names = ["TemperatureScaling", "VectorScaling(alpha=1)", "VectorScaling(alpha=2)", "Pipeline"]
+    candidates = dict(zip(names, given, strict=True)) if make is dict else given
+    c = AutoCalibrator(candidates).fit(Z, Y)
+    assert list(c.weights_) == names
+    assert not any(hasattr(m, "classes_") for m in given)
+
+
+@pytest.mark.parametrize("labels", [Y, LABELS], ids=["numbers", "strings"])
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        CHAIN,
+        GridSearchCV(VectorScaling(), {"alpha": [0.1, 1]}, cv=3, scoring="neg_log_loss"),
+        AutoCalibrator([CHAIN, VectorScaling()], cv=3),
+        KNeighborsClassifier(30),
+    ],
+    ids=lambda c: type(c).__name__,
+)
+def test_anything_that_takes_logits_is_a_candidate(candidate, labels):
+    for others in ([], [TemperatureScaling()]):
+        c = AutoCalibrator([candidate, *others], combine="best" if others else "stack")
+        P = c.fit(Z, labels).predict_proba(Z)
+        assert_allclose(P.sum(axis=1), 1)
+        assert set(c.predict(Z)) <= set(labels)
+    assert log_loss(labels, P, labels=c.classes_) < 1
+
+
+class Failing(TemperatureScaling):
+    """Fails for few rows."""
+
+    def __init__(self, at_least=N, *, classes=None):
+        super().__init__(classes=classes)
+        self.at_least = at_least
+
+    def fit(self, X, y, sample_weight=None):
+        if len(X) < self.at_least:
+            raise RuntimeError("too few rows")
+        return super().fit(X, y, sample_weight)
+
+
+class Invalid(TemperatureScaling):
+    """Gives what are no probabilities of all classes."""
+
+    def __init__(self, what="NaN", *, classes=None):
+        super().__init__(classes=classes)
+        self.what = what
+
+    def predict_proba(self, X):
+        P = super().predict_proba(X)
+        return P * np.nan if self.what == "NaN" else P[:, :2]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "why"),
+    [
+        (Failing(), "too few rows"),
+        (Invalid(), r"must give finite probabilities .* got shape \(60, 3\) .* 180 values"),
+        (Invalid("few"), r"must give finite probabilities .* got shape \(60, 2\)"),
+        (VectorScaling(alpha=-1), "alpha must be"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("combine", ["stack", "best"])
+def test_a_candidate_that_fails_on_a_fold_is_left_out(candidate, why, combine):
+    named = {"bad": candidate, **FAST}
+    with pytest.warns(UserWarning, match=f"Candidate 'bad' failed on a fold .*: .*{why}") as caught:
+        c = AutoCalibrator(named, combine=combine).fit(Z, Y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    same(c, AutoCalibrator(FAST, combine=combine).fit(Z, Y), rtol=0)
+
+
+def test_all_candidates_fail():
+    with pytest.raises(RuntimeError, match="too few rows"):
+        AutoCalibrator({"one": Failing(), "two": VectorScaling(alpha=-1)}).fit(Z, Y)
+    with pytest.raises(RuntimeError, match="too few rows"):
+        AutoCalibrator([Failing(N + 1)]).fit(Z, Y)
+
+
+class NoWeights(BaseEstimator):
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        return softmax(X, axis=1)
+
+
+W = np.ones(N)
+NOT = "calibrator must be an estimator with fit and predict_proba that takes logits, .* got "
+BAD = {
+    "string": ({"calibrators": "temperature"}, {}, "must be a list or a dict of .* Pass it in"),
+    "one": ({"calibrators": VectorScaling()}, {}, "must be a list or a dict of .* Pass it in"),
+    "pipeline": ({"calibrators": CHAIN}, {}, "must be a list or a dict of .*, got Pipeline"),
+    "number": ({"calibrators": 3}, {}, "must be a list or a dict of .* got 3"),
+    "string in a list": ({"calibrators": ["temperature"]}, {}, NOT + "'temperature'"),
+    "class": ({"calibrators": [VectorScaling]}, {}, NOT + "<class"),
+    "None": ({"calibrators": {"a": None}}, {}, NOT + "None"),
+    "transformer": ({"calibrators": [LogitTransformer(GaussianNB())]}, {}, NOT + "LogitTransf"),
+    "empty list": ({"calibrators": []}, {}, r"must name at least one, got \[\]"),
+    "empty dict": ({"calibrators": {}}, {}, "must name at least one"),
+    "duplicates": ({"calibrators": [VectorScaling()] * 2}, {}, "must differ, or be a dict with"),
+    "nameless": ({"calibrators": {1: VectorScaling()}}, {}, "must be strings, got 1"),
+    "classes": (
+        {"calibrators": [VectorScaling(classes=[2, 1, 0])]},
+        {},
+        r"must be in the order of the logits .* \[0, 1, 2\], got \[2, 1, 0\]",
+    ),
+    "weights": (
+        {"calibrators": [*FAST.values(), NoWeights()]},
+        {"sample_weight": W},
+        "takes no sample_weight, got weights and NoWeights",
+    ),
+    "combine": ({"combine": "mean"}, {}, "combine must be one of 'stack', 'best', got 'mean'"),
+    "combine None": ({"combine": None}, {}, "combine must be one of 'stack', 'best', got None"),
+    "one fold": ({"cv": 1}, {}, "cv must be an integer of at least 2, got 1"),
+    "prefit": ({"cv": "prefit"}, {}, "Expected `cv` as an integer, .* Got prefit"),
+    "half a fold": ({"cv": 2.5}, {}, "Expected `cv` as an integer, .* Got 2.5"),
+    "no splits": ({"cv": []}, {}, "cv must give at least one split, got none"),
+    "no pair": ({"cv": [HALVES[0][:1]]}, {}, "cv must give pairs"),
+    "row number": ({"cv": [([N], [0])]}, {}, "must hold numbers of the 300 rows"),
+    "empty test part": ({"cv": [(HALVES[0][0], [])]}, {}, "must have training rows and test rows"),
+    "one class": (
+        {"cv": [(np.flatnonzero(Y == 0), np.flatnonzero(Y == 1))]},
+        {},
+        "must hold at least two classes, got class 0 only in split 0",
+    ),
+    "test part of weight 0": (
+        {"cv": HALVES[:1]},
+        {"sample_weight": np.repeat([1.0, 0.0], N // 2)},
+        "test rows of each split must hold some weight, got weights of zero only in split 0",
+    ),
+    "no groups": ({"cv": GroupKFold(3)}, {}, "GroupKFold needs groups, got none. Pass groups="),
+    "few groups": ({}, {"groups": np.arange(9)}, "inconsistent numbers of samples"),
+    "seed": ({"random_state": "a"}, {}, "cannot be used to seed"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_changes_nothing(case):
+    params, arguments, message = BAD[case]
+    c = AutoCalibrator(FAST).fit(Z, Y)
+    before, state = c.predict_proba(Z), set(vars(c))
+    c.set_params(**params)
+    with pytest.raises(ValueError, match=message):
+        c.fit(Z, Y, **arguments)
+    assert set(vars(c)) == state
+    assert_array_equal(c.predict_proba(Z), before)
+    fresh = AutoCalibrator(**{"calibrators": FAST, **params})
+    with pytest.raises(ValueError, match=message):
+        fresh.fit(Z, Y, **arguments)
+    assert not families.fitted_state(fresh)
+
+
+@pytest.mark.parametrize("params", [{}, {"cv": HALVES}], ids=["groups", "splits"])
+def test_dask_collections_are_split_by_a_number_of_folds(params):
+    X, y = da.from_array(Z, (100, 3)), da.from_array(Y, 100)
+    groups = {} if params else {"groups": np.arange(N) // 7}
+    with pytest.raises(ValueError, match="by an integer cv, got another cv or groups"):
+        AutoCalibrator(FAST, **params).fit(X, y, **groups)
+    same(AutoCalibrator(FAST).fit(X, y), AutoCalibrator(FAST).fit(Z, Y), rtol=1e-3)
+
+
+# --------------------------------------------------------------------------------------
+# Masked classes.
+
+MASKED = Z.copy()
+MASKED[::3, 0] = np.where(Y[::3] == 0, Z[::3, 0], -np.inf)
+MATRIX = {"matrix": MatrixScaling(), "order": OrderPreservingScaling()}
+
+
+def test_masked_rows_in_fit():
+    c = AutoCalibrator({**FAST, "isotonic": IsotonicCalibration()}).fit(MASKED, Y)
+    assert_array_equal(c.predict_proba(MASKED) == 0, np.isneginf(MASKED))
+    assert_allclose(c.predict_proba(MASKED).sum(axis=1), 1)
+    P = cross_val_predict(
+        TemperatureScaling(smoothing="auto"),
+        MASKED,
+        Y,
+        cv=KFold(5, shuffle=True, random_state=0),
+        method="predict_proba",
+    )
+    n_classes = np.isfinite(MASKED).sum(axis=1)
+    q = (1 - c.smoothing_) * P[np.arange(N), Y] + c.smoothing_ / n_classes
+    assert c.cv_log_loss_["temperature"] == pytest.approx(-np.log(q).mean())
+
+
+def test_matrices_are_left_out_for_masked_rows():
+    with pytest.warns(UserWarning, match="'matrix' failed on a fold .* mixes the logits"):
+        c = AutoCalibrator(MATRIX).fit(MASKED, Y)
+    assert list(c.weights_) == ["order"]
+    with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all"):
+        AutoCalibrator([MatrixScaling()]).fit(MASKED, Y)
+
+
+def test_masked_rows_after_a_fit_without():
+    c = AutoCalibrator([MatrixScaling(), CHAIN]).fit(Z, Y)
+    assert c.weights_["MatrixScaling"] > 0
+    for method in (c.predict_proba, c.predict, c.transform):
+        with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all"):
+            method(MASKED)
+    c.predict_proba(Z)
+    c.set_params(calibrators=FAST).fit(MASKED, Y)  # what was fitted before does not matter
+    assert_array_equal(c.predict_proba(MASKED) == 0, np.isneginf(MASKED))
+
+
+# --------------------------------------------------------------------------------------
+# Inside other estimators.
+
+
+def test_inside_a_calibrated_classifier():
+    X = np.random.default_rng(0).normal(size=(N, 4)) + Y[:, None]
+    c = CalibratedClassifier(GaussianNB(), AutoCalibrator(FAST), cv=3).fit(X, LABELS)
+    assert_allclose(c.predict_proba(X).sum(axis=1), 1)
+    pipeline = make_pipeline(LogitTransformer(GaussianNB(), cv=3), AutoCalibrator(FAST))
+    assert_allclose(pipeline.fit(X, LABELS).predict_proba(X).sum(axis=1), 1)
+    assert pipeline[-1].weights_.keys() == FAST.keys()
+
+
+def test_inside_searches_and_comparisons():
+    params = {"combine": ["stack", "best"], "cv": [3]}
+    search = GridSearchCV(AutoCalibrator(FAST), params, cv=3, scoring="neg_log_loss").fit(Z, LABELS)
+    assert search.best_estimator_.combine == search.best_params_["combine"]
+    assert len(cross_val_score(AutoCalibrator(FAST), Z, LABELS, cv=3)) == 3
+    compared = compare_calibrators(Z, LABELS, calibrators={"auto": AutoCalibrator(FAST)}, cv=3)
+    assert "auto" in str(compared)
+
+
+def test_sweep_of_temperatures():
+    c = AutoCalibrator(MIXED).fit(Z, Y)
+    assert TemperatureSweepDisplay.from_estimator(c, Z, Y).best_temperature > 0
+
+
+def test_frames_and_their_column_names():
+    frame = pd.DataFrame(Z, columns=["a", "b", "c"])
+    c = AutoCalibrator(MIXED).fit(frame, LABELS)
+    assert c.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert_allclose(c.predict_proba(frame), AutoCalibrator(MIXED).fit(Z, Y).predict_proba(Z))
+    splits = AutoCalibrator(MIXED, cv=HALVES).fit(frame, pd.Series(LABELS))
+    assert splits.weights_ == AutoCalibrator(MIXED, cv=HALVES).fit(Z, Y).weights_
+
+
+def test_copies():
+    c = AutoCalibrator(MIXED).fit(Z, Y)
+    assert not families.fitted_state(clone(c))
+    assert clone(c).calibrators.keys() == MIXED.keys()
+    expected = c.predict_proba(Z)
+    assert_array_equal(pickle.loads(pickle.dumps(c)).predict_proba(Z), expected)
+    file = skops.io.dumps(c)
+    unknown = skops.io.get_untrusted_types(data=file)
+    assert all(name.startswith("skcalib.") for name in unknown)
+    assert_array_equal(skops.io.loads(file, trusted=unknown).predict_proba(Z), expected)
+
+
+def test_parameters_set_later_change_no_prediction():
+    given = {name: clone(member) for name, member in MIXED.items()}
+    c = AutoCalibrator(given).fit(Z, Y)
+    before, weights = c.predict_proba(Z), dict(c.weights_)
+    given["vector"].set_params(alpha=1000.0)
+    given["vector"].fit(Z, Y)
+    del given["chain"]
+    c.set_params(calibrators=[PlattScaling()], combine="best", cv=3, classes=[2, 1, 0])
+    assert_array_equal(c.predict_proba(Z), before)
+    assert c.weights_ == weights
+
+
+def test_refit_is_a_fresh_fit():
+    c = AutoCalibrator(MIXED).fit(*bent(200, 2))
+    same(c.fit(Z, Y), AutoCalibrator(MIXED).fit(Z, Y), rtol=0)
+
+
+def test_what_was_chosen_is_shown():
+    c = AutoCalibrator({"<b>&": VectorScaling(), "isotonic": IsotonicCalibration()})
+    assert str(c) == repr(c)
+    assert "<p>" not in c._repr_mimebundle_()["text/html"]
+    c.fit(Z, Y)
+    chosen = str(c).removeprefix(repr(c) + "\n")
+    assert chosen == ", ".join(
+        f"{name}: {weight:.2f}"
+        for name, weight in sorted(c.weights_.items(), key=lambda i: -i[1])
+        if weight > 0
+    )
+    bundle = c._repr_mimebundle_()
+    assert bundle["text/plain"] == str(c)
+    assert "&lt;b&gt;&amp;: " in bundle["text/html"]
+    for html in (bundle["text/html"], estimator_html_repr(c)):
+        assert "<b>&" not in html
+    best = AutoCalibrator(FAST, combine="best").fit(Z, Y)
+    assert str(best).endswith(": 1.00")
+
+
+# --------------------------------------------------------------------------------------
+# Statistics.
+
+
+def kinds(n, K, seed):
+    """Logits and labels, by what is wrong with them."""
+    rng = np.random.default_rng(seed)
+    plain, y = make_logits(n, K, temperature=2.0, random_state=seed)
+    offset = 2 * np.random.default_rng(9).normal(size=K)
+    columns = plain.copy()
+    columns[:, 0] += 3.0 * (y == 0)
+    return {
+        "temperature": (plain, y),
+        "offsets": (plain + offset, y),
+        "leaked": (columns, y),
+        "shuffled": (plain, rng.permutation(y)),
+        "separable": (8.0 * np.eye(K)[y] + rng.normal(size=(n, K)), y),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("n", "K"), [(60, 2), (60, 3), (300, 10), (500, 50), (3000, 2), (3000, 10)]
+)
+def test_never_worse_than_temperature_scaling(n, K, weighted):
+    """In the mean over seeds, by more than 1 % and .005, and better than uncalibrated logits."""
+    losses = {}
+    for seed in range(6 if n < 1000 else 2):
+        test = kinds(3000, K, 1000 + seed)
+        w = np.random.default_rng(seed).uniform(0.1, 2, n) if weighted else None
+        for kind, (X, y) in kinds(n, K, seed).items():
+            X_test, y_test = test[kind]
+            auto = AutoCalibrator(classes=range(K)).fit(X, y, w)
+            temperature = TemperatureScaling(smoothing="auto", classes=range(K)).fit(X, y, w)
+            found = [c.predict_proba(X_test) for c in (auto, temperature)]
+            found.append(softmax(X_test, axis=1))
+            losses.setdefault(kind, []).append(
+                [log_loss(y_test, P, labels=range(K)) for P in found]
+            )
+    for kind, of_seeds in losses.items():
+        auto, temperature, uncalibrated = np.mean(of_seeds, axis=0)
+        assert auto < temperature * 1.01 + 0.005, kind
+        if kind in {"offsets", "leaked", "shuffled"}:
+            assert auto < uncalibrated, kind

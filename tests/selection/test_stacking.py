@@ -1,0 +1,243 @@
+"""Weights of mixtures: minima of the out-of-fold log loss; and averages of linear maps."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+
+from skcalib import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
+from skcalib.datasets import make_logits
+from skcalib.scaling._averaged import averaged, features_of
+from skcalib.selection._mixture import components, weighed
+from skcalib.selection._out_of_fold import OutOfFold
+from skcalib.selection._stacking import mixture, mixture_weights, without_negligible
+
+
+@st.composite
+def problems(draw):
+    """Log-probabilities of labels, weights of rows or None, and pseudo-rows."""
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    n, M = draw(st.integers(1, 60)), draw(st.integers(1, 6))
+    scale = draw(st.sampled_from([0.1, 1.0, 10.0, 300.0]))
+    L = -scale * rng.exponential(size=(n, M))
+    w = rng.integers(1, 4, n) * 1.0 if draw(st.booleans()) else None
+    pseudo_rows = rng.permutation(np.eye(M)[0] * draw(st.sampled_from([0.0, 0.5, 1.0, 5.0])))
+    return L, w, pseudo_rows
+
+
+def objective(x, L, w, pseudo_rows):
+    w = np.ones(len(L)) if w is None else w
+    prior = pseudo_rows > 0
+    top = L.max(axis=1)
+    of_rows = np.log(np.exp(L - top[:, None]) @ x) + top
+    return -(w @ of_rows + pseudo_rows[prior] @ np.log(x[prior])) / w.sum()
+
+
+def by_em(L, w, pseudo_rows, n_iter=3000):
+    w = np.ones(len(L)) if w is None else w
+    Q, x = np.exp(L - L.max(axis=1, keepdims=True)), np.full(L.shape[1], 1 / L.shape[1])
+    for _ in range(n_iter):
+        shares = Q * x / (Q @ x)[:, None]
+        x = (w @ shares + pseudo_rows) / (w.sum() + pseudo_rows.sum())
+    return x
+
+
+# --------------------------------------------------------------------------------------
+# Weights.
+
+
+@given(problems())
+def test_no_direction_lowers_the_objective(problem):
+    """The objective is at most ``max_m slope_m - 1`` times the total above its minimum."""
+    L, w, pseudo_rows = problem
+    x = mixture_weights(*problem)
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(1)
+    w = np.ones(len(L)) if w is None else w
+    Q = np.exp(L - L.max(axis=1, keepdims=True))
+    slopes = (w / (Q @ x)) @ Q
+    prior = pseudo_rows > 0
+    slopes[prior] += pseudo_rows[prior] / x[prior]
+    assert slopes.max() <= (w.sum() + pseudo_rows.sum()) * (1 + 1e-5)
+
+
+@given(problems())
+def test_weights_are_as_good_as_those_of_em(problem):
+    x = mixture_weights(*problem)
+    assert objective(x, *problem) <= objective(by_em(*problem), *problem) + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_are_those_of_another_optimizer(seed):
+    rng = np.random.default_rng(seed)
+    L, w = np.log(rng.beta(2, 1, size=(200, 4))), rng.uniform(0.5, 2, 200)
+    pseudo_rows = np.array([1.0, 0, 0, 0])
+    found = minimize(
+        objective,
+        np.full(4, 0.25),
+        (L, w, pseudo_rows),
+        method="SLSQP",
+        bounds=[(1e-9, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert_allclose(mixture_weights(L, w, pseudo_rows), found.x, atol=1e-4)
+
+
+def test_one_candidate_has_all_the_weight():
+    assert_array_equal(mixture_weights(np.array([[-1.0], [-9.0]]), None, np.zeros(1)), [1])
+
+
+def test_equal_candidates_share_their_weight_and_the_prior_breaks_ties():
+    L = np.repeat(-np.random.default_rng(0).exponential(size=(50, 1)), 3, axis=1)
+    assert_allclose(mixture_weights(L, None, np.zeros(3)), 1 / 3)
+    assert_allclose(mixture_weights(L, None, np.array([0, 1.0, 0])), [0, 1, 0], atol=1e-6)
+
+
+def test_a_pseudo_row_is_a_row_that_only_one_candidate_gives_probability():
+    L = np.log(np.random.default_rng(0).beta(2, 1, size=(30, 3)))
+    row = np.array([[0.0, -800.0, -800.0]])
+    two_rows = mixture_weights(np.r_[L, row, row], None, np.zeros(3))
+    assert_allclose(mixture_weights(L, None, np.array([2.0, 0, 0])), two_rows, atol=1e-4)
+
+
+def test_a_weight_is_a_number_of_rows():
+    rng = np.random.default_rng(0)
+    L, w, prior = (
+        np.log(rng.beta(2, 1, size=(20, 3))),
+        rng.integers(1, 5, 20),
+        np.array([1.0, 0, 0]),
+    )
+    repeated = mixture_weights(np.repeat(L, w, axis=0), None, prior)
+    assert_allclose(mixture_weights(L, w * 1.0, prior), repeated, atol=1e-5)
+
+
+def test_probabilities_that_underflow_are_compared():
+    """Only ratios matter: those of a row of which all are nearly zero as well."""
+    L = np.array([[-900.0, -901.0], [-2000.0, -1999.0], [-900.0, -950.0]])
+    x = mixture_weights(L, None, np.zeros(2))
+    assert_allclose(x, mixture_weights(L - L.max(axis=1, keepdims=True), None, np.zeros(2)))
+    assert 0.5 < x[0] < 1
+
+
+@given(problems(), st.sampled_from([0.0, 0.01, 0.3, 0.9]))
+def test_negligible_weights_are_zero(problem, least):
+    x = mixture_weights(*problem)
+    kept = without_negligible(x, least)
+    assert kept.sum() == pytest.approx(1)
+    assert ((kept == 0) == ((x == 0) | (x < min(least, x.max())))).all()
+    assert_allclose(kept * x.sum(where=kept > 0), np.where(kept > 0, x, 0))
+
+
+# --------------------------------------------------------------------------------------
+# Mixtures.
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mixture_is_the_formula(dtype, rng):
+    L = log_softmax(3 * rng.normal(size=(3, 20, 4)), axis=2)
+    L[:, ::3, 1] = -np.inf
+    weights = np.array([0.2, 0.5, 0.3])
+    found = mixture(L.astype(dtype), weights)
+    assert found.dtype == dtype
+    expected = np.einsum("m,mnk->nk", weights, np.exp(L))
+    assert_allclose(np.exp(found), expected, rtol=1e-5 if dtype == np.float32 else 1e-13)
+    assert_array_equal(np.isneginf(found), np.isneginf(L[0]))
+
+
+def test_mixture_of_tiny_probabilities():
+    L = np.array([[[-2000.0, 0.0]], [[-2001.0, 0.0]]])
+    found = mixture(L, np.array([0.5, 0.5]))
+    assert_allclose(found, [[-2000 + np.log((1 + np.exp(-1)) / 2), 0]], atol=1e-12)
+
+
+def test_a_class_that_one_calibrator_rules_out_has_the_probability_of_the_others():
+    L = np.array([[[-np.inf, 0.0]], [[np.log(0.4), np.log(0.6)]]])
+    assert_allclose(np.exp(mixture(L, np.array([0.5, 0.5]))), [[0.2, 0.8]])
+
+
+# --------------------------------------------------------------------------------------
+# Averages of linear maps.
+
+TEMPERATURE = TemperatureScaling(smoothing="auto")
+VECTORS = [TEMPERATURE, VectorScaling(), VectorScaling(alpha=0.1)]
+
+
+@pytest.mark.parametrize("one_column", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("members", [VECTORS, [*VECTORS, MatrixScaling(alpha=0.1)]], ids=len)
+def test_average_is_the_softmax_of_the_mean_scores(members, n_classes, one_column):
+    """Of mixed log-probabilities, which are the scores of temperature scaling, and mixed again."""
+    if one_column and n_classes > 2:
+        pytest.skip("several classes have a column each")
+    Z, y = make_logits(300, n_classes, temperature=2.0, random_state=0)
+    X = Z[:, 1:] - Z[:, :1] if one_column else Z
+    fitted = [clone(m).fit(X, y) for m in members]
+    assert len({features_of(m) for m in fitted}) == 1
+    first, *maps = fitted
+    eps = first.smoothing_
+    L = np.log((1 - eps) * softmax(Z / first.temperature_, axis=1) + eps / n_classes)
+    coefs = [np.diag(m.coef_) if m.coef_.ndim == 1 else m.coef_ for m in maps]
+    scores = [L, *(L @ A.T + m.intercept_ for A, m in zip(coefs, maps, strict=True))]
+    weights = np.array([0.1, 0.2, 0.3, 0.4])[: len(members)]
+    mean = np.tensordot(weights / weights.sum(), scores, 1)
+    found = averaged(fitted, weights)
+    assert isinstance(found, MatrixScaling if len(members) == 4 else VectorScaling)
+    expected = (1 - eps) * softmax(mean, axis=1) + eps / n_classes
+    assert_allclose(found.predict_proba(X), expected, rtol=1e-9)
+    assert found.transform(X).shape == X.shape
+
+
+@pytest.mark.parametrize(
+    "calibrator", [VectorScaling(normalize=False), PlattScaling(), "temperature"], ids=repr
+)
+def test_what_is_no_map_of_log_probabilities_has_no_features(calibrator, logits3):
+    fitted = calibrator if isinstance(calibrator, str) else calibrator.fit(*logits3)
+    assert features_of(fitted) is None
+
+
+def of_candidates(Z, y, candidates):
+    """Candidates fitted to one half of the rows, and their log-probabilities for the other."""
+    half = len(y) // 2
+    fitted = {name: c.fit(Z[:half], y[:half]) for name, c in candidates.items()}
+    test, labels = Z[half:], y[half:]
+    L = [c.predict_log_proba(test)[np.arange(len(labels)), labels] for c in fitted.values()]
+    tests = [(test, labels)]
+    return OutOfFold(fitted, np.column_stack(L), None, [[c] for c in fitted.values()], tests)
+
+
+def bent(n=2000):
+    Z, y = make_logits(n, 3, temperature=2.0, random_state=0)
+    return Z * [1, 2, 3] + [1, 2, 0], y
+
+
+def test_linear_maps_are_averaged_wherever_they_stand():
+    """Those that share the features that most of them have; the same ones in fit and folds."""
+    Z, y = bent()
+    other = TemperatureScaling(smoothing=0.3)
+    candidates = {"other": other, "vector": VectorScaling(), "matrix": MatrixScaling(alpha=0.1)}
+    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
+    assert found.linear == ["vector", "matrix"]
+    everything = found._replace(weights={"other": 0.5, "vector": 0.2, "matrix": 0.3})
+    parts, weights = components(candidates, everything)
+    assert_allclose(weights, [0.5, 0.5])
+    assert parts[1] is other
+    average = averaged(list(candidates.values())[1:], np.array([0.2, 0.3]))
+    assert_array_equal(parts[0].coef_, average.coef_)
+
+
+def test_maps_that_were_mixed_in_the_folds_are_mixed():
+    """Also if those that they are fewer than are left out."""
+    Z, y = bent()
+    plain = {f"plain{a}": VectorScaling(smoothing=0, alpha=a) for a in (1, 0.1)}
+    candidates = {t: TemperatureScaling(smoothing="auto") for t in "abc"} | plain
+    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
+    assert found.linear == ["a", "b", "c"]
+    kept = {name: candidates[name] for name in plain}
+    parts, weights = components(kept, found._replace(weights=dict.fromkeys(plain, 0.5)))
+    assert parts == list(kept.values())
+    assert_allclose(weights, [0.5, 0.5])
