@@ -92,13 +92,15 @@ def check_order(calibrator: Any, classes: Array) -> None:
             )
 
 
-def fit_calibrator(calibrator: Any, Z: Floats, y: Array, w: Floats | None, classes: Array) -> Any:
+def fit_calibrator(
+    calibrator: Any, Z: Floats, y: Array, w: Floats | None, classes: Array, **arguments: Any
+) -> Any:
     """A copy of the calibrator, fitted to logits with a column for each of the classes."""
     fitted = clone(calibrator)
     params = fitted.get_params()
     names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
     fitted.set_params(**dict.fromkeys(names, classes))
-    return fitted.fit(Z, y, **({} if w is None else weight_params(fitted, w)))
+    return fitted.fit(Z, y, **({} if w is None else weight_params(fitted, w)), **arguments)
 
 
 def fit_to_rows(calibrator: Any, rows: Rows, classes: Array) -> Any:

@@ -64,7 +64,7 @@ def test_a_fitted_pipeline_is_not_fitted_again():
     X, y = rng.normal(size=(300, 2)), rng.integers(3, size=300)
     pipeline = make_pipeline(StandardScaler(), Counted()).fit(X[:100], y[:100])
     mean, fits = pipeline[0].mean_.copy(), Counted.fits
-    CalibratedClassifier(FrozenEstimator(pipeline)).fit(X[100:], y[100:])
+    CalibratedClassifier(FrozenEstimator(pipeline), TemperatureScaling()).fit(X[100:], y[100:])
     assert Counted.fits == fits
     assert np.array_equal(pipeline[0].mean_, mean)
 
@@ -73,7 +73,7 @@ def test_matrix_scaling_multiplies_rows_by_the_matrix():
     """Trap 13: the matrix on the wrong side, which for as many rows as classes goes unnoticed."""
     Z, y = make_logits(500, 3, random_state=0)
     Z[:, 1] += 0.5 * Z[:, 2]
-    form = MatrixScaling(alpha=0, normalize=False).fit(Z, y)
+    form = MatrixScaling(alpha=0, smoothing=0, normalize=False).fit(Z, y)
     for rows in (Z[:1], Z[:3], Z[:7]):
         expected = softmax([form.coef_ @ z + form.intercept_ for z in rows], axis=1)
         assert_allclose(form.predict_proba(rows), expected)

@@ -121,7 +121,7 @@ SITES = {
         lambda: make_pipeline(TemperatureScaling()).fit(-Z, y), ConvergenceWarning, "chance"
     ),
     "calibrated classifier": (
-        lambda: CalibratedClassifier(Separable()).fit(WITH_LABEL, Y), ConvergenceWarning, "no mini"
+        lambda: CalibratedClassifier(Separable(), TemperatureScaling()).fit(WITH_LABEL, Y), ConvergenceWarning, "no mini"
     ),
     "pipeline in a calibrated classifier": (
         lambda: CalibratedClassifier(Separable(), make_pipeline(TemperatureScaling())).fit(
@@ -136,12 +136,12 @@ SITES = {
     ),
     "without cv in a search": (searched, UserWarning, "Without cv"),
     "no weights": (
-        lambda: CalibratedClassifier(KNeighborsClassifier()).fit(
+        lambda: CalibratedClassifier(KNeighborsClassifier(), TemperatureScaling()).fit(
             X, Y, sample_weight=np.ones(len(Y))
         ), UserWarning, "has no parameter sample_weight in fit",
     ),
     "class that a split lacks": (
-        lambda: CalibratedClassifier(GaussianNB(), cv=OF_CLASS_2).fit(X, Y), UserWarning, "lack"
+        lambda: CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=OF_CLASS_2).fit(X, Y), UserWarning, "lack"
     ),
     "class that a split lacks in a transformer": (
         lambda: LogitTransformer(GaussianNB(), cv=OF_CLASS_2).fit_transform(X, Y), UserWarning,

@@ -23,7 +23,7 @@ from skcalib._subestimator import (
 from skcalib._typing import Array, Floats
 from skcalib._validation.weights import check_weights
 from skcalib._warnings import warn
-from skcalib.scaling import TemperatureScaling
+from skcalib.selection import AutoCalibrator
 
 from ._folds import (
     CalibrationSet,
@@ -56,7 +56,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         all rows, which should then be rows that the classifier was not fitted on.
     calibrator : calibrator, default=None
         Any estimator with ``fit`` and ``predict_proba`` that takes logits, also a pipeline of
-        calibrators. None stands for :class:`TemperatureScaling`.
+        calibrators. None stands for :class:`AutoCalibrator`, which combines several; for the
+        calibration of large networks, or for speed, pass ``TemperatureScaling()``.
     cv : int, splitter or iterable of splits, default=5
         How to split the rows for cross-fitting. An integer is the number of stratified folds.
         Ignored for a frozen classifier.
@@ -153,7 +154,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         sample_weight : array-like of shape (n_samples,), optional
             For the calibrator, and for the classifier if it takes weights.
         **params
-            Arguments of the classifier's ``fit``; ``groups`` goes to the splitter. With metadata
+            Arguments of the classifier's ``fit``; ``groups`` goes to the splitter, and to a
+            calibrator that takes groups. With metadata
             routing, what each of the two requests.
 
         Returns
@@ -171,15 +173,23 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             calibrator is to be fitted to: with ``ensemble=True`` those of each split.
         """
         w = None if sample_weight is None else check_weights(sample_weight, len(column_or_1d(y)))
-        calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
+        calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         frozen = isinstance(self.estimator, FrozenEstimator)
         classes = np.asarray(self.estimator.classes_) if frozen else np.unique(arguments.y)
         check_order(calibrator, classes)
         sets = self._calibration_sets(arguments, w)
+        groups = self._groups(calibrator, arguments)
         calibrators = [
-            fit_calibrator(calibrator, Z, arguments.y[rows], weights, estimator.classes_)
+            fit_calibrator(
+                calibrator,
+                Z,
+                arguments.y[rows],
+                weights,
+                estimator.classes_,
+                **{name: values[rows] for name, values in groups.items()},
+            )
             for estimator, Z, rows, weights in sets
         ]
         self.estimators_ = [one.estimator for one in sets]
@@ -188,6 +198,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self._store_response(self.estimators_[0])
         self.classes_ = classes
         return self
+
+    @staticmethod
+    def _groups(calibrator: Any, arguments: FitArguments) -> dict[str, Array]:
+        """Groups as an argument, where the calibrator is cross-validated as well."""
+        groups = arguments.split_params.get("groups")
+        takes = groups is not None and has_fit_parameter(calibrator, "groups")
+        return {"groups": np.asarray(groups)} if takes else {}
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
         """Weights as an argument, where the classifier takes one or routing decides."""

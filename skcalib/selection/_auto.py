@@ -24,6 +24,7 @@ from skcalib._validation.parameters import check_integer, check_option, is_integ
 from skcalib._validation.weights import check_weights
 
 from ._candidates import default_candidates
+from ._fit_and_score import messages_of, recorded_warnings, warn_once
 from ._mixture import Weighed, components, weighed
 from ._out_of_fold import folds, out_of_fold, rows_to_weigh_on
 from ._sample import Sample, by_name
@@ -215,7 +216,9 @@ class AutoCalibrator(BaseCalibrator):
             "rows in memory.",
         )
         labels = column_or_1d(as_labels(y))
-        cv = GroupKFold(int(self.cv)) if is_integer(self.cv) else self.cv
+        cv = self.cv
+        if is_integer(cv):
+            cv = GroupKFold(min(int(cv), max(2, len(np.unique(groups)))))
         splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
         w = check_weights(sample_weight, len(labels))
         check_training_rows(presence(splits, labels, w_train=w))
@@ -230,11 +233,8 @@ class AutoCalibrator(BaseCalibrator):
         smoothing = 1 / (rows.weight + 1)
         candidates = self._candidates(rows, classes)
         found = self._weighed(candidates, rows, classes, splits, smoothing)
-        fitted = {
-            name: fit_to_rows(candidates[name], rows, classes)
-            for name, weight in found.weights.items()
-            if weight > 0
-        }
+        kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
+        fitted = _fitted(kept, rows, classes)
         parts, weights = components(fitted, found.weights)
         return {
             "weights_": found.weights,
@@ -305,6 +305,17 @@ class AutoCalibrator(BaseCalibrator):
         if hasattr(self, "weights_") and "text/html" in found:
             found["text/html"] += f"<p>{escape(self._summary())}</p>"
         return found
+
+
+def _fitted(candidates: dict[str, Any], rows: Rows, classes: Array) -> dict[str, Any]:
+    """The candidates, fitted to all rows; each of their warnings is given once."""
+    fitted, messages = {}, {}
+    for name, candidate in candidates.items():
+        with recorded_warnings() as caught:
+            fitted[name] = fit_to_rows(candidate, rows, classes)
+        messages[name] = [messages_of(caught)]
+    warn_once(messages)
+    return fitted
 
 
 def _count_masked(Z: Floats, *_: Any) -> Any:

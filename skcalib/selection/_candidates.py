@@ -56,10 +56,10 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         "uniform": Uniform(),
         "order-preserving": OrderPreservingScaling(),
     }
-    found |= {f"vector, alpha={a:g}": VectorScaling(alpha=a) for a in VECTOR_STRENGTHS}
+    found |= {f"vector alpha={a:g}": VectorScaling(alpha=a) for a in VECTOR_STRENGTHS}
     if not masked:
         strengths = MATRIX_STRENGTHS if n_classes <= MANY_CLASSES else FEW_STRENGTHS
-        found |= {f"matrix, alpha={a:g}": MatrixScaling(alpha=a) for a in strengths}
+        found |= {f"matrix alpha={a:g}": MatrixScaling(alpha=a) for a in strengths}
     if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
         found["gradient boosting"] = ClassifierCalibrator()
     return found

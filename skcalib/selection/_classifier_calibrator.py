@@ -22,9 +22,6 @@ from skcalib.scaling._temperature import _fitted_smoothing, _Smoothed
 
 __all__ = ["ClassifierCalibrator"]
 
-# Number of the largest log-probabilities of a row that are features once more, sorted.
-N_SORTED = 3
-
 # Features with more numbers than this are worth more than one OpenMP thread in a fit.
 MANY_NUMBERS = 1 << 20
 
@@ -37,9 +34,9 @@ class ClassifierCalibrator(_Smoothed):
     .. math:: l = \log\left((1 - \varepsilon)\, \mathrm{softmax}(z / T)
         + \frac{\varepsilon}{K}\right),
 
-    the features of a row are :math:`l_1, \dots, l_K` and its three largest values in descending
-    order; for two classes, the log-odds :math:`l_2 - l_1` alone. The probabilities :math:`f(l)` of
-    a classifier that is fitted to these features are mixed in turn,
+    the features of a row are :math:`l_1, \dots, l_K` and these less their mean; for two classes,
+    the log-odds :math:`l_2 - l_1` alone. The probabilities :math:`f(l)` of a classifier that is
+    fitted to these features are mixed in turn,
 
     .. math:: \hat p_k = (1 - \varepsilon)\, f_k(l) + \frac{\varepsilon}{K} .
 
@@ -87,7 +84,7 @@ class ClassifierCalibrator(_Smoothed):
 
     The default is chosen for its log loss and its cost on recorded outputs of networks and other
     classifiers. Gradient boosting grows a tree for each class in each iteration: 5000 rows of ten
-    classes take some 0.3 s, of a hundred classes some 7 s. Another classifier, such as
+    classes take some 0.2 s, of a hundred classes some 10 s. Another classifier, such as
     ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)``, has a single tree for all
     classes.
 
@@ -198,4 +195,4 @@ def _features(Z: Floats, smoothing: float) -> Floats:
     if K == 2:
         return np.clip(L[:, 1:] - L[:, :1], lowest, -lowest, dtype=Z.dtype)
     L = np.maximum(L, lowest, dtype=Z.dtype)
-    return np.hstack([L, np.sort(L, axis=1)[:, : -N_SORTED - 1 : -1]])
+    return np.hstack([L, L - L.mean(axis=1, keepdims=True)])

@@ -23,6 +23,7 @@ from skcalib._validation.rows import check_rows
 from skcalib._validation.weights import check_total_weight
 from skcalib._warnings import warn
 
+from ._auto import AutoCalibrator
 from ._comparison import UNCALIBRATED, CalibratorComparison
 from ._fit_and_score import Outcome, fit_and_score, warn_of_fits
 from ._measures import LOG_LOSS, Scorer, check_takes_rows, measured, measures_of
@@ -58,8 +59,8 @@ def compare_calibrators(
     y : array-like of shape (n_samples,)
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
-        What to compare; by default every calibrator of skcalib with its default parameters,
-        except :class:`MatrixScaling` where classes are masked.
+        What to compare; by default :class:`AutoCalibrator` and every single method of skcalib with
+        its default parameters, except :class:`MatrixScaling` where classes are masked.
     cv : int, splitter or iterable of splits, default=5
         How to split the rows. An integer is the number of stratified folds.
     test : tuple (logits, y) or (logits, y, sample_weight), default=None
@@ -151,8 +152,9 @@ def _collected(outcomes: dict[str, list[Outcome]], *, keep: bool) -> CalibratorC
 
 
 def _every_calibrator() -> list[BaseCalibrator]:
-    """Every calibrator of skcalib with its default parameters."""
-    return [getattr(package, name)() for package in (scaling, binning) for name in package.__all__]
+    """The default calibrator, and every single method with its default parameters."""
+    names = [(package, name) for package in (scaling, binning) for name in package.__all__]
+    return [AutoCalibrator(), *(getattr(package, name)() for package, name in names)]
 
 
 def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:

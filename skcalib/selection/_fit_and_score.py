@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,16 +72,27 @@ def fit_and_score(
 def _fit_and_score(
     calibrator: Any, train: Sample, test: Sample, classes: Array, score: Score
 ) -> Outcome:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        # All rows were checked for probabilities before the first fit.
-        warnings.simplefilter("ignore", ProbabilitiesWarning)
+    with recorded_warnings() as caught:
         start = time.perf_counter()
         fitted = fit_calibrator(calibrator, train.Z, train.y, train.w, classes)
         seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
     P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
-    return Outcome(score(P, test, classes), fitted, seconds, dict(map(_keyed, caught)))
+    return Outcome(score(P, test, classes), fitted, seconds, messages_of(caught))
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Record the warnings of a fit to rows that were checked before."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore", ProbabilitiesWarning)
+        yield caught
+
+
+def messages_of(caught: list[warnings.WarningMessage]) -> Messages:
+    """Messages of recorded warnings, by their class and cause."""
+    return dict(map(_keyed, caught))
 
 
 def _fit_and_score_or_error(*arguments: Any) -> Outcome:
@@ -99,14 +111,19 @@ def _keyed(caught: warnings.WarningMessage) -> tuple[tuple[type[Warning], str], 
 
 def warn_of_fits(outcomes: dict[str, list[Outcome]]) -> None:
     """Give each warning of the fits once, with the calibrators and the number of splits."""
+    warn_once({name: [o.warnings for o in of_splits] for name, of_splits in outcomes.items()})
+
+
+def warn_once(found: dict[str, list[Messages]]) -> None:
+    """Give each warning once, with the names and, of several fits, the number that it is of."""
     first: Messages = {}
     counts: dict[tuple[type[Warning], str], Counter[str]] = defaultdict(Counter)
-    for name, of_splits in outcomes.items():
-        for outcome in of_splits:
-            first = outcome.warnings | first
-            for key in outcome.warnings:
+    for name, of_splits in found.items():
+        for messages in of_splits:
+            first = messages | first
+            for key in messages:
                 counts[key][name] += 1
-    n_splits = max(map(len, outcomes.values()))
+    n_splits = max(map(len, found.values()))
     for key, of_each in counts.items():
         splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
         each = ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items())

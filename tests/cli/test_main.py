@@ -266,7 +266,7 @@ def test_warnings_are_sentences(files, capsys, unseen):
     np.save("best.npy", logits.argmax(axis=1))
     assert main(["--logits", "z.npy", "--labels", "best.npy"]) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("skcalib: warning: MatrixScaling, TemperatureScaling, VectorScaling: The")
+    assert err.startswith("skcalib: warning: TemperatureScaling: The log loss")
     assert "The log loss has no minimum: every row is classified" in err
     assert err.count("\n") == 1
     assert "under-confident" in out
@@ -305,11 +305,11 @@ def test_progress_is_shown_on_a_terminal_only(files, monkeypatch, capsys, unseen
             assert text == ""
             continue
         # From the first moment to the last, each line over the one before, and nothing is left.
-        steps = ["reading ...", "calibrating ...", "1 of 8 fits", "8 of 8 fits", "drawing ..."]
+        steps = ["reading ...", "calibrating ...", "1 of 10 fits", "10 of 10 fits", "drawing ..."]
         places = [text.index(step) for step in steps]
         assert places == sorted(places)
         assert text.startswith("\rreading ...\rcalibrating")
-        assert f"[{'=' * 30}] 8 of 8 fits" in text
+        assert f"[{'=' * 30}] 10 of 10 fits" in text
         assert text.endswith(f"\rdrawing ...\r{' ' * 11}\r")
 
 

@@ -159,7 +159,7 @@ def test_slopes_of_a_known_function_are_recovered(rng):
 
 @pytest.mark.parametrize("K", [2, 10])
 def test_bent_logits_get_nearly_the_true_log_loss(K):
-    Z, y = make_logits(20_000, K, random_state=0)
+    Z, y = make_logits(20_000, K, temperature=1.0, random_state=0)
     L = log_softmax(Z, axis=1)
     bent = np.where(L < -2, -2 + 0.3 * (L + 2), L)
     fitted, test = slice(0, 10_000), slice(10_000, None)
@@ -307,7 +307,7 @@ def test_single_precision_gives_the_slopes_of_double_precision():
         ({"n_knots": -1}, "n_knots must be an integer of at least 0, got -1"),
         ({"n_knots": 2.5}, "n_knots must be an integer of at least 0, got 2.5"),
         ({"alpha": -1}, "alpha must be 'auto' or a finite number of at least 0, got -1"),
-        ({"smoothing": 1}, "smoothing must be 'auto' or a number between 0 and 1, got 1"),
+        ({"smoothing": 1}, "smoothing must be 'auto' or a number of at least 0 and below 1, got 1"),
     ],
 )
 def test_bad_parameters_are_refused(params, message):

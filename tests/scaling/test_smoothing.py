@@ -138,6 +138,17 @@ def test_rows_with_dask_are_mixed_alike(kind, n_classes):
 
 
 @every
+def test_relative_weights_warn_where_their_sum_is_the_smoothing(kind):
+    Z, y = make_logits(200, 3, random_state=0)
+    w = np.full(200, 1 / 200)
+    with pytest.warns(SmallWeightsWarning, match="regularized, or smoothed, as if there were 1"):
+        c = kind(smoothing="auto").fit(Z, y, w)
+    assert c.smoothing_ == pytest.approx(0.5)
+    if kind is TemperatureScaling:
+        assert c.temperature_ == pytest.approx(kind().fit(Z, y, w).temperature_, rel=1e-12)
+
+
+@every
 @pytest.mark.parametrize("smoothing", [-0.1, 1, 1.5, np.nan, np.inf, True, None, "none"])
 def test_invalid_smoothing(kind, smoothing):
     Z, y = make_logits(50, 3, random_state=0)

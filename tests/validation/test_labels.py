@@ -208,7 +208,9 @@ def test_scorers_know_labels_of_another_type():
 
 def test_a_frozen_classifier_does_not_know_the_next_label():
     X, y = Z3[:, :2], (2**62 + Y3 % 2)
-    model = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(X, y)))
+    model = CalibratedClassifier(
+        FrozenEstimator(LogisticRegression().fit(X, y)), TemperatureScaling()
+    )
     with pytest.raises(ValueError, match="labels that the frozen classifier knows"):
         model.fit(X, y.astype(np.uint64) + np.uint64(1))
 
@@ -316,7 +318,7 @@ def test_later_parameters_change_no_prediction_of_a_classifier(params, later):
     X = Z3[:, :1]
     base = LogisticRegression().fit(X, Y3)
     for model in (
-        CalibratedClassifier(base, cv=3, **params),
+        CalibratedClassifier(base, TemperatureScaling(), cv=3, **params),
         LogitTransformer(base, cv=3, **params),
     ):
         model.fit(X, Y3)
