@@ -63,9 +63,8 @@ for name, (classifier, min_proba) in classifiers.items():
 pd.DataFrame(losses).T.round(3)
 
 # %%
-# Each classifier has other weights, and none has a single candidate. The log loss is lower than that
-# of temperature scaling, whose one parameter cannot correct over-predicted or confused classes.
-# Reliability diagrams:
+# The weights differ between the classifiers. The log loss is lower than that of temperature scaling,
+# whose one parameter cannot correct over-predicted or confused classes. Reliability diagrams:
 
 import matplotlib.pyplot as plt
 
@@ -82,10 +81,10 @@ plt.show()
 
 # %%
 # Naive Bayes is over-confident, the forest and the nearest neighbors are under-confident. Both
-# calibrators correct that, and the differences between their calibration errors are not larger than
-# the sampling variation of some 600 rows. What AutoCalibrator gains is discrimination, which the log
-# loss measures as well. The estimated log loss of each candidate of the forest, with its standard
-# error:
+# calibrators correct that; by :func:`~skcalib.metrics.compare_calibration` their calibration errors
+# do not differ significantly. AutoCalibrator also discriminates better, which the log loss measures
+# as well, and has a higher accuracy. The estimated log loss of each candidate for the forest, with
+# its standard error:
 
 forest = fitted["Random forest"]
 pd.DataFrame(
