@@ -31,7 +31,7 @@ def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objecti
     Z, y = logits(n, n_columns)
     rows = MemoryRows(Z, y, None)
     features = Features.of_log_probabilities(rows, fit_scale(rows).value)
-    return Objective(map_, features, Regularization.structured(features.n_classes, 1 / n))
+    return Objective(map_, features, Regularization.rule(features.n_classes, n))
 
 
 def main() -> None:

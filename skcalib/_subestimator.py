@@ -108,11 +108,18 @@ def fit_to_rows(calibrator: Any, rows: Rows, classes: Array) -> Any:
 
     Calibrators of skcalib pass over the rows, others are given those in memory.
     """
-    if not isinstance(calibrator, BaseCalibrator):
-        held = rows.in_memory()
-        return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+    if isinstance(calibrator, BaseCalibrator):
+        return with_fitted(calibrator, calibrator._fit(rows), rows, classes)  # noqa: SLF001
+    held = rows.in_memory()
+    return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+
+
+def with_fitted(
+    calibrator: BaseCalibrator, attributes: dict[str, Any], rows: Rows, classes: Array
+) -> BaseCalibrator:
+    """A copy of the calibrator with attributes that were fitted to rows."""
     fitted = clone(calibrator)
-    for name, value in fitted._fit(rows).items():  # noqa: SLF001
+    for name, value in attributes.items():
         setattr(fitted, name, value)
     fitted.classes_, fitted.n_features_in_ = classes, rows.n_columns
     return fitted

@@ -75,6 +75,7 @@ JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _
 # Regularization off, and what else makes a fit harder.
 HARDER = [
     {"alpha": 0},
+    {"alpha": "loo"},
     {"alpha": 0, "smoothing": 0},
     {"alpha": 0, "smoothing": 0, "fit_intercept": False},
     {"alpha": 0, "smoothing": 0, "normalize": False},

@@ -121,7 +121,9 @@ SITES = {
         lambda: make_pipeline(TemperatureScaling()).fit(-Z, y), ConvergenceWarning, "chance"
     ),
     "calibrated classifier": (
-        lambda: CalibratedClassifier(Separable(), TemperatureScaling()).fit(WITH_LABEL, Y), ConvergenceWarning, "no mini"
+        lambda: CalibratedClassifier(Separable(), TemperatureScaling()).fit(WITH_LABEL, Y),
+        ConvergenceWarning,
+        "no mini",
     ),
     "pipeline in a calibrated classifier": (
         lambda: CalibratedClassifier(Separable(), make_pipeline(TemperatureScaling())).fit(
@@ -141,7 +143,9 @@ SITES = {
         ), UserWarning, "has no parameter sample_weight in fit",
     ),
     "class that a split lacks": (
-        lambda: CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=OF_CLASS_2).fit(X, Y), UserWarning, "lack"
+        lambda: CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=OF_CLASS_2).fit(X, Y),
+        UserWarning,
+        "lack",
     ),
     "class that a split lacks in a transformer": (
         lambda: LogitTransformer(GaussianNB(), cv=OF_CLASS_2).fit_transform(X, Y), UserWarning,

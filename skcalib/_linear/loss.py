@@ -51,6 +51,12 @@ class LinearMap(Protocol):
     def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
 
+    def leverages(self, inverse: Floats, Z: Floats) -> Floats:
+        """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``Z`` (m, K)."""
+
+    def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
+        """Diagonals (m, K) of the same of logits, for an approximate inverse of the Hessian."""
+
     def preconditioner(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
         """Approximate inverse of the Hessian of the objective at ``theta``."""
 
@@ -74,6 +80,18 @@ class Regularization:
         """
         return cls(scale * K, scale * K * (K - 1), scale * K)
 
+    @classmethod
+    def rule(cls, K: int, weight: float, alpha: float = 1.0) -> Regularization:
+        r"""Structured strengths for rows of this weight, times ``alpha``.
+
+        As a prior, the penalty counts as a constant number of rows. Where there is less than one
+        row for two entries off the diagonal, the rows cannot tell how large these are, and the
+        effective sample size for them is smaller than N: :math:`N \cdot 2 N / (K (K - 1))`.
+        """
+        structured = cls.structured(K, alpha / weight)
+        fewer = max(1.0, K * (K - 1) / (2 * weight))
+        return replace(structured, off_diagonal=structured.off_diagonal * fewer)
+
     @property
     def strengths(self) -> tuple[float, float, float]:
         """Of the diagonal, off it, and of the intercepts."""
@@ -92,7 +110,7 @@ def loss_gradient(theta: Floats, map_: LinearMap, features: Features) -> tuple[f
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         each = np.arange(len(F))
-        S = _centred_scores(theta, map_, F, S, masks=masks)
+        S = centred_scores(theta, map_, F, S, masks=masks)
         of_label = S[each, y]
         R = np.exp(S, out=S)
         total = R.sum(axis=1)
@@ -113,7 +131,7 @@ def second_order(
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         w = np.ones(len(F)) if w is None else w
-        S = _centred_scores(theta, map_, F, None, masks=masks)
+        S = centred_scores(theta, map_, F, None, masks=masks)
         each = np.arange(len(F))
         of_label, P = S[each, y], np.exp(S)
         total = P.sum(axis=1)
@@ -132,7 +150,7 @@ def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
     theta, masks = theta.astype(features.dtype, copy=False), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
-        S = _centred_scores(theta, map_, F, S, masks=masks)
+        S = centred_scores(theta, map_, F, S, masks=masks)
         each = np.arange(len(F))
         of_label = S[each, y]
         S[each, y] = -np.inf
@@ -141,7 +159,7 @@ def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
     return float(features.mean(block, scratch=1))
 
 
-def _centred_scores(
+def centred_scores(
     theta: Floats, map_: LinearMap, F: Floats, out: Floats | None, *, masks: bool
 ) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""

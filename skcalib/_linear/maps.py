@@ -6,14 +6,26 @@ Notation as in :mod:`skcalib._linear.loss`: features ``Z`` of shape (m, K), para
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from skcalib._typing import Floats
+from skcalib._typing import Floats, Indices
 
 from .loss import Objective, Regularization
-from .preconditioner import Preconditioner, matrix_preconditioner, vector_preconditioner
+from .preconditioner import (
+    ClassBlocks,
+    Preconditioner,
+    matrix_preconditioner,
+    pooled_moments,
+    vector_blocks,
+    vector_preconditioner,
+)
+
+# Leverages of a vector map are taken to be larger by this factor: with a few rows per class one
+# Newton step is too short, and the estimated loss would favour hardly any regularization.
+CAUTION = 1.1
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class VectorMap:
     def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
         n_kinds, K = 1 + self.fit_intercept, Z.shape[1]
-        F = np.stack([Z.T, np.ones_like(Z.T)][:n_kinds])
+        F = _slopes_and_offsets(Z.T)[:n_kinds]
         G = P.T * F
         WG = w * G
         H = -WG.reshape(n_kinds * K, -1) @ G.reshape(n_kinds * K, -1).T
@@ -59,6 +71,31 @@ class VectorMap:
         diagonals = np.einsum("akbk->abk", H.reshape(n_kinds, K, n_kinds, K))
         diagonals += np.einsum("akm,bkm->abk", WG, F)
         return H
+
+    def leverages(self, inverse: Floats, Z: Floats) -> Floats:
+        """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``Z`` (m, K)."""
+        K = Z.shape[1]
+        blocks = inverse.reshape(-1, K, inverse.shape[1] // K, K)
+        F = _slopes_and_offsets(Z)[: len(blocks)]
+        return sum(
+            f[:, :, None] * blocks[a, :, b] * g[:, None]
+            for a, f in enumerate(F)
+            for b, g in enumerate(F)
+        )
+
+    def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
+        """Diagonals (m, K) of the same of logits, for an approximate inverse of the Hessian."""
+        n_kinds = 1 + self.fit_intercept
+        inverse = CAUTION * vector_blocks(objective, theta, n_kinds)
+
+        def of(Z: Floats) -> Floats:
+            Q = Z * inverse[:, 0, 0]
+            if n_kinds > 1:
+                Q += 2 * inverse[:, 0, 1]
+            Q *= Z
+            return Q + inverse[:, 1, 1] if n_kinds > 1 else Q
+
+        return of
 
     def preconditioner(self, objective: Objective, theta: Floats) -> Preconditioner:
         """Approximate inverse of the Hessian of the objective at ``theta``."""
@@ -102,11 +139,34 @@ class MatrixMap:
         H = -WG.reshape(-1, m) @ G.reshape(-1, m).T
         blocks = np.einsum("kikj->kij", H.reshape(K, K + 1, K, K + 1))
         blocks += WG @ F.T
-        # From the order of classes to slopes of all classes, then offsets.
-        order = np.arange(K * (K + 1)).reshape(K, K + 1)
-        order = np.concatenate([order[:, :K].ravel(), order[:, K]])
+        order = np.argsort(_by_class(K))
         return H[np.ix_(order, order)]
+
+    def leverages(self, inverse: Floats, Z: Floats) -> Floats:
+        """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``Z`` (m, K)."""
+        m, K = Z.shape
+        order, shape = _by_class(K), (K, K + 1, K, K + 1)
+        blocks = inverse[np.ix_(order, order)].reshape(shape).transpose(1, 3, 0, 2)
+        F = np.column_stack([Z, np.ones(m)])
+        squares = (F[:, :, None] * F[:, None]).reshape(m, -1)
+        return (squares @ blocks.reshape(-1, K * K)).reshape(m, K, K)
+
+    def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
+        """Diagonals (m, K) of the same of logits, for an approximate inverse of the Hessian."""
+        blocks = ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
+        return blocks.leverages
 
     def preconditioner(self, objective: Objective, theta: Floats) -> Preconditioner:
         """Approximate inverse of the Hessian of the objective at ``theta``."""
         return matrix_preconditioner(objective, theta)
+
+
+def _slopes_and_offsets(Z: Floats) -> Floats:
+    """What slopes and offsets are multiplied with: (2, *shape of Z)."""
+    return np.stack([Z, np.ones_like(Z)])
+
+
+def _by_class(K: int) -> Indices:
+    """Places of the parameters of a matrix map, slopes and then the offset of each class."""
+    slopes, offsets = np.arange(K * K).reshape(K, K), K * K + np.arange(K)
+    return np.column_stack([slopes, offsets]).ravel()

@@ -42,16 +42,7 @@ ROWS_PER_CLASS, FEWEST_ROWS = 4, 2048
 
 def vector_preconditioner(objective: Objective, theta: Floats, n_kinds: int) -> Preconditioner:
     """Inverse of the blocks of slope and offset (``n_kinds`` 2), or slope alone (1), per class."""
-    K = objective.features.n_classes
-
-    def moments(F: Floats, Q: Floats) -> Floats:
-        QF = Q * F
-        return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
-
-    square, mean, mass = _mean_of_curvatures(moments, objective, theta)
-    hessian = np.array([[square, mean], [mean, mass]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
-    ridge = 2 * objective.ridge.reshape(n_kinds, K).T
-    inverse = np.linalg.inv(hessian + (ridge + _floor(hessian))[:, :, None] * np.eye(n_kinds))
+    K, inverse = objective.features.n_classes, vector_blocks(objective, theta, n_kinds)
 
     def solve(g: Floats) -> Floats:
         g = g.reshape(n_kinds, K).copy()
@@ -61,6 +52,23 @@ def vector_preconditioner(objective: Objective, theta: Floats, n_kinds: int) -> 
         return step.ravel()
 
     return solve
+
+
+def vector_blocks(objective: Objective, theta: Floats, n_kinds: int) -> Floats:
+    """The inverses (K, n_kinds, n_kinds) of these blocks."""
+    K = objective.features.n_classes
+
+    def moments(F: Floats, Q: Floats) -> Floats:
+        QF = Q * F
+        return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
+
+    square, mean, mass = _mean_of_curvatures(moments, objective, theta)
+    hessian = np.array([[square, mean], [mean, mass]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
+    ridge = 2 * objective.ridge.reshape(n_kinds, K).T
+    inverse: Floats = np.linalg.inv(
+        hessian + (ridge + _floor(hessian))[:, :, None] * np.eye(n_kinds)
+    )
+    return inverse
 
 
 def matrix_preconditioner(objective: Objective, theta: Floats) -> Preconditioner:
@@ -130,6 +138,15 @@ class ClassBlocks:
             A += (gain * _row_products(V, G))[:, None] * V
         A = A @ self.basis.T
         return A, h * self.inverse_offset - _row_products(self.offset_per_slope, A)
+
+    def leverages(self, F: Floats) -> Floats:
+        """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
+        F, T = F @ self.basis, self.offset_per_slope @ self.basis
+        weighted = self.inverse_diagonal * T
+        Q = F**2 @ self.inverse_diagonal.T - 2 * F @ weighted.T + _row_products(weighted, T)
+        for gain, V in self.rank_one:
+            Q += gain * (F @ V.T - _row_products(V, T)) ** 2
+        return np.maximum(Q, 0) + self.inverse_offset
 
 
 def _rank_one_change(factor: Any, U: Floats, V: Floats) -> tuple[Floats, Floats]:

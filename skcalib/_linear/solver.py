@@ -91,14 +91,19 @@ class Solution:
     hessian: Any = None  #: (p, p), if the method has it
 
 
-def best_parameters(objective: Objective, tol: float, max_iter: int) -> Solution:
+def best_parameters(
+    objective: Objective, tol: float, max_iter: int, start: Floats | None = None
+) -> Solution:
     """Parameters at which the gradient norm of the objective, in double precision, is ``tol``.
 
-    Or the best ones found, where ``max_iter`` iterations are not enough, where the objective has no
-    minimum, or where rounding leaves no step that lowers it.
+    Found from ``start``, by default the identity, or the best for a sample of the rows. Or the best
+    ones found, where ``max_iter`` iterations are not enough, where the objective has no minimum, or
+    where rounding leaves no step that lowers it.
     """
     p, distributed = len(objective.identity), not objective.features.rows.passes_are_cheap
-    x = _start_of_sample(objective, tol) if distributed else objective.identity
+    x = start
+    if x is None:
+        x = _start_of_sample(objective, tol) if distributed else objective.identity
     if p > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter)
     nit = 0

@@ -30,14 +30,15 @@ def check_real(
     low: float = 0,
     high: float = inf,
     closed: bool = False,
-    option: str | None = None,
+    option: str | tuple[str, ...] = (),
     remedy: str = "",
 ) -> None:
     """Raise a ValueError for a value that is not a finite real number between the limits.
 
-    ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted as well.
+    ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted too, or several.
     """
-    if isinstance(value, str) and value == option:
+    options = (option,) if isinstance(option, str) else option
+    if isinstance(value, str) and value in options:
         return
     is_real = isinstance(value, Real) and not isinstance(value, bool)
     if is_real and (low < value < high or (closed and value == low)):
@@ -47,7 +48,7 @@ def check_real(
         wanted = wanted if closed else f"a number between {low} and {high}"
     else:
         wanted = f"a finite number {'of at least' if closed else 'above'} {low}"
-    wanted = f"{option!r} or {wanted}" if option else wanted
+    wanted = " or ".join([", ".join(map(repr, options)), wanted] if options else [wanted])
     raise ValueError(f"{name} must be {wanted}, got {value!r}.{' ' * bool(remedy)}{remedy}")
 
 

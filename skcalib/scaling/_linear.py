@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
@@ -17,6 +17,7 @@ from skcalib._engine.rows import Rows
 from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._linear.path import Choice, choose_strength
 from skcalib._linear.solver import Solution, best_parameters
 from skcalib._linear.temperature import SMALLEST_SCALE, FittedScale, fit_scale
 from skcalib._scores.mixed import mix_logits
@@ -27,13 +28,21 @@ from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from ._temperature import _divided, _fitted_smoothing, _Smoothed, _warn_of_no_minimum
 
 
+class Prepared(NamedTuple):
+    """What a linear map is fitted to."""
+
+    temperature: FittedScale
+    smoothing: float
+    features: Features
+
+
 class _LinearScaling(_Smoothed):
     """What vector and matrix scaling share: a linear map, fitted around temperature scaling."""
 
     # The map of a fitted calibrator, whose offsets may be zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
 
-    alpha: Literal["auto"] | float
+    alpha: Literal["auto", "loo"] | float
     normalize: bool
     max_iter: int
     tol: float
@@ -41,6 +50,9 @@ class _LinearScaling(_Smoothed):
     intercept_: Floats
     temperature_: float
     normalize_: bool
+    alpha_: float
+    alphas_: Floats
+    loo_losses_: Floats
     loss_: float
     n_iter_: int
 
@@ -49,32 +61,50 @@ class _LinearScaling(_Smoothed):
         """The map from features to scores."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_real("alpha", self.alpha, closed=True, option="auto")
+        self._check_parameters()
+        return self._fit_map(self._prepared(rows), None)
+
+    def _check_parameters(self) -> None:
+        check_real("alpha", self.alpha, closed=True, option=("auto", "loo"))
         check_integer("max_iter", self.max_iter)
         check_real("tol", self.tol)
+
+    def _prepared(self, rows: Rows) -> Prepared:
+        """Features, which maps with other strengths above 0 can share."""
         smoothing = _fitted_smoothing(self.smoothing, rows)
-        strength = 1.0 if self.alpha == "auto" else float(self.alpha)
-        temperature = _fit_temperature(rows, strength)
-        scale = temperature.value
-        features = _features(rows, scale, smoothing, normalize=self.normalize)
-        K, map_ = features.n_classes, self._map()
-        objective = Objective(map_, features, Regularization.structured(K, strength / rows.weight))
+        temperature = _fit_temperature(rows, self._strength())
+        features = _features(rows, temperature.value, smoothing, normalize=self.normalize)
+        return Prepared(temperature, smoothing, features)
+
+    def _strength(self) -> float:
+        return 1.0 if self.alpha in ("auto", "loo") else float(self.alpha)
+
+    def _fit_map(self, prepared: Prepared, start: Floats | None) -> dict[str, Any]:
+        """Fitted attributes, found from parameters to start from if they are given."""
+        temperature, smoothing, features = prepared
+        K, map_, scale = features.n_classes, self._map(), temperature.value
         # Without regularization slopes, or offsets that break ties, diverge.
-        if temperature.is_separable and strength == 0:
-            found = Solution(
-                objective.identity, *objective.in_double().value_gradient(objective.identity)
-            )
-        else:
-            found = with_one_blas_thread(_search, objective, self.tol, self.max_iter)
+        fixed = temperature.is_separable and self._strength() == 0
+        choice = Choice(self._strength(), start=start)
+        if self.alpha == "loo":
+            choice = with_one_blas_thread(choose_strength, map_, features, self.tol, self.max_iter)
+        objective = Objective(
+            map_, features, Regularization.rule(K, features.rows.weight, choice.alpha)
+        )
+        search = _unchanged if fixed else _search
+        found = with_one_blas_thread(search, objective, self.tol, self.max_iter, choice.start)
         coef, intercept = map_.coefficients(found.x, K)
         return {
             "coef_": coef * (1.0 if self.normalize else scale),
             "intercept_": intercept,
             "temperature_": 1 / scale if self.normalize else 1.0,
             "normalize_": bool(self.normalize),
+            "alpha_": choice.alpha,
+            "alphas_": choice.alphas,
+            "loo_losses_": choice.losses,
             "smoothing_": smoothing,
             "loss_": found.fun - objective.penalty(found.x),
-            "n_iter_": int(found.nit),
+            "n_iter_": int(choice.nit + found.nit),
         }
 
     def _unmixed(self, Z: Floats) -> Floats:
@@ -119,9 +149,14 @@ def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     return mix_logits(scaled, smoothing)
 
 
-def _search(objective: Objective, tol: float, max_iter: int) -> Solution:
+def _unchanged(objective: Objective, *_: Any) -> Solution:
+    """The parameters that leave the features as they are."""
+    return Solution(objective.identity, *objective.in_double().value_gradient(objective.identity))
+
+
+def _search(objective: Objective, tol: float, max_iter: int, start: Floats | None) -> Solution:
     """Best parameters, with a warning if they are not optimal."""
-    found = best_parameters(objective, tol, max_iter)
+    found = best_parameters(objective, tol, max_iter, start)
     plain = not objective.ridge.any()
     if plain and not share_wrong(found.x, objective.map_, objective.features):
         warn(

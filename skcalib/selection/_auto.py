@@ -14,20 +14,22 @@ from sklearn.utils import column_or_1d
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.inputs import as_array, check_in_memory
+from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
 from skcalib._scores.mixed import mix_with_uniform
 from skcalib._splits import Split, check_training_rows, made_splits, presence
-from skcalib._subestimator import check_calibrator, check_order, fit_to_rows, log_probabilities
+from skcalib._subestimator import check_calibrator, check_order, log_probabilities
 from skcalib._typing import Array, Floats
 from skcalib._validation.labels import as_labels
 from skcalib._validation.parameters import check_integer, check_option, is_integer
 from skcalib._validation.weights import check_weights
+from skcalib._warnings import warn
 
 from ._candidates import default_candidates
-from ._fit_and_score import messages_of, recorded_warnings, warn_once
+from ._fit_and_score import warn_once
 from ._mixture import Weighed, components, weighed
-from ._out_of_fold import folds, out_of_fold, rows_to_weigh_on
-from ._sample import Sample, by_name
+from ._out_of_fold import fit_all, out_of_fold, random_folds, rows_to_weigh_on
+from ._sample import by_name
 from ._stacking import mixture
 
 __all__ = ["AutoCalibrator"]
@@ -234,7 +236,10 @@ class AutoCalibrator(BaseCalibrator):
         candidates = self._candidates(rows, classes)
         found = self._weighed(candidates, rows, classes, splits, smoothing)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
-        fitted = _fitted(kept, rows, classes)
+        fitted, messages, errors = fit_all(kept, rows, classes)
+        for error in errors.values():
+            raise error
+        warn_once({name: [of_fit] for name, of_fit in messages.items()})
         parts, weights = components(fitted, found.weights)
         return {
             "weights_": found.weights,
@@ -248,14 +253,14 @@ class AutoCalibrator(BaseCalibrator):
 
     def _candidates(self, rows: Rows, classes: Array) -> dict[str, Any]:
         """The candidates by name."""
+        masked = bool(rows.sum(_count_masked))
         if self.calibrators is None:
-            masked = bool(rows.sum(_count_masked))
             return dict(default_candidates(rows.n_rows, len(classes), masked=masked))
         candidates = by_name(self.calibrators)
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)
             check_order(candidate, classes)
-        return candidates
+        return _taking_masked(candidates) if masked else candidates
 
     def _weighed(
         self,
@@ -267,15 +272,15 @@ class AutoCalibrator(BaseCalibrator):
     ) -> Weighed:
         """The weight of each candidate; all on the first one if there can be no folds."""
         if splits is None:
-            sample = rows_to_weigh_on(rows, classes)
-            splits = folds(sample.y, int(self.cv), self.random_state)
+            sample = rows_to_weigh_on(rows)
+            splits = random_folds(sample.y, int(self.cv), self.random_state)
         else:
-            sample = Sample(rows.X, classes[rows.y], rows.w)
+            sample = MemoryRows(*rows.arrays)
         if not splits or len(candidates) == 1:
             first = next(iter(candidates))
             return Weighed({name: float(name == first) for name in candidates}, {}, {})
-        found = out_of_fold(candidates, sample, splits, classes, smoothing, self.n_jobs)
-        return weighed(found, self.combine, smoothing)
+        folds = out_of_fold(candidates, sample, splits, classes, smoothing, self.n_jobs)
+        return weighed(folds, self.combine, classes, smoothing)
 
     def _calibrated(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]
@@ -307,15 +312,19 @@ class AutoCalibrator(BaseCalibrator):
         return found
 
 
-def _fitted(candidates: dict[str, Any], rows: Rows, classes: Array) -> dict[str, Any]:
-    """The candidates, fitted to all rows; each of their warnings is given once."""
-    fitted, messages = {}, {}
+def _taking_masked(candidates: dict[str, Any]) -> dict[str, Any]:
+    """Candidates that take masked classes; others are left out with a warning."""
+    found = {}
     for name, candidate in candidates.items():
-        with recorded_warnings() as caught:
-            fitted[name] = fit_to_rows(candidate, rows, classes)
-        messages[name] = [messages_of(caught)]
-    warn_once(messages)
-    return fitted
+        try:
+            if isinstance(candidate, BaseCalibrator):
+                candidate._check_takes_masked(masked=True)  # noqa: SLF001
+            found[name] = candidate
+        except ValueError as error:
+            if name == list(candidates)[-1] and not found:
+                raise
+            warn(f"Candidate {name!r} is left out: {error}")
+    return found
 
 
 def _count_masked(Z: Floats, *_: Any) -> Any:

@@ -24,6 +24,9 @@ from ._sample import Uncalibrated
 VECTOR_STRENGTHS = (1.0, 0.1)
 MATRIX_STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.003)
 
+# Gradient norm of the fits: averages need no more.
+TOL = 1e-4
+
 # With more classes than this a matrix map has so many parameters that fewer strengths must do.
 MANY_CLASSES, FEW_STRENGTHS = 256, (3.0, 0.3, 0.03)
 
@@ -56,10 +59,10 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         "uniform": Uniform(),
         "order-preserving": OrderPreservingScaling(),
     }
-    found |= {f"vector alpha={a:g}": VectorScaling(alpha=a) for a in VECTOR_STRENGTHS}
+    found |= {f"vector alpha={a:g}": VectorScaling(alpha=a, tol=TOL) for a in VECTOR_STRENGTHS}
     if not masked:
         strengths = MATRIX_STRENGTHS if n_classes <= MANY_CLASSES else FEW_STRENGTHS
-        found |= {f"matrix alpha={a:g}": MatrixScaling(alpha=a) for a in strengths}
+        found |= {f"matrix alpha={a:g}": MatrixScaling(alpha=a, tol=TOL) for a in strengths}
     if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
         found["gradient boosting"] = ClassifierCalibrator()
     return found

@@ -36,7 +36,6 @@ class Outcome(NamedTuple):
     fitted: Any
     seconds: float  #: duration of the fit
     warnings: Messages
-    error: Exception | None = None  #: what made it fail, if errors are kept
 
 
 def fit_and_score(
@@ -47,17 +46,14 @@ def fit_and_score(
     *,
     n_jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-    keep_errors: bool = False,
 ) -> list[list[Outcome]]:
     """For each calibrator its outcomes on each split, a pair of training and test rows.
 
     Training rows may lack classes; a calibrator without ``classes`` gives them probability 0.
-    Warnings of the fits are part of the outcomes, which :func:`warn_of_fits` gives; so are errors
-    if they are kept.
+    Warnings of the fits are part of the outcomes, which :func:`warn_of_fits` gives.
     """
-    run = _fit_and_score_or_error if keep_errors else _fit_and_score
     jobs = [
-        delayed(run)(calibrator, train, test, classes, score)
+        delayed(_fit_and_score)(calibrator, train, test, classes, score)
         for calibrator in calibrators
         for train, test in splits
     ]
@@ -93,13 +89,6 @@ def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
 def messages_of(caught: list[warnings.WarningMessage]) -> Messages:
     """Messages of recorded warnings, by their class and cause."""
     return dict(map(_keyed, caught))
-
-
-def _fit_and_score_or_error(*arguments: Any) -> Outcome:
-    try:
-        return _fit_and_score(*arguments)
-    except Exception as error:  # noqa: BLE001: calibrators of users may raise anything
-        return Outcome(None, None, 0.0, {}, error)
 
 
 def _keyed(caught: warnings.WarningMessage) -> tuple[tuple[type[Warning], str], str]:

@@ -1,49 +1,136 @@
-"""Out-of-fold probabilities of candidates, and the folds that they come from."""
+"""Fits of candidates, their out-of-fold probabilities, and the folds that these come from."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
 from skcalib._splits import Split
+from skcalib._subestimator import fit_to_rows, log_probabilities, with_fitted
 from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.labels import encode
 from skcalib._warnings import warn
+from skcalib.scaling._family import family_of, fit_together
 
-from ._fit_and_score import fit_and_score
-from ._sample import Sample
+from ._fit_and_score import Messages, messages_of, recorded_warnings
 
 # Number of rows from which on weights are estimated on a sample of half as many rows or more.
 MANY_ROWS = 100_000
 
-
-class OutOfFold(NamedTuple):
-    """Log-probabilities of the labels of test rows, by candidates fitted to training rows."""
-
-    candidates: dict[str, Any]  #: those that could be fitted on every fold
-    L: Floats  #: (n, M), with a row for each test row of each split
-    w: Floats | None
-    fitted: list[list[Any]]  #: for each candidate its fits, one for each split
-    tests: list[tuple[Floats, Indices]]  #: logits and class indices of the test rows
+# Candidates by name, fitted or not.
+Candidates = dict[str, Any]
 
 
-def rows_to_weigh_on(rows: Rows, classes: Array) -> Sample:
+class Fits(NamedTuple):
+    """Fitted candidates by name, their warnings, and the errors of those that failed."""
+
+    fitted: Candidates
+    messages: dict[str, Messages]
+    errors: dict[str, Exception]
+
+
+class Fold(NamedTuple):
+    """Candidates fitted to the training rows, and log-probabilities of the labels of test rows."""
+
+    fits: Fits
+    test: MemoryRows
+    L: dict[str, Floats]  #: (n_test,) for each candidate
+
+
+def fit_all(candidates: Mapping[str, Any], rows: Rows, classes: Array) -> Fits:
+    """All candidates fitted to the same rows, families of linear maps together."""
+    families = defaultdict(list)
+    for name, candidate in candidates.items():
+        family = family_of(candidate)
+        families[("a family", *family) if family else name].append(name)
+    found = Fits({}, {}, {})
+    for names in families.values():
+        members = [candidates[name] for name in names]
+        try:
+            with recorded_warnings() as caught:
+                fitted = _fitted(members, rows, classes)
+        except Exception as error:  # noqa: BLE001: calibrators of users may raise anything
+            found.errors.update(dict.fromkeys(names, error))
+        else:
+            found.fitted.update(zip(names, fitted, strict=True))
+            found.messages[", ".join(names)] = messages_of(caught)
+    return found
+
+
+def _fitted(members: list[Any], rows: Rows, classes: Array) -> list[Any]:
+    if len(members) == 1:
+        return [fit_to_rows(members[0], rows, classes)]
+    found = zip(members, fit_together(members, rows), strict=True)
+    return [with_fitted(member, attributes, rows, classes) for member, attributes in found]
+
+
+def out_of_fold(
+    candidates: Mapping[str, Any],
+    rows: MemoryRows,
+    splits: list[Split],
+    classes: Array,
+    smoothing: float,
+    n_jobs: int | None,
+) -> list[Fold]:
+    """Candidates that can be fitted on each fold; others are left out with a warning.
+
+    If none can, the error of the first is raised.
+    """
+    jobs = (delayed(_fold)(candidates, rows, split, classes, smoothing) for split in splits)
+    folds = list(Parallel(n_jobs=n_jobs)(jobs))
+    errors = {name: error for fold in folds for name, error in fold.fits.errors.items()}
+    if len(errors) == len(candidates):
+        raise errors[next(iter(candidates))]
+    for name, error in errors.items():
+        warn(f"Candidate {name!r} failed on a fold and is left out: {error}")
+        for fold in folds:
+            fold.L.pop(name, None)
+    return folds
+
+
+def _fold(
+    candidates: Mapping[str, Any],
+    rows: MemoryRows,
+    split: Split,
+    classes: Array,
+    smoothing: float,
+) -> Fold:
+    train, test = (part_of(rows, numbers) for numbers in split)
+    fits, L = fit_all(candidates, train, classes), {}
+    for name in candidates:  # in their order
+        if name in fits.fitted:
+            L[name] = log_of_labels(fits.fitted[name], test, classes, smoothing)
+    return Fold(fits, test, L)
+
+
+def part_of(rows: MemoryRows, numbers: Indices) -> MemoryRows:
+    """Some of the rows."""
+    return MemoryRows(*(None if a is None else a[numbers] for a in rows.arrays))
+
+
+def log_of_labels(calibrator: Any, rows: MemoryRows, classes: Array, smoothing: float) -> Floats:
+    """Log-probabilities of the labels of rows (n,), mixed with the uniform distribution."""
+    L = log_probabilities(calibrator, rows.X, classes)[np.arange(rows.n_rows), rows.y]
+    return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / len(classes))
+
+
+def rows_to_weigh_on(rows: Rows) -> MemoryRows:
     """All rows, or if they are many every k-th one, in memory."""
-    Z, y, w = rows.gather(_thinned, MANY_ROWS // 2)
-    return Sample(Z, classes[y], w)
+    return MemoryRows(*rows.gather(_thinned, MANY_ROWS // 2))
 
 
 def _thinned(rows: Rows) -> tuple[Any, ...]:
     return rows.every(max(1, rows.n_rows // (MANY_ROWS // 2))).arrays[:3]
 
 
-def folds(y: Array, n_folds: int, random_state: Any) -> list[Split]:
+def random_folds(y: Indices, n_folds: int, random_state: Any) -> list[Split]:
     """Random folds, or as few stratified ones as the rarest classes allow; none for a single row.
 
     Folds are not stratified, since classes would then be as frequent in the test rows as in the
@@ -52,71 +139,22 @@ def folds(y: Array, n_folds: int, random_state: Any) -> list[Split]:
     n_folds = min(n_folds, len(y))
     rng = check_random_state(0 if random_state is None else random_state)
     found = [Split(*s) for s in KFold(n_folds, shuffle=True, random_state=rng).split(y)]
-    if all(_has_two_classes(y[train]) for train, _ in found):
+    if all((y[train] != y[train[0]]).any() for train, _ in found):
         return found
     second = int(np.sort(np.unique(y, return_counts=True)[1])[-2])
     fewer = min(n_folds, second)
     if fewer < 2:
         warn(
-            "Weights cannot be estimated by cross-validation: each training set must hold two "
-            "classes, got a single row that is not of the most frequent class. The first candidate "
-            "is used. Calibrate on more rows."
+            "The training rows of each fold must hold two classes, got a single row that is not of "
+            "the most frequent class: the first candidate is used, without cross-validation. "
+            "Calibrate on more rows."
         )
         return []
     if fewer < n_folds:
         warn(
-            f"Each training set must hold two classes, got {second} rows that are not of the most "
-            f"frequent class for cv={n_folds}: {fewer} folds are used. Calibrate on more rows."
+            f"The training rows of each of the {n_folds} folds must hold two classes, got {second} "
+            f"rows that are not of the most frequent class: there are {fewer} folds. Calibrate on "
+            "more rows."
         )
     splitter = StratifiedKFold(fewer, shuffle=True, random_state=rng)
     return [Split(*s) for s in splitter.split(y, y)]
-
-
-def _has_two_classes(y: Array) -> bool:
-    return bool((y != y[0]).any())
-
-
-def out_of_fold(
-    candidates: Mapping[str, Any],
-    sample: Sample,
-    splits: list[Split],
-    classes: Array,
-    smoothing: float,
-    n_jobs: int | None,
-) -> OutOfFold:
-    """Log-probabilities of the labels of all test rows, mixed with the uniform distribution.
-
-    Candidates that fail on a fold are left out with a warning; if all do, the error is raised.
-    """
-    pairs = [(sample.part(train), sample.part(test)) for train, test in splits]
-    score = partial(_of_labels, smoothing=smoothing)
-    outcomes = fit_and_score(
-        candidates.values(), pairs, classes, score, n_jobs=n_jobs, keep_errors=True
-    )
-    kept, found, failed = {}, [], {}
-    for (name, candidate), of_splits in zip(candidates.items(), outcomes, strict=True):
-        errors = [outcome.error for outcome in of_splits if outcome.error is not None]
-        if errors:
-            failed[name] = errors[0]
-        else:
-            kept[name] = candidate
-            found.append(of_splits)
-    if not kept:
-        raise next(iter(failed.values()))
-    for name, error in failed.items():
-        warn(f"Candidate {name!r} failed on a fold and is left out: {error}")
-    L = [np.concatenate([outcome.score for outcome in of_splits]) for of_splits in found]
-    w = None if sample.w is None else np.concatenate([test.w for _, test in pairs])
-    fitted = [[outcome.fitted for outcome in of_splits] for of_splits in found]
-    tests = [(test.Z, encode(test.y, classes=classes)) for _, test in pairs]
-    return OutOfFold(kept, np.column_stack(L), w, fitted, tests)
-
-
-def _of_labels(P: Floats, test: Sample, classes: Array, *, smoothing: float) -> Floats:
-    return log_of_labels(P, encode(test.y, classes=classes), smoothing)
-
-
-def log_of_labels(P: Floats, y: Indices, smoothing: float) -> Floats:
-    """Logarithms of the probabilities (n, K) of class indices, mixed with the uniform ones."""
-    of_label = P[np.arange(len(P)), y].astype(np.float64)
-    return np.log((1 - smoothing) * of_label + smoothing / P.shape[1])

@@ -391,6 +391,11 @@ def test_structured_regularization_grows_with_the_number_of_classes():
     assert Regularization.structured(4, 0.5).strengths == (2, 6, 2)
 
 
+def test_rule_is_stronger_off_the_diagonal_where_rows_are_fewer_than_half_the_entries():
+    assert Regularization.rule(4, 6, 3).strengths == (2, 6, 2)
+    assert Regularization.rule(4, 2, 1).strengths == (2, 3 * 6, 2)
+
+
 @pytest.mark.parametrize("diagonal", [0.0, 0.1])
 def test_only_an_objective_without_a_ridge_can_have_no_minimum(rows, diagonal):
     Z, y, w = rows

@@ -147,7 +147,8 @@ def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
     R = softmax(F @ c.coef_.T + c.intercept_, axis=1)
     R[np.arange(len(y)), y] -= 1
     strength = 2 * n_classes / len(y) * (1 if alpha == "auto" else alpha)
-    ridge = np.where(np.eye(n_classes, dtype=bool), strength, strength * (n_classes - 1))
+    off = (n_classes - 1) * max(1, n_classes * (n_classes - 1) / (2 * len(y)))
+    ridge = np.where(np.eye(n_classes, dtype=bool), strength, strength * off)
     by_matrix = R.T @ F / len(y) + ridge * (c.coef_ - np.eye(n_classes))
     by_offset = R.mean(axis=0) + strength * c.intercept_
     # The features are rounded to single precision, which the gradient shows a little.
@@ -221,8 +222,11 @@ def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": np.inf}, "alpha must be 'auto' or a finite number of at least 0, got inf"),
-        ({"alpha": -0.5}, "alpha must be 'auto' or a finite number of at least 0, got -0.5"),
+        (
+            {"alpha": np.inf},
+            "alpha must be 'auto', 'loo' or a finite number of at least 0, got inf",
+        ),
+        ({"alpha": -0.5}, "alpha must be 'auto', 'loo' or a finite number of at least 0, got -0.5"),
         ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
         ({"tol": -1e-3}, "tol must be a finite number above 0, got -0.001"),
     ],

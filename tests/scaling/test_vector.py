@@ -270,9 +270,15 @@ def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": -1}, "alpha must be 'auto' or a finite number of at least 0, got -1"),
-        ({"alpha": np.nan}, "alpha must be 'auto' or a finite number of at least 0, got nan"),
-        ({"alpha": "none"}, "alpha must be 'auto' or a finite number of at least 0, got 'none'"),
+        ({"alpha": -1}, "alpha must be 'auto', 'loo' or a finite number of at least 0, got -1"),
+        (
+            {"alpha": np.nan},
+            "alpha must be 'auto', 'loo' or a finite number of at least 0, got nan",
+        ),
+        (
+            {"alpha": "none"},
+            "alpha must be 'auto', 'loo' or a finite number of at least 0, got 'none'",
+        ),
         ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
         ({"max_iter": 2.5}, "max_iter must be an integer of at least 1, got 2.5"),
         ({"tol": 0}, "tol must be a finite number above 0, got 0"),

@@ -86,7 +86,7 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
         # the shape of an increasing function. For a classifier the column is another feature.
         atol = 1e-9
         if isinstance(form, VectorScaling | AutoCalibrator):
-            atol = 5e-3
+            atol = 3e-2 if getattr(form, "alpha", 0) == "loo" else 5e-3
         elif low > -np.inf or isinstance(form, ClassifierCalibrator):
             atol = 1e-2 if isinstance(form, OrderPreservingScaling) else 2e-3
         np.testing.assert_allclose(other.predict_proba(wide)[:, :K], c.predict_proba(Z), atol=atol)

@@ -1,0 +1,91 @@
+"""The regularization strength of vector and matrix scaling, by a rule or from the data."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from skcalib import MatrixScaling, VectorScaling
+from skcalib._linear.path import ALPHAS
+from skcalib.datasets import make_logits
+
+KINDS = [VectorScaling, MatrixScaling]
+
+
+def problem(n, K, random_state=0):
+    """Over-confident logits with over-predicted classes, and two classes that are confused."""
+    Z, y = make_logits(
+        n, K, temperature=2, offset=3 * np.sin(np.arange(K)), random_state=random_state
+    )
+    Z[:, 1] += 0.5 * Z[:, 0]
+    return Z, y
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("alpha", "used"), [("auto", 1.0), (0.3, 0.3), (0, 0.0)])
+def test_strengths_that_are_not_chosen_have_no_curve(kind, alpha, used):
+    c = kind(alpha=alpha).fit(*problem(300, 3))
+    assert (c.alpha_, len(c.alphas_), len(c.loo_losses_)) == (used, 0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("K", [2, 3, 8])
+@pytest.mark.parametrize("params", [{}, {"normalize": False}])
+def test_a_fit_with_the_chosen_strength_is_the_same(kind, K, params):
+    Z, y = problem(300, K)
+    w = np.random.default_rng(0).uniform(0.5, 2, size=300)
+    chosen = kind(alpha="loo", tol=1e-8, **params).fit(Z, y, w)
+    assert chosen.alphas_.tolist() == ALPHAS[: len(chosen.alphas_)].tolist()
+    assert chosen.alpha_ == chosen.alphas_[chosen.loo_losses_.argmin()]
+    assert np.isfinite(chosen.loo_losses_).all()
+    assert chosen.n_iter_ > len(chosen.alphas_)
+    assert chosen.loo_losses_.min() > chosen.loss_
+    same = kind(alpha=chosen.alpha_, tol=1e-8, **params).fit(Z, y, w)
+    np.testing.assert_allclose(chosen.coef_, same.coef_, atol=1e-5)
+    np.testing.assert_allclose(chosen.intercept_, same.intercept_, atol=1e-5)
+
+
+@pytest.mark.parametrize("K", [4, 12])
+def test_the_chosen_strength_is_close_to_the_best_on_new_rows(K):
+    """With few classes, where the whole Hessian is used, and with more."""
+    X, truth = problem(5000, K, random_state=1)
+    for n in (500, 5000):
+        losses = {
+            alpha: log_loss(truth, MatrixScaling(alpha=alpha).fit(*rows).predict_proba(X))
+            for rows in [problem(n, K)]
+            for alpha in ("loo", *ALPHAS)
+        }
+        assert losses["loo"] <= min(losses.values()) + 3e-3
+        assert losses["loo"] < losses[ALPHAS[0]]
+
+
+def test_one_column_of_log_odds_is_two_columns():
+    Z, y = problem(300, 2)
+    both = np.column_stack([np.zeros(300), Z[:, 1] - Z[:, 0]])
+    one = MatrixScaling(alpha="loo").fit(both[:, 1:], y)
+    two = MatrixScaling(alpha="loo").fit(both, y)
+    np.testing.assert_allclose(one.loo_losses_, two.loo_losses_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("K", [3, 8])
+def test_single_precision_and_dask_choose_the_same_strength(kind, K):
+    Z, y = problem(900, K)
+    chosen = kind(alpha="loo").fit(Z, y)
+    others = [kind(alpha="loo").fit(Z.astype(np.float32), y)]
+    with dask.config.set(scheduler="synchronous"):
+        others.append(kind(alpha="loo").fit(da.from_array(Z, (400, K)), da.from_array(y, 400)))
+    for other in others:
+        assert other.alpha_ == chosen.alpha_
+        np.testing.assert_allclose(other.loo_losses_, chosen.loo_losses_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_masked_classes_are_left_out(many):
+    Z, y = problem(400, 7)
+    Z[np.arange(400) % many == 0, 6] = -np.inf
+    y[y == 6] = 0
+    c = VectorScaling(alpha="loo", classes=range(7)).fit(Z, y)
+    assert np.isfinite(c.loo_losses_).all()
+    assert not c.predict_proba(Z)[np.isneginf(Z)].any()
