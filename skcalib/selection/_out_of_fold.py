@@ -25,9 +25,6 @@ from ._fit_and_score import Messages, messages_of, recorded_warnings
 # Number of rows from which on weights are estimated on a sample of half as many rows or more.
 MANY_ROWS = 100_000
 
-# Logarithms of probabilities are at most this, with rounding.
-TOO_HIGH = 1e-3
-
 # Candidates by name, fitted or not.
 Candidates = dict[str, Any]
 
@@ -56,16 +53,26 @@ def fit_all(candidates: Mapping[str, Any], rows: Rows, classes: Array) -> Fits:
         families[("a family", *family) if family else name].append(name)
     found = Fits({}, {}, {})
     for names in families.values():
-        members = [candidates[name] for name in names]
-        try:
-            with recorded_warnings() as caught:
-                fitted = _fitted(members, rows, classes)
-        except Exception as error:  # noqa: BLE001: calibrators of users may raise anything
-            found.errors.update(dict.fromkeys(names, error))
-        else:
-            found.fitted.update(zip(names, fitted, strict=True))
-            found.messages[", ".join(names)] = messages_of(caught)
+        _fit(found, names, candidates, rows, classes)
     return found
+
+
+def _fit(
+    found: Fits, names: list[str], candidates: Mapping[str, Any], rows: Rows, classes: Array
+) -> None:
+    """Add the fits of some candidates together, or one by one if that fails."""
+    try:
+        with recorded_warnings() as caught:
+            fitted = _fitted([candidates[name] for name in names], rows, classes)
+    except Exception as error:  # noqa: BLE001: calibrators of users may raise anything
+        if len(names) == 1:
+            found.errors[names[0]] = error
+            return
+        for name in names:
+            _fit(found, [name], candidates, rows, classes)
+    else:
+        found.fitted.update(zip(names, fitted, strict=True))
+        found.messages[", ".join(names)] = messages_of(caught)
 
 
 def _fitted(members: list[Any], rows: Rows, classes: Array) -> list[Any]:
@@ -109,8 +116,12 @@ def _fold(
     train, test = (part_of(rows, numbers) for numbers in split)
     fits, L = fit_all(candidates, train, classes), {}
     for name in candidates:  # in their order
-        if name in fits.fitted:
+        if name not in fits.fitted:
+            continue
+        try:
             L[name] = log_of_labels(fits.fitted[name], test, classes, smoothing)
+        except Exception as error:  # noqa: BLE001: as in a fit
+            fits.errors[name] = error
     return Fold(fits, test, L)
 
 
@@ -125,12 +136,6 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, classes: Array, smoothing: 
     That is uniform among the classes that are not masked.
     """
     L = log_probabilities(calibrator, rows.X, classes)
-    if L.shape != (rows.n_rows, len(classes)) or np.isnan(L).any() or (L > TOO_HIGH).any():
-        raise ValueError(
-            "predict_proba must give probabilities between 0 and 1 with a column for each of the "
-            f"{len(classes)} classes, got shape {L.shape} for {rows.n_rows} rows and numbers from "
-            f"{np.exp(L).min():g} to {np.exp(L).max():g}."
-        )
     of_label = np.exp(L[np.arange(rows.n_rows), rows.y], dtype=np.float64)
     n_classes = np.count_nonzero(both_columns(rows.X) > -np.inf, axis=1)
     return np.log((1 - smoothing) * of_label + smoothing / n_classes)

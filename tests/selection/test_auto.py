@@ -579,7 +579,7 @@ def test_masked_rows_in_fit():
 
 
 def test_matrices_are_left_out_for_masked_rows():
-    with pytest.warns(UserWarning, match="'matrix' failed on a fold .* mixes the logits"):
+    with pytest.warns(UserWarning, match="'matrix' is left out: .* mixes the logits"):
         c = AutoCalibrator(MATRIX).fit(MASKED, Y)
     assert list(c.weights_) == ["order"]
     with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all"):

@@ -10,10 +10,11 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
 from skcalib import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
+from skcalib._engine.memory import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._averaged import averaged, features_of
+from skcalib.scaling._family import averaged, features_of
 from skcalib.selection._mixture import components, weighed
-from skcalib.selection._out_of_fold import OutOfFold
+from skcalib.selection._out_of_fold import Fits, Fold, log_of_labels
 from skcalib.selection._stacking import mixture, mixture_weights, without_negligible
 
 
@@ -205,9 +206,9 @@ def of_candidates(Z, y, candidates):
     half = len(y) // 2
     fitted = {name: c.fit(Z[:half], y[:half]) for name, c in candidates.items()}
     test, labels = Z[half:], y[half:]
-    L = [c.predict_log_proba(test)[np.arange(len(labels)), labels] for c in fitted.values()]
-    tests = [(test, labels)]
-    return OutOfFold(fitted, np.column_stack(L), None, [[c] for c in fitted.values()], tests)
+    rows = MemoryRows(test, labels, None)
+    L = {name: log_of_labels(c, rows, np.arange(3), 0) for name, c in fitted.items()}
+    return [Fold(Fits(fitted, {}, {}), rows, L)]
 
 
 def bent(n=2000):
@@ -220,7 +221,7 @@ def test_linear_maps_are_averaged_wherever_they_stand():
     Z, y = bent()
     other = TemperatureScaling(smoothing=0.3)
     candidates = {"other": other, "vector": VectorScaling(), "matrix": MatrixScaling(alpha=0.1)}
-    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
+    found = weighed(of_candidates(Z, y, candidates), "stack", np.arange(3), 1e-3)
     assert found.linear == ["vector", "matrix"]
     everything = found._replace(weights={"other": 0.5, "vector": 0.2, "matrix": 0.3})
     parts, weights = components(candidates, everything)
@@ -235,7 +236,7 @@ def test_maps_that_were_mixed_in_the_folds_are_mixed():
     Z, y = bent()
     plain = {f"plain{a}": VectorScaling(smoothing=0, alpha=a) for a in (1, 0.1)}
     candidates = {t: TemperatureScaling(smoothing="auto") for t in "abc"} | plain
-    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
+    found = weighed(of_candidates(Z, y, candidates), "stack", np.arange(3), 1e-3)
     assert found.linear == ["a", "b", "c"]
     kept = {name: candidates[name] for name in plain}
     parts, weights = components(kept, found._replace(weights=dict.fromkeys(plain, 0.5)))
