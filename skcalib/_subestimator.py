@@ -145,9 +145,9 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
     known = np.asarray(getattr(calibrator, "classes_", classes))
     if P.shape != (len(Z), len(known)) or not np.isfinite(P).all():
         raise ValueError(
-            "predict_proba of a calibrator must give finite probabilities with a column for each "
-            f"of the {len(known)} classes, got shape {P.shape} for {len(Z)} rows and "
-            f"{np.count_nonzero(~np.isfinite(P))} values that are not finite."
+            f"predict_proba must give finite probabilities of {len(known)} classes, got an array "
+            f"of shape {P.shape} for {len(Z)} rows with {np.count_nonzero(~np.isfinite(P))} values "
+            f"that are not finite from {calibrator!r}. Choose another calibrator."
         )
     P = np.maximum(with_unknown_classes(P, known, classes), np.finfo(Z.dtype).tiny)
     return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))

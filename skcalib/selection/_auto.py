@@ -218,14 +218,13 @@ class AutoCalibrator(BaseCalibrator):
             "rows in memory.",
         )
         labels = column_or_1d(as_labels(y))
-        cv = self.cv
-        if is_integer(cv):
-            cv = GroupKFold(min(int(cv), max(2, len(np.unique(groups)))))
+        groups = None if groups is None else np.asarray(groups)
+        cv = _folds_of_groups(int(self.cv), groups) if is_integer(self.cv) else self.cv
         splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
         w = check_weights(sample_weight, len(labels))
-        classes = presence(splits, labels, w_train=w, w_test=w)
-        check_training_rows(classes)
-        check_test_rows(classes)
+        present = presence(splits, labels, w_train=w, w_test=w)
+        check_training_rows(present)
+        check_test_rows(present)
         kept = np.ones(len(labels), bool) if w is None else w > 0
         number = np.cumsum(kept) - 1
         return [Split(*(number[part[kept[part]]] for part in split)) for split in splits]
@@ -307,6 +306,17 @@ class AutoCalibrator(BaseCalibrator):
         if hasattr(self, "weights_") and "text/html" in found:
             found["text/html"] += f"<p>{escape(self._summary())}</p>"
         return found
+
+
+def _folds_of_groups(n_folds: int, groups: Array) -> GroupKFold:
+    """Folds of groups, as many as there are groups at most."""
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise ValueError(
+            f"groups must hold at least two groups, which folds consist of, got {n_groups}. Leave "
+            "groups out if rows are independent."
+        )
+    return GroupKFold(min(n_folds, n_groups))
 
 
 def _taking_masked(candidates: dict[str, Any]) -> dict[str, Any]:

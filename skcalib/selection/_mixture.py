@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,10 +42,11 @@ def weighed(folds: list[Fold], combine: str, classes: Array, smoothing: float) -
     if combine == "best":
         weights = (np.arange(len(names)) == losses.argmin()).astype(float)
     else:
-        weights = _stacked(folds, members, linear, L, w, classes, smoothing)
+        maps = [_chosen(fitted, linear) for fitted in members]
+        weights = _stacked(folds, linear, maps, L, w, classes, smoothing)
         weights = without_negligible(weights, NEGLIGIBLE)
     by_name = [dict(zip(names, v.tolist(), strict=True)) for v in (weights, losses, errors)]
-    return Weighed(by_name[0], by_name[1], by_name[2], list(compress(names, linear)))
+    return Weighed(by_name[0], by_name[1], by_name[2], _chosen(names, linear))
 
 
 def _weights_of(fold: Fold) -> Floats:
@@ -55,8 +55,8 @@ def _weights_of(fold: Fold) -> Floats:
 
 def _stacked(
     folds: list[Fold],
-    members: list[list[Any]],
     linear: Bools,
+    maps: list[list[Any]],
     L: Floats,
     w: Floats,
     classes: Array,
@@ -69,10 +69,8 @@ def _stacked(
         return weights
     share = weights[linear] / weights[linear].sum()
     of_average = [
-        log_of_labels(
-            averaged(list(compress(fitted, linear)), share), fold.test, classes, smoothing
-        )
-        for fold, fitted in zip(folds, members, strict=True)
+        log_of_labels(averaged(of_fold, share), fold.test, classes, smoothing)
+        for fold, of_fold in zip(folds, maps, strict=True)
     ]
     L = np.column_stack([L[:, ~linear], np.concatenate(of_average)])
     pseudo_rows = np.append(pseudo_rows[~linear], pseudo_rows[linear].sum())
@@ -82,12 +80,16 @@ def _stacked(
 
 
 def _linear_maps(members: list[list[Any]]) -> Bools:
-    """Which candidates are linear maps of log-probabilities, the same ones as most of them."""
-    of_splits = [[features_of(member) for member in fitted] for fitted in members]
-    features = list(zip(*of_splits, strict=True))
-    counts = Counter(f for f in features if None not in f)
+    """Which candidates are linear maps of the log-probabilities that most of them are maps of."""
+    features = [[features_of(member) for member in fitted] for fitted in members]
+    of_each = list(zip(*features, strict=True))
+    counts = Counter(f for f in of_each if None not in f)
     most = counts.most_common(1)[0][0] if counts else None
-    return np.array([f == most for f in features])
+    return np.array([f == most for f in of_each])
+
+
+def _chosen(members: list[Any], which: Bools) -> list[Any]:
+    return [member for member, is_chosen in zip(members, which, strict=True) if is_chosen]
 
 
 def components(fitted: Candidates, found: Weighed) -> tuple[list[Any], Floats]:

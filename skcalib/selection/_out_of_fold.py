@@ -53,26 +53,23 @@ def fit_all(candidates: Mapping[str, Any], rows: Rows, classes: Array) -> Fits:
         families[("a family", *family) if family else name].append(name)
     found = Fits({}, {}, {})
     for names in families.values():
-        _fit(found, names, candidates, rows, classes)
+        _fit_into(found, {name: candidates[name] for name in names}, rows, classes)
     return found
 
 
-def _fit(
-    found: Fits, names: list[str], candidates: Mapping[str, Any], rows: Rows, classes: Array
-) -> None:
-    """Add the fits of some candidates together, or one by one if that fails."""
+def _fit_into(found: Fits, members: Candidates, rows: Rows, classes: Array) -> None:
     try:
         with recorded_warnings() as caught:
-            fitted = _fitted([candidates[name] for name in names], rows, classes)
+            fitted = _fitted(list(members.values()), rows, classes)
     except Exception as error:  # noqa: BLE001: calibrators of users may raise anything
-        if len(names) == 1:
-            found.errors[names[0]] = error
-            return
-        for name in names:
-            _fit(found, [name], candidates, rows, classes)
+        if len(members) == 1:
+            found.errors.update(dict.fromkeys(members, error))
+        else:  # those of a family that do not fail
+            for name, member in members.items():
+                _fit_into(found, {name: member}, rows, classes)
     else:
-        found.fitted.update(zip(names, fitted, strict=True))
-        found.messages[", ".join(names)] = messages_of(caught)
+        found.fitted.update(zip(members, fitted, strict=True))
+        found.messages[", ".join(members)] = messages_of(caught)
 
 
 def _fitted(members: list[Any], rows: Rows, classes: Array) -> list[Any]:
@@ -116,12 +113,11 @@ def _fold(
     train, test = (part_of(rows, numbers) for numbers in split)
     fits, L = fit_all(candidates, train, classes), {}
     for name in candidates:  # in their order
-        if name not in fits.fitted:
-            continue
-        try:
-            L[name] = log_of_labels(fits.fitted[name], test, classes, smoothing)
-        except Exception as error:  # noqa: BLE001: as in a fit
-            fits.errors[name] = error
+        if name in fits.fitted:
+            try:
+                L[name] = log_of_labels(fits.fitted[name], test, classes, smoothing)
+            except Exception as error:  # noqa: BLE001: as above
+                fits.errors[name] = error
     return Fold(fits, test, L)
 
 
@@ -135,10 +131,9 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, classes: Array, smoothing: 
 
     That is uniform among the classes that are not masked.
     """
-    L = log_probabilities(calibrator, rows.X, classes)
-    of_label = np.exp(L[np.arange(rows.n_rows), rows.y], dtype=np.float64)
+    L = log_probabilities(calibrator, rows.X, classes)[np.arange(rows.n_rows), rows.y]
     n_classes = np.count_nonzero(both_columns(rows.X) > -np.inf, axis=1)
-    return np.log((1 - smoothing) * of_label + smoothing / n_classes)
+    return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / n_classes)
 
 
 def rows_to_weigh_on(rows: Rows) -> MemoryRows:
@@ -161,21 +156,21 @@ def random_folds(y: Indices, n_folds: int, random_state: Any) -> list[Split]:
     found = [Split(*s) for s in KFold(n_folds, shuffle=True, random_state=rng).split(y)]
     if all((y[train] != y[train[0]]).any() for train, _ in found):
         return found
-    labels, counts = np.unique(y, return_counts=True)
-    is_most_frequent = y == labels[counts.argmax()]
+    is_most_frequent = y == np.bincount(y).argmax()
     others = min(int(is_most_frequent.sum()), int((~is_most_frequent).sum()))
     fewer = min(n_folds, others)
     if fewer < 2:
         warn(
-            "Weights cannot be estimated by cross-validation, for which at least 2 of the rows "
-            f"must not be of the most frequent class, got {others} of {len(y)}. The first "
-            "candidate is used. Calibrate on more rows."
+            f"The training rows of each fold must hold two classes, got {others} of {len(y)} rows "
+            "that are not of the most frequent class: the first candidate is used, without "
+            "cross-validation. Calibrate on more rows."
         )
         return []
     if fewer < n_folds:
         warn(
-            f"Each training set must hold two classes, got {others} rows that are not of the most "
-            f"frequent class for cv={n_folds}: {fewer} folds are used. Calibrate on more rows."
+            f"The training rows of each of the {n_folds} folds must hold two classes, got {others} "
+            f"rows that are not of the most frequent class: there are {fewer} folds. Calibrate on "
+            "more rows."
         )
     splitter = StratifiedKFold(fewer, shuffle=True, random_state=rng)
     return [Split(*s) for s in splitter.split(y, is_most_frequent)]

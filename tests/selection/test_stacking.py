@@ -205,10 +205,9 @@ def of_candidates(Z, y, candidates):
     """Candidates fitted to one half of the rows, and their log-probabilities for the other."""
     half = len(y) // 2
     fitted = {name: c.fit(Z[:half], y[:half]) for name, c in candidates.items()}
-    test, labels = Z[half:], y[half:]
-    rows = MemoryRows(test, labels, None)
-    L = {name: log_of_labels(c, rows, np.arange(3), 0) for name, c in fitted.items()}
-    return [Fold(Fits(fitted, {}, {}), rows, L)]
+    test = MemoryRows(Z[half:], y[half:], None)
+    L = {name: c.predict_log_proba(test.X)[np.arange(half), test.y] for name, c in fitted.items()}
+    return [Fold(Fits(fitted, {}, {}), test, L)]
 
 
 def bent(n=2000):
@@ -242,3 +241,41 @@ def test_maps_that_were_mixed_in_the_folds_are_mixed():
     parts, weights = components(kept, found._replace(weights=dict.fromkeys(plain, 0.5)))
     assert parts == list(kept.values())
     assert_allclose(weights, [0.5, 0.5])
+
+
+def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture():
+    """Its members share this weight as they do in the mixture of all candidates."""
+    Z, y = bent()
+    candidates = {
+        "other": TemperatureScaling(smoothing=0.1),
+        "vector": VectorScaling(),
+        "matrix": MatrixScaling(alpha=0.1),
+    }
+    (fold,) = of_candidates(Z, y, candidates)
+    eps = 1e-3
+    L = {name: np.log((1 - eps) * np.exp(L) + eps / 3) for name, L in fold.L.items()}
+    # Rows at random, so that each of the candidates has some weight.
+    chance = np.random.default_rng(0).integers(3, size=len(fold.L["vector"]))
+    L = {name: np.where(chance == k, of_one, -3.0) for k, (name, of_one) in enumerate(L.items())}
+    L["other"] = np.where(chance == 0, 0.0, -3.0)
+    found = weighed([fold._replace(L=L)], "stack", np.arange(3), eps).weights
+    prior = np.array([1.0, 0, 0])
+    _, vector, matrix = mixture_weights(np.column_stack(list(L.values())), None, prior)
+    assert found["vector"] / found["matrix"] == pytest.approx(vector / matrix)
+    assert vector != pytest.approx(matrix, rel=0.05)
+    average = averaged(list(candidates.values())[1:], np.array([vector, matrix]))
+    of_average = log_of_labels(average, fold.test, np.arange(3), eps)
+    expected = mixture_weights(np.column_stack([L["other"], of_average]), None, prior[:2])
+    assert_allclose([found["other"], found["vector"] + found["matrix"]], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n_rows", "kept"), [(5, False), (50, True)])
+def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
+    """The second candidate is right in a share of the rows, in which the first one is wrong."""
+    right = np.arange(1000) < n_rows
+    L = {"first": np.where(right, -9.0, 0.0), "second": np.where(right, 0.0, -9.0)}
+    fits = Fits({"first": None, "second": None}, {}, {})
+    fold = Fold(fits, MemoryRows(np.zeros((1000, 2)), right * 1, None), L)
+    weights = weighed([fold], "stack", np.arange(2), 1e-3).weights
+    assert weights["second"] == pytest.approx(n_rows / 1001 if kept else 0, rel=0.01)
+    assert sum(weights.values()) == pytest.approx(1)
