@@ -78,7 +78,7 @@ class ClassifierCalibrator(_Smoothed):
 
     See Also
     --------
-    AutoCalibrator : Mixes gradient boosting with linear maps, by cross-validation.
+    AutoCalibrator : Mixes trees with linear maps, by cross-validation.
 
     Notes
     -----
