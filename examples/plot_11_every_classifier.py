@@ -127,9 +127,10 @@ plt.show()
 # log-odds; the margins of support vector machines and the votes of a forest are under-confident.
 # Logistic regression, boosting and the network are nearly calibrated.
 #
-# The parametric calibrators hardly ever increase the log loss. BBQ increases it little, and is
-# often the best on the data with label noise, where the miscalibration is not linear in the
-# log-odds. Histogram binning can be as good there; but histogram binning and isotonic regression
+# AutoCalibrator has the lowest log loss for nearly every classifier. The parametric calibrators
+# hardly ever increase the log loss. BBQ increases it little, and is good on the data with label
+# noise, where the miscalibration is not linear in the log-odds. Order-preserving scaling is better
+# there. Histogram binning can be as good as BBQ; but histogram binning and isotonic regression
 # predict zero for classes without calibration rows in a bin or block. On the digits their
 # calibration error is among the lowest, and their log loss is often higher than that of the
 # uncalibrated classifier. Choose by the log loss.

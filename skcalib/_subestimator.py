@@ -110,10 +110,16 @@ def fit_to_rows(calibrator: Any, rows: Rows, classes: Array) -> Any:
     Calibrators of skcalib pass over the rows; others, and those with a ``fit`` of their own, are
     given those in memory.
     """
-    if isinstance(calibrator, BaseCalibrator) and type(calibrator).fit is BaseCalibrator.fit:
-        return with_fitted(calibrator, calibrator._fit(rows), rows, classes)  # noqa: SLF001
-    held = rows.in_memory()
-    return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+    if not _has_own(calibrator, "fit"):
+        held = rows.in_memory()
+        return fit_calibrator(calibrator, held.X, classes[held.y], held.w, classes)
+    return with_fitted(calibrator, calibrator._fit(rows), rows, classes)  # noqa: SLF001
+
+
+def _has_own(calibrator: Any, method: str) -> bool:
+    """Whether it is a calibrator of skcalib in which the method is not replaced by another."""
+    own = getattr(BaseCalibrator, method)
+    return isinstance(calibrator, BaseCalibrator) and getattr(type(calibrator), method) is own
 
 
 def with_fitted(
@@ -132,7 +138,7 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
 
     Those of masked classes are -inf, the others finite.
     """
-    if isinstance(calibrator, BaseCalibrator):
+    if _has_own(calibrator, "predict_proba"):
         calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
         return calibrator._log_probabilities(Z)  # noqa: SLF001
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)

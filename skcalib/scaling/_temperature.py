@@ -118,6 +118,10 @@ class TemperatureScaling(_Smoothed):
         the weights are relative, where their sum matters: with ``smoothing="auto"``, or if rows
         are separable.
 
+    See Also
+    --------
+    AutoCalibrator : The default, which mixes temperature scaling with more flexible methods.
+
     Notes
     -----
     With :math:`b = 1/T` the log loss is convex, and its derivatives for a row are the mean of

@@ -76,6 +76,10 @@ class ClassifierCalibrator(_Smoothed):
         If weights sum to far less than the number of rows, and as for
         :class:`TemperatureScaling`.
 
+    See Also
+    --------
+    AutoCalibrator : Mixes trees with linear maps, by cross-validation.
+
     Notes
     -----
     ``fit`` raises a ValueError for weights that the classifier does not take. A class that no

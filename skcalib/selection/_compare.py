@@ -102,6 +102,10 @@ def compare_calibrators(
     ConvergenceWarning, UserWarning
         Those of the fits, each once, with the calibrators and the number of splits concerned.
 
+    See Also
+    --------
+    AutoCalibrator : Mixes calibrators by their log loss in cross-validation.
+
     Examples
     --------
     >>> from skcalib import compare_calibrators
@@ -109,7 +113,7 @@ def compare_calibrators(
     >>> digits = load_digits_logits()
     >>> found = compare_calibrators(digits.logits_calibration, digits.y_calibration)
     >>> found.names[0]
-    'MatrixScaling'
+    'AutoCalibrator'
     """
     rows, checked = checked_sample(logits, y, sample_weight, classes)
     labels, n_columns = checked.classes_, checked.n_features_in_
