@@ -714,16 +714,15 @@ def kinds(n, K, seed):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("n", "K"), [(60, 2), (60, 3), (300, 10), (500, 50), (3000, 2), (3000, 10)]
 )
-def test_never_worse_than_temperature_scaling(n, K, weighted):
+def test_never_worse_than_temperature_scaling(n, K):
     """In the mean over seeds, by more than 1 % and .005, and better than uncalibrated logits."""
     losses = {}
-    for seed in range(4 if n < 500 else 1):
+    for seed in range(4 if n < 100 else 2):
         test = kinds(2000, K, 1000 + seed)
-        w = np.random.default_rng(seed).uniform(0.1, 2, n) if weighted else None
+        w = np.random.default_rng(seed).uniform(0.1, 2, n) if seed % 2 else None
         for kind, (X, y) in kinds(n, K, seed).items():
             X_test, y_test = test[kind]
             auto = AutoCalibrator(classes=range(K)).fit(X, y, w)
@@ -736,5 +735,5 @@ def test_never_worse_than_temperature_scaling(n, K, weighted):
     for kind, of_seeds in losses.items():
         auto, temperature, uncalibrated = np.mean(of_seeds, axis=0)
         assert auto < temperature * 1.01 + 0.005, kind
-        if kind in {"offsets", "leaked", "shuffled"}:
+        if kind != "separable":
             assert auto < uncalibrated, kind
