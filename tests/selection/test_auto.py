@@ -473,6 +473,14 @@ def test_a_candidate_that_fails_on_a_fold_is_left_out(candidate, why, combine):
     same(c, AutoCalibrator(FAST, combine=combine).fit(Z, Y), rtol=0)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_candidate_that_fails_on_one_of_the_folds_is_left_out(order):
+    splits = [HALVES[0], (HALVES[1][0][:-10], HALVES[1][1])][::order]
+    with pytest.warns(UserWarning, match="Candidate 'bad' failed on a fold .*: too few rows"):
+        c = AutoCalibrator({**FAST, "bad": Failing(N // 2)}, cv=splits).fit(Z, Y)
+    same(c, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
+
+
 def test_all_candidates_fail():
     with pytest.raises(RuntimeError, match="too few rows"):
         AutoCalibrator({"one": Failing(), "two": VectorScaling(alpha=-1)}).fit(Z, Y)
