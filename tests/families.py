@@ -75,7 +75,6 @@ JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _
 # Regularization off, and what else makes a fit harder.
 HARDER = [
     {"alpha": 0},
-    {"alpha": "loo"},
     {"alpha": 0, "smoothing": 0},
     {"alpha": 0, "smoothing": 0, "fit_intercept": False},
     {"alpha": 0, "smoothing": 0, "normalize": False},
@@ -97,6 +96,7 @@ PLAIN = [with_known(kind, alpha=0, smoothing=0, normalize=False, tol=1e-8) for k
 # Every calibrator, by default and where a fit is harder.
 FORMS = [
     *(kind() for kind in CALIBRATORS),
+    *(kind(alpha="loo") for kind in CALIBRATORS if issubclass(kind, _LinearScaling)),
     *(kind(**p) for kind in CALIBRATORS for p in HARDER if p.keys() <= kind().get_params().keys()),
 ]
 

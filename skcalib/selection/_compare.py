@@ -156,9 +156,9 @@ def _collected(outcomes: dict[str, list[Outcome]], *, keep: bool) -> CalibratorC
 
 
 def _every_calibrator() -> list[BaseCalibrator]:
-    """The default calibrator, and every single method with its default parameters."""
+    """Every single method with its default parameters, and the default calibrator."""
     names = [(package, name) for package in (scaling, binning) for name in package.__all__]
-    return [AutoCalibrator(), *(getattr(package, name)() for package, name in names)]
+    return [*(getattr(package, name)() for package, name in names), AutoCalibrator()]
 
 
 def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:

@@ -116,4 +116,6 @@ def warn_once(found: dict[str, list[Messages]]) -> None:
     for key, of_each in counts.items():
         splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
         each = ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items())
-        warn(f"{each}: {first[key]}", key[0])
+        category, cause = key
+        data = [cause] if issubclass(category, FitWarning) else []
+        warn(f"{each}: {first[key]}", category, *data)

@@ -266,7 +266,7 @@ def test_warnings_are_sentences(files, capsys, unseen):
     np.save("best.npy", logits.argmax(axis=1))
     assert main(["--logits", "z.npy", "--labels", "best.npy"]) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("skcalib: warning: TemperatureScaling: The log loss")
+    assert err.startswith("skcalib: warning: TemperatureScaling, AutoCalibrator: The log loss")
     assert "The log loss has no minimum: every row is classified" in err
     assert err.count("\n") == 1
     assert "under-confident" in out

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import CALIBRATORS, with_known
+from families import CALIBRATORS, JOINT, with_known
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
@@ -91,7 +91,7 @@ def test_smoothing_of_temperature_scaling_changes_no_prediction(dtype, smoothing
     assert np.array_equal(mixed.predict(Z), plain.predict(Z))
 
 
-@every
+@pytest.mark.parametrize("kind", JOINT)
 def test_no_smoothing_is_the_plain_form(kind):
     Z, y = make_logits(400, 5, random_state=0)
     c = kind(smoothing=0).fit(Z, y)
