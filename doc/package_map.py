@@ -15,14 +15,14 @@ import layers
 WIDTH, HEIGHT = 0.84, 0.6  # of boxes, whose centres are 1 apart
 # Where the centres are from left to right, so that no arrow passes behind a box, which is tested.
 COLUMNS = {
-    "__init__": 1.2, "_cli": 2.2,
-    "monitor": 0, "selection": 1.2, "report": 2.2,
-    "compose": 0, "display": 1.2,
-    "metrics": 1.2, "scaling": 2.2, "binning": 3.2, "datasets": 4.2,
-    "_subestimator": 0, "_base": 1.05,
-    "_version": 0, "_validation": 2.1, "_scores": 3.15, "_linear": 4.2,
-    "_engine": 2.6,
-    "_warnings": 1.05, "_typing": 2.6,
+    "__init__": 2.55, "_cli": 1.45,
+    "compose": 0.45, "report": 2.05, "monitor": 3.25,
+    "selection": 0.75, "display": 3.25,
+    "binning": 0.1, "datasets": 1.15, "scaling": 2.15, "metrics": 3.15, "_subestimator": 4.2,
+    "_splits": 0.45, "_base": 3.55,
+    "_linear": 0.35, "_validation": 1.85, "_scores": 2.9, "_version": 3.9,
+    "_engine": 0.75,
+    "_typing": 2.0, "_warnings": 3.05,
 }  # fmt: skip
 FILLS = {True: "#dbe9f6", False: "#f0f0f0"}  # of public packages, and of private ones
 
