@@ -11,10 +11,14 @@ from skcalib._typing import Array, Bools, Floats
 from skcalib.scaling._family import averaged, features_of
 
 from ._out_of_fold import Candidates, Fold, log_of_labels
-from ._stacking import mixture_weights, without_negligible
+from ._stacking import mixture_weights, pruned_weights, without_negligible
 
 # Candidates with a smaller weight are left out.
 NEGLIGIBLE = 0.01
+
+# Candidates beside the average of linear maps are left out unless they lower the out-of-fold log
+# loss by more than this share of it: each costs as much at prediction as the average, or more.
+GAIN = 0.0005
 
 # Number of pseudo-rows that the weight of the first candidate is raised by.
 PSEUDO_ROWS = 1.0
@@ -74,7 +78,7 @@ def _stacked(
     ]
     L = np.column_stack([L[:, ~linear], np.concatenate(of_average)])
     pseudo_rows = np.append(pseudo_rows[~linear], pseudo_rows[linear].sum())
-    *others, total = mixture_weights(L, w, pseudo_rows)
+    *others, total = pruned_weights(L, w, pseudo_rows, GAIN)
     weights[~linear], weights[linear] = others, total * share
     return weights
 

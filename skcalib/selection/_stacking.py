@@ -16,9 +16,10 @@ from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._typing import Floats
+from skcalib._typing import Bools, Floats
 
 # The objective is at most this far above its minimum, in nats.
 GAP = 1e-7
@@ -54,6 +55,31 @@ def mixture_weights(L: Floats, w: Floats | None, pseudo_rows: Floats) -> Floats:
     found = with_one_blas_thread(solve, objective, np.full(L.shape[1], 1 / L.shape[1])).x
     found[found <= LEAST_WEIGHT] = 0.0
     return found / found.sum()
+
+
+def pruned_weights(L: Floats, w: Floats, pseudo_rows: Floats, gain: float) -> Floats:
+    """As :func:`mixture_weights`, without candidates that lower the log loss by little.
+
+    One at a time, from the one of least weight on, candidates are left out without which the mean
+    log loss is higher by no more than the share ``gain`` of it; never the last one in ``L``.
+    """
+
+    def fit(kept: Bools) -> tuple[float, Floats]:
+        weights = np.zeros(L.shape[1])
+        weights[kept] = mixture_weights(L[:, kept], w, pseudo_rows[kept])
+        with np.errstate(divide="ignore"):
+            log_mixed = logsumexp(L + np.log(weights), axis=1)
+        return -float(w @ log_mixed) / w.sum(), weights
+
+    kept = np.ones(L.shape[1], bool)
+    least, weights = fit(kept)
+    for m in np.argsort(weights[:-1], kind="stable"):
+        without = kept.copy()
+        without[m] = False
+        loss, others = fit(without)
+        if loss <= (1 + gain) * least:
+            kept, weights = without, others
+    return weights
 
 
 def without_negligible(weights: Floats, least: float) -> Floats:
