@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import families
 import matplotlib as mpl
 import messages
 import numpy as np
 import pytest
 from hypothesis import settings
 
+import skcalib.selection._compare
 from skcalib.datasets import load_digits_logits, make_logits
 
 mpl.use("Agg")
@@ -48,6 +50,12 @@ def _close_figures():
     import matplotlib.pyplot as plt
 
     plt.close("all")
+
+
+@pytest.fixture(autouse=True)
+def _quick_default(monkeypatch):
+    """In comparisons the default calibrator has few candidates, which are fast."""
+    monkeypatch.setattr(skcalib.selection._compare, "AutoCalibrator", families.AutoCalibrator)
 
 
 @pytest.fixture

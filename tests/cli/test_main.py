@@ -59,6 +59,7 @@ def row(text, name):
     return dict(zip(names, map(float, fields), strict=True))
 
 
+@pytest.mark.slow
 def test_digits(folder, capsys):
     assert main([]) == 0
     out, err = capsys.readouterr()
@@ -76,6 +77,7 @@ def test_digits(folder, capsys):
     assert {p.name for p in folder.iterdir()} == {NAME, REPORT}
 
 
+@pytest.mark.slow
 def test_as_a_module():
     run = subprocess.run(
         [sys.executable, "-m", "skcalib", "--help"], capture_output=True, text=True, check=False

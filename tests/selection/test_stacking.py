@@ -13,9 +13,10 @@ from skcalib import MatrixScaling, PlattScaling, TemperatureScaling, VectorScali
 from skcalib._engine.memory import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.scaling._family import averaged, features_of
+from skcalib.selection import _mixture
 from skcalib.selection._mixture import components, weighed
 from skcalib.selection._out_of_fold import Fits, Fold, log_of_labels
-from skcalib.selection._stacking import mixture, mixture_weights, without_negligible
+from skcalib.selection._stacking import mixture, mixture_weights, pruned_weights, without_negligible
 
 
 @st.composite
@@ -243,8 +244,9 @@ def test_maps_that_were_mixed_in_the_folds_are_mixed():
     assert_allclose(weights, [0.5, 0.5])
 
 
-def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture():
+def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
     """Its members share this weight as they do in the mixture of all candidates."""
+    monkeypatch.setattr(_mixture, "GAIN", 0.0)  # so that nothing is left out
     Z, y = bent()
     candidates = {
         "other": TemperatureScaling(smoothing=0.1),
@@ -279,3 +281,42 @@ def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
     weights = weighed([fold], "stack", np.arange(2), 1e-3).weights
     assert weights["second"] == pytest.approx(n_rows / 1001 if kept else 0, rel=0.01)
     assert sum(weights.values()) == pytest.approx(1)
+
+
+def loss_of(L, weights, w):
+    mixed = np.exp(L) @ weights
+    return -(w @ np.log(mixed)) / w.sum()
+
+
+@given(seed=st.integers(0, 10**6), n_candidates=st.integers(1, 6))
+def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
+    """And no others; the last one stays in any case."""
+    random = np.random.default_rng(seed)
+    L = np.log(random.uniform(0.05, 1, size=(300, n_candidates)))
+    L[:, 0] -= 2.0  # of no use
+    w, none = random.uniform(0.5, 2, size=300), np.zeros(n_candidates)
+    everything = loss_of(L, mixture_weights(L, w, none), w)
+    for gain in (0.0, 0.01, 0.5):
+        weights = pruned_weights(L, w, none, gain)
+        assert weights.sum() == pytest.approx(1)
+        loss = loss_of(L, weights, w)
+        assert loss <= (1 + gain) * everything + 1e-6
+        kept = np.flatnonzero(weights)
+        for m in set(kept.tolist()) - {n_candidates - 1}:
+            others = [k for k in kept if k != m]
+            if others and gain > 0:
+                without = loss_of(L[:, others], mixture_weights(L[:, others], w, none[others]), w)
+                assert without > everything
+    only_last = pruned_weights(L, w, none, 10.0)
+    assert only_last[-1] == 1
+
+
+def test_small_gains_are_judged_relative_to_the_loss():
+    L = np.log(np.column_stack([np.r_[0.9, np.full(99, 0.5)], np.full(100, 0.5)]))
+    none = np.zeros(2)
+    exact = mixture_weights(L, None, none)
+    assert exact[0] == pytest.approx(1)
+    w = np.ones(100)
+    gain = loss_of(L[:, 1:], np.ones(1), w) / loss_of(L, exact, w) - 1
+    assert pruned_weights(L, w, none, 0.9 * gain)[0] == pytest.approx(1)
+    assert pruned_weights(L, w, none, 1.1 * gain)[0] == 0
