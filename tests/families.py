@@ -32,7 +32,7 @@ class AutoCalibrator(skcalib.AutoCalibrator):
             return super()._candidates(rows, classes)
         return {
             "temperature": skcalib.TemperatureScaling(smoothing="auto"),
-            "vector": skcalib.VectorScaling(),
+            "vector": skcalib.VectorScaling(tol=1e-11),
             "histogram": skcalib.HistogramBinning(n_bins=5),
         }
 

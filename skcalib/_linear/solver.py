@@ -242,7 +242,9 @@ class _QuasiNewton:
 def _start_of_sample(objective: Objective, tol: float) -> Floats:
     """Parameters that are best for a sample of the rows, or the identity if it is too small."""
     features, identity = objective.features, objective.identity
-    made = partial(Features, scale=features.scale, clips=features.clips)
+    made = partial(
+        Features, scale=features.scale, clips=features.clips, smoothing=features.smoothing
+    )
     best = partial(_best_of_sample, objective.map_, objective.regularization, made, tol)
     found = features.rows.sample(best, ROWS_PER_PARAMETER * len(identity))
     return identity if found is None else found

@@ -17,15 +17,18 @@ from skcalib._engine.rows import Rows
 from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
 from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._linear.mixed import mix_logits
 from skcalib._linear.path import Choice, choose_strength
 from skcalib._linear.solver import Solution, best_parameters
 from skcalib._linear.temperature import SMALLEST_SCALE, FittedScale, fit_scale
-from skcalib._scores.mixed import mix_logits
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_integer, check_real
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
 from ._temperature import _divided, _fitted_smoothing, _Smoothed, _warn_of_no_minimum
+
+# Number of log-probabilities of a mixture that are stored; more are made in each pass.
+MOST_STORED = 1 << 22
 
 
 class Prepared(NamedTuple):
@@ -138,7 +141,9 @@ def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) ->
     """Log-probabilities of the mixture that temperature scaling gives, or the scaled logits."""
     if not normalize:
         return Features.of_scores(rows, scale)
-    if smoothing > 0:  # logarithms of a mixture take too long to be made in each pass
+    if smoothing > 0 and rows.n_rows * rows.n_columns > MOST_STORED:
+        return replace(Features.of_log_probabilities(rows, scale), smoothing=smoothing)
+    if smoothing > 0:  # logarithms of a mixture would double the time of each pass
         rows, scale = rows.with_logits(rows.map(partial(_mixed, 1 / scale, smoothing))), 1.0
     return Features.of_log_probabilities(rows, scale)
 

@@ -14,9 +14,9 @@ from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import LOWEST_FEATURE, raised
+from skcalib._linear.mixed import mix_with_uniform
 from skcalib._linear.piecewise import MAX_PASSES, PiecewiseObjective, best_slopes, piecewise
 from skcalib._linear.temperature import fit_scale
-from skcalib._scores.mixed import mix_with_uniform
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.parameters import check_integer, check_real
 from skcalib._warnings import NotConvergedWarning, warn

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
+from skcalib._linear.mixed import mix_logits
 from skcalib._linear.temperature import FittedScale, fit_scale
-from skcalib._scores.mixed import mix_logits
 from skcalib._typing import Array, Floats
 from skcalib._validation.parameters import check_real
 from skcalib._validation.weights import warn_of_small_weights

@@ -15,7 +15,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._engine.inputs import as_array, check_in_memory
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
-from skcalib._scores.mixed import mix_with_uniform
+from skcalib._linear.mixed import mix_with_uniform
 from skcalib._splits import Split, check_test_rows, check_training_rows, made_splits, presence
 from skcalib._subestimator import check_calibrator, check_order, log_probabilities
 from skcalib._typing import Array, Floats
@@ -134,7 +134,7 @@ class AutoCalibrator(BaseCalibrator):
     >>> calibrator.predict_proba(digits.logits_test[:2]).shape
     (2, 10)
     >>> len(calibrator.cv_log_loss_)
-    12
+    13
     """
 
     weights_: dict[str, float]

@@ -76,7 +76,8 @@ def test_many_threads_predict_at_a_time(kind):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda part: calibrator.predict_proba(Z[part]), parts * 3))
     for part, P in zip(parts * 3, found, strict=True):
-        assert np.array_equal(P, expected[part])
+        # Products of matrices of other sizes may be rounded in another way.
+        np.testing.assert_allclose(P, expected[part], rtol=1e-12)
 
 
 def test_many_threads_fit_at_a_time():

@@ -11,6 +11,7 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
+import skcalib.scaling._linear
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
@@ -261,3 +262,24 @@ def test_maps_of_separable_rows_without_a_ridge_are_temperature_scaling(kind):
         c = kind(alpha=0, smoothing=0).fit(Z, y)
     plain = fit_quietly(TemperatureScaling(), Z, y)
     np.testing.assert_allclose(c.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("masked", [False, True])
+def test_mixtures_that_are_not_stored_are_the_same(kind, dtype, masked, monkeypatch):
+    if masked and kind is MatrixScaling:
+        pytest.skip("takes no masked classes")
+    Z, y = make_logits(900, 4, temperature=2.0, random_state=0)
+    Z = Z.astype(dtype)
+    if masked:
+        Z[::3, 1] = np.where(y[::3] == 1, Z[::3, 1], -np.inf)
+    w = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    plain = kind(tol=1e-9, smoothing=0).fit(Z, y, w)
+    stored = kind(tol=1e-9, smoothing=0.05).fit(Z, y, w)
+    monkeypatch.setattr(skcalib.scaling._linear, "MOST_STORED", 0)
+    found = kind(tol=1e-9, smoothing=0.05).fit(Z, y, w)
+    rtol = 1e-3 if dtype == np.float32 else 1e-6
+    np.testing.assert_allclose(found.coef_, stored.coef_, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(found.intercept_, stored.intercept_, rtol=rtol, atol=rtol)
+    assert np.abs(plain.coef_ - stored.coef_).max() > 0.01

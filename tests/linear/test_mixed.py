@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_softmax, softmax
 
-from skcalib._scores.mixed import mix_logits, mix_with_uniform
+from skcalib._linear.mixed import mix_logits, mix_with_uniform
 from skcalib.datasets import make_logits
 
 shares = st.floats(1e-300, 1, exclude_max=True)
