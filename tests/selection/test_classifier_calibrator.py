@@ -261,7 +261,12 @@ class Failing(GaussianNB):
             "estimator takes no sample_weight, got weights and KNei.* leave the weights out",
         ),
         ({"estimator": Failing()}, False, RuntimeError, "out of order"),
-        ({"smoothing": 1.0}, False, ValueError, "smoothing must be 'auto' or a number of at least 0 and"),
+        (
+            {"smoothing": 1.0},
+            False,
+            ValueError,
+            "smoothing must be 'auto' or a number of at least 0 and",
+        ),
         ({"smoothing": "none"}, False, ValueError, "smoothing must be 'auto' or"),
     ],
 )
