@@ -110,7 +110,7 @@ class AutoCalibrator(BaseCalibrator):
     *Folds* are random and not stratified: with stratified ones, classes are exactly as frequent
     in the test rows as in the training rows, and the offsets of many classes would seem to help.
 
-    *Many rows.* From 100 000 rows on, weights come from every k-th row, 50 000 or more, if ``cv``
+    *Many rows.* From 50 000 rows on, weights come from every k-th row, 25 000 or more, if ``cv``
     is an integer and there are no groups. Candidates are then fitted to all rows, except for
     gradient boosting and candidates that are not of this package, for which Dask collections are
     gathered in memory.

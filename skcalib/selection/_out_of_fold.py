@@ -23,7 +23,7 @@ from skcalib.scaling._family import family_of, fit_together
 from ._fit_and_score import Messages, messages_of, recorded_warnings
 
 # Number of rows from which on weights are estimated on a sample of half as many rows or more.
-MANY_ROWS = 100_000
+MANY_ROWS = 50_000
 
 # Candidates by name, fitted or not.
 Candidates = dict[str, Any]
