@@ -371,9 +371,9 @@ def seed_of_both(X):
 
 def test_a_sample_of_many_rows_may_hold_one_class():
     """Every second row of these many is of the same class."""
-    X = np.random.default_rng(0).normal(size=(MANY_ROWS, 1))
+    X = np.random.default_rng(0).normal(-1, size=(MANY_ROWS, 1))
     y = np.zeros(MANY_ROWS, int)
-    y[1 + 2 * X[1::2, 0].argsort()[-3:]] = 1
+    y[[1, 3, 5]] = 1
     with pytest.warns(UserWarning, match="got 0 of 25000 rows .* the first candidate is"):
         c = AutoCalibrator(FAST).fit(X, y)
     assert c.weights_["temperature"] == 1
