@@ -63,8 +63,9 @@ for name, (classifier, min_proba) in classifiers.items():
 pd.DataFrame(losses).T.round(3)
 
 # %%
-# The weights differ between the classifiers. The log loss is lower than that of temperature scaling,
-# whose one parameter cannot correct over-predicted or confused classes. Reliability diagrams:
+# The weights differ between the classifiers. The log loss is lower than that of temperature
+# scaling, whose one parameter cannot correct over-predicted or confused classes. Reliability
+# diagrams:
 
 import matplotlib.pyplot as plt
 

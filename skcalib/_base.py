@@ -214,7 +214,9 @@ class BaseCalibrator(
         return log_softmax(both_columns(self._calibrated(Z)), axis=1)
 
     def _most_probable(self, Z: Floats) -> Array:
-        return self.classes_[both_columns(self._calibrated(Z)).argmax(axis=1)]
+        # Rounding may make calibrated logits equal.
+        S = Z if self._keeps_order else self._calibrated(Z)
+        return self.classes_[both_columns(S).argmax(axis=1)]
 
     def _calibrated(self, Z: Floats) -> Floats:
         """Calibrated logits, finite except for those of masked classes."""

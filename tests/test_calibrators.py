@@ -126,6 +126,17 @@ def test_order_of_the_classes_is_kept(kind, logits3):
     assert np.array_equal(Z.argsort(axis=1), X.argsort(axis=1))
 
 
+@pytest.mark.parametrize("kind", ORDER_KEEPING)
+def test_predictions_are_kept_despite_rounding(kind, logits3):
+    """Neighbouring floating-point numbers, many of which have equal calibrated logits."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(500, 1)).astype(np.float32).view(np.int32)
+    X = (numbers + rng.integers(0, 3, size=(500, 3), dtype=np.int32)).view(np.float32)
+    logits, y = logits3
+    calibrator = kind().fit(1.5 * logits, y)  # a temperature that is not near a power of two
+    assert np.array_equal(calibrator.predict(X), X.argmax(axis=1))
+
+
 # --------------------------------------------------------------------------------------
 # Fits.
 

@@ -20,7 +20,7 @@ from skcalib._subestimator import (
     fit_calibrator,
     with_unknown_classes,
 )
-from skcalib._typing import Array, Floats
+from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.weights import check_weights
 from skcalib._warnings import warn
 from skcalib.selection import AutoCalibrator
@@ -180,7 +180,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         classes = np.asarray(self.estimator.classes_) if frozen else np.unique(arguments.y)
         check_order(calibrator, classes)
         sets = self._calibration_sets(arguments, w)
-        groups = self._groups(calibrator, arguments)
+        groups = arguments.split_params.get("groups")
         calibrators = [
             fit_calibrator(
                 calibrator,
@@ -188,7 +188,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
                 arguments.y[rows],
                 weights,
                 estimator.classes_,
-                **{name: values[rows] for name, values in groups.items()},
+                **self._groups(calibrator, groups, rows),
             )
             for estimator, Z, rows, weights in sets
         ]
@@ -200,11 +200,15 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         return self
 
     @staticmethod
-    def _groups(calibrator: Any, arguments: FitArguments) -> dict[str, Array]:
-        """Groups as an argument, where the calibrator is cross-validated as well."""
-        groups = arguments.split_params.get("groups")
-        takes = groups is not None and has_fit_parameter(calibrator, "groups")
-        return {"groups": np.asarray(groups)} if takes else {}
+    def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Array]:
+        """Groups of some rows as an argument, where the calibrator is cross-validated as well.
+
+        A single group cannot be split, as if there were none.
+        """
+        if groups is None or not has_fit_parameter(calibrator, "groups"):
+            return {}
+        of_rows = np.asarray(groups)[rows]
+        return {"groups": of_rows} if len(np.unique(of_rows)) > 1 else {}
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
         """Weights as an argument, where the classifier takes one or routing decides."""

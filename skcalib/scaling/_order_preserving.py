@@ -17,7 +17,7 @@ from skcalib._linear.features import LOWEST_FEATURE, raised
 from skcalib._linear.mixed import mix_with_uniform
 from skcalib._linear.piecewise import MAX_PASSES, PiecewiseObjective, best_slopes, piecewise
 from skcalib._linear.temperature import fit_scale
-from skcalib._typing import Array, Floats, Indices
+from skcalib._typing import Floats, Indices
 from skcalib._validation.parameters import check_integer, check_real
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -193,10 +193,6 @@ class OrderPreservingScaling(BaseCalibrator):
     def _calibrate(self, L: Floats) -> Floats:
         np.maximum(L, np.asarray(LOWEST_FEATURE, L.dtype), out=L)
         return piecewise(L, self.knots_, self.slopes_)
-
-    def _most_probable(self, Z: Floats) -> Array:
-        # Rounding may make probabilities of the mixture equal.
-        return self.classes_[both_columns(Z).argmax(axis=1)]
 
 
 def _log_probabilities(temperature: float, smoothing: float, Z: Floats) -> Floats:

@@ -65,6 +65,8 @@ class _Smoothed(BaseCalibrator):
         return mix_logits(self._unmixed(Z), self.smoothing_)
 
     def _most_probable(self, Z: Floats) -> Array:
+        if self._keeps_order:
+            return super()._most_probable(Z)
         # Rounding may make probabilities of the mixture equal.
         return self.classes_[both_columns(self._unmixed(Z)).argmax(axis=1)]
 

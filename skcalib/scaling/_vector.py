@@ -67,8 +67,7 @@ class VectorScaling(_LinearScaling):
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
         With ``alpha="loo"`` the strengths that were tried, in decreasing order up to the first
-        whose estimated loss is higher than that of the one before; else empty. Also empty where
-        all rows are classified correctly.
+        whose estimated loss is higher than that of the one before; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float

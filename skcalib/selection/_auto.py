@@ -8,8 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.model_selection import GroupKFold
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.inputs import as_array, check_in_memory
@@ -28,7 +27,7 @@ from skcalib._warnings import warn
 from ._candidates import default_candidates
 from ._fit_and_score import warn_once
 from ._mixture import Weighed, components, weighed
-from ._out_of_fold import fit_all, out_of_fold, random_folds, rows_to_weigh_on
+from ._out_of_fold import fit_all, folds_of_groups, out_of_fold, random_folds, rows_to_weigh_on
 from ._sample import by_name
 from ._stacking import mixture
 
@@ -93,8 +92,8 @@ class AutoCalibrator(BaseCalibrator):
     Warns
     -----
     UserWarning
-        If a candidate fails on a fold, and is left out; if a class has so few rows that fewer
-        folds, or none, are possible; and as for :class:`TemperatureScaling`.
+        If a candidate fails on a fold, and is left out; if a class has so few rows, or groups, that
+        fewer folds, or none, are possible; and as for :class:`TemperatureScaling`.
 
     Notes
     -----
@@ -114,7 +113,7 @@ class AutoCalibrator(BaseCalibrator):
     *Folds* are random and not stratified: with stratified ones, classes are exactly as frequent
     in the test rows as in the training rows, and the offsets of many classes would seem to help.
 
-    *Many rows.* From 100 000 rows on, weights come from every k-th row, 50 000 or more, if ``cv``
+    *Many rows.* From 50 000 rows on, weights come from every k-th row, 25 000 or more, if ``cv``
     is an integer and there are no groups. Candidates are then fitted to all rows, except for
     gradient boosting and candidates that are not of this package, for which Dask collections are
     gathered in memory.
@@ -222,13 +221,15 @@ class AutoCalibrator(BaseCalibrator):
         )
         labels = column_or_1d(as_labels(y))
         groups = None if groups is None else np.asarray(groups)
-        cv = _folds_of_groups(int(self.cv), groups) if is_integer(self.cv) else self.cv
-        splits = made_splits(cv, X, labels, "Pass groups= to fit.", groups=groups)
         w = check_weights(sample_weight, len(labels))
+        kept = np.ones(len(labels), bool) if w is None else w > 0
+        if is_integer(self.cv):
+            check_consistent_length(labels, groups)
+            return folds_of_groups(labels[kept], groups[kept], int(self.cv))
+        splits = made_splits(self.cv, X, labels, "Pass groups= to fit.", groups=groups)
         present = presence(splits, labels, w_train=w, w_test=w)
         check_training_rows(present)
         check_test_rows(present)
-        kept = np.ones(len(labels), bool) if w is None else w > 0
         number = np.cumsum(kept) - 1
         return [Split(*(number[part[kept[part]]] for part in split)) for split in splits]
 
@@ -241,7 +242,8 @@ class AutoCalibrator(BaseCalibrator):
         found = self._weighed(candidates, rows, classes, splits, smoothing)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
         fitted, messages, errors = fit_all(kept, rows, classes)
-        for error in errors.values():
+        for name, error in errors.items():
+            error.add_note(f"Candidate {name!r} failed on all rows.")
             raise error
         warn_once({name: [of_fit] for name, of_fit in messages.items()})
         parts, weights = components(fitted, found)
@@ -309,17 +311,6 @@ class AutoCalibrator(BaseCalibrator):
         if hasattr(self, "weights_") and "text/html" in found:
             found["text/html"] += f"<p>{escape(self._summary())}</p>"
         return found
-
-
-def _folds_of_groups(n_folds: int, groups: Array) -> GroupKFold:
-    """Folds of groups, as many as there are groups at most."""
-    n_groups = len(np.unique(groups))
-    if n_groups < 2:
-        raise ValueError(
-            f"groups must hold at least two groups, which folds consist of, got {n_groups}. Leave "
-            "groups out if rows are independent."
-        )
-    return GroupKFold(min(n_folds, n_groups))
 
 
 def _taking_masked(candidates: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -23,7 +23,7 @@ from skcalib.scaling._family import family_of, fit_together
 from ._fit_and_score import Messages, messages_of, recorded_warnings
 
 # Number of rows from which on weights are estimated on a sample of half as many rows or more.
-MANY_ROWS = 100_000
+MANY_ROWS = 50_000
 
 # Candidates by name, fitted or not.
 Candidates = dict[str, Any]
@@ -154,7 +154,7 @@ def random_folds(y: Indices, n_folds: int, random_state: Any) -> list[Split]:
     n_folds = min(n_folds, len(y))
     rng = check_random_state(0 if random_state is None else random_state)
     found = [Split(*s) for s in KFold(n_folds, shuffle=True, random_state=rng).split(y)]
-    if all((y[train] != y[train[0]]).any() for train, _ in found):
+    if _hold_two_classes(y, found):
         return found
     is_most_frequent = y == np.bincount(y).argmax()
     others = min(int(is_most_frequent.sum()), int((~is_most_frequent).sum()))
@@ -174,3 +174,31 @@ def random_folds(y: Indices, n_folds: int, random_state: Any) -> list[Split]:
         )
     splitter = StratifiedKFold(fewer, shuffle=True, random_state=rng)
     return [Split(*s) for s in splitter.split(y, is_most_frequent)]
+
+
+def folds_of_groups(y: Array, groups: Array, n_folds: int) -> list[Split]:
+    """Folds of groups, as many as there are groups at most; none if the classes do not allow any.
+
+    ``y`` are the labels.
+    """
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise ValueError(
+            f"groups must hold at least two groups, which folds consist of, got {n_groups}. Leave "
+            "groups out if rows are independent."
+        )
+    splitter = GroupKFold(min(n_folds, n_groups))
+    found = [Split(*s) for s in splitter.split(y, groups=groups)]
+    if _hold_two_classes(y, found):
+        return found
+    warn(
+        "The training rows of each fold must hold two classes, got all rows but those of one class "
+        f"in a single one of {len(found)} folds of groups: the first candidate is used, without "
+        "cross-validation. Calibrate on more groups."
+    )
+    return []
+
+
+def _hold_two_classes(y: Array, splits: list[Split]) -> bool:
+    """Whether the training rows of each split do."""
+    return all((y[train] != y[train[0]]).any() for train, _ in splits)

@@ -42,6 +42,7 @@ from sklearn.utils.validation import check_is_fitted
 import skcalib
 from skcalib import (
     BBQ,
+    AutoCalibrator,
     CalibratedClassifier,
     HistogramBinning,
     IsotonicCalibration,
@@ -381,6 +382,18 @@ def test_groups_stay_together():
     t = LogitTransformer(GaussianNB(), cv=GroupKFold(4))
     pipe = make_pipeline(t, TemperatureScaling()).fit(X, y, logittransformer__groups=groups)
     assert_array_equal(pipe.predict_proba(X), c.predict_proba(X))
+
+
+def test_the_only_group_of_a_test_set():
+    """A calibrator that splits rows by groups is fitted without them."""
+    X, y = problem()
+    groups = np.arange(len(y)) % 3
+    auto = AutoCalibrator([TemperatureScaling(), VectorScaling()])
+    c = CalibratedClassifier(GaussianNB(), auto, cv=LeaveOneGroupOut(), ensemble=True)
+    c.fit(X, y, groups=groups)
+    Z = c._logits(c.estimators_[0], X)
+    alone = clone(auto).set_params(classes=c.classes_).fit(Z[groups == 0], y[groups == 0])
+    assert_array_equal(c.calibrators_[0].predict_proba(Z), alone.predict_proba(Z))
 
 
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)

@@ -89,3 +89,13 @@ def test_masked_classes_are_left_out(many):
     c = VectorScaling(alpha="loo", classes=range(7)).fit(Z, y)
     assert np.isfinite(c.loo_losses_).all()
     assert not c.predict_proba(Z)[np.isneginf(Z)].any()
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_with_all_but_all_of_the_weight(kind, n_classes):
+    X, y = make_logits(300, n_classes, temperature=2.0, random_state=2)
+    for heavy in (1e12, 1e15, 1e20):
+        c = kind(alpha="loo").fit(X, y, np.where(np.arange(300) % 50, 1, heavy))
+        assert np.isfinite(c.loo_losses_).all()
+        assert np.isfinite(c.predict_proba(X)).all()

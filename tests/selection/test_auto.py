@@ -55,6 +55,7 @@ def bent(n=N, n_classes=3, random_state=0):
 
 Z, Y = bent()
 LABELS = np.array(["a", "b", "c"])[Y]
+TWO_LABELS = LABELS[np.where(Y == 0, Y.argmin(), Y.argmax())]
 FAST = {"temperature": TemperatureScaling(smoothing="auto"), "vector": VectorScaling()}
 CHAIN = make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=5))
 MIXED = {
@@ -259,16 +260,29 @@ def test_fewer_groups_than_folds():
     same(one, AutoCalibrator(FAST, cv=3).fit(Z, Y, groups=groups), rtol=0)
 
 
-@pytest.mark.parametrize("by", ["splits", "splitter", "groups"])
+def test_groups_of_weight_zero_are_absent():
+    groups = np.arange(N) // 10
+    w = np.where(groups < 8, 0.0, 1.0 + groups % 2)
+    some = np.flatnonzero(w)
+    one = AutoCalibrator(FAST).fit(Z, Y, w, groups=groups)
+    same(one, AutoCalibrator(FAST).fit(Z[some], Y[some], w[some], groups=groups[some]), rtol=0)
+
+
+@pytest.mark.parametrize("labels", [np.minimum(Y, 1), TWO_LABELS], ids=["0", "a"])
+def test_all_rows_of_a_class_in_one_group(labels):
+    groups = np.where(labels == labels[Y.argmin()], 0, 1 + np.arange(N) % 4)
+    with pytest.warns(UserWarning, match="of 5 folds of groups: the first candidate is used"):
+        c = AutoCalibrator(FAST).fit(Z[:, :2], labels, groups=groups)
+    assert c.weights_ == {"temperature": 1.0, "vector": 0.0}
+
+
+@pytest.mark.parametrize("by", ["splits", "splitter"])
 def test_rows_of_weight_zero_are_absent_from_splits(by):
     """Splits are by numbers of all rows, of which those of weight zero are then left out."""
     w = np.random.default_rng(0).integers(0, 3, N) * 1.0
-    groups = np.arange(N) // 10
-    splitter = GroupKFold(4) if by == "groups" else KFold(3)
-    splits = list(splitter.split(Z, Y, groups if by == "groups" else None))
-    cv = {"splits": splits, "splitter": splitter, "groups": 4}[by]
-    one = AutoCalibrator(FAST, cv=cv)
-    one.fit(Z, Y, w, groups=groups) if by == "groups" else one.fit(Z, Y, w)
+    splits = list(KFold(3).split(Z, Y))
+    cv = {"splits": splits, "splitter": KFold(3)}[by]
+    one = AutoCalibrator(FAST, cv=cv).fit(Z, Y, w)
     some = np.flatnonzero(w)
     kept = [tuple(np.flatnonzero(np.isin(some, part)) for part in split) for split in splits]
     same(one, AutoCalibrator(FAST, cv=kept).fit(Z[some], Y[some], w[some]))
@@ -360,10 +374,10 @@ def seed_of_both(X):
 
 def test_a_sample_of_many_rows_may_hold_one_class():
     """Every second row of these many is of the same class."""
-    X = np.random.default_rng(0).normal(size=(MANY_ROWS, 1))
+    X = np.random.default_rng(0).normal(-1, size=(MANY_ROWS, 1))
     y = np.zeros(MANY_ROWS, int)
     y[[1, 3, 5]] = 1
-    with pytest.warns(UserWarning, match="got 0 of 50000 rows .* the first candidate is"):
+    with pytest.warns(UserWarning, match="got 0 of 25000 rows .* the first candidate is"):
         c = AutoCalibrator(FAST).fit(X, y)
     assert c.weights_["temperature"] == 1
 
