@@ -113,8 +113,8 @@ class AutoCalibrator(BaseCalibrator):
     *Folds* are random and not stratified: with stratified ones, classes are exactly as frequent
     in the test rows as in the training rows, and the offsets of many classes would seem to help.
 
-    *Many rows.* From 50 000 rows on, weights come from every k-th row, 25 000 or more, if ``cv``
-    is an integer and there are no groups. Candidates are then fitted to all rows, except for
+    *Many rows.* From 50 000 rows on, weights come from 25 000 of them, the same at every fit, if
+    ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows, except for
     gradient boosting and candidates that are not of this package, for which Dask collections are
     gathered in memory.
 

@@ -22,8 +22,11 @@ from skcalib.scaling._family import family_of, fit_together
 
 from ._fit_and_score import Messages, messages_of, recorded_warnings
 
-# Number of rows from which on weights are estimated on a sample of half as many rows or more.
-MANY_ROWS = 50_000
+# Number of rows from which on weights are estimated on fewer of them.
+MANY_ROWS, FEWER_ROWS = 50_000, 25_000
+
+# Number of logits that are gathered at least, if there are as many, to choose rows from.
+MANY_NUMBERS = 1 << 24
 
 # Candidates by name, fitted or not.
 Candidates = dict[str, Any]
@@ -137,12 +140,16 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, classes: Array, smoothing: 
 
 
 def rows_to_weigh_on(rows: Rows) -> MemoryRows:
-    """All rows, or if they are many every k-th one, in memory."""
-    return MemoryRows(*rows.gather(_thinned, MANY_ROWS // 2))
+    """All rows, or if they are many some of them at random, in memory."""
+    return MemoryRows(*rows.gather(_some, max(FEWER_ROWS, MANY_NUMBERS // rows.n_columns)))
 
 
-def _thinned(rows: Rows) -> tuple[Any, ...]:
-    return rows.every(max(1, rows.n_rows // (MANY_ROWS // 2))).arrays[:3]
+def _some(rows: Rows) -> tuple[Any, ...]:
+    n_rows, arrays = rows.n_rows, rows.arrays[:3]
+    if n_rows < MANY_ROWS:
+        return arrays
+    some = np.sort(np.random.default_rng(0).choice(n_rows, FEWER_ROWS, replace=False))
+    return tuple(None if a is None else a[some] for a in arrays)
 
 
 def random_folds(y: Indices, n_folds: int, random_state: Any) -> list[Split]:

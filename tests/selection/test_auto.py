@@ -39,9 +39,10 @@ from skcalib import (
     VectorScaling,
     compare_calibrators,
 )
+from skcalib._engine.memory import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
-from skcalib.selection._out_of_fold import MANY_ROWS
+from skcalib.selection._out_of_fold import FEWER_ROWS, MANY_ROWS, rows_to_weigh_on
 from skcalib.selection._stacking import mixture_weights
 
 N = 300
@@ -373,10 +374,13 @@ def seed_of_both(X):
 
 
 def test_a_sample_of_many_rows_may_hold_one_class():
-    """Every second row of these many is of the same class."""
+    """Three rows of these many are of the other class, and none of them is in the sample."""
     X = np.random.default_rng(0).normal(-1, size=(MANY_ROWS, 1))
+    rows = MemoryRows(np.arange(MANY_ROWS)[:, None], None, None)
+    absent = np.setdiff1d(np.arange(MANY_ROWS), rows_to_weigh_on(rows).X)
+    assert len(absent) == MANY_ROWS - FEWER_ROWS
     y = np.zeros(MANY_ROWS, int)
-    y[[1, 3, 5]] = 1
+    y[absent[:3]] = 1
     with pytest.warns(UserWarning, match="got 0 of 25000 rows .* the first candidate is"):
         c = AutoCalibrator(FAST).fit(X, y)
     assert c.weights_["temperature"] == 1
@@ -385,9 +389,16 @@ def test_a_sample_of_many_rows_may_hold_one_class():
 def test_many_rows_are_weighed_on_a_sample_and_fitted_on_all():
     X, y = bent(MANY_ROWS)
     c = AutoCalibrator(FAST).fit(X, y)
-    half = AutoCalibrator(FAST).fit(X[::2], y[::2])
+    some = rows_to_weigh_on(MemoryRows(X, y, None))
+    half = AutoCalibrator(FAST).fit(some.X, some.y)
     assert_allclose([*c.weights_.values()], [*half.weights_.values()], atol=1e-2)
     assert_allclose([*c.cv_log_loss_.values()], [*half.cv_log_loss_.values()], rtol=1e-4)
+
+
+def test_labels_that_repeat_with_a_period_are_all_in_the_sample():
+    y = np.arange(4 * MANY_ROWS) % 4
+    some = rows_to_weigh_on(MemoryRows(np.zeros((len(y), 4)), y, None))
+    assert np.bincount(some.y).min() > 0.2 * FEWER_ROWS
     alone = VectorScaling().fit(X, y)
     assert_array_equal(c.calibrators_["vector"].coef_, alone.coef_)
 
