@@ -35,7 +35,7 @@ SECTIONS = {
         "_linear",
         "_version",
     ],
-    "Classifiers and pipelines": ["compose", "_subestimator"],
+    "Classifiers and pipelines": ["compose", "_splits", "_subestimator"],
     "Comparing calibrators": ["selection"],
     "Measures": ["metrics"],
     "Pictures": ["display", "report"],

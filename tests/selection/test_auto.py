@@ -40,6 +40,7 @@ from skcalib import (
     compare_calibrators,
 )
 from skcalib._engine.memory import MemoryRows
+from skcalib._subestimator import log_probabilities
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
 from skcalib.selection._out_of_fold import FEWER_ROWS, MANY_ROWS, rows_to_weigh_on
@@ -393,14 +394,14 @@ def test_many_rows_are_weighed_on_a_sample_and_fitted_on_all():
     half = AutoCalibrator(FAST).fit(some.X, some.y)
     assert_allclose([*c.weights_.values()], [*half.weights_.values()], atol=1e-2)
     assert_allclose([*c.cv_log_loss_.values()], [*half.cv_log_loss_.values()], rtol=1e-4)
+    alone = VectorScaling().fit(X, y)
+    assert_array_equal(c.calibrators_["vector"].coef_, alone.coef_)
 
 
 def test_labels_that_repeat_with_a_period_are_all_in_the_sample():
     y = np.arange(4 * MANY_ROWS) % 4
     some = rows_to_weigh_on(MemoryRows(np.zeros((len(y), 4)), y, None))
     assert np.bincount(some.y).min() > 0.2 * FEWER_ROWS
-    alone = VectorScaling().fit(X, y)
-    assert_array_equal(c.calibrators_["vector"].coef_, alone.coef_)
 
 
 # --------------------------------------------------------------------------------------
@@ -504,6 +505,12 @@ def test_a_candidate_that_fails_on_one_of_the_folds_is_left_out(order):
     with pytest.warns(UserWarning, match="Candidate 'bad' failed on a fold .*: too few rows"):
         c = AutoCalibrator({**FAST, "bad": Failing(N // 2)}, cv=splits).fit(Z, Y)
     same(c, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
+
+
+def test_probabilities_that_are_not_finite_are_refused_at_prediction():
+    fitted = Invalid().fit(Z, Y)
+    with pytest.raises(ValueError, match="predict_proba must give finite probabilities of 3"):
+        log_probabilities(fitted, Z, np.unique(Y))
 
 
 def test_all_candidates_fail():
