@@ -88,6 +88,7 @@ def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
     np.testing.assert_allclose(alone, among, rtol=1e-15)
 
 
+@pytest.mark.slow
 @every
 @given(
     big=st.floats(1e3, 1e4),

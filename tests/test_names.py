@@ -77,6 +77,7 @@ PICTURES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("picture", PICTURES)
 def test_names_are_drawn_as_they_are_written(picture, name):

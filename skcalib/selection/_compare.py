@@ -111,7 +111,8 @@ def compare_calibrators(
     >>> from skcalib import compare_calibrators
     >>> from skcalib.datasets import load_digits_logits
     >>> digits = load_digits_logits()
-    >>> found = compare_calibrators(digits.logits_calibration, digits.y_calibration)
+    >>> rows = digits.logits_calibration, digits.y_calibration
+    >>> found = compare_calibrators(*rows, cv=2)
     >>> found.names[0]
     'AutoCalibrator'
     """

@@ -113,6 +113,7 @@ def test_every_kind_of_classifier(name, ensemble):
     assert_allclose(c.predict_log_proba(X), np.log(c.predict_proba(X)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CALIBRATORS)
 @pytest.mark.parametrize("ensemble", [False, True])
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ def test_new_figures_hold_all(make, predictions):
     assert inside(make(*predictions).figure_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "n_axes"), [(3, 2), (8, 1)])
 @every_display
 def test_nothing_sticks_out_of_the_figure(make, predictions, size, n_axes):
@@ -147,6 +148,7 @@ def test_nothing_sticks_out_of_the_figure(make, predictions, size, n_axes):
     assert inside(figure)
 
 
+@pytest.mark.slow
 @every_display
 def test_legends_lie_inside_of_the_axes(make, predictions):
     """So that no neighbour is covered, whatever the layout."""

@@ -31,6 +31,7 @@ def font_size(legend):
 NAMES = {"short": "net", "long": "gradient boosting of a hundred trees, calibrated"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [4, 9])
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 @pytest.mark.parametrize(("style", "n_models"), [("bars", 1), ("dots", 2), ("corp", 4)])

@@ -66,6 +66,7 @@ def test_table_has_the_measures(logits3, rng, weighted):
     np.testing.assert_allclose(after, numbers(y, calibrator.predict_proba(Z), w, 7), atol=6e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "calibrator",
     [

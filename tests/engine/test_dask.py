@@ -190,6 +190,7 @@ def frames(n=400, n_classes=3, npartitions=4):
     return frame, dd.from_pandas(frame, npartitions=npartitions), names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", families.CALIBRATORS)
 def test_data_frames(kind):
     frame, lazy, names = frames()
@@ -208,6 +209,7 @@ def test_data_frames(kind):
 NULLABLE = ["Float64", "Float32", "Int64", "float32[pyarrow]", "int64[pyarrow]"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_labels", ["Int64", "boolean", "int64[pyarrow]"])
 @pytest.mark.parametrize("of_logits", NULLABLE)
 def test_nullable_columns(of_logits, of_labels):
@@ -321,6 +323,7 @@ def test_chunks_of_unknown_length():
 MEASURES = [getattr(metrics, name) for name in metrics.__all__ if name.endswith("_error")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda m: m.__name__)

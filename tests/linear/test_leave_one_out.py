@@ -47,6 +47,7 @@ def exact(map_, Z, y, w, alpha, folds):
     return total / weights.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("map_", MAPS, ids=repr)
 @pytest.mark.parametrize("K", [2, 3, 5])
 @pytest.mark.parametrize("weights", [False, True])

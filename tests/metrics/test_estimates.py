@@ -76,6 +76,7 @@ def test_debiased_error_is_that_of_many_resamples(rng):
     assert debiased_expected_calibration_error(y, P) == pytest.approx(expected, abs=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
 def test_bias_is_taken_off(temperature):
     """The square without bias; the mean size with the better part of it gone."""
@@ -379,6 +380,7 @@ def test_intervals_cover_and_tests_keep_their_level():
         assert np.mean(rejected) > 0.95 if temperature == 2 else np.mean(rejected) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [("top-label", np.float32), ("classwise", np.float64), ("binary", np.float64)],

@@ -68,6 +68,7 @@ def test_one_column_of_log_odds_is_two_columns():
     np.testing.assert_allclose(one.loo_losses_, two.loo_losses_, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("K", [3, 8])
 def test_single_precision_and_dask_choose_the_same_strength(kind, K):

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from functools import partial
 
 import joblib
 import numpy as np
@@ -52,7 +53,9 @@ COMPOSED = [
 
 # The few rows that a halving search begins with may be separable, or no better than chance.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("search", [GridSearchCV, HalvingGridSearchCV])
+@pytest.mark.parametrize(
+    "search", [GridSearchCV, partial(HalvingGridSearchCV, min_resources=100, random_state=0)]
+)
 def test_the_calibrator_itself_is_searched_for(search):
     kinds = [kind() for kind in CALIBRATORS]
     classifier = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3)

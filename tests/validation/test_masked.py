@@ -226,6 +226,7 @@ def test_rows_of_weight_zero_are_not_there_whatever_they_hold(form, dtype):
 # The ends of the range.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [f for f in FORMS if type(f) in (*JOINT, PlattScaling)], ids=repr)
 @pytest.mark.parametrize(
     ("dtype", "scale"),
@@ -369,6 +370,7 @@ def test_masked_classes_are_compared_reported_and_swept():
     assert sweep.log_loss.min() == pytest.approx(loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TAKING)
 def test_masked_classes_in_chunks(kind):
     da = pytest.importorskip("dask.array")
