@@ -112,7 +112,7 @@ def test_of_folds(estimator, check, columns_are_classes):
 @skips
 @likeness
 @missing
-@checks([AutoCalibrator()], EXPECTED_FAILURES | OF_FOLDS)
+@checks([AutoCalibrator()], EXPECTED_FAILURES)
 def test_default_calibrator(estimator, check, columns_are_classes):
     """For which one with fewer candidates stands in above."""
     check(estimator)

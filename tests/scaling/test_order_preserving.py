@@ -77,6 +77,7 @@ def test_slopes_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
                 assert objective(nudged, *args) > objective(c.slopes_, *args)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy 1.12
 def test_a_slope_at_its_bound_is_the_bound():
     """Scores in the opposite order of the probabilities, within a segment, are all but merged."""
     Z, y = make_logits(4000, 5, random_state=0)

@@ -73,6 +73,7 @@ def test_weights_are_as_good_as_those_of_em(problem):
     assert objective(x, *problem) <= objective(by_em(*problem), *problem) + 1e-6
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy 1.12
 @pytest.mark.parametrize("seed", range(5))
 def test_weights_are_those_of_another_optimizer(seed):
     rng = np.random.default_rng(seed)
