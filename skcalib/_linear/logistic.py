@@ -3,8 +3,9 @@ r"""One-vs-rest logistic regression: the log loss of a sigmoid for each class, a
 For class k the features of a row are :math:`f = (f_1, \dots, f_{d-1}, 1)`, each an array of shape
 (m, K) for the rows of a block, and the probability of the event :math:`y = k` is
 :math:`\sigma(\theta_k^\top f_k)`. Two classes have a single sigmoid, for the second of them.
-Targets need not be 0 and 1. All K problems of d parameters are solved at once: one pass over the
-rows sums the gradients (K, d) and Hessians (K, d, d) of all of them.
+Targets need not be 0 and 1, and a ridge penalty may shrink parameters towards 0. All K problems of
+d parameters are solved at once: one pass over the rows sums the gradients (K, d) and Hessians
+(K, d, d) of all of them.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Logistic:
     high: Floats  #: (K,), target of rows of the class
     low: Floats  #: (K,), target of the others
     has_outliers: bool
+    ridge: Floats | None = None  #: (K, d), strengths of a ridge penalty on each mean loss
 
     @classmethod
     def of(
@@ -88,7 +90,10 @@ class Logistic:
         return (self.hits * self.high + (self.weight - self.hits) * self.low) / self.weight
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Gradients (K, d) and Hessians (K, d, d) of the mean log losses at ``theta`` (K, d)."""
+        """Gradients (K, d) and Hessians (K, d, d) of the mean log losses at ``theta`` (K, d).
+
+        With the ridge penalty ``ridge * theta**2`` of each class, if there is one.
+        """
         rise, d = self.high - self.low, theta.shape[1]
         pairs = [(i, j) for i in range(d) for j in range(i + 1)]
 
@@ -108,7 +113,11 @@ class Logistic:
         place = np.empty((d, d), int)
         for n, (i, j) in enumerate(pairs, start=d):
             place[i, j] = place[j, i] = n
-        return sums[:d].T, sums[place].transpose(2, 0, 1)
+        gradient, hessian = sums[:d].T, sums[place].transpose(2, 0, 1)
+        if self.ridge is not None:
+            gradient = gradient + 2 * self.ridge * theta
+            hessian = hessian + 2 * self.ridge[:, :, None] * np.eye(d)
+        return gradient, hessian
 
     def share_wrong(self, theta: Floats) -> Floats:
         """Share of the weight that each sigmoid puts on the wrong side of 1/2: (K,)."""

@@ -17,7 +17,7 @@ from skcalib._engine.memory import MemoryRows
 from skcalib._linear import logistic
 from skcalib._scores.one_vs_rest import margins
 from skcalib.datasets import make_logits
-from skcalib.scaling._platt import _middle, _Units
+from skcalib.scaling._margins import Units, middle_of
 
 
 @pytest.fixture(params=[None, "weights"])
@@ -238,7 +238,7 @@ def test_share_on_the_wrong_side_is_counted(weighted, rng):
     Z, y = make_logits(300, 3, offset=[4, 0, -2], random_state=0)
     w = rng.uniform(size=300) if weighted else None
     rows = MemoryRows(Z, y, w)
-    units = _Units.of(rows, _middle(rows))
+    units = Units.of(rows, middle_of(rows))
     problem = units.problem(rows, smooth=False)
     theta = rng.normal(size=(3, 2))
     S = theta[:, 0] * (literal_margins(Z) - units.centre) / units.unit + theta[:, 1]
@@ -262,7 +262,7 @@ def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):
 def test_all_classes_have_to_converge(monkeypatch):
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
     rows = MemoryRows(Z, y, None)
-    problem = _Units.of(rows, _middle(rows)).problem(rows, smooth=True)
+    problem = Units.of(rows, middle_of(rows)).problem(rows, smooth=True)
     start, _, converged = logistic.fit_logistic(problem)
     assert converged
     monkeypatch.setattr(logistic, "MAX_PASSES", 2)
