@@ -1,6 +1,9 @@
 """The families whose laws are tested. What skcalib exports joins them by itself."""
 
+from contextlib import contextmanager
+
 import numpy as np
+import pytest
 from sklearn.base import BaseEstimator
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -66,6 +69,36 @@ CALIBRATORS = [
     for member in (getattr(skcalib, name) for name in skcalib.__all__)
     if isinstance(member, type) and issubclass(member, BaseCalibrator)
 ]
+
+
+def _fit_path(kind):
+    """What the fit of a calibrator shares with others: its base classes, and its method fit."""
+    bases = [base for base in kind.__mro__[1:] if issubclass(base, BaseCalibrator)]
+    return kind.fit, tuple(base for base in bases if base.__name__ != kind.__name__)
+
+
+# The last calibrator of each fit path, which stands for the others in laws that have a price.
+REPRESENTATIVES = list({_fit_path(kind): kind for kind in CALIBRATORS}.values())
+
+
+@contextmanager
+def of_case(name):
+    """Names the case of a law that fails, where a test goes through many."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"in the case of {name!r}")
+        raise
+
+
+def quick(kinds):
+    """Parameters of a law, of which those that a representative stands for are slow."""
+    return [
+        kind if kind in REPRESENTATIVES else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in kinds
+    ]
+
+
 # Random folds depend on the number and the order of the rows.
 WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind is not AutoCalibrator]
 # Those that a comparison has by default.

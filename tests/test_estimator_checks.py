@@ -81,8 +81,10 @@ def checks(estimators, expected_failures=None):
     return pytest.mark.parametrize(("estimator", "check"), cases, ids=name_of)
 
 
+@functools.cache
 def name_of(thing):
-    return getattr(getattr(thing, "func", thing), "__name__", repr(thing))
+    thing = getattr(thing, "func", thing)
+    return getattr(thing, "__name__", None) or repr(thing)
 
 
 @pytest.fixture

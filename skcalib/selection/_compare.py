@@ -108,13 +108,13 @@ def compare_calibrators(
 
     Examples
     --------
-    >>> from skcalib import compare_calibrators
+    >>> from skcalib import BBQ, MatrixScaling, compare_calibrators
     >>> from skcalib.datasets import load_digits_logits
     >>> digits = load_digits_logits()
     >>> rows = digits.logits_calibration, digits.y_calibration
-    >>> found = compare_calibrators(*rows, cv=2)
-    >>> found.names[0]
-    'AutoCalibrator'
+    >>> found = compare_calibrators(*rows, calibrators=[BBQ(), MatrixScaling()], cv=2)
+    >>> found.names
+    ['MatrixScaling', 'BBQ', 'uncalibrated']
     """
     rows, checked = checked_sample(logits, y, sample_weight, classes)
     labels, n_columns = checked.classes_, checked.n_features_in_
