@@ -109,11 +109,11 @@ def test_functions_are_short():
 
 
 def test_import_has_no_effect():
-    """No change of numpy's error state, of the random state, and no matplotlib."""
+    """No change of numpy's error state (trap 19), of the random state, and no matplotlib."""
     code = """
 import sys, numpy as np
 state, errors = np.random.get_state()[1].copy(), np.geterr()
-import skcalib, skcalib.metrics, skcalib.datasets
+import skcalib, skcalib.metrics, skcalib.datasets, skcalib.monitor
 assert np.geterr() == errors
 assert (np.random.get_state()[1] == state).all()
 assert not [m for m in sys.modules if m.startswith("matplotlib")], "matplotlib"

@@ -92,7 +92,7 @@ def test_input_is_left_alone(kind, logits3):
 @every
 def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
     """Trap 3: others decide by the batch whether they were given probabilities."""
-    X, y = logits3
+    X, _ = logits3
     calibrator = plain_fit(kind)
     row = np.array([[0.2, 0.3, 0.5]])
     alone = calibrator.predict_proba(row)
@@ -134,7 +134,7 @@ def test_single_column_is_two_columns(kind):
 
 @pytest.mark.parametrize("kind", ORDER_KEEPING)
 def test_order_of_the_classes_is_kept(kind, logits3):
-    X, y = logits3
+    X, _ = logits3
     Z = plain_fit(kind).transform(X)
     assert np.array_equal(Z.argsort(axis=1), X.argsort(axis=1))
 
@@ -230,7 +230,7 @@ def test_second_fit_forgets_the_first(kind, logits3):
 
 @every
 def test_persistence_and_clone(kind, logits3):
-    X, y = logits3
+    X, _ = logits3
     calibrator = plain_fit(kind)
     again = pickle.loads(pickle.dumps(calibrator))
     assert_same_fit(again, calibrator)

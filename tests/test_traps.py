@@ -1,8 +1,5 @@
 """Faults that other libraries shipped, and that no other test of ours is about."""
 
-import subprocess
-import sys
-
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -112,10 +109,7 @@ def test_calibrated_rows_of_several_classes_have_a_small_smooth_error():
         assert expected_calibration_error(y, P, kind=kind) < 0.03
 
 
-def test_import_leaves_errors_of_floating_point_on():
-    """Trap 19: np.seterr at import, for the whole process."""
-    code = "import numpy as np; a = np.geterr(); import skcalib.monitor; assert np.geterr() == a"
-    subprocess.run([sys.executable, "-c", code], check=True)
+# Trap 19, np.seterr at import, is test_import_has_no_effect in test_architecture.py.
 
 
 def test_drawing_leaves_the_style_of_other_pictures_alone():
