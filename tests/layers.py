@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import skcalib
@@ -17,6 +18,7 @@ def layers():
     return [names.split() for _, names in sorted(rows)]
 
 
+@cache
 def modules():
     """The syntax tree of each module by its name within the package, as in ``metrics._curve``."""
     paths = PACKAGE.rglob("*.py")

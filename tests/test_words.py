@@ -1,6 +1,7 @@
 """Prose, names and messages use the terms of the field, by which people search."""
 
 import re
+from functools import cache
 
 import layers
 import pytest
@@ -36,11 +37,16 @@ FILES = [
 ]
 
 
+@cache
+def text_of(path):
+    return re.sub(r"\s+(# )?", " ", path.read_text())  # phrases may be broken across lines
+
+
 @pytest.mark.parametrize("term", TERMS)
 def test_terms_of_the_field(term):
     found = {}
     for path in FILES:
-        text = re.sub(r"\s+(# )?", " ", path.read_text())  # phrases may be broken across lines
+        text = text_of(path)
         hits = [match.group() for match in re.finditer(TERMS[term], text, re.IGNORECASE)]
         found |= {str(path.relative_to(layers.ROOT)): hits} if hits else {}
     assert found == {}, f"say {term}"

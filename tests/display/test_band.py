@@ -40,8 +40,10 @@ def chances(score, weights, at):
     return chance[frequency < at - 1e-9].sum(), chance[frequency < at + 1e-9].sum()
 
 
-@pytest.mark.parametrize("weights", [(1, 1), (1, 9), (0, 2)])
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+@pytest.mark.parametrize(
+    ("weights", "level"),
+    [((1, 1), 0.5), ((1, 1), 0.95), ((1, 9), 0.9), ((0, 2), 0.5), ((0, 2), 0.95)],
+)
 def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
     """Of scores far apart, where no frequency is pooled with another, they are known exactly."""
     p = np.repeat(SCORES, EACH)

@@ -140,7 +140,7 @@ def test_too_few_steps_are_said_to_be():
         VectorScaling(max_iter=1, tol=1e-12).fit(*chunked(Z, y))
 
 
-@pytest.mark.parametrize("kind", families.CALIBRATORS)
+@pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
 def test_single_precision_stays_so(kind):
     Z, y, _ = problem(3, dtype=np.float32)
     here, far = kind().fit(Z, y), kind().fit(*chunked(Z, y))

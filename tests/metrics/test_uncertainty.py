@@ -4,7 +4,6 @@ import importlib.util
 from functools import partial
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from families import GAPS
@@ -53,7 +52,7 @@ def sample(n, n_classes, temperature=1.0, seed=0):
 def test_the_interval_reaches_zero_where_calibration_is_no_surprise(kind, measure):
     """Interval and test draw the same labels: 0 is inside unless p <= alpha / 2."""
     decided = set()
-    for seed in range(12):
+    for seed in range(6):
         temperature = [1.0, 1.3, 1.6][seed % 3]
         y, P = sample(150, 2 if kind == "binary" else 8, temperature, seed)
         w = np.random.default_rng(seed).exponential(size=150) if seed % 2 else None
@@ -201,7 +200,7 @@ def test_functions_are_told_the_labels(measure):
     y, P = sample(40, 3)
     y[y == 2] = 1
     y[0] = 2
-    given = {"measure": measure, "n_resamples": 29, "random_state": 0}
+    given = {"measure": measure, "n_resamples": 9, "random_state": 0}
     interval = calibration_error_interval(NAMES[y], P, **given)
     assert interval.low <= interval.high
     assert np.isfinite([interval.low, interval.high]).all()
@@ -251,8 +250,8 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
     assert (curve.n_effective <= curve.n_samples).all()
     low, high = curve.interval()
     assert ((0 <= low) & (low <= high) & (high <= 1)).all()
-    ReliabilityDisplay.from_predictions(y, p, kind=kind, sample_weight=w)
-    plt.close("all")
+    if smallest in (1e-161, 5e-324):
+        ReliabilityDisplay.from_predictions(y, p, kind=kind, sample_weight=w)
     monitor = CalibrationMonitor(labels=[0, 1], kind=kind).update(y, p, w)
     assert np.isfinite(monitor.curve().n_effective).all()
 

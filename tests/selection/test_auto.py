@@ -428,7 +428,6 @@ def test_candidates_by_list_and_by_name(make):
     assert not any(hasattr(m, "classes_") for m in given)
 
 
-@pytest.mark.parametrize("labels", [Y, LABELS], ids=["numbers", "strings"])
 @pytest.mark.parametrize(
     "candidate",
     [
@@ -439,8 +438,8 @@ def test_candidates_by_list_and_by_name(make):
     ],
     ids=lambda c: type(c).__name__,
 )
-def test_anything_that_takes_logits_is_a_candidate(candidate, labels):
-    for others in ([], [TemperatureScaling()]):
+def test_anything_that_takes_logits_is_a_candidate(candidate):
+    for labels, others in ((Y, []), (LABELS, [TemperatureScaling()])):
         c = AutoCalibrator([candidate, *others], combine="best" if others else "stack")
         P = c.fit(Z, labels).predict_proba(Z)
         assert_allclose(P.sum(axis=1), 1)

@@ -2,14 +2,14 @@
 
 import io
 import pickle
-from functools import partial
+from functools import cache, partial
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from families import CALIBRATORS
+from families import CALIBRATORS, REPRESENTATIVES
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -57,14 +57,14 @@ COMPOSED = [
     "search", [GridSearchCV, partial(HalvingGridSearchCV, min_resources=100, random_state=0)]
 )
 def test_the_calibrator_itself_is_searched_for(search):
-    kinds = [kind() for kind in CALIBRATORS]
-    classifier = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3)
-    found = search(classifier, {"calibrator": kinds}, scoring="neg_log_loss", cv=3).fit(X, Y)
-    assert type(found.best_params_["calibrator"]) in CALIBRATORS
+    kinds = [kind() for kind in REPRESENTATIVES]
+    classifier = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=2)
+    found = search(classifier, {"calibrator": kinds}, scoring="neg_log_loss", cv=2).fit(X, Y)
+    assert type(found.best_params_["calibrator"]) in REPRESENTATIVES
     assert np.isfinite(found.cv_results_["mean_test_score"]).all()
-    pipe = make_pipeline(LogitTransformer(GaussianNB(), cv=3), TemperatureScaling())
-    found = search(pipe, {"temperaturescaling": kinds}, scoring="neg_log_loss", cv=3).fit(X, Y)
-    assert type(found.best_estimator_[-1]) in CALIBRATORS
+    pipe = make_pipeline(LogitTransformer(GaussianNB(), cv=2), TemperatureScaling())
+    found = search(pipe, {"temperaturescaling": kinds}, scoring="neg_log_loss", cv=2).fit(X, Y)
+    assert type(found.best_estimator_[-1]) in REPRESENTATIVES
 
 
 def test_parameters_of_calibrator_and_classifier_are_searched_for():
@@ -118,6 +118,7 @@ def test_clone_and_set_params(estimator):
 FITTED = [kind() for kind in CALIBRATORS] + COMPOSED
 
 
+@cache
 def fitted(estimator):
     Z = LogitTransformer(GaussianNB(), cv=3).fit_transform(X, Y)
     features = X if any(estimator is composed for composed in COMPOSED) else Z
