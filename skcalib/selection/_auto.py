@@ -127,11 +127,11 @@ class AutoCalibrator(BaseCalibrator):
     Examples
     --------
     >>> from skcalib import AutoCalibrator
-    >>> from skcalib.datasets import load_digits_logits
-    >>> digits = load_digits_logits()
-    >>> calibrator = AutoCalibrator().fit(digits.logits_calibration, digits.y_calibration)
-    >>> calibrator.predict_proba(digits.logits_test[:2]).shape
-    (2, 10)
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(600, 4, temperature=2.0, random_state=0)
+    >>> calibrator = AutoCalibrator().fit(logits[:400], y[:400])
+    >>> calibrator.predict_proba(logits[400:]).shape
+    (200, 4)
     >>> len(calibrator.cv_log_loss_)
     13
     """

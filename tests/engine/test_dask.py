@@ -83,8 +83,7 @@ NO_ESTIMATES = ("classes_", "n_features_in_", "feature_names_in_", "loss_", "n_i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [1, 2, 4])
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(1, True), (2, False), (4, False), (4, True)])
 @pytest.mark.parametrize("form", EXACT, ids=repr)
 def test_parameters_are_those_in_memory(form, n_classes, weighted):
     Z, y, w = problem(n_classes, weighted=weighted)

@@ -417,7 +417,7 @@ def test_storm():
     """Fits that are interrupted, forked under and short of memory, some of each."""
     root = Path(__file__).parents[2]
     run = subprocess.run(
-        [sys.executable, root / "benchmarks" / "faults.py", "--fits", "10"],
+        [sys.executable, root / "benchmarks" / "faults.py", "--fits", "5"],
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
