@@ -14,7 +14,7 @@ from skcalib.datasets import load_digits_logits, make_logits
 
 mpl.use("Agg")
 # Reproducible on every machine, and no failure because a machine is slow.
-settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("skcalib")
 
 

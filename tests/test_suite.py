@@ -90,6 +90,7 @@ def test_failures_and_zeros_are_shown(suite, folder):
     assert "triples-bayes" in failures
 
 
+@pytest.mark.slow
 def test_every_figure_is_written(suite, folder, tmp_path):
     file, tables = tmp_path / "all.csv", tmp_path / "tables.rst"
     text = suite(folder, "--rows", "all", "6", "--csv", file, "--rst", tables)

@@ -84,6 +84,7 @@ def test_given_axes_are_used(make, predictions):
     assert not plt.get_fignums()  # pyplot has not been asked for anything
 
 
+@pytest.mark.slow
 @every_display
 def test_subfigures_are_figures(make, predictions):
     part = Figure(figsize=(8, 4), layout="constrained").subfigures(1, 2)[1]
@@ -133,6 +134,7 @@ def inside(figure):
     return low and drawn.x1 <= whole.x1 + 1 and drawn.y1 <= whole.y1 + 1
 
 
+@pytest.mark.slow
 @every_display_and_grids
 def test_new_figures_hold_all(make, predictions):
     assert inside(make(*predictions).figure_)
@@ -418,6 +420,7 @@ def test_models_that_are_removed_leave_room_for_others(predictions):
     assert display.line_.get_color() == COLOURS[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["bars", "corp"])
 def test_pickled_axes_hold_one_diagram_with_bars(predictions, first):
     made = ReliabilityDisplay.from_predictions(*predictions, ax=Figure().subplots(), style=first)
@@ -626,6 +629,7 @@ def test_grid_is_drawn_where_it_is_told(predictions):
     assert not plt.get_fignums()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_columns", "wanted"), [(None, 2), (1, 1), (4, 3)])
 def test_grid_has_as_many_columns_as_asked_for(predictions, n_columns, wanted):
     grid = make_grid(*predictions, n_columns=n_columns, counts=False)

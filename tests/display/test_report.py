@@ -93,6 +93,7 @@ def test_every_calibrator_has_a_report(calibrator, logits3):
     assert drawn.y1 <= whole.y1 + 1
 
 
+@pytest.mark.slow
 def test_classes_in_another_order_change_nothing(logits3):
     Z, y = logits3
     names = np.array(["c", "b", "a"])
@@ -222,6 +223,7 @@ def test_two_classes_have_one_column_or_two(columns):
     assert any(f"{log_loss(y, classifier.predict_proba(Z)):.4f}" in text for text in shown)
 
 
+@pytest.mark.slow
 def test_histograms_have_the_same_scale(logits3):
     figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3)
     limits = [ax.get_ylim() for ax in figure.axes if ax.get_ylabel().startswith("Share")]

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from families import CALIBRATORS, JOINT, with_known
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -168,7 +168,6 @@ def test_invalid_smoothing(kind, smoothing):
     weighted=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=40)
 def test_separable_rows_have_the_temperature_of_smoothed_targets(
     n_samples, n_classes, scale, weighted, seed
 ):
