@@ -91,11 +91,16 @@ def of_case(name):
         raise
 
 
-def quick(kinds):
-    """Parameters of a law, of which those that a representative stands for are slow."""
+def quick(members):
+    """Parameters of a law, of which those that another one stands for are slow.
+
+    Of calibrators one of each fit path is quick, of their forms the defaults.
+    """
     return [
-        kind if kind in REPRESENTATIVES else pytest.param(kind, marks=pytest.mark.slow)
-        for kind in kinds
+        member
+        if member in REPRESENTATIVES or repr(member) == f"{type(member).__name__}()"
+        else pytest.param(member, marks=pytest.mark.slow)
+        for member in members
     ]
 
 

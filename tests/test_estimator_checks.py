@@ -53,6 +53,7 @@ SMOOTH = GaussianNB(var_smoothing=0.1)
 
 BASE = GaussianNB()
 OF_STEPS_AND_MAPS = [BBQ, VectorScaling]
+FOLLOWERS = set(CALIBRATORS) - set(REPRESENTATIVES)
 
 # The data of many checks are separable, which the calibrators rightly warn about.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -65,8 +66,12 @@ missing = pytest.mark.filterwarnings("ignore:No row has label:UserWarning")
 
 
 def checks(estimators):
-    """All checks of the estimators, as parameters."""
-    cases = [case for estimator in estimators for case in estimator_checks_generator(estimator)]
+    """All checks of the estimators, as parameters; slow where another calibrator stands for one."""
+    cases = [
+        pytest.param(*case, marks=pytest.mark.slow if type(estimator) in FOLLOWERS else ())
+        for estimator in estimators
+        for case in estimator_checks_generator(estimator)
+    ]
     return pytest.mark.parametrize(("estimator", "check"), cases, ids=name_of)
 
 

@@ -416,7 +416,7 @@ def test_a_class_that_a_split_lacks(base):
     assert c.calibrator_.classes_.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("kind", CALIBRATORS)
+@pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_a_class_that_a_split_lacks_in_an_ensemble(kind):
     X, y = problem()
     labels = np.array(["a", "b", "c"])[y]

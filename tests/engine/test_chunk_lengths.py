@@ -6,7 +6,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS
+from families import CALIBRATORS, quick
 
 from skcalib import PlattScaling, TemperatureScaling, metrics
 from skcalib.datasets import make_logits
@@ -48,7 +48,7 @@ def test_partitions_without_rows_have_none_afterwards(method):
     np.testing.assert_array_equal(np.concatenate(blocks), getattr(calibrator, method)(kept))
 
 
-@pytest.mark.parametrize("kind", CALIBRATORS)
+@pytest.mark.parametrize("kind", quick(CALIBRATORS))
 @pytest.mark.parametrize("lengths", LENGTHS[:1], ids=str)
 def test_fits_to_chunks_of_any_length(kind, lengths):
     Z, y = make_logits(100, 3, random_state=0)

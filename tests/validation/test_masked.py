@@ -11,6 +11,7 @@ from families import (
     JOINT,
     AutoCalibrator,
     ClassifierCalibrator,
+    quick,
 )
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, softmax
@@ -55,7 +56,7 @@ def quiet(form, *args, **params):
 # Masked classes.
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if type(f) in TAKING], ids=repr)
+@pytest.mark.parametrize("form", quick(f for f in FORMS if type(f) in TAKING), ids=repr)
 @DTYPES
 def test_a_masked_class_has_probability_zero_and_the_others_sum_to_one(form, dtype):
     X = MASKED.astype(dtype)
@@ -74,7 +75,7 @@ def test_a_masked_class_has_probability_zero_and_the_others_sum_to_one(form, dty
 MAPS = [f for f in FORMS if type(f) in TAKING and type(f) is not ClassifierCalibrator]
 
 
-@pytest.mark.parametrize("form", MAPS, ids=repr)
+@pytest.mark.parametrize("form", quick(MAPS), ids=repr)
 def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
     """Beside the other columns it changes nothing, whatever it is masked by."""
     c = quiet(form, Z, Y)
@@ -209,7 +210,7 @@ def test_rare_events_and_rows_far_out_do_not_end_the_search(seed, kind, normaliz
 # Rows of weight 0.
 
 
-@pytest.mark.parametrize("form", FORMS, ids=repr)
+@pytest.mark.parametrize("form", quick(FORMS), ids=repr)
 @DTYPES
 def test_rows_of_weight_zero_are_not_there_whatever_they_hold(form, dtype):
     X, w = Z.astype(dtype), np.ones(len(Z))
@@ -295,7 +296,7 @@ def test_hardly_separable_and_hardly_hopeless_rows_have_a_temperature(recwarn):
 # Weights that are shares of one.
 
 
-@pytest.mark.parametrize("form", FORMS, ids=repr)
+@pytest.mark.parametrize("form", quick(FORMS), ids=repr)
 def test_weights_that_sum_to_one_warn_where_their_sum_matters(form):
     w = np.full(len(Z), 1 / len(Z))
     with warnings.catch_warnings(record=True) as caught:
