@@ -51,6 +51,10 @@ def in_double(Z: np.ndarray) -> np.ndarray:
     return probabilities(Z.astype(np.float64))
 
 
+def in_single(Z: np.ndarray) -> np.ndarray:
+    return probabilities(Z.astype(np.float32))
+
+
 def margins(Z: np.ndarray) -> np.ndarray:
     """Log-odds of every class against the others, or of the second of two."""
     if Z.shape[1] == 1:

@@ -14,7 +14,16 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from interface import Fit, Fitted, Method, in_double, margins, one_vs_rest, probabilities
+from interface import (
+    Fit,
+    Fitted,
+    Method,
+    in_double,
+    in_single,
+    margins,
+    one_vs_rest,
+    probabilities,
+)
 
 # Elements of the largest problem that takes about a minute.
 SLOW, SLOWEST = 1.1e7, 6e5
@@ -52,13 +61,17 @@ def scikit_learn() -> list[Method]:
 
 
 def betacal() -> list[Method]:
-    """Of each class against the rest beyond two, as the library itself is for two."""
+    """One-vs-rest beyond two classes, for which the library is.
+
+    It is given single precision, as CalArena does: it clips probabilities at the precision of
+    their type, so that few confident rows of two classes do less harm than in double precision.
+    """
     from betacal import BetaCalibration
 
     def fit(p: np.ndarray, events: np.ndarray) -> Fitted:
         return BetaCalibration(parameters="abm").fit(p, events).predict
 
-    return [Method("BetaCalibration", "betacal", one_vs_rest(fit), in_double, SLOW)]
+    return [Method("BetaCalibration", "betacal", one_vs_rest(fit), in_single, SLOW)]
 
 
 def splinecalib() -> list[Method]:
@@ -74,7 +87,7 @@ def splinecalib() -> list[Method]:
 
 
 def venn_abers() -> list[Method]:
-    """Of each class against the rest, and of each pair of classes, which is its own default."""
+    """One-vs-rest, and one-vs-one (*pairs*), which is its default."""
     from venn_abers import VennAbersCalibrator
 
     def method(kind: str, va_type: str) -> Method:
