@@ -33,7 +33,6 @@ from interface import probabilities
 from methods import calibrators
 from records import Part, logits_of, read
 from results import UNCALIBRATED, simple_table
-from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
@@ -90,15 +89,15 @@ def figures(P: np.ndarray, y: np.ndarray) -> Figures:
     """Measures as CalArena defines them.
 
     The Brier score is not halved for two classes. The log loss is that of logarithms which are
-    clipped at that of the smallest number of single precision, -87.3, and normalized again. The
-    ECE of 15 bins is that of the top label, or of the second of two classes.
+    clipped at that of the smallest number of single precision, -87.3. The ECE of 15 bins is that
+    of the top label, or of the second of two classes.
     """
     K, rows = P.shape[1], np.arange(len(y))
     log_p = np.log(np.maximum(P, np.finfo(np.float32).tiny).astype(np.float64))
     kind = "binary" if K == 2 else "top-label"
     return Figures(
         float(((P - np.eye(K)[y]) ** 2).sum(axis=1).mean()),
-        float((logsumexp(log_p, axis=1) - log_p[rows, y]).mean()),
+        float(-log_p[rows, y].mean()),
         expected_calibration_error(y, P, labels=range(K), kind=kind),
         accuracy_score(y, P.argmax(axis=1)),
     )

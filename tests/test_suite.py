@@ -233,13 +233,11 @@ def test_calarena_entries(arena):
 
 def test_calarena_figures_by_hand(arena):
     """Of two classes twice scikit-learn's Brier score, and the ECE of the event."""
-    tiny = float(np.finfo(np.float32).tiny)
-    of_two = arena.figures(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]))
-    np.testing.assert_allclose(
-        of_two[:4], [0.02 / 2 + 1.28 / 2, -np.log([0.9, 0.2]).mean(), (0.1 + 0.8) / 2, 0.5]
-    )
+    of_two = arena.figures(np.array([[0.1, 0.9], [0.9, 0.1]]), np.array([1, 1]))
+    log_losses = -np.log([0.9, 0.1])
+    np.testing.assert_allclose(of_two[:4], [0.82, log_losses.mean(), (0.1 + 0.9) / 2, 0.5])
     of_three = arena.figures(np.array([[0.0, 0.4, 0.6], [0.5, 0.3, 0.2]]), np.array([0, 0]))
-    log_loss = (np.log1p(tiny) - np.log(tiny) - np.log(0.5)) / 2
+    log_loss = -np.log([np.finfo(np.float32).tiny, 0.5]).mean()
     brier = (1 + 0.16 + 0.36 + 0.25 + 0.09 + 0.04) / 2
     np.testing.assert_allclose(of_three[:4], [brier, log_loss, (0.6 + 0.5) / 2, 0.5])
 
@@ -271,7 +269,13 @@ def test_calarena_beside_published(script, published, tmp_path):
         "CalArena", "0.30000", "0.40000", "0.10000", "0.7500", "0.500"
     ]  # fmt: skip
     assert row(text, "method", "uncalibrated")[1:5] == row(text, "method", "Base-model")[1:5]
-    assert row(text, "figures of", "TemperatureScaling")[0] == "skcalib"
+    ours = row(text, "figures of", "TemperatureScaling")
+    assert ours[0] == "skcalib"
+    assert float(ours[-1]) > 0
+    table = text[text.index("figures of") :]
+    losses = {name: float(row(table, "figures of", name)[2]) for name in ("TS", "uncalibrated")}
+    first = min(losses, key=losses.get)
+    assert all(table.index(f"\n{first} ") <= table.index(f"\n{name} ") for name in losses)
     assert "VectorScaling" not in text
 
 
@@ -338,6 +342,14 @@ def test_methods_of_libraries(benchmarks, n_columns):
         P = method.fit(X, y)(X)
         assert P.shape == (60, max(n_columns, 2))
         np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+def test_methods_are_for_some_logits(benchmarks):
+    from interface import Method
+
+    some = Method("", "", None, largest=8, binary=False)
+    taken = [some.takes(np.zeros(shape)) for shape in ((4, 2), (5, 2), (4, 1))]
+    assert taken == [True, False, False]
 
 
 def test_other_classes_are_failures(benchmarks):
