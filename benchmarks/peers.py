@@ -87,23 +87,24 @@ def splinecalib() -> list[Method]:
 
 
 def venn_abers() -> list[Method]:
-    """One-vs-rest, and one-vs-one (*pairs*), which is its default."""
-    from venn_abers import VennAbersCalibrator
+    """One-vs-rest, and one-vs-one (*ovo*), which is its default."""
+    with np.errstate():  # its import changes it
+        from venn_abers import VennAbers, VennAbersCalibrator
 
-    def method(kind: str, va_type: str) -> Method:
-        def fit(P: np.ndarray, y: np.ndarray) -> Fitted:
-            def predict(P_test: np.ndarray) -> np.ndarray:
-                return VennAbersCalibrator().predict_proba(
-                    p_cal=P, y_cal=y, p_test=P_test, va_type=va_type
-                )
+    def of_two(P: np.ndarray, y: np.ndarray) -> Fitted:
+        fitted = VennAbers()
+        fitted.fit(P, y)
+        return lambda P: fitted.predict_proba(P)[0]
 
-            return predict
-
-        return Method(kind, "venn-abers", fit, in_double, largest=1.1e5)
+    def ovo(P: np.ndarray, y: np.ndarray) -> Fitted:
+        return lambda new: VennAbersCalibrator().predict_proba(p_cal=P, y_cal=y, p_test=new)
 
     return [
-        method("VennAbersCalibration", "one_vs_all"),
-        method("VennAbersCalibration, pairs", "one_vs_one"),
+        Method(kind, "venn-abers", fit, in_double, largest=1.1e5)
+        for kind, fit in (
+            ("VennAbersCalibration", one_vs_rest(of_events(of_two))),
+            ("VennAbersCalibration, ovo", ovo),
+        )
     ]
 
 
