@@ -90,18 +90,9 @@ def timed(method: Method, Z: np.ndarray, y: np.ndarray, unit: str, repeat: int) 
     return Times(method, *found.values(), log_loss(fitted[-1](X), y))
 
 
-def line(times: Times, ours: Times | None) -> list[str]:
-    """Cells of a table; the last is the ratio of all seconds to those of skcalib's own."""
-    method, fit, predict, unit, loss = times
-    ratio = f"{(fit + predict) / (ours.fit + ours.predict):.1f}" if ours else ""
-    both = [f"{fit:.4f}", f"{fit / unit:.1f}", f"{predict:.4f}", f"{predict / unit:.1f}"]
-    return [method.name, *both, f"{loss:.5f}", ratio]
-
-
-def measured(size: str, methods: list[Method], args: argparse.Namespace) -> Iterator[list[str]]:
-    """Lines of all methods of a size; those of a kind follow skcalib's."""
+def measured(size: str, methods: list[Method], args: argparse.Namespace) -> Iterator[Times]:
+    """All methods of a size; those of a kind follow skcalib's."""
     Z, y = logits(*shape(size))
-    ours: dict[str, Times] = {}
     for method in sorted(methods, key=lambda m: m.kind):
         if method.takes(Z):
             try:
@@ -109,11 +100,24 @@ def measured(size: str, methods: list[Method], args: argparse.Namespace) -> Iter
             except Exception as error:
                 print(f"{size} {method.name}: {type(error).__name__}", flush=True)
                 continue
-            if method.library == "skcalib":
-                ours[method.kind] = times
-            cells = line(times, ours.get(method.kind.partition(",")[0]))
-            print(size, *cells, flush=True)
-            yield cells
+            print(f"{size} {method.name}: {times.fit:.4f} s, {times.predict:.4f} s", flush=True)
+            yield times
+
+
+def table(all_times: list[Times]) -> str:
+    """In multiples of the fastest unit, since another library can slow that beside its methods.
+
+    The last column is the ratio of both times to those of skcalib's method of the kind.
+    """
+    unit = min(t.unit for t in all_times)
+    ours = {t.method.kind: t.fit + t.predict for t in all_times if t.method.library == "skcalib"}
+    lines = []
+    for method, fit, predict, _, loss in all_times:
+        own = ours.get(method.kind.partition(",")[0])
+        each = [cell for t in (fit, predict) for cell in (f"{t:.4f}", f"{t / unit:.1f}")]
+        ratio = f"{(fit + predict) / own:.1f}" if own else ""
+        lines.append([method.name, *each, f"{loss:.5f}", ratio])
+    return simple_table(HEADER, lines)
 
 
 def fits_memory(size: str) -> bool:
@@ -159,8 +163,8 @@ def tables(args: argparse.Namespace) -> Iterator[str]:
         return
     methods = [m for m in methods if args.only in (None, m.library)]
     for size in args.sizes or SIZES:
-        lines = list(measured(size, methods, args))
-        yield titled("{} x {}".format(*shape(size)), simple_table(HEADER, lines))
+        found = list(measured(size, methods, args))
+        yield titled("{} x {}".format(*shape(size)), table(found))
 
 
 def arguments() -> argparse.Namespace:
