@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from bench_scaling import logits
+from bench_methods import logits
 from timing import medians
 
 from skcalib._engine.blas import with_one_blas_thread

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from bench_scaling import logits
+from bench_methods import logits
 from records import read
 from scipy.special import log_softmax
 from sklearn.datasets import load_digits, load_iris, load_wine

@@ -121,6 +121,24 @@ def uncertainty_calibration() -> Library:
     return Library("uncertainty-calibration", [make], None, lambda y, p: ece(p, y), get_ece)
 
 
+def betacal() -> Library:
+    from betacal import BetaCalibration
+
+    return Library("betacal", [BetaCalibration])
+
+
+def splinecalib() -> Library:
+    from splinecalib import SplineCalib
+
+    return Library("splinecalib", [SplineCalib])
+
+
+def venn_abers() -> Library:
+    from venn_abers import VennAbersCalibrator
+
+    return Library("venn-abers", [partial(VennAbersCalibrator, GaussianNB(), cal_size=0.3)])
+
+
 def show(what: str, task: Callable[[], object]) -> None:
     """Print the result of the task, or its error, and a warning about convergence."""
     with warnings.catch_warnings(record=True) as caught:
@@ -181,7 +199,8 @@ def show_error(ece: Callable[[Array, Array], Any], measure: Callable) -> None:
 def main() -> None:
     warnings.simplefilter("ignore")
     some, more = (ours, scikit_learn, netcal, probmetrics), (dirichletcal, torchmetrics, mapie)
-    for of_library in (*some, *more, uncertainty_calibration):
+    single = betacal, splinecalib, venn_abers, uncertainty_calibration
+    for of_library in (*some, *more, *single):
         try:
             name, make, scaled, ece, measure = of_library()
         except ImportError as error:

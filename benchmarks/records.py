@@ -81,11 +81,11 @@ class Measures(NamedTuple):
 
 def logits_of(P: np.ndarray) -> np.ndarray:
     """Logarithms of the probabilities of all classes, or log-odds of the second of two."""
-    P = P.reshape(len(P), -1)
-    log_p = np.log(np.maximum(P, np.finfo(P.dtype).tiny).astype(np.float64))
+    P, least = P.reshape(len(P), -1), np.finfo(P.dtype).tiny
+    log_p = np.log(np.maximum(P, least).astype(np.float64))
     if P.shape[1] > 1:
         return log_p
-    return log_p - np.log(np.maximum(1 - P.astype(np.float64), TINY))
+    return log_p - np.log(np.maximum(1 - P.astype(np.float64), least))
 
 
 def read(file: Path) -> tuple[Part, Part]:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 UNCALIBRATED, TEMPERATURE = "uncalibrated", "TemperatureScaling"
-# Log losses that differ by less are tied; those above uncalibrated by more are harm.
-TIE, HARM = 1e-9, 0.005
+# Log losses that differ by less are tied; those above uncalibrated by more are harm; ratios to one
+# that is smaller say nothing.
+TIE, HARM, SIZABLE = 1e-9, 0.01, 0.005
 HEADER = "method", "log loss", "Brier", "ECE", "won", "worst", "harmed", "ratio"
 HEADER = *HEADER, "median s", "total s", "zeros", "failed"
 GROUPS_PER_TABLE = 6
@@ -21,7 +22,7 @@ classes; the ECE is that of the top label with 15 bins. *Won* is the share of pa
 method of the table on the same record in which the log loss is lower; ties count half. *Worst* is
 the largest increase of the log loss over that of the uncalibrated classifier, *harmed* the share of
 records on which it increases by more than {HARM}, and *ratio* the largest ratio of the log loss to
-that of temperature scaling, where the latter is at least {HARM}. Seconds are those to fit and to
+that of temperature scaling, where the latter is at least {SIZABLE}. Seconds are those to fit and to
 predict: the median, and the sum over records. *Zeros* are test rows whose label has a probability
 of 0. *Failed* are records on which the method raised an error or gave probabilities that are not
 finite. They count as lost and as harmed, and means over the other records have a star, as where a
@@ -122,7 +123,7 @@ def full_table(results: list[Result]) -> str:
     brier, ece, seconds = (values(results, name) for name in ("brier", "ece", "seconds"))
     zeros, won = values(results, "zeros").sum(axis=1), shares_won(loss)
     start, scaled = (loss[methods.index(name)] for name in (UNCALIBRATED, TEMPERATURE))
-    sizable = scaled >= HARM
+    sizable = scaled >= SIZABLE
     lines = [
         [
             methods[m],

@@ -22,8 +22,9 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from interface import Method, both_columns, probabilities
 from joblib import Parallel, delayed
-from methods import Method, all_methods, both_columns, probabilities, variants
+from methods import all_methods, variants
 from records import Measures, Part, Record, bundled, measures, recorded
 from results import LEGEND, TEMPERATURE, UNCALIBRATED, Result, failures, tables
 
@@ -53,6 +54,8 @@ def run(method: Method, fit: Part, test: Part) -> tuple[Measures, float, str]:
         start = time.perf_counter()
         P = method.fit(X, y)(X_test)
         seconds = time.perf_counter() - start
+        if P.shape != (len(Z_test), max(Z_test.shape[1], 2)):
+            raise ValueError(f"probabilities of shape {P.shape}")
         return measures(P, y_test), seconds, ""
     except Exception as error:
         return FAILED, np.nan, f"{type(error).__name__}: {str(error).partition(chr(10))[0][:80]}"

@@ -22,7 +22,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 # Tables that another page includes are no pages of their own.
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "suite_*.rst"]
+exclude_patterns = ["_build", "auto_examples/*.ipynb", "calarena.rst", "suite_*.rst", "times_*.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
 html_theme_options = {

@@ -1,12 +1,17 @@
-"""The suite of benchmarks on small records, whose figures are known."""
+"""Benchmarks of every method on small records, whose figures are known."""
 
 import csv
 import runpy
 import sys
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from layers import ROOT
+
+import skcalib
+from skcalib.datasets import make_logits
 
 BENCHMARKS = ROOT / "benchmarks"
 
@@ -21,15 +26,20 @@ def benchmarks(monkeypatch):
 
 
 @pytest.fixture
-def suite(benchmarks, monkeypatch, capsys):
-    """What the suite prints when it is called with these arguments."""
+def script(benchmarks, monkeypatch, capsys):
+    """What a script prints when it is called with these arguments."""
 
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["suite.py", *map(str, args)])
-        runpy.run_path(str(BENCHMARKS / "suite.py"), run_name="__main__")
+    def run(name, *args):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, args)])
+        runpy.run_path(str(BENCHMARKS / name), run_name="__main__")
         return capsys.readouterr().out
 
     return run
+
+
+@pytest.fixture
+def suite(script):
+    return partial(script, "suite.py")
 
 
 @pytest.fixture
@@ -166,3 +176,188 @@ def test_bundled_records(benchmarks):
     assert record.n_classes == 3
     assert (len(record.fit[1]), len(record.test[1])) == (37, 38)
     np.testing.assert_array_equal(record.fit[0], again.fit[0])
+
+
+@pytest.fixture
+def arena(benchmarks):
+    import calarena
+
+    return calarena
+
+
+class Shape(NamedTuple):
+    """Probabilities as CalArena has them, and the logits that they are of."""
+
+    p: np.ndarray
+    Z: np.ndarray
+
+
+P_TWO = np.array([0.2, 0.7, 0.9, 0.4, 0.6, 0.3], dtype=np.float32)
+P_THREE = np.array([[0.5, 0.25, 0.25], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]] * 2, dtype=np.float32)
+SHAPES = {
+    "of an event": Shape(P_TWO, np.log(P_TWO / (1 - P_TWO))[:, None]),
+    "of an event, in a column": Shape(P_TWO[:, None], np.log(P_TWO / (1 - P_TWO))[:, None]),
+    "two classes": Shape(np.stack([1 - P_TWO, P_TWO], 1), np.log(np.stack([1 - P_TWO, P_TWO], 1))),
+    "three classes": Shape(P_THREE, np.log(P_THREE)),
+}
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_calarena_adapter(arena, case):
+    """It is the calibrator of the logarithms."""
+    p, Z = SHAPES[case]
+    y = np.array([0, 1, 2, 0, 1, 0]) if case == "three classes" else np.array([0, 1, 1, 1, 0, 0])
+    adapted = arena.Adapter(skcalib.TemperatureScaling()).fit(p, y)
+    classes = list(range(max(Z.shape[1], 2)))
+    direct = skcalib.TemperatureScaling(classes=classes).fit(Z, y)
+    np.testing.assert_allclose(adapted.predict_proba(p), direct.predict_proba(Z), rtol=1e-5)
+    assert adapted.predict_proba(p).shape == (len(p), len(classes))
+
+
+def test_calarena_zeros_and_ones(arena):
+    """Probabilities that single precision rounds to 0 and 1 are symmetric, and give no warning."""
+    p = np.array([0.0, 1.0, 0.3, 0.7], dtype=np.float32)
+    P = arena.Adapter(skcalib.TemperatureScaling()).fit(p, np.array([0, 1, 1, 0])).predict_proba(p)
+    np.testing.assert_allclose(P[:, 1], 1 - P[[1, 0, 3, 2], 1], atol=1e-7)
+    assert np.isfinite(P).all()
+
+
+def test_calarena_entries(arena):
+    """Every calibrator has one, and they leave the calibrator that they are given alone."""
+    made = {name: make() for name, make in arena.entries().items()}
+    assert {"skcalib-BBQ", "skcalib-AutoCalibrator"} <= set(made)
+    assert all(name == f"skcalib-{type(made[name].calibrator).__name__}" for name in made)
+    bbq = made["skcalib-BBQ"].fit(P_THREE, np.array([0, 1, 1, 0, 1, 0]))
+    assert bbq.calibrator.classes is None
+    assert bbq.predict_proba(P_THREE).shape == (6, 3)  # a class that no row has
+
+
+def test_calarena_figures_by_hand(arena):
+    """Of two classes twice scikit-learn's Brier score, and the ECE of the event."""
+    of_two = arena.figures(np.array([[0.1, 0.9], [0.9, 0.1]]), np.array([1, 1]))
+    log_losses = -np.log([0.9, 0.1])
+    np.testing.assert_allclose(of_two[:4], [0.82, log_losses.mean(), (0.1 + 0.9) / 2, 0.5])
+    of_three = arena.figures(np.array([[0.0, 0.4, 0.6], [0.5, 0.3, 0.2]]), np.array([0, 0]))
+    log_loss = -np.log([np.finfo(np.float32).tiny, 0.5]).mean()
+    brier = (1 + 0.16 + 0.36 + 0.25 + 0.09 + 0.04) / 2
+    np.testing.assert_allclose(of_three[:4], [brier, log_loss, (0.6 + 0.5) / 2, 0.5])
+
+
+@pytest.fixture
+def published(tmp_path):
+    """A record, and the figures of its uncalibrated probabilities."""
+    P = np.array([[0.5, 0.25, 0.25], [0.1, 0.65, 0.25], [0.2, 0.15, 0.65], [0.9, 0.05, 0.05]])
+    y = np.array([0, 1, 1, 0])
+    record, file = tmp_path / "three.npz", tmp_path / "published.csv"
+    np.savez(
+        record,
+        logits_cal=np.log(np.tile(P, (4, 1))), y_cal=np.tile(y, 4), logits_test=np.log(P), y_test=y,
+    )  # fmt: skip
+    log_loss, brier = -np.log([0.5, 0.65, 0.15, 0.9]).mean(), (0.375 + 0.195 + 1.185 + 0.015) / 4
+    ece = (0.5 + (0.65 + 0.65 - 1) + 0.1) / 4
+    file.write_text(
+        "method,brier,log_loss,ece_15,accuracy,seconds\n"
+        f"Base-model,{brier:.5f},{log_loss:.5f},{ece:.5f},0.75,0\nTS,0.3,0.4,0.1,0.75,0.5\n"
+    )
+    return record, file
+
+
+def test_calarena_beside_published(script, published, tmp_path):
+    rst = tmp_path / "calarena.rst"
+    text = script("calarena.py", *published, "--methods", "TemperatureScaling", "--rst", rst)
+    assert rst.read_text() in text
+    assert row(text, "method", "TS") == [
+        "CalArena", "0.30000", "0.40000", "0.10000", "0.7500", "0.500"
+    ]  # fmt: skip
+    assert row(text, "method", "uncalibrated")[1:5] == row(text, "method", "Base-model")[1:5]
+    ours = row(text, "figures of", "TemperatureScaling")
+    assert ours[0] == "skcalib"
+    assert float(ours[-1]) > 0
+    table = text[text.index("figures of") :]
+    losses = {name: float(row(table, "figures of", name)[2]) for name in ("TS", "uncalibrated")}
+    first = min(losses, key=losses.get)
+    assert all(table.index(f"\n{first} ") <= table.index(f"\n{name} ") for name in losses)
+    assert "VectorScaling" not in text
+
+
+def test_calarena_other_rows(script, published):
+    record, file = published
+    file.write_text(file.read_text().replace("Base-model,0.", "Base-model,1."))
+    with pytest.raises(ValueError, match="uncalibrated probabilities must have the figures"):
+        script("calarena.py", record, file)
+
+
+def test_times_beside_other_libraries(script, tmp_path):
+    """Those of a library follow skcalib's; ratios are to skcalib's own of the kind."""
+    args = "--repeat", 1, "--kinds", "PlattScaling", "IsotonicCalibration"
+    text = script("bench_methods.py", "--sizes", "300x2", *args, "--rst", tmp_path / "times.rst")
+    table = (tmp_path / "times.rst").read_text()
+    assert table in text
+    assert table.startswith("300 x 2\n~~~~~~~")
+    fit, units, predict, again, _, ratio = row(table, "method", "PlattScaling")
+    assert float(fit) / float(predict) == pytest.approx(float(units) / float(again), rel=0.3)
+    assert ratio == "1.0"
+    assert float(row(table, "method", "PlattScaling, scikit-learn")[-1]) > 0
+    assert "Temperature" not in table
+
+
+def test_growth_of_ours(script):
+    """What would take too long, by the time of what was measured, is left out."""
+    args = "--growth", "--kinds", "PlattScaling", "--sizes", "100x2", "200x5", "10000000000x2"
+    text = script("bench_methods.py", *args, "--limit", 1e9)
+    assert "10000000000x2" not in text  # memory
+    assert len(row(text, "method", "PlattScaling")) == 4
+    text = script("bench_methods.py", *args[:-1], "--limit", 1e-9)
+    assert row(text, "method", "PlattScaling")[2:] == ["-"]
+
+
+def test_one_vs_rest(benchmarks):
+    """One fit of each class, normalized; for two classes that of the second only."""
+    from interface import one_vs_rest
+
+    fitted = []
+
+    def fit(scores, events):
+        fitted.append(events)
+        return lambda scores: scores + np.mean(events)
+
+    S, y = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]), np.array([2, 0])
+    P = one_vs_rest(fit)(S, y)(S)
+    np.testing.assert_allclose(P, (S + np.array([0.5, 0, 0.5])) / 2)
+    np.testing.assert_array_equal(fitted, [y == 0, y == 1, y == 2])
+    two = one_vs_rest(fit)(S[:, :2], np.array([1, 0]))(S[:, :2])
+    np.testing.assert_allclose(two, [[0.3, 0.7], [0.2, 0.8]])
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_methods_of_libraries(benchmarks, n_columns):
+    """Of scikit-learn, which is always installed: probabilities of all classes."""
+    from peers import peers
+
+    Z, y = make_logits(60, max(n_columns, 2), random_state=0)
+    Z = Z if n_columns > 1 else Z[:, 1:] - Z[:, :1]
+    methods = [m for m in peers() if m.library == "scikit-learn"]
+    assert {"PlattScaling", "IsotonicCalibration"} <= {m.kind for m in methods}
+    for method in methods:
+        X = method.prepare(Z)
+        P = method.fit(X, y)(X)
+        assert P.shape == (60, max(n_columns, 2))
+        np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+def test_methods_are_for_some_logits(benchmarks):
+    from interface import Method
+
+    some = Method("", "", None, largest=8, binary=False)
+    taken = [some.takes(np.zeros(shape)) for shape in ((4, 2), (5, 2), (4, 1))]
+    assert taken == [True, False, False]
+
+
+def test_other_classes_are_failures(benchmarks):
+    """A method that leaves out a class has failed."""
+    from interface import Method
+    from suite import run
+
+    Z, y = make_logits(30, 3, random_state=0)
+    short = Method("", "", lambda _, __: lambda Z: np.full((len(Z), 2), 0.5))
+    assert run(short, (Z, y), (Z, y.clip(max=1)))[2] == "ValueError: probabilities of shape (30, 2)"
