@@ -103,7 +103,6 @@ class QuadraticScaling(_OneVsRestScaling):
     Examples
     --------
     >>> import numpy as np
-from numpy.typing import ArrayLike
     >>> from skcalib import QuadraticScaling
     >>> from skcalib.datasets import make_logits
     >>> logits, y = make_logits(5000, 2, temperature=1.0, random_state=0)
