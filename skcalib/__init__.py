@@ -14,9 +14,11 @@ from .display import (
 from .monitor import CalibrationMonitor
 from .report import calibration_report
 from .scaling import (
+    BetaCalibration,
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
+    QuadraticScaling,
     TemperatureScaling,
     VectorScaling,
 )
@@ -30,6 +32,7 @@ from .selection import (
 __all__ = [
     "BBQ",
     "AutoCalibrator",
+    "BetaCalibration",
     "CalibratedClassifier",
     "CalibrationMonitor",
     "CalibratorComparison",
@@ -41,6 +44,7 @@ __all__ = [
     "MatrixScaling",
     "OrderPreservingScaling",
     "PlattScaling",
+    "QuadraticScaling",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",
     "TemperatureScaling",
