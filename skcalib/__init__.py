@@ -14,6 +14,7 @@ from .display import (
 from .monitor import CalibrationMonitor
 from .report import calibration_report
 from .scaling import (
+    EnsembleTemperatureScaling,
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
@@ -35,6 +36,7 @@ __all__ = [
     "CalibratorComparison",
     "ClassifierCalibrator",
     "ConfidenceDisplay",
+    "EnsembleTemperatureScaling",
     "HistogramBinning",
     "IsotonicCalibration",
     "LogitTransformer",

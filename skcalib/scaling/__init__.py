@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._ensemble import EnsembleTemperatureScaling
 from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
@@ -9,6 +10,7 @@ from ._temperature import TemperatureScaling
 from ._vector import VectorScaling
 
 __all__ = [
+    "EnsembleTemperatureScaling",
     "MatrixScaling",
     "OrderPreservingScaling",
     "PlattScaling",
