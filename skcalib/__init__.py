@@ -14,6 +14,7 @@ from .display import (
 from .monitor import CalibrationMonitor
 from .report import calibration_report
 from .scaling import (
+    DirichletCalibration,
     EnsembleTemperatureScaling,
     MatrixScaling,
     OrderPreservingScaling,
@@ -36,6 +37,7 @@ __all__ = [
     "CalibratorComparison",
     "ClassifierCalibrator",
     "ConfidenceDisplay",
+    "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "HistogramBinning",
     "IsotonicCalibration",

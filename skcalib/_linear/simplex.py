@@ -35,7 +35,7 @@ ROUNDING = 1e-14
 
 # A step leaves at least this share of each weight, and is shortened where the slope at its end is
 # steeper than this share of that at its start.
-LEAST_SHARE, STEEPEST = 0.01, 0.5
+LEAST_SHARE, STEEPEST = 0.1, 0.5
 
 # Smaller weights that the gradient pushes to zero are zero.
 SMALL = 1e-6

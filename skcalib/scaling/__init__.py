@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._dirichlet import DirichletCalibration
 from ._ensemble import EnsembleTemperatureScaling
 from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
@@ -10,6 +11,7 @@ from ._temperature import TemperatureScaling
 from ._vector import VectorScaling
 
 __all__ = [
+    "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "MatrixScaling",
     "OrderPreservingScaling",

@@ -19,6 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 import skcalib
 from skcalib import (
     BBQ,
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
@@ -383,6 +385,8 @@ def arrivals(monkeypatch):
 GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator}
 # Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
 ROUNDS = {
+    DirichletCalibration: 60,
+    EnsembleTemperatureScaling: 20,
     TemperatureScaling: 6,
     VectorScaling: 11,
     MatrixScaling: 11,
