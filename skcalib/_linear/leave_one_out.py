@@ -2,8 +2,8 @@ r"""Leave-one-out log loss of a regularized linear map, without refitting.
 
 Notation as in :mod:`skcalib._linear.loss`. At the minimum of the objective, whose Hessian is H, a
 row has Jacobian J (from parameters to scores), residual :math:`g = p - e_y` and curvature
-:math:`D = \mathrm{diag}(p) - p p^\top`. Without a part of weight u of the row, one Newton step moves
-its scores by
+:math:`D = \mathrm{diag}(p) - p p^\top`. Without a part u of its weight, one Newton step moves its
+scores by
 
 .. math:: u A (I - u D A)^{-1} g, \qquad A = J (N H)^{-1} J^\top ,
 
@@ -12,8 +12,8 @@ out-of-sample prediction error via approximate leave-one-out cross-validation", 
 arXiv:1801.10243). Strengths are in proportion to 1 / N, so that the penalty of the summed loss is
 the same without the row.
 
-Of a row of weight w the part :math:`u = \min(w, 1)` is left out: a weight of 2 is the row twice, and
-one of the two stays.
+Of a row of weight w the part :math:`u = \min(w, 1)` is left out: a weight of 2 is the row twice,
+and one of the two stays.
 
 With more than :data:`MANY_CLASSES` the Hessian is taken to have one block for each class, as in
 :mod:`skcalib._linear.preconditioner`. The leverage is then diagonal, with entries a, and the

@@ -61,6 +61,8 @@ def least_quadratic(H: Floats, g: Floats) -> Floats:
 
 def _stationary(H: Floats, g: Floats) -> Floats:
     """Where ``y H y / 2 + g y`` is stationary among the y that sum to one."""
+    if len(g) == 1:
+        return np.ones(1)
     others = H[1:] - H[0]
     curvature = others[:, 1:] - others[:, :1]
     rest = np.linalg.lstsq(curvature, -(others[:, 0] + g[1:] - g[0]))[0]
