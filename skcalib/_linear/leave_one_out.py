@@ -42,6 +42,9 @@ SHARE_OF_ROW = 0.5
 # The equations of a row that has all but all of the weight are singular without this.
 NOISE = 1e-10
 
+# Curvatures below this share of the largest are zero, up to rounding.
+RANK = 1e-14
+
 # Least share of its curvature that a block keeps when a row is left out.
 LEAST_REST = 0.1
 
@@ -80,7 +83,8 @@ def _leverages(
     if K > MANY_CLASSES:
         return map_.class_leverages(objective, theta), change_by_class, 4
     _, _, hessian = objective.in_double().second_order(theta)
-    inverse = np.linalg.inv(hessian)
+    # Without a ridge some directions change no score: a constant added to all offsets is one.
+    inverse = np.linalg.pinv(hessian, RANK, hermitian=True)
     return lambda F: map_.leverages(inverse, F), change_of_scores, 4 * K
 
 

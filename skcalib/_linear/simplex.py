@@ -44,18 +44,20 @@ SMALL = 1e-6
 def least_quadratic(H: Floats, g: Floats) -> Floats:
     """The point y (M,) of the simplex at which ``y H y / 2 + g y`` is least, for convex H (M, M).
 
-    The least of all faces of the simplex, of which there are ``2^M - 1``: for small M. Of equal
-    ones that with the fewest weights above zero, and of these the first.
+    The least of all faces of the simplex, of which there are ``2^M - 1``: for small M. Inside of
+    the largest face there is no need to look at the others.
     """
     M = len(g)
     best, least = np.eye(M)[0], np.inf
-    for size in range(1, M + 1):
-        for face in combinations(range(M), size):
+    for size in range(M, 0, -1):
+        for face in map(list, combinations(range(M), size)):
             y = np.zeros(M)
-            y[list(face)] = _stationary(H[np.ix_(face, face)], g[list(face)])
+            y[face] = _stationary(H[face][:, face], g[face])
             value = float(y @ H @ y / 2 + g @ y)
             if y.min() >= 0 and value < least:
                 best, least = y, value
+        if size == M and least < np.inf:
+            break
     return best
 
 
