@@ -62,12 +62,16 @@ def least_quadratic(H: Floats, g: Floats) -> Floats:
 
 
 def _stationary(H: Floats, g: Floats) -> Floats:
-    """Where ``y H y / 2 + g y`` is stationary among the y that sum to one."""
-    if len(g) == 1:
-        return np.ones(1)
+    """Where ``y H y / 2 + g y`` is stationary among the y that sum to one; NaN if not at a point.
+
+    The least of a face along whose interior the quadratic is flat, or falls, is at its boundary.
+    """
     others = H[1:] - H[0]
     curvature = others[:, 1:] - others[:, :1]
-    rest = np.linalg.lstsq(curvature, -(others[:, 0] + g[1:] - g[0]))[0]
+    try:
+        rest = np.linalg.solve(curvature, -(others[:, 0] + g[1:] - g[0]))
+    except np.linalg.LinAlgError:
+        return np.full(len(g), np.nan)
     return np.append(1 - rest.sum(), rest)
 
 

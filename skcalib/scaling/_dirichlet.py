@@ -38,9 +38,9 @@ class DirichletCalibration(_LinearScaling):
 
     with N the sum of the weights, K the number of classes, and :math:`m = \max(1, K (K - 1) / 2N)`.
     The slopes on the diagonal are nearly free: their small strength :math:`\delta` gives every
-    problem a minimum. The strengths :math:`\lambda` and :math:`\mu` are chosen from the data. For
-    two classes this is beta calibration, a slope for each of :math:`\log p` and
-    :math:`\log (1 - p)` and an intercept. Predictions may change.
+    problem a minimum. The strength :math:`\lambda` is chosen from the data. For two classes this is
+    beta calibration, a slope for each of :math:`\log p` and :math:`\log (1 - p)` and an intercept.
+    Predictions may change.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class DirichletCalibration(_LinearScaling):
         :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" takes that of nine
         multiples of this, from 30 to 0.003, with the least leave-one-out log loss, estimated
         without refits [3]_. 0 is no regularization.
-    alpha_intercept : "loo", "auto" or float, default="loo"
+    alpha_intercept : "auto", "loo" or float, default="auto"
         Regularization strength :math:`\mu` of the intercepts. "auto" is :math:`K^2 / N`, and "loo"
         a multiple of this as for ``alpha``, the same one where both are chosen.
     smoothing : float or "auto", default="auto"
@@ -162,7 +162,7 @@ class DirichletCalibration(_LinearScaling):
         self,
         *,
         alpha: Literal["loo", "auto"] | float = "loo",
-        alpha_intercept: Literal["loo", "auto"] | float = "loo",
+        alpha_intercept: Literal["loo", "auto"] | float = "auto",
         smoothing: Literal["auto"] | float = "auto",
         max_iter: int = 200,
         tol: float = 1e-5,

@@ -160,8 +160,8 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         if self.weights_[1] == 0 or self.weights_[0] == 0:
             return Z if self.weights_[1] > 0 else scaled
         of_members = self.weights_[:2] / self.weights_[:2].sum()
-        L = mixture(_log_probabilities(scaled, Z), of_members).astype(Z.dtype)
-        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
+        L = mixture(_log_probabilities(scaled, Z), of_members)
+        return (L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L).astype(Z.dtype, copy=False)
 
     def _calibrated(self, Z: Floats) -> Floats:
         return mix_logits(super()._calibrated(Z), float(self.weights_[2]))
