@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
 
-from skcalib._base import BaseCalibrator, finite_unless_masked
-from skcalib._engine.blocks import both_columns
+from skcalib._base import BaseCalibrator
+from skcalib._engine.blocks import both_columns, weighted_sum
 from skcalib._engine.rows import Plan, Rows
 from skcalib._linear.mixed import mix_logits, mixture
 from skcalib._linear.simplex import MAX_PASSES, least_log_loss, least_quadratic
@@ -156,35 +156,40 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         """Logits of the mixture of the first two members."""
-        scaled = _divided(Z, self.temperature_)
         if self.weights_[1] == 0 or self.weights_[0] == 0:
-            return Z if self.weights_[1] > 0 else scaled
-        of_members = self.weights_[:2] / self.weights_[:2].sum()
-        L = mixture(_log_probabilities(scaled, Z), of_members)
+            return Z if self.weights_[1] > 0 else _divided(Z, self.temperature_)
+        # Differences of the logarithms of two probabilities that are nearly equal are small.
+        exact = Z.astype(np.float64) if Z.shape[1] == 1 else Z
+        members = [S - np.log(total)[:, None] for S, _, total in _members(self.temperature_, exact)]
+        L = mixture(np.stack(members), self.weights_[:2] / self.weights_[:2].sum())
         return (L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L).astype(Z.dtype, copy=False)
 
     def _calibrated(self, Z: Floats) -> Floats:
         return mix_logits(super()._calibrated(Z), float(self.weights_[2]))
 
 
-def _log_probabilities(*logits: Floats) -> Floats:
-    """Log-probabilities (members, m, K) of logits (m, K) or (m, 1), in double precision."""
-    return np.stack([log_softmax(both_columns(Z).astype(np.float64), axis=1) for Z in logits])
+def _members(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Scores (m, K) of scaled and uncalibrated logits, their exponentials, and the sums of these.
+
+    The largest score of a row is 0, so that scores can overflow to -inf only.
+    """
+    U = both_columns(Z)
+    with np.errstate(over="ignore"):
+        U = U - U.max(axis=1, keepdims=True)
+        for S in (_divided(U, temperature), U):
+            E = np.exp(S)
+            yield S, E, E.sum(axis=1)
 
 
-def _members(temperature: float, Z: Floats) -> Floats:
-    """Log-probabilities (3, m, K) of scaled and uncalibrated logits, and of the uniform ones."""
-    scaled = (finite_unless_masked(partial(_divided, temperature=T), Z) for T in (temperature, 1.0))
-    uniform = np.where(np.isneginf(both_columns(Z)), -np.inf, 0.0)
-    return _log_probabilities(*scaled, uniform)
+def _uniform(Z: Floats) -> Floats:
+    """Probability (m,) of each class that is not masked, if all are equally probable."""
+    return 1 / np.count_nonzero(~np.isneginf(both_columns(Z)), axis=1)
 
 
 def _by_log_loss(rows: Rows, temperature: float) -> Floats:
     """Weights of the least log loss, with a warning where the search stopped before."""
-    plan = Plan(room=4)
-    weights, converged = least_log_loss(
-        rows.with_logits(rows.map(partial(_of_labels, temperature), plan))
-    )
+    of_labels = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
+    weights, converged = least_log_loss(of_labels)
     if not converged:
         warn(
             f"The weights of the ensemble did not converge in {MAX_PASSES} passes over the rows. "
@@ -196,8 +201,10 @@ def _by_log_loss(rows: Rows, temperature: float) -> Floats:
 
 def _of_labels(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
     """Probabilities (m, 3) that the members give the labels, relative to the largest of these."""
-    L = _members(temperature, Z)[:, np.arange(len(y)), y]
-    return np.exp(L - L.max(axis=0)).T
+    each = np.arange(len(y))
+    logs = [S[each, y] - np.log(total) for S, _, total in _members(temperature, Z)]
+    L = np.column_stack([*logs, np.log(_uniform(Z))])
+    return np.exp(L - L.max(axis=1, keepdims=True))
 
 
 def _by_brier_score(rows: Rows, temperature: float) -> Floats:
@@ -208,7 +215,10 @@ def _by_brier_score(rows: Rows, temperature: float) -> Floats:
 
 def _squares_and_hits(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Products of the probabilities of members (3, 3), and those of labels (1, 3), summed."""
-    P = np.exp(_members(temperature, Z))
-    weighted = P if w is None else P * w[:, None]
-    products = np.einsum("aik,bik->ab", weighted, P)
-    return np.concatenate([products, weighted[:, np.arange(len(y)), y].sum(axis=1)[None]])
+    P, Q = (E / total[:, None] for _, E, total in _members(temperature, Z))
+    each, uniform = np.arange(len(y)), _uniform(Z)
+    pairs = [(P, P), (P, Q), (Q, Q)]
+    products = [np.einsum("ij,ij->i", A, B, dtype=np.float64) for A, B in pairs]
+    values = [*products, P[each, y], Q[each, y], uniform]
+    pp, pq, qq, p, q, u = (weighted_sum(value, w) for value in values)
+    return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])
