@@ -15,6 +15,8 @@ from .monitor import CalibrationMonitor
 from .report import calibration_report
 from .scaling import (
     BetaCalibration,
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
@@ -38,6 +40,8 @@ __all__ = [
     "CalibratorComparison",
     "ClassifierCalibrator",
     "ConfidenceDisplay",
+    "DirichletCalibration",
+    "EnsembleTemperatureScaling",
     "HistogramBinning",
     "IsotonicCalibration",
     "LogitTransformer",

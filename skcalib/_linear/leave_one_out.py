@@ -1,16 +1,19 @@
 r"""Leave-one-out log loss of a regularized linear map, without refitting.
 
 Notation as in :mod:`skcalib._linear.loss`. At the minimum of the objective, whose Hessian is H, a
-row of weight w has Jacobian J (from parameters to scores), residual :math:`g = p - e_y` and
-curvature :math:`D = \mathrm{diag}(p) - p p^\top`. Without the row, one Newton step moves its scores
-by
+row has Jacobian J (from parameters to scores), residual :math:`g = p - e_y` and curvature
+:math:`D = \mathrm{diag}(p) - p p^\top`. Without a part u of its weight, one Newton step moves its
+scores by
 
-.. math:: w A (I - w D A)^{-1} g, \qquad A = J (N H)^{-1} J^\top ,
+.. math:: u A (I - u D A)^{-1} g, \qquad A = J (N H)^{-1} J^\top ,
 
 where A, the leverage of the row, is a matrix (K, K) (Rad and Maleki, "A scalable estimate of the
 out-of-sample prediction error via approximate leave-one-out cross-validation", JRSS B 2020,
 arXiv:1801.10243). Strengths are in proportion to 1 / N, so that the penalty of the summed loss is
 the same without the row.
+
+Of a row of weight w the part :math:`u = \min(w, 1)` is left out: a weight of 2 is the row twice,
+and one of the two stays.
 
 With more than :data:`MANY_CLASSES` the Hessian is taken to have one block for each class, as in
 :mod:`skcalib._linear.preconditioner`. The leverage is then diagonal, with entries a, and the
@@ -39,6 +42,9 @@ SHARE_OF_ROW = 0.5
 # The equations of a row that has all but all of the weight are singular without this.
 NOISE = 1e-10
 
+# Curvatures below this share of the largest are zero, up to rounding.
+RANK = 1e-14
+
 # Least share of its curvature that a block keeps when a row is left out.
 LEAST_REST = 0.1
 
@@ -60,7 +66,8 @@ def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
         R = P.copy()
         R[each, y] -= 1
         A = leverages(F)
-        A *= 1 / weight if w is None else (w / weight).reshape(-1, *[1] * (A.ndim - 1))
+        left_out = 1 if w is None else np.minimum(w, 1).reshape(-1, *[1] * (A.ndim - 1))
+        A *= left_out / weight
         S += change(A, P, R)
         S -= S.max(axis=1, keepdims=True)
         return np.array(weighted_sum(np.log(np.exp(S).sum(axis=1)) - S[each, y], w))
@@ -76,7 +83,8 @@ def _leverages(
     if K > MANY_CLASSES:
         return map_.class_leverages(objective, theta), change_by_class, 4
     _, _, hessian = objective.in_double().second_order(theta)
-    inverse = np.linalg.inv(hessian)
+    # Without a ridge some directions change no score: a constant added to all offsets is one.
+    inverse = np.linalg.pinv(hessian, RANK, hermitian=True)
     return lambda F: map_.leverages(inverse, F), change_of_scores, 4 * K
 
 

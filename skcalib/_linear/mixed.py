@@ -1,4 +1,4 @@
-r"""Mixtures of probabilities with the uniform distribution, in log space.
+r"""Mixtures of probabilities, with the uniform distribution and with one another, in log space.
 
 .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
 
@@ -46,3 +46,12 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
     excess = -(1 - smoothing) * np.expm1(-distance)
     excess /= (1 - smoothing / 2) * np.exp(-distance) + max(smoothing / 2, TINY)
     return np.copysign(np.log1p(excess), Z).astype(Z.dtype, copy=False)
+
+
+def mixture(L: Floats, weights: Floats) -> Floats:
+    """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
+    shifted = L + np.log(weights).astype(L.dtype)[:, None, None]
+    top = shifted.max(axis=0)
+    finite = np.where(np.isneginf(top), 0, top)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(shifted - finite).sum(axis=0)) + finite

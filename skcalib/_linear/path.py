@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,14 +48,22 @@ class Choice:
     nit: int = 0  #: iterations of all fits
 
 
-def choose_strength(map_: LinearMap, features: Features, tol: float, max_iter: int) -> Choice:
+def choose_strength(
+    map_: LinearMap,
+    features: Features,
+    tol: float,
+    max_iter: int,
+    rule: Callable[[int, float, float], Regularization] = Regularization.rule,
+) -> Choice:
     """The strength of the least approximate leave-one-out log loss.
+
+    ``rule`` gives the regularization for a number of classes, a weight of the rows, and a strength.
 
     The path ends where the estimate rises: estimates for much weaker strengths may be too low,
     where parameters are many for the rows.
     """
     regularizations = [
-        Regularization.rule(features.n_classes, features.rows.weight, alpha) for alpha in ALPHAS
+        rule(features.n_classes, features.rows.weight, float(alpha)) for alpha in ALPHAS
     ]
     fits: list[Solution] = []
     losses: list[float] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ._beta import BetaCalibration
+from ._dirichlet import DirichletCalibration
+from ._ensemble import EnsembleTemperatureScaling
 from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
@@ -12,6 +14,8 @@ from ._vector import VectorScaling
 
 __all__ = [
     "BetaCalibration",
+    "DirichletCalibration",
+    "EnsembleTemperatureScaling",
     "MatrixScaling",
     "OrderPreservingScaling",
     "PlattScaling",

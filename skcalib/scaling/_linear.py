@@ -1,4 +1,4 @@
-"""What vector and matrix scaling share: a linear map, fitted by log loss."""
+"""What vector, matrix and Dirichlet scaling share: a linear map, fitted by log loss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Prepared(NamedTuple):
 
 
 class _LinearScaling(_Smoothed):
-    """What vector and matrix scaling share: a linear map, fitted around temperature scaling."""
+    """What vector, matrix and Dirichlet scaling share: a linear map around temperature scaling."""
 
     # The map of a fitted calibrator, whose offsets may be zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
@@ -82,6 +82,13 @@ class _LinearScaling(_Smoothed):
     def _strength(self) -> float:
         return 1.0 if self.alpha in ("auto", "loo") else float(self.alpha)
 
+    def _chooses_strength(self) -> bool:
+        return self.alpha == "loo"
+
+    def _regularization(self, K: int, weight: float, alpha: float) -> Regularization:
+        """That of a strength, as a multiple of the rule, for rows of this weight."""
+        return Regularization.rule(K, weight, alpha)
+
     def _fit_map(self, prepared: Prepared, start: Floats | None) -> dict[str, Any]:
         """Fitted attributes, found from parameters to start from if they are given."""
         temperature, smoothing, features = prepared
@@ -89,11 +96,11 @@ class _LinearScaling(_Smoothed):
         # Without regularization slopes, or offsets that break ties, diverge.
         fixed = temperature.is_separable and self._strength() == 0
         choice = Choice(self._strength(), start=start)
-        if self.alpha == "loo":
-            choice = with_one_blas_thread(choose_strength, map_, features, self.tol, self.max_iter)
-        objective = Objective(
-            map_, features, Regularization.rule(K, features.rows.weight, choice.alpha)
-        )
+        if self._chooses_strength():
+            args = map_, features, self.tol, self.max_iter, self._regularization
+            choice = with_one_blas_thread(choose_strength, *args)
+        regularization = self._regularization(K, features.rows.weight, choice.alpha)
+        objective = Objective(map_, features, regularization)
         search = _unchanged if fixed else _search
         found = with_one_blas_thread(search, objective, self.tol, self.max_iter, choice.start)
         coef, intercept = map_.coefficients(found.x, K)
@@ -162,7 +169,7 @@ def _unchanged(objective: Objective, *_: Any) -> Solution:
 def _search(objective: Objective, tol: float, max_iter: int, start: Floats | None) -> Solution:
     """Best parameters, with a warning if they are not optimal."""
     found = best_parameters(objective, tol, max_iter, start)
-    plain = not objective.ridge.any()
+    plain = not objective.ridge.all()
     if plain and not share_wrong(found.x, objective.map_, objective.features):
         warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "

@@ -14,7 +14,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._engine.inputs import as_array, check_in_memory
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
-from skcalib._linear.mixed import mix_with_uniform
+from skcalib._linear.mixed import mix_with_uniform, mixture
 from skcalib._splits import Split, check_test_rows, check_training_rows, made_splits, presence
 from skcalib._subestimator import check_calibrator, check_order, log_probabilities
 from skcalib._typing import Array, Floats
@@ -29,7 +29,6 @@ from ._fit_and_score import warn_once
 from ._mixture import Weighed, components, weighed
 from ._out_of_fold import fit_all, folds_of_groups, out_of_fold, random_folds, rows_to_weigh_on
 from ._sample import by_name
-from ._stacking import mixture
 
 __all__ = ["AutoCalibrator"]
 

@@ -86,12 +86,3 @@ def without_negligible(weights: Floats, least: float) -> Floats:
     """The weights without those below ``least``, of which one at least is left."""
     kept = np.where(weights < min(least, weights.max()), 0, weights)
     return kept / kept.sum()
-
-
-def mixture(L: Floats, weights: Floats) -> Floats:
-    """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
-    shifted = L + np.log(weights).astype(L.dtype)[:, None, None]
-    top = shifted.max(axis=0)
-    finite = np.where(np.isneginf(top), 0, top)
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(shifted - finite).sum(axis=0)) + finite

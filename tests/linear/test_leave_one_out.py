@@ -36,12 +36,17 @@ def losses_of(map_, theta, Z, y):
 
 
 def exact(map_, Z, y, w, alpha, folds, start=None):
-    """Mean loss of the rows of each fold under a fit to the others, from somewhere near."""
+    """Mean loss of the rows of each fold under a fit without them, or one of weights above 1.
+
+    Fits start from somewhere near.
+    """
     total, weights = 0.0, np.ones(len(y)) if w is None else w
     for out in folds:
-        rest = np.setdiff1d(np.arange(len(y)), out)
+        rest = weights.copy()
+        rest[out] -= np.minimum(rest[out], 1)
+        some = rest > 0
         # The penalty of the summed loss is the same.
-        objective = objective_of(map_, Z[rest], y[rest], None if w is None else w[rest], alpha)
+        objective = objective_of(map_, Z[some], y[some], rest[some], alpha)
         theta = best_parameters(objective, 1e-7, 300, start).x
         total += weights[out] @ losses_of(map_, theta, Z[out], y[out])
     return total / weights.sum()

@@ -11,12 +11,13 @@ from sklearn.base import clone
 
 from skcalib import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
 from skcalib._engine.memory import MemoryRows
+from skcalib._linear.mixed import mixture
 from skcalib.datasets import make_logits
 from skcalib.scaling._family import averaged, features_of
 from skcalib.selection import _mixture
 from skcalib.selection._mixture import components, weighed
 from skcalib.selection._out_of_fold import Fits, Fold, log_of_labels
-from skcalib.selection._stacking import mixture, mixture_weights, pruned_weights, without_negligible
+from skcalib.selection._stacking import mixture_weights, pruned_weights, without_negligible
 
 
 @st.composite

@@ -264,6 +264,8 @@ def test_events_of_one_kind_are_booleans_all_the_same(event):
 OTHER_VALUES = {
     "classes": [[2, 1, 0]],
     "alpha": [0.0, 7.0],
+    "alpha_intercept": [0.0, 7.0],
+    "loss": ["log_loss", "brier"],
     "normalize": [True, False],
     "fit_intercept": [True, False],
     "max_iter": [1],
