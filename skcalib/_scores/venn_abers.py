@@ -50,34 +50,36 @@ def values_at_scores(rows: Ranked) -> tuple[Floats, Floats]:
 
 
 def _values_of_label_1(rows: Ranked) -> Floats:
-    W, H = (np.append(0.0, np.cumsum(values)) for values in (rows.weight, rows.hits))
+    points = np.array([np.append(0.0, np.cumsum(values)) for values in (rows.weight, rows.hits)])
     blocks = isotonic_blocks(rows)
-    corners = np.append(0, blocks.end + 1)
-    minorant = W[corners], H[corners]
-    after = np.repeat(np.arange(1, len(corners)), np.diff(corners))  # next corner of each point
-    X, Y = W[:-1] - 1, H[:-1] - 1
-    # Most points cannot have the maximum: even the next corner is seen at a smaller slope than
-    # from the corner before. Bounds from above and below are both slopes that are computed alike.
-    at_corner = _tangents(X[corners[:-1]], Y[corners[:-1]], np.arange(1, len(corners)), *minorant)
-    to_next = (minorant[1][after] - Y) / (minorant[0][after] - X)
-    kept = np.flatnonzero(to_next >= at_corner[after - 1])
-    slopes = np.zeros(len(X))
-    slopes[kept] = _tangents(X[kept], Y[kept], after[kept], *minorant)
+    at = np.append(0, blocks.end + 1)
+    corners, edges = points[:, at], np.append(blocks.value, np.inf)
+    after = np.repeat(np.arange(1, len(at)), np.diff(at))  # the next corner of each point
+    # Few points can have the maximum: it is at least the slope from the corner before, and the
+    # slope from a point at most that to the corner after.
+    from_corner = _tangents(corners[:, :-1], np.arange(1, len(at)), corners, edges)
+    kept = np.flatnonzero(_slopes(points[:, :-1], corners[:, after]) >= from_corner[after - 1])
+    slopes = np.zeros(len(rows.scores))
+    slopes[kept] = _tangents(points[:, kept], after[kept], corners, edges)
     return np.minimum(np.maximum.accumulate(slopes), 1)
 
 
-def _tangents(x: Floats, y: Floats, first: Indices, corner_x: Floats, corner_y: Floats) -> Floats:
-    """Least slope from each point to the corners from ``first`` on of a convex polygonal chain.
+def _tangents(points: Floats, first: Indices, corners: Floats, edges: Floats) -> Floats:
+    """Least slope from each point, moved by (-1, -1), to the corners from ``first`` on.
 
     The slope falls from corner to corner until the edge after a corner is steeper, and then rises.
     """
-    edges = np.append(np.diff(corner_y) / np.diff(corner_x), np.inf)
-    low, high = first, np.full(len(first), len(corner_x) - 1)
+    low, high = first, np.full(len(first), len(edges) - 1)
     while (low < high).any():
         middle = (low + high) // 2
-        rises = edges[middle] * (corner_x[middle] - x) >= corner_y[middle] - y
+        rises = edges[middle] >= _slopes(points, corners[:, middle])
         low, high = np.where(rises, low, middle + 1), np.where(rises, middle, high)
-    return (corner_y[low] - y) / (corner_x[low] - x)
+    return _slopes(points, corners[:, low])
+
+
+def _slopes(points: Floats, corners: Floats) -> Floats:
+    width, rise = corners - points + 1  # the difference first, beside large sums
+    return rise / width
 
 
 def steps(rows: Ranked) -> Steps:

@@ -168,8 +168,8 @@ class VennAbersCalibration(_PerClass):
             return self._value(score, self.bin_edges_[i], self.bin_values_[i])
 
         # Masked classes are given logits that no other class has.
-        masked = Z <= -np.finfo(Z.dtype).max / 4
-        P = coupled(of_pair, self.pairs_, masked)
+        least = np.finfo(Z.dtype).min / 4
+        P = coupled(of_pair, self.pairs_, Z <= least)
         return joined_probabilities(P.astype(Z.dtype), Z.shape[1])
 
     def _intervals(self, Z: Floats) -> Floats:

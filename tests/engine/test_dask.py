@@ -26,6 +26,7 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
+    VennAbersCalibration,
     metrics,
 )
 from skcalib._engine import dask as _dask
@@ -391,6 +392,7 @@ ROUNDS = {
     HistogramBinning: 2,
     IsotonicCalibration: 2,
     BBQ: 2,
+    VennAbersCalibration: 2,
 }
 
 
