@@ -57,6 +57,8 @@ def all_methods() -> list[Method]:
         methods += probmetrics()
     if find_spec("netcal"):
         methods += netcal()
+    if find_spec("venn_abers"):
+        methods += venn_abers()
     return methods
 
 
@@ -82,6 +84,16 @@ def variants() -> list[Method]:
     linear = (skcalib.VectorScaling, skcalib.MatrixScaling)
     return [
         of_ours("PlattScaling, plain", partial(skcalib.PlattScaling, smooth_targets=False)),
+        of_ours("IsotonicCalibration, plain", partial(skcalib.IsotonicCalibration, smoothing=0)),
+        *(
+            of_ours(
+                f"IsotonicCalibration, {i}", partial(skcalib.IsotonicCalibration, interpolation=i)
+            )
+            for i in ("linear", "centered")
+        ),
+        of_ours(
+            "VennAbersCalibration, ovo", partial(skcalib.VennAbersCalibration, multi_class="ovo")
+        ),
         *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in linear),
         *(of_ours(f"{c.__name__}, grid", partial(grid_of_alpha, c)) for c in linear),
     ]
@@ -195,4 +207,24 @@ def netcal() -> list[Method]:
         method("HistogramBinning", HistogramBinning, largest=1.1e7),
         method("IsotonicCalibration", IsotonicRegression, largest=1.1e7),
         method("BBQ", BBQ, largest=6e5),
+    ]
+
+
+def venn_abers() -> list[Method]:
+    """One-vs-rest, and one-vs-one; a class without rows is an error."""
+    with np.errstate():  # which its import changes
+        from venn_abers.venn_abers import VennAbers, predict_proba_prefitted_va
+
+    def method(name: str, kind: str) -> Method:
+        def fit(P: np.ndarray, y: np.ndarray) -> Fitted:
+            if P.shape[1] > 2:
+                return lambda new: predict_proba_prefitted_va(P, y, new, va_tpe=kind)[0]
+            fitted = VennAbers().fit(P, y)
+            return lambda new: fitted.predict_proba(new)[0]
+
+        return Method(name, "venn-abers", fit, probabilities, largest=6e5, binary=False)
+
+    return [
+        method("VennAbersCalibration", "one_vs_rest"),
+        method("VennAbersCalibration, ovo", "one_vs_one"),
     ]

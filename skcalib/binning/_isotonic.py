@@ -41,9 +41,9 @@ class IsotonicCalibration(_PerClass):
         is 0 or 1. The function is constant beyond the smallest and the largest knot.
     smoothing : float, default=1.0
         Weight of each of two pseudo-rows, a hit at the smallest probability and a miss at the
-        largest, which keep :math:`f` off 0 and 1. A lowest step of misses only, with the weight n,
-        has the value :math:`s / (n + s)` with them, and other steps stay as they are. 0 is the
-        plain form of [1]_ and [2]_.
+        largest, which keep :math:`f` off 0 and 1. With them a lowest step of misses only, of the
+        weight n, has the value :math:`s / (n + s)`, or is merged with the next one if that is
+        lower. 0 is the plain form of [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 

@@ -167,9 +167,9 @@ class VennAbersCalibration(_PerClass):
             score = pair_scores(Z, self.pairs_[i : i + 1])[:, 0]
             return self._value(score, self.bin_edges_[i], self.bin_values_[i])
 
-        # Masked classes are given logits that no other class has.
-        least = np.finfo(Z.dtype).min / 4
-        P = coupled(of_pair, self.pairs_, Z <= least)
+        # Masked classes are given the logit that no other class has.
+        masked = np.finfo(Z.dtype).min / 4 == Z
+        P = coupled(of_pair, self.pairs_, masked)
         return joined_probabilities(P.astype(Z.dtype), Z.shape[1])
 
     def _intervals(self, Z: Floats) -> Floats:

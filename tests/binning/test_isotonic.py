@@ -1,5 +1,7 @@
 """Centred isotonic regression, and the pseudo-rows that keep isotonic values off 0 and 1."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -25,10 +27,9 @@ def literal(x, y, weight):
     """Oron and Flournoy 2017 with plain loops: pool violators, with the mean of their scores."""
     points = [list(point) for point in zip(x, y, weight, strict=True)]
     while True:
-        pairs = zip(points, points[1:], strict=False)
         bad = [
             i
-            for i, ((_, low, _), (_, high, _)) in enumerate(pairs)
+            for i, ((_, low, _), (_, high, _)) in enumerate(pairwise(points))
             if low > high or (low == high and 0 < low < 1)
         ]
         if not bad:

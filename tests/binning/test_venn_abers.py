@@ -1,4 +1,4 @@
-"""Venn-Abers predictors: two refits per test row by brute force, pairs, intervals, the guarantee."""
+"""Venn-Abers predictors: two refits per test row by brute force, intervals, pairs of classes."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from skcalib.datasets import make_logits
 
 def refitted(scores, hits, weight, test, label):
     """The isotonic fit to rows and a test row of weight 1, at the score of the test row."""
-    x, inverse = np.unique(np.append(scores, test), return_inverse=True)
+    _, inverse = np.unique(np.append(scores, test), return_inverse=True)
     w = np.bincount(inverse, np.append(weight, 1.0))
     h = np.bincount(inverse, np.append(hits * weight, label))
     return isotonic_regression(h / w, weights=w).x[inverse[-1]]
