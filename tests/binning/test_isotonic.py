@@ -142,6 +142,13 @@ def test_separable_rows():
     np.testing.assert_allclose(plain[:, 1], [0, 0, 1, 1], atol=1e-300)
 
 
-def test_only_the_plain_form_depends_on_ratios_of_weights():
-    assert IsotonicCalibration(smoothing=0)._weights_are_relative()
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_only_the_plain_form_depends_on_ratios_of_weights(interpolation):
+    Z, y = make_logits(200, 3, random_state=0)
+    plain = IsotonicCalibration(interpolation=interpolation, smoothing=0)
+    w = 10.0 ** np.random.default_rng(0).uniform(-5, 5, size=200)
+    P = [plain.fit(Z, y, sample_weight=c * w).predict_proba(Z) for c in (1, 1e-20, 1e20)]
+    np.testing.assert_allclose(P[1], P[0])
+    np.testing.assert_allclose(P[2], P[0])
+    assert plain._weights_are_relative()
     assert not IsotonicCalibration()._weights_are_relative()
