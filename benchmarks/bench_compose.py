@@ -39,8 +39,8 @@ def agreement() -> None:
         ("temperature", TemperatureScaling(), LogisticRegression(C=100), 2),
         ("temperature", TemperatureScaling(), LogisticRegression(C=100), 3),
         ("sigmoid", PlattScaling(), LinearSVC(), 2),
-        ("isotonic", IsotonicCalibration(interpolation="linear"), GaussianNB(), 2),
-        ("isotonic", IsotonicCalibration(interpolation="linear"), GaussianNB(), 3),
+        ("isotonic", IsotonicCalibration(interpolation="linear", smoothing=0), GaussianNB(), 2),
+        ("isotonic", IsotonicCalibration(interpolation="linear", smoothing=0), GaussianNB(), 3),
     ]
     print("largest difference of probabilities from CalibratedClassifierCV")
     for method, calibrator, base, K in cases:

@@ -89,7 +89,14 @@ def random_calibrator(random: np.random.Generator, n_classes: int) -> skcalib.BB
             strategy=str(random.choice(["uniform", "quantile"])),
             smoothing=float(random.choice([0, 1])),
         ),
-        skcalib.IsotonicCalibration(interpolation=str(random.choice(["constant", "linear"]))),
+        skcalib.IsotonicCalibration(
+            interpolation=str(random.choice(["constant", "linear", "centered"])),
+            smoothing=float(random.choice([0, 1])),
+        ),
+        skcalib.VennAbersCalibration(
+            merge=str(random.choice(["log_loss", "brier"])),
+            multi_class=str(random.choice(["ovr", "ovo"])),
+        ),
         skcalib.BBQ(bin_range=(1, 50) if random.integers(2) else None),
     ]
     return forms[random.integers(len(forms))].set_params(classes=range(n_classes))

@@ -54,8 +54,11 @@ def variants() -> list[Method]:
         of_ours("PlattScaling, plain", partial(skcalib.PlattScaling, smooth_targets=False)),
         *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in plain),
         *(of_ours(f"{c.__name__}, grid", partial(grid_of_alpha, c)) for c in linear),
+        of_ours("IsotonicCalibration, plain", partial(isotonic, smoothing=0)),
+        of_ours("IsotonicCalibration, linear", partial(isotonic, interpolation="linear")),
         of_ours("IsotonicCalibration, centered", partial(isotonic, interpolation="centered")),
         of_ours("VennAbersCalibration, brier", partial(venn_abers, merge="brier")),
+        of_ours("VennAbersCalibration, ovo", partial(venn_abers, multi_class="ovo")),
     ]
 
 

@@ -42,7 +42,7 @@ Record = tuple[np.ndarray, np.ndarray]
 METHODS = {
     "uncalibrated": None,
     "histogram": HistogramBinning(),
-    "isotonic": IsotonicCalibration(),
+    "isotonic": IsotonicCalibration(smoothing=0),
     "BBQ": BBQ(),
     "temperature": TemperatureScaling(),
     "vector": VectorScaling(alpha=0, smoothing=0, normalize=False),

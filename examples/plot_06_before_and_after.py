@@ -92,8 +92,7 @@ pd.DataFrame(table).T.round(3)
 
 # %%
 # The log loss separates the methods, and matrix scaling has the lowest: it corrects more errors
-# than any other, and that outweighs its slight under-confidence. Histogram binning and isotonic
-# regression have an ECE among the lowest and the highest log loss of the seven, because they
-# predict zero for a class without calibration rows in a bin or block. For the order on other data
-# sets see
+# than any other, and that outweighs its slight under-confidence. Histogram binning has an ECE among
+# the lowest and the highest log loss of the seven, because it predicts zero for a class without
+# calibration rows in a bin. For the order on other data sets see
 # :ref:`sphx_glr_auto_examples_plot_10_methods_and_data_sets.py`.

@@ -132,6 +132,6 @@ plt.show()
 # differs between data sets, and AutoCalibrator is the best or second best on each. In the paper,
 # where it is not regularized, matrix scaling does badly on data with many classes.
 #
-# Histogram binning and isotonic regression have a higher log loss than the uncalibrated network on
-# every data set. They predict a probability of zero for a class without calibration rows in a bin
-# or block, and with so few rows such classes occur among the test rows. The ECE does not show this.
+# Histogram binning has a higher log loss than the uncalibrated network on every data set. It
+# predicts a probability of zero for a class without calibration rows in a bin, and with so few rows
+# such classes occur among the test rows. The ECE does not show this.

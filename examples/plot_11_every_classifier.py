@@ -130,7 +130,6 @@ plt.show()
 # AutoCalibrator has the lowest log loss for nearly every classifier. The parametric calibrators
 # hardly ever increase the log loss. BBQ increases it little, and is good on the data with label
 # noise, where the miscalibration is not linear in the log-odds. Order-preserving scaling is better
-# there. Histogram binning can be as good as BBQ; but histogram binning and isotonic regression
-# predict zero for classes without calibration rows in a bin or block. On the digits their
-# calibration error is among the lowest, and their log loss is often higher than that of the
-# uncalibrated classifier. Choose by the log loss.
+# there. Histogram binning can be as good as BBQ; but it predicts zero for classes without
+# calibration rows in a bin. On the digits its calibration error is among the lowest, and its log
+# loss is often higher than that of the uncalibrated classifier. Choose by the log loss.

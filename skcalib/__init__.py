@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._version import __version__ as __version__
-from .binning import BBQ, HistogramBinning, IsotonicCalibration
+from .binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from .compose import CalibratedClassifier, LogitTransformer
 from .display import (
     ConfidenceDisplay,
@@ -54,6 +54,7 @@ __all__ = [
     "TemperatureScaling",
     "TemperatureSweepDisplay",
     "VectorScaling",
+    "VennAbersCalibration",
     "calibration_report",
     "compare_calibrators",
 ]

@@ -198,7 +198,8 @@ def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
         partial(_of_block, f, empty),
         dtype=empty.dtype,
         chunks=chunks,
-        drop_axis=None if empty.ndim == 2 else 1,
+        drop_axis=1 if empty.ndim == 1 else None,
+        new_axis=2 if empty.ndim == 3 else None,
         meta=empty,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.special import logit
 
 from skcalib._typing import Array, Floats
@@ -123,21 +123,21 @@ def _starts(scores: Floats, pool: bool) -> NDArray[np.intp]:  # noqa: FBT001
         return np.zeros(0, np.intp)
     step, p = np.diff(scores), scores[1:]
     apart = step > 0
-    near = np.flatnonzero(apart & (step < _rounding(TINY) / TINY * p))
+    near = np.flatnonzero(apart & (step < rounding(TINY) / TINY * p))
     if not pool or len(near) == 0:
         return np.flatnonzero(np.append(True, apart))
-    near = near[step[near] <= _rounding(p[near])]
+    near = near[step[near] <= rounding(p[near])]
     apart[near] = False
     first = np.flatnonzero(np.append(True, apart))
     # A long chain of neighbours is not a tie, but the scores of very many rows.
     start = np.searchsorted(first, near, side="right") - 1
     last = np.append(first[1:], len(scores))[start] - 1
     width = scores[last] - scores[first[start]]
-    apart[near] = width > LONGEST_CHAIN * _rounding(scores[last])
+    apart[near] = width > LONGEST_CHAIN * rounding(scores[last])
     return np.flatnonzero(np.append(True, apart))
 
 
-def _rounding(p: Any) -> Any:
+def rounding(p: Any, dtype: DTypeLike = np.float64) -> Any:
     """Bound on the rounding error of a probability after a logarithm and an exponential."""
     # The relative error of the exponential of z is |z| times that of z.
-    return 4 * np.finfo(np.float64).eps * p * (1 - np.log(p))
+    return 4 * float(np.finfo(dtype).eps) * p * (1 - np.log(p))

@@ -25,3 +25,30 @@ def isotonic_blocks(rows: Ranked) -> Blocks:
     best = isotonic_regression(rows.hits / rows.weight, weights=rows.weight)
     start, end = best.blocks[:-1], best.blocks[1:] - 1
     return Blocks(start, end, best.x[start])
+
+
+def with_pseudo_rows(rows: Ranked, weight: float) -> Ranked:
+    """The rows and two more: a hit at the lowest score, and a miss at the highest."""
+    low, high = np.zeros_like(rows.scores), np.zeros_like(rows.scores)
+    low[0] = high[-1] = weight
+    return Ranked(rows.scores, rows.weight + low + high, rows.hits + low)
+
+
+def knots(rows: Ranked, blocks: Blocks, *, centered: bool) -> tuple[Floats, Floats]:
+    """Scores and values between which the isotonic fit is interpolated linearly.
+
+    It is constant from the first score of a block to the last; if ``centered``, only where that is
+    0 or 1, and other blocks have a single knot, the weighted mean of their scores.
+    """
+    first, last = rows.scores[blocks.start], rows.scores[blocks.end]
+    if centered:
+        total, weight = (
+            np.add.reduceat(values, blocks.start)
+            for values in (rows.weight * rows.scores, rows.weight)
+        )
+        middle = np.clip(total / weight, first, last)
+        inside = (blocks.value > 0) & (blocks.value < 1)
+        first, last = np.where(inside, middle, first), np.where(inside, middle, last)
+    x, values = np.stack([first, last], axis=1).ravel(), np.repeat(blocks.value, 2)
+    new = np.append(True, x[1:] > x[:-1])
+    return x[new], values[new]

@@ -5,5 +5,6 @@ from __future__ import annotations
 from ._bbq import BBQ
 from ._histogram import HistogramBinning
 from ._isotonic import IsotonicCalibration
+from ._venn_abers import VennAbersCalibration
 
-__all__ = ["BBQ", "HistogramBinning", "IsotonicCalibration"]
+__all__ = ["BBQ", "HistogramBinning", "IsotonicCalibration", "VennAbersCalibration"]

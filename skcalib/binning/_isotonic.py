@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike
 
 from skcalib._engine.ranking import Ranked
 from skcalib._scores.bins import bins_ending_at
-from skcalib._scores.isotonic import isotonic_blocks
+from skcalib._scores.isotonic import isotonic_blocks, knots, with_pseudo_rows
 from skcalib._typing import Floats
-from skcalib._validation.parameters import check_option
+from skcalib._validation.parameters import check_option, check_real
 
 from ._per_class import _PerClass
 
 __all__ = ["IsotonicCalibration"]
 
-Interpolation = Literal["constant", "linear"]
+Interpolation = Literal["constant", "linear", "centered"]
 
 
 class IsotonicCalibration(_PerClass):
@@ -27,15 +27,23 @@ class IsotonicCalibration(_PerClass):
 
     .. math:: \sum_i w_i \big( f(p_{ik}) - [y_i = k] \big)^2
 
-    among all non-decreasing functions. Rows are then normalized. Two classes need only one
-    function, for the second class.
+    among all non-decreasing functions, where i runs over the rows and, with ``smoothing``, two
+    pseudo-rows. Calibrated rows are then normalized. Two classes need only one function, for the
+    second class.
 
     Parameters
     ----------
-    interpolation : {"constant", "linear"}, default="constant"
+    interpolation : {"constant", "linear", "centered"}, default="constant"
         Between the probabilities seen in ``fit``: a step function as in [2]_, with edges halfway
-        between them, or linear interpolation as in scikit-learn's ``IsotonicRegression``. The
-        function is constant beyond the smallest and the largest.
+        between them; linear interpolation as in scikit-learn's ``IsotonicRegression``; or linear
+        interpolation between the centres of the steps, the weighted means of the probabilities of
+        their rows, centred isotonic regression [3]_, which is strictly increasing except where it
+        is 0 or 1. The function is constant beyond the smallest and the largest knot.
+    smoothing : float, default=1.0
+        Weight of each of two pseudo-rows, a hit at the smallest probability and a miss at the
+        largest, which keep :math:`f` off 0 and 1. With them a lowest step of misses only, of the
+        weight n, has the value :math:`s / (n + s)`, or is merged with the next one if that is
+        lower. 0 is the plain form of [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -43,7 +51,7 @@ class IsotonicCalibration(_PerClass):
     ----------
     bin_edges_ : list of ndarray of shape (n_bins + 1,) or (n_thresholds,)
         Edges of the steps for each class, or for the second of two classes; with
-        ``interpolation="linear"`` the knots.
+        ``interpolation="linear"`` or ``"centered"`` the knots.
     bin_values_ : list of ndarray of shape (n_bins,) or (n_thresholds,)
         Values of the steps, or at the knots.
     classes_ : ndarray of shape (n_classes,)
@@ -60,8 +68,8 @@ class IsotonicCalibration(_PerClass):
 
     Notes
     -----
-    The value of the lowest step is often exactly 0, so the probability of the label of a held-out
-    row may be zero, which makes the log loss very large.
+    With ``smoothing=0`` the value of the lowest step is often exactly 0, so the probability of the
+    label of a held-out row may be zero, which makes the log loss very large.
 
     References
     ----------
@@ -69,6 +77,9 @@ class IsotonicCalibration(_PerClass):
        Estimates", KDD 2002.
     .. [2] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
        `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, section 4.1.
+    .. [3] Oron, Flournoy, "Centered Isotonic Regression: Point and Interval Estimation for
+       Dose-Response Studies", Statistics in Biopharmaceutical Research 2017,
+       `arXiv:1701.05964 <https://arxiv.org/abs/1701.05964>`_.
 
     Examples
     --------
@@ -76,31 +87,39 @@ class IsotonicCalibration(_PerClass):
     >>> from skcalib import IsotonicCalibration
     >>> p = np.array([[0.9, 0.1], [0.7, 0.3], [0.5, 0.5], [0.3, 0.7], [0.1, 0.9]])
     >>> calibrator = IsotonicCalibration().fit(np.log(p), [0, 1, 0, 1, 1])
-    >>> calibrator.bin_edges_[0].round(2).tolist(), calibrator.bin_values_[0].tolist()
+    >>> calibrator.bin_edges_[0].round(2).tolist(), calibrator.bin_values_[0].round(2).tolist()
+    ([0.0, 0.6, 1.0], [0.5, 0.67])
+    >>> plain = IsotonicCalibration(smoothing=0).fit(np.log(p), [0, 1, 0, 1, 1])
+    >>> plain.bin_edges_[0].round(2).tolist(), plain.bin_values_[0].tolist()
     ([0.0, 0.2, 0.6, 1.0], [0.0, 0.5, 1.0])
     """
 
-    def _weights_are_relative(self) -> bool:
-        return True
-
     def __init__(
-        self, *, interpolation: Interpolation = "constant", classes: ArrayLike | None = None
+        self,
+        *,
+        interpolation: Interpolation = "constant",
+        smoothing: float = 1.0,
+        classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
         self.interpolation = interpolation
+        self.smoothing = smoothing
+
+    def _weights_are_relative(self) -> bool:
+        return not self.smoothing
 
     def _check(self) -> None:
         check_option("interpolation", self.interpolation, Interpolation)
+        check_real("smoothing", self.smoothing, closed=True)
 
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+        rows = with_pseudo_rows(rows, self.smoothing)
         blocks = isotonic_blocks(rows)
         if self.interpolation == "constant":
             bins = bins_ending_at(rows, blocks.end, np.zeros_like(blocks.end))
             return {"bin_edges_": np.append(0.0, bins.high), "bin_values_": blocks.value}
-        # The function is constant from the first score of a block to its last.
-        both, first = np.unique(np.concatenate([blocks.start, blocks.end]), return_index=True)
-        values = np.tile(blocks.value, 2)[first]
-        return {"bin_edges_": rows.scores[both], "bin_values_": values}
+        edges, values = knots(rows, blocks, centered=self.interpolation == "centered")
+        return {"bin_edges_": edges, "bin_values_": values}
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         if len(edges) == len(values):  # linear interpolation; steps have one edge more

@@ -12,7 +12,13 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skcalib import BBQ, HistogramBinning, IsotonicCalibration, TemperatureScaling
+from skcalib import (
+    BBQ,
+    HistogramBinning,
+    IsotonicCalibration,
+    TemperatureScaling,
+    VennAbersCalibration,
+)
 from skcalib._engine import memory
 from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
@@ -22,8 +28,10 @@ EVERY = [
     HistogramBinning(),
     HistogramBinning(strategy="quantile", n_bins=7, smoothing=2.0),
     IsotonicCalibration(),
-    IsotonicCalibration(interpolation="linear"),
+    IsotonicCalibration(interpolation="linear", smoothing=0),
+    IsotonicCalibration(interpolation="centered"),
     BBQ(),
+    VennAbersCalibration(),
 ]
 
 
@@ -131,7 +139,7 @@ def test_steps_cover_all_probabilities(problem):
         c = fit(calibrator, *problem)
         edges, values = c.bin_edges_[0], c.bin_values_[0]
         assert (np.diff(edges) > 0).all()
-        if calibrator.get_params().get("interpolation") != "linear":
+        if calibrator.get_params().get("interpolation") not in {"linear", "centered"}:
             assert edges[0] == 0
             assert edges[-1] == 1
             assert len(values) == len(edges) - 1
@@ -150,8 +158,7 @@ def test_equal_probabilities_are_one_bin():
     """Trap 22: the code of the authors of BBQ fails, and so do netcal's quantiles."""
     for calibrator in EVERY:
         c = calibrator.fit(np.zeros((40, 2)), np.arange(40) % 4 == 0)
-        expected = 0.25 if calibrator.get_params().get("smoothing", 0) == 0 else 11 / 42
-        expected = 11 / 42 if isinstance(calibrator, BBQ) else expected
+        expected = 0.25 if calibrator.get_params().get("smoothing") == 0 else 11 / 42
         np.testing.assert_allclose(c.predict_proba([[0.0, 0.0]])[0, 1], expected)
 
 
@@ -161,7 +168,7 @@ def test_equal_probabilities_are_one_bin():
 
 def test_linear_is_scikit_learns(problem):
     p, y, w = problem
-    c = fit(IsotonicCalibration(interpolation="linear"), p, y, w)
+    c = fit(IsotonicCalibration(interpolation="linear", smoothing=0), p, y, w)
     peer = IsotonicRegression(out_of_bounds="clip").fit(p, y, sample_weight=w)
     new = np.linspace(0.0005, 0.9995, 500)
     expected = peer.predict(expit(margins_of(new)[:, 0]))
@@ -181,7 +188,7 @@ def test_constant_and_linear_agree_on_the_rows_of_the_fit(problem):
 def test_isotonic_is_monotone_and_no_nudge_helps(n_classes, rng):
     Z, y = make_logits(300, n_classes, random_state=0)
     w = rng.uniform(0.1, 2, size=300)
-    c = IsotonicCalibration().fit(Z, y, w)
+    c = IsotonicCalibration(smoothing=0).fit(Z, y, w)
     P = softmax(Z, axis=1)
     columns = [1] if n_classes == 2 else range(n_classes)
     for k, edges, values in zip(columns, c.bin_edges_, c.bin_values_, strict=True):
@@ -347,8 +354,12 @@ def test_scaling_binning_in_a_grid_search():
         (HistogramBinning(smoothing=True), "must be a finite number of at least 0, got True"),
         (
             IsotonicCalibration(interpolation="cubic"),
-            "'constant', 'linear', got 'cubic'",
+            "'constant', 'linear', 'centered', got 'cubic'",
         ),
+        (IsotonicCalibration(smoothing=-1), "smoothing must be a finite number of at least 0"),
+        (IsotonicCalibration(smoothing="auto"), "at least 0, got 'auto'"),
+        (VennAbersCalibration(merge="mean"), "one of 'log_loss', 'brier', got 'mean'"),
+        (VennAbersCalibration(multi_class="all"), "one of 'ovr', 'ovo', got 'all'"),
         (BBQ(bin_range=()), r"bin_range must be a pair of integers.*got \(\)"),
         (BBQ(bin_range=5), "bin_range must be a pair of integers.*got 5"),
         (BBQ(bin_range=(0, 5)), r"at least 1.*got \(0, 5\)"),

@@ -220,8 +220,8 @@ def test_single_precision_is_kept():
         ("temperature", TemperatureScaling(), LogisticRegression(C=100), 2),
         ("temperature", TemperatureScaling(), LogisticRegression(C=100), 3),
         ("sigmoid", PlattScaling(), LinearSVC(), 2),
-        ("isotonic", IsotonicCalibration(interpolation="linear"), GaussianNB(), 2),
-        ("isotonic", IsotonicCalibration(interpolation="linear"), GaussianNB(), 3),
+        ("isotonic", IsotonicCalibration(interpolation="linear", smoothing=0), GaussianNB(), 2),
+        ("isotonic", IsotonicCalibration(interpolation="linear", smoothing=0), GaussianNB(), 3),
     ],
 )
 def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, base, n_classes):

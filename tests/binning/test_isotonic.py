@@ -1,0 +1,154 @@
+"""Centred isotonic regression, and the pseudo-rows that keep isotonic values off 0 and 1."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logit
+from sklearn.metrics import log_loss
+
+from skcalib import IsotonicCalibration
+from skcalib._engine.ranking import Ranked
+from skcalib.datasets import make_logits
+
+INTERPOLATIONS = ["constant", "linear", "centered"]
+
+
+def centred(x, y, weight):
+    """Values at ``x`` of the function fitted to frequencies ``y`` of groups of rows."""
+    x, y, weight = (np.asarray(a, dtype=float) for a in (x, y, weight))
+    form = IsotonicCalibration(interpolation="centered", smoothing=0)
+    fitted = form._fit_class(Ranked(x, weight, y * weight))
+    return form._value(x, fitted["bin_edges_"], fitted["bin_values_"])
+
+
+def literal(x, y, weight):
+    """Oron and Flournoy 2017 with plain loops: pool violators, with the mean of their scores."""
+    points = [list(point) for point in zip(x, y, weight, strict=True)]
+    while True:
+        bad = [
+            i
+            for i, ((_, low, _), (_, high, _)) in enumerate(pairwise(points))
+            if low > high or (low == high and 0 < low < 1)
+        ]
+        if not bad:
+            break
+        (x0, y0, w0), (x1, y1, w1) = points[bad[0] : bad[0] + 2]
+        w = w0 + w1
+        pooled = [(x0 * w0 + x1 * w1) / w, (y0 * w0 + y1 * w1) / w, w]
+        points[bad[0] : bad[0] + 2] = [pooled]
+    return np.interp(x, *np.array(points).T[:2])
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        ([1, 1, 2, 2, 3, 3, 1, 1, 4, 4], [1, 221 / 38, 404 / 38, 587 / 38, 275 / 14, 653 / 28]),
+        (np.ones(10), [1, 23 / 3, 43 / 3, 21, 23, 25]),
+    ],
+)
+def test_centred_values_known_by_hand(weight, expected):
+    """The example of cir-model, in per cent."""
+    y = np.array([1, 37, 42, 5, 7, 14, 27, 32, 56, 43]) / 100
+    found = 100 * centred(np.arange(1, 11) / 11, y, weight)
+    np.testing.assert_allclose(found, [*expected, 27, 32, 131 / 3, 49.5])
+
+
+def test_flat_parts_at_0_and_1_stay():
+    y = [0, 0, 0, 0.4, 0.3, 1, 1, 1]
+    found = centred(np.arange(1, 9) / 9, y, np.ones(8))
+    # The pooled step has its centre at 4.5 ninths; the others keep all of their scores.
+    low, high = 0.35 * 1 / 1.5, 0.35 + 0.65 * 0.5 / 1.5
+    np.testing.assert_allclose(found, [0, 0, 0, low, high, 1, 1, 1])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_centred_is_the_literal_transcription(seed):
+    rng = np.random.default_rng(seed)
+    m = rng.integers(1, 25)
+    x = np.sort(rng.choice(200, size=m, replace=False)) / 200
+    y, weight = rng.integers(0, 5, size=m) / 4, rng.integers(1, 4, size=m)
+    np.testing.assert_allclose(centred(x, y, weight), literal(x, y, weight), atol=1e-12)
+
+
+def test_centred_is_strictly_increasing_inside():
+    Z, y = make_logits(2000, 2, random_state=0)
+    c = IsotonicCalibration(interpolation="centered").fit(Z, y)
+    knots, values = c.bin_edges_[0], c.bin_values_[0]
+    assert np.all(np.diff(knots) > 0)
+    assert np.all(np.diff(values) > 0)
+    assert len(knots) < 50
+
+
+# --------------------------------------------------------------------------------------
+# Smoothing.
+
+
+@pytest.mark.parametrize("s", [0.0, 0.5, 1.0, 2.0])
+def test_value_of_a_lowest_step_of_misses(s):
+    margin, y = np.arange(8.0)[:, None], np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    values = IsotonicCalibration(smoothing=s).fit(margin, y).bin_values_[0]
+    np.testing.assert_allclose(values[[0, -1]], [s / (3 + s), 3 / (3 + s)])
+    np.testing.assert_allclose(values[1], 0.5)
+
+
+def test_smoothing_is_two_more_rows():
+    Z, y = make_logits(200, 2, random_state=0)
+    margin = Z[:, 1:] - Z[:, :1]
+    ends = np.vstack([margin.min(keepdims=True), margin.max(keepdims=True)])
+    more = np.vstack([margin, ends]), np.append(y, [1, 0]), np.append(np.ones(200), [2.5, 2.5])
+    for interpolation in INTERPOLATIONS:
+        one = IsotonicCalibration(interpolation=interpolation, smoothing=2.5).fit(margin, y)
+        two = IsotonicCalibration(interpolation=interpolation, smoothing=0).fit(*more)
+        np.testing.assert_allclose(one.bin_edges_[0], two.bin_edges_[0])
+        np.testing.assert_allclose(one.bin_values_[0], two.bin_values_[0])
+
+
+def test_smoothed_values_are_the_least_squares():
+    """By a search over increments of the values, which are non-negative."""
+    rng = np.random.default_rng(0)
+    p, y = np.sort(rng.uniform(size=12)), rng.integers(0, 2, size=12)
+    scores, events = np.append(p, [p[0], p[-1]]), np.append(y, [1, 0])
+
+    def error(steps):
+        return np.sum((np.cumsum(steps)[np.searchsorted(p, scores)] - events) ** 2)
+
+    found = minimize(error, np.full(12, 0.05), bounds=[(0, 1)] * 12, tol=1e-14)
+    c = IsotonicCalibration().fit(logit(p)[:, None], y)
+    P = c.predict_proba(logit(p)[:, None])[:, 1]
+    np.testing.assert_allclose(P, np.cumsum(found.x), atol=1e-4)
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_no_probability_is_0_or_1(interpolation, n_classes):
+    Z, y = make_logits(1000, n_classes, temperature=2.0, random_state=0)
+    c = IsotonicCalibration(interpolation=interpolation).fit(Z[:200], y[:200])
+    for values in c.bin_values_:
+        assert values.min() >= 1 / 202
+        assert values.max() <= 201 / 202
+    plain = IsotonicCalibration(interpolation=interpolation, smoothing=0).fit(Z[:200], y[:200])
+    losses = [log_loss(y[200:], form.predict_proba(Z[200:])) for form in (c, plain)]
+    assert losses[0] < losses[1] - 0.05
+
+
+def test_separable_rows():
+    margin, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1]
+    for interpolation in INTERPOLATIONS:
+        P = IsotonicCalibration(interpolation=interpolation).fit(margin, y).predict_proba(margin)
+        np.testing.assert_allclose(P[:, 1], [1 / 3, 1 / 3, 2 / 3, 2 / 3], atol=0.06)
+    plain = IsotonicCalibration(smoothing=0).fit(margin, y).predict_proba(margin)
+    np.testing.assert_allclose(plain[:, 1], [0, 0, 1, 1], atol=1e-300)
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_only_the_plain_form_depends_on_ratios_of_weights(interpolation):
+    Z, y = make_logits(200, 3, random_state=0)
+    plain = IsotonicCalibration(interpolation=interpolation, smoothing=0)
+    w = 10.0 ** np.random.default_rng(0).uniform(-5, 5, size=200)
+    P = [plain.fit(Z, y, sample_weight=c * w).predict_proba(Z) for c in (1, 1e-20, 1e20)]
+    np.testing.assert_allclose(P[1], P[0])
+    np.testing.assert_allclose(P[2], P[0])
+    assert plain._weights_are_relative()
+    assert not IsotonicCalibration()._weights_are_relative()

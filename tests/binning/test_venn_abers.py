@@ -1,0 +1,325 @@
+"""Venn-Abers predictors: two refits per test row by brute force, intervals, pairs of classes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression, minimize_scalar
+from scipy.special import expit, log_softmax, logit
+
+from skcalib import VennAbersCalibration
+from skcalib._engine.ranking import Ranked
+from skcalib._scores.one_vs_one import coupled, pairs_of
+from skcalib._scores.venn_abers import merged, steps, values_at_scores
+from skcalib._warnings import SmallWeightsWarning
+from skcalib.datasets import make_logits
+
+
+def refitted(scores, hits, weight, test, label):
+    """The isotonic fit to rows and a test row of weight 1, at the score of the test row."""
+    _, inverse = np.unique(np.append(scores, test), return_inverse=True)
+    w = np.bincount(inverse, np.append(weight, 1.0))
+    h = np.bincount(inverse, np.append(hits * weight, label))
+    return isotonic_regression(h / w, weights=w).x[inverse[-1]]
+
+
+def intervals_of_second(calibrator, scores):
+    return calibrator.predict_interval(logit(scores)[:, None])[:, 1]
+
+
+def of_two(p, y, w=None, **params):
+    return VennAbersCalibration(**params).fit(logit(p)[:, None], y, sample_weight=w)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_refits_per_test_row(weighted):
+    """1000 rows with ties; test scores that are equal, in between, below and above."""
+    rng = np.random.default_rng(0)
+    p = np.round(rng.beta(0.8, 1.5, size=1000), 2).clip(0.02, 0.97)
+    y = (rng.uniform(size=1000) < p**2).astype(int)
+    w = rng.choice([0.25, 1.0, 2.0, 7.5], size=1000) if weighted else np.ones(1000)
+    c = of_two(p, y, w if weighted else None)
+    tests = np.concatenate([np.unique(p), np.unique(p) + 0.004, [0.001, 0.99]])
+    expected = [[refitted(p, y, w, t, label) for label in (0, 1)] for t in tests]
+    np.testing.assert_allclose(intervals_of_second(c, tests), expected, atol=1e-12)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    m=st.integers(1, 30),
+    weights=st.sampled_from([[1.0], [1.0, 2.0, 3.0], [1e-3, 0.3, 50.0]]),
+    digits=st.integers(0, 2),
+)
+def test_values_at_ranked_scores(seed, m, weights, digits):
+    random = np.random.default_rng(seed)
+    rate = np.round(random.uniform(size=m) ** random.uniform(0.2, 3), digits)
+    rate = np.sort(rate) if seed % 3 == 0 else rate
+    w, x = random.choice(weights, size=m), np.arange(m) / m
+    found = values_at_scores(Ranked(x, w, rate * w))
+    for label in (0, 1):
+        expected = [refitted(x, rate, w, test, label) for test in x]
+        np.testing.assert_allclose(found[label], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("y", ["000111", "111000", "010101", "000000", "111111", "0", "1"])
+def test_known_orders_of_labels(y):
+    """Sorted, reversed and alternating labels, and a single class, which classes= admits."""
+    hits = np.array([int(label) for label in y], dtype=float)
+    x, w = np.arange(1, len(y) + 1) / 10, np.ones(len(y))
+    found = values_at_scores(Ranked(x, w, hits))
+    for label in (0, 1):
+        np.testing.assert_allclose(found[label], [refitted(x, hits, w, t, label) for t in x])
+
+
+def test_numbers_known_by_hand():
+    """One row of each class: below, at and between the two, and above."""
+    c = of_two(np.array([0.25, 0.75]), [0, 1])
+    tests = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    expected = [[0, 1 / 2], [0, 1 / 2], [0, 1], [1 / 2, 1], [1 / 2, 1]]
+    np.testing.assert_allclose(intervals_of_second(c, tests), expected)
+    P = c.predict_proba(logit(tests)[:, None])[:, 1]
+    np.testing.assert_allclose(P, [1 / 3, 1 / 3, 1 / 2, 2 / 3, 2 / 3])
+    brier = of_two(np.array([0.25, 0.75]), [0, 1], merge="brier")
+    P = brier.predict_proba(logit(tests)[:, None])[:, 1]
+    np.testing.assert_allclose(P, [3 / 8, 3 / 8, 1 / 2, 5 / 8, 5 / 8])
+
+
+@pytest.mark.parametrize("merge", ["log_loss", "brier"])
+@pytest.mark.parametrize(("p0", "p1"), [(0.0, 0.1), (0.2, 0.9), (0.55, 0.6), (0.9, 1.0)])
+def test_merged_probability_has_the_least_worst_regret(merge, p0, p1):
+    def worst_regret(p):
+        if merge == "log_loss":
+            return max(np.log((1 - p0) / (1 - p)), np.log(p1 / p))
+        return max(p**2 - p0**2, (1 - p) ** 2 - (1 - p1) ** 2)
+
+    found = minimize_scalar(worst_regret, bounds=(1e-9, 1 - 1e-9), method="bounded").x
+    assert merged(np.array(p0), np.array(p1), merge) == pytest.approx(found, abs=1e-4)
+    assert p0 < found < p1
+
+
+def test_the_pair_is_valid():
+    """Proposition 1 of Vovk et al.: chosen by the label, p0 or p1 is perfectly calibrated.
+
+    Among exchangeable rows each is as likely the test row. With its label, the probability is that
+    of the isotonic regression on all of them, the mean label of the rows with the same value.
+    """
+    Z, y = make_logits(60, 2, temperature=2.0, random_state=0)
+    margin = np.round(Z[:, 1:] - Z[:, :1], 1)
+    chosen = np.empty(60)
+    for i in range(60):
+        others = np.arange(60) != i
+        c = VennAbersCalibration().fit(margin[others], y[others])
+        chosen[i] = c.predict_interval(margin[i : i + 1])[0, 1, y[i]]
+    values, same = np.unique(np.round(chosen, 12), return_inverse=True)
+    assert len(values) > 3
+    np.testing.assert_allclose(np.bincount(same, y) / np.bincount(same), values, atol=1e-9)
+
+
+def test_interval_narrows_with_the_rows():
+    width = []
+    for n in (100, 10_000):
+        Z, y = make_logits(n, 2, random_state=0)
+        interval = VennAbersCalibration().fit(Z, y).predict_interval(Z)[:, 1]
+        assert (interval[:, 0] < interval[:, 1]).all()
+        width.append(np.mean(interval[:, 1] - interval[:, 0]))
+    assert width[1] < width[0] / 5
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_are_inside_the_interval(n_classes, dtype):
+    Z, y = make_logits(500, n_classes, dtype=dtype, random_state=0)
+    c = VennAbersCalibration().fit(Z, y)
+    interval = c.predict_interval(Z)
+    assert interval.shape == (500, n_classes, 2)
+    assert interval.dtype == dtype
+    P = merged(interval[..., 0], interval[..., 1], "log_loss").astype(float)
+    P /= P.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(P, c.predict_proba(Z), rtol=1e-5)
+    if n_classes == 2:
+        np.testing.assert_allclose(interval[:, 0], 1 - interval[:, 1, ::-1])
+        one = VennAbersCalibration().fit(Z[:, 1:] - Z[:, :1], y)
+        np.testing.assert_allclose(one.predict_interval(Z[:, 1:] - Z[:, :1]), interval)
+
+
+def test_intervals_of_masked_classes():
+    Z, y = make_logits(300, 3, random_state=0)
+    Z[(y != 2) & (np.arange(300) % 2 == 0), 2] = -np.inf
+    rows = np.array([[0.3, 0.1, -np.inf], [-np.inf, 0.2, -np.inf], [0.3, 0.1, 0.2]])
+    interval = VennAbersCalibration().fit(Z, y).predict_interval(rows)
+    assert interval[0, 2].tolist() == [0, 0]
+    assert (interval[0, :2, 1] > interval[0, :2, 0]).all()
+    assert interval[1].tolist() == [[0, 0], [1, 1], [0, 0]]
+    two = VennAbersCalibration().fit(Z[y < 2, :2], y[y < 2]).predict_interval([[0.3, -np.inf]])
+    assert two.tolist() == [[[1, 1], [0, 0]]]
+
+
+def test_equal_votes_are_ties_despite_rounding():
+    """Votes that went through a logarithm and an exponential, by two ways."""
+    rng = np.random.default_rng(0)
+    votes = rng.integers(1, 10, size=400) / 10
+    y = (rng.uniform(size=400) < votes).astype(int)
+    c = VennAbersCalibration().fit(np.log(np.c_[1 - votes, votes]), y)
+    exact = [[refitted(votes, y, np.ones(400), t, k) for k in (0, 1)] for t in votes[:50]]
+    shift = rng.normal(size=(400, 1))
+    for Z in (logit(votes), np.log(votes) - np.log1p(-votes)):
+        two = np.c_[np.zeros(400), Z] + shift
+        np.testing.assert_allclose(c.predict_interval(two)[:50, 1], exact, atol=1e-12)
+
+
+def test_single_precision_has_ties_as_well():
+    Z, y = make_logits(400, 3, dtype=np.float32, random_state=0)
+    c = VennAbersCalibration().fit(Z, y)
+    together, again = c.predict_interval(Z), c.predict_interval(Z.astype(np.float64))
+    alone = np.concatenate([c.predict_interval(Z[i : i + 1]) for i in range(400)])
+    np.testing.assert_array_equal(alone, together)
+    np.testing.assert_allclose(again, together, rtol=1e-6)
+
+
+def test_steps_are_merged():
+    Z, y = make_logits(20_000, 2, random_state=0)
+    found = VennAbersCalibration().fit(Z, y)
+    assert len(found.bin_values_[0]) < 2500  # of 40 001
+    changes = np.abs(np.diff(found.bin_intervals_[0], axis=0)).sum(axis=1)
+    assert changes.min() > 0
+
+
+def test_scores_at_the_ends():
+    """Rows with a probability of exactly 0 or 1 have no score below or above."""
+    at_ends = steps(Ranked(np.array([0.0, 1.0]), np.array([3.0, 2.0]), np.array([0.0, 2.0])))
+    assert at_ends.p0.tolist() == [0, 0, pytest.approx(2 / 3)]
+    assert at_ends.p1.tolist() == [pytest.approx(1 / 4), 1, 1]
+    inside = steps(Ranked(np.array([0.5]), np.array([3.0]), np.array([1.0])))
+    np.testing.assert_allclose(inside.p0, [0, 1 / 4, 1 / 4])
+    np.testing.assert_allclose(inside.p1, [1 / 2, 1 / 2, 1])
+    none = steps(Ranked(*np.zeros((3, 0))))
+    assert [a.tolist() for a in none] == [[0, 1], [0], [1]]
+
+
+def test_huge_weights_beside_small_ones():
+    w = np.array([1e16, 1e-12, 1.0, 1e16, 1e-12])
+    rows = Ranked(np.arange(5) / 5, w, w * [1, 0, 1, 0, 1])
+    p0, p1 = values_at_scores(rows)
+    assert ((p0 >= 0) & (p0 <= p1) & (p1 <= 1)).all()
+    with pytest.warns(SmallWeightsWarning):
+        c = of_two(np.array([0.2, 0.7, 0.8]), [0, 1, 0], [1e-30, 1e-30, 1e-30])
+    np.testing.assert_allclose(c.predict_proba([[0.0]]), 0.5)
+
+
+# --------------------------------------------------------------------------------------
+# One-vs-one.
+
+
+def test_coupling_of_consistent_pairs_is_exact():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(5), size=20)
+    pairs = pairs_of(5)
+    assert pairs[:4].tolist() == [[0, 1], [0, 2], [0, 3], [0, 4]]
+
+    def of_pair(i):
+        j, k = pairs[i]
+        return P[:, k] / (P[:, j] + P[:, k])
+
+    np.testing.assert_allclose(coupled(of_pair, pairs, np.zeros((20, 5), bool)), P)
+
+
+def test_one_vs_one_is_a_predictor_of_each_pair():
+    Z, y = make_logits(400, 3, offset=[0, 1, 0], random_state=0)
+    c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+    assert c.pairs_.tolist() == [[0, 1], [0, 2], [1, 2]]
+    interval, total = c.predict_interval(Z), np.full((400, 3), -1.0)
+    for i, (j, k) in enumerate(c.pairs_):
+        of_two = (y == j) | (y == k)
+        pair = VennAbersCalibration().fit(Z[of_two][:, [j, k]], (y == k)[of_two])
+        np.testing.assert_allclose(interval[:, i], pair.predict_interval(Z[:, [j, k]])[:, 1])
+        P = pair.predict_proba(Z[:, [j, k]])
+        total[:, [j, k]] += 1 / P
+    expected = 1 / total
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(c.predict_proba(Z), expected)
+
+
+def test_a_masked_class_is_no_class_of_a_pair():
+    Z, y = make_logits(300, 4, random_state=0)
+    c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+    rows = Z[:20].copy()
+    rows[:, 3] = -np.inf
+    P, interval = c.predict_proba(rows), c.predict_interval(rows)
+    some = (c.pairs_ != 3).all(axis=1)
+    r = merged(*c.predict_interval(Z[:20])[:, some].T, "log_loss")
+    expected = coupled(lambda i: r[i], c.pairs_[some], np.zeros((20, 3), bool))
+    np.testing.assert_allclose(P[:, :3], expected / expected.sum(axis=1, keepdims=True))
+    assert (P[:, 3] == 0).all()
+    assert (interval[:, ~some] == 0).all()
+
+
+def test_pairs_in_several_passes(monkeypatch):
+    Z, y = make_logits(300, 5, random_state=0)
+    at_once = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+    monkeypatch.setattr("skcalib.binning._venn_abers.PAIRS_AT_A_TIME", 3)
+    some = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+    assert [a.tolist() for a in some.bin_values_] == [a.tolist() for a in at_once.bin_values_]
+
+
+def test_a_pair_without_rows_is_undecided():
+    Z, y = make_logits(300, 4, random_state=0)
+    seen = y < 2
+    c = VennAbersCalibration(multi_class="ovo", classes=range(4)).fit(Z[seen], y[seen])
+    np.testing.assert_array_equal(c.predict_interval(Z)[:, 5], np.tile([0.0, 1.0], (300, 1)))
+    assert c.predict_proba(Z)[:, 2:].max() < 0.5
+
+
+def test_a_row_of_a_masked_pair_carries_no_information():
+    Z, y = make_logits(300, 3, random_state=0)
+    Z[(y == 0) & (np.arange(300) % 3 == 0), 1] = -np.inf
+    c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+    rest = np.isfinite(Z[:, 1]) & (y < 2)
+    pair = VennAbersCalibration().fit(Z[rest, :2], y[rest])
+    np.testing.assert_allclose(c.bin_values_[0], pair.bin_values_[0])
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_intervals_with_dask_are_lazy(multi_class):
+    da = pytest.importorskip("dask.array")
+    Z, y = make_logits(300, 3, random_state=0)
+    c = VennAbersCalibration(multi_class=multi_class).fit(Z, y)
+    lazy = c.predict_interval(da.from_array(Z, chunks=(100, 3)))
+    assert isinstance(lazy, da.Array)
+    assert lazy.shape == (300, 3, 2)
+    expected = c.predict_interval(Z)
+    np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), expected)
+
+
+# --------------------------------------------------------------------------------------
+# The values of venn-abers 1.5.4, which agree to 2e-16 on scores that are no ties.
+
+
+def test_published_implementation():
+    margin = np.array([-2.1, -1.3, -0.7, -0.2, 0.1, 0.4, 0.9, 1.6, 2.2, 3.0])[:, None]
+    y = np.array([0, 0, 1, 0, 0, 1, 1, 0, 1, 1])
+    tests = np.array([[-3.0], [-0.7], [0.0], [0.5], [1.6], [4.0]])
+    c = VennAbersCalibration().fit(margin, y)
+    between = [[1 / 4, 1 / 2]] * 2 + [[1 / 2, 3 / 4]] * 2
+    np.testing.assert_allclose(
+        c.predict_interval(tests)[:, 1], [[0, 1 / 3], *between, [2 / 3, 1]], atol=1e-12
+    )
+
+
+def test_log_probabilities_of_many_classes():
+    Z, y = make_logits(200, 30, random_state=0)
+    for multi_class in ("ovr", "ovo"):
+        c = VennAbersCalibration(multi_class=multi_class, classes=range(30)).fit(Z, y)
+        P = c.predict_proba(Z)
+        np.testing.assert_allclose(c.predict_log_proba(Z), np.log(P), rtol=1e-9)
+        assert np.all(P > 0)
+        loss = -c.predict_log_proba(Z)[np.arange(200), y].mean()
+        assert loss < -log_softmax(np.zeros(30))[0]
+
+
+def test_merged_steps_are_monotone():
+    Z, y = make_logits(500, 2, random_state=0)
+    for merge in ("log_loss", "brier"):
+        c = VennAbersCalibration(merge=merge).fit(Z, y)
+        P = c.predict_proba(np.linspace(-8, 8, 400)[:, None] * [[-0.5, 0.5]])[:, 1]
+        assert (np.diff(P) >= 0).all()
+        assert expit(-8) < P[0] < P[-1] < 1
