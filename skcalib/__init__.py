@@ -24,6 +24,7 @@ from .selection import (
     AutoCalibrator,
     CalibratorComparison,
     ClassifierCalibrator,
+    TopLabelCalibration,
     compare_calibrators,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "ReliabilityGridDisplay",
     "TemperatureScaling",
     "TemperatureSweepDisplay",
+    "TopLabelCalibration",
     "VectorScaling",
     "calibration_report",
     "compare_calibrators",

@@ -6,10 +6,12 @@ from ._auto import AutoCalibrator
 from ._classifier_calibrator import ClassifierCalibrator
 from ._compare import compare_calibrators
 from ._comparison import CalibratorComparison
+from ._top_label import TopLabelCalibration
 
 __all__ = [
     "AutoCalibrator",
     "CalibratorComparison",
     "ClassifierCalibrator",
+    "TopLabelCalibration",
     "compare_calibrators",
 ]
