@@ -47,6 +47,10 @@ OF_PIPELINES = {
     "check_estimators_overwrite_params": "Pipeline fits the steps that it was given",
     "check_dont_overwrite_parameters": "Pipeline fits the steps that it was given",
 }
+# Of top-label calibration, whose predictions are those of the logits by definition.
+OF_KEPT_PREDICTIONS = {
+    "check_classifiers_train": "the predicted class may not be the most probable one",
+}
 HELD_OUT = "fit_transform gives held-out logits, as it should; so does that of TargetEncoder"
 OF_HELD_OUT = {
     "check_transformer_general": HELD_OUT,
@@ -144,8 +148,30 @@ def test_logit_transformer_across_folds(estimator, check):
 @pytest.mark.slow
 @skips
 @leaking
-@checks([make_pipeline(LogitTransformer(BASE), kind()) for kind in CALIBRATORS], OF_PIPELINES)
+@checks(
+    [
+        make_pipeline(LogitTransformer(BASE), kind())
+        for kind in CALIBRATORS
+        if not kind._keeps_predictions
+    ],
+    OF_PIPELINES,
+)
 def test_behind_logit_transformer(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@skips
+@leaking
+@checks(
+    [
+        make_pipeline(LogitTransformer(BASE), kind())
+        for kind in CALIBRATORS
+        if kind._keeps_predictions
+    ],
+    OF_PIPELINES | OF_KEPT_PREDICTIONS,
+)
+def test_with_predictions_of_the_logits(estimator, check):
     check(estimator)
 
 

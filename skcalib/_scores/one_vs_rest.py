@@ -10,7 +10,7 @@ for the event that the label is k. Two classes need only one map, for the second
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, softmax
 
 from skcalib._typing import Floats, Indices
 
@@ -56,10 +56,12 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
     each, top = np.arange(len(Z)), Z.argmax(axis=1)
     below = Z - Z[each, top][:, None]
     below[each, top] = -np.inf
-    margin = -logsumexp(below, axis=1)
-    with np.errstate(invalid="ignore"):
-        below += margin[:, None]
-    return top, margin, below
+    second = np.maximum(below.max(axis=1, keepdims=True), np.finfo(Z.dtype).min)
+    below -= second
+    with np.errstate(divide="ignore"):
+        others = np.log(np.exp(below).sum(axis=1))
+    below -= np.where(others > -np.inf, others, 0)[:, None]
+    return top, -(second[:, 0] + others), below
 
 
 def probabilities(Z: Floats) -> Floats:

@@ -25,6 +25,7 @@ from skcalib import (
     OrderPreservingScaling,
     PlattScaling,
     TemperatureScaling,
+    TopLabelCalibration,
     VectorScaling,
     metrics,
 )
@@ -380,7 +381,7 @@ def arrivals(monkeypatch):
 
 
 # Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
-GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator}
+GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator, TopLabelCalibration}
 # Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
 ROUNDS = {
     TemperatureScaling: 6,
