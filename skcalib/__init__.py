@@ -24,6 +24,7 @@ from .selection import (
     AutoCalibrator,
     CalibratorComparison,
     ClassifierCalibrator,
+    GroupCalibrator,
     TopLabelCalibration,
     compare_calibrators,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "CalibratorComparison",
     "ClassifierCalibrator",
     "ConfidenceDisplay",
+    "GroupCalibrator",
     "HistogramBinning",
     "IsotonicCalibration",
     "LogitTransformer",

@@ -69,7 +69,7 @@ CALIBRATORS = [
 # Random folds depend on the number and the order of the rows.
 WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind is not AutoCalibrator]
 # Those that a comparison has by default.
-OTHERS = (ClassifierCalibrator, skcalib.TopLabelCalibration)
+OTHERS = (ClassifierCalibrator, skcalib.GroupCalibrator, skcalib.TopLabelCalibration)
 COMPARED = [kind for kind in CALIBRATORS if kind not in OTHERS]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
 JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]

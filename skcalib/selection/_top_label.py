@@ -17,7 +17,7 @@ from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.parameters import check_real
 from skcalib.scaling import PlattScaling
 
-from ._partial_pooling import fit_groups, log_probabilities_of_groups
+from ._partial_pooling import fit_groups, log_probabilities_of_groups, warn_of_groups
 
 __all__ = ["TopLabelCalibration"]
 
@@ -149,16 +149,15 @@ class TopLabelCalibration(BaseCalibrator):
         tops = rows.with_logits(rows.map(_tops)).in_memory()
         margins, top = _of_events(*tops.arrays)
         one_sided = (margins.y == margins.y[0]).all()
-        names = [f"Top label in column {k} of X" for k in range(max(rows.n_columns, 2))]
-        return fit_groups(
-            PlattScaling() if one_sided else calibrator,
-            calibrator,
-            margins,
-            top,
-            names,
-            WRONG_OR_RIGHT,
-            float(self.shrinkage),
-        )
+        n_classes = max(rows.n_columns, 2)
+        pooled = PlattScaling() if one_sided else None
+        fitted = fit_groups(calibrator, margins, top, n_classes, WRONG_OR_RIGHT, pooled)
+        warn_of_groups("Top label in column", range(n_classes), fitted.messages)
+        return {
+            "calibrators_": fitted.calibrators,
+            "pooled_calibrator_": fitted.pooled,
+            "shares_": fitted.shares(float(self.shrinkage)),
+        }
 
     def _calibrate(self, Z: Floats) -> Floats:
         top, margin, S = top_and_rest(both_columns(Z))

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 import skcalib
 from skcalib import (
     BBQ,
+    GroupCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
@@ -385,6 +386,7 @@ GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator, TopLabelCal
 # Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
 ROUNDS = {
     TemperatureScaling: 6,
+    GroupCalibrator: 7,
     VectorScaling: 11,
     MatrixScaling: 11,
     PlattScaling: 8,
