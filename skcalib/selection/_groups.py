@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -124,7 +124,7 @@ class GroupCalibrator(BaseCalibrator):
     shares_: Floats
 
     # The number of the group of the rows that outputs are made for; -1 for none.
-    _group: ClassVar[int] = -1
+    _group: int = -1
 
     def __init__(
         self,
@@ -288,7 +288,7 @@ class GroupCalibrator(BaseCalibrator):
     def _of_group(self, k: Any) -> Self:
         """The calibrator, for rows of the group alone."""
         part = copy(self)
-        vars(part)["_group"] = int(k)
+        part._group = int(k)  # noqa: SLF001
         return part
 
     def _unchanged(self, Z: Floats) -> Floats:

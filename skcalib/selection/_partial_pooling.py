@@ -76,7 +76,7 @@ def _fit_recorded(calibrator: Any, rows: MemoryRows, classes: Array) -> tuple[An
     return fitted, messages_of(caught)
 
 
-def warn_of_groups(kind: str, names: Sequence[Any], found: Mapping[Any, Messages]) -> None:
+def warn_of_groups(kind: str, names: Array | range, found: Mapping[Any, Messages]) -> None:
     """Give each warning once, with the names of the groups that it is of."""
     named = {names[k] if isinstance(k, int) else k: messages for k, messages in found.items()}
     first = {key: text for messages in reversed(named.values()) for key, text in messages.items()}

@@ -147,7 +147,7 @@ class TopLabelCalibration(BaseCalibrator):
         check_calibrator(calibrator, rows.w)
         check_order(calibrator, WRONG_OR_RIGHT)
         tops = rows.with_logits(rows.map(_tops)).in_memory()
-        margins, top = _of_events(*tops.arrays)
+        margins, top = _of_events(tops.X, tops.y, tops.w)
         one_sided = (margins.y == margins.y[0]).all()
         n_classes = max(rows.n_columns, 2)
         pooled = PlattScaling() if one_sided else None
@@ -173,7 +173,7 @@ class TopLabelCalibration(BaseCalibrator):
 
 def _tops(Z: Floats, *_: Any) -> Floats:
     """Margin and number of the top label of each row of a block: (m, 2)."""
-    top, margin, _ = top_and_rest(both_columns(Z))
+    top, margin = top_and_rest(both_columns(Z))[:2]
     return np.column_stack([margin, top]).astype(Z.dtype)
 
 

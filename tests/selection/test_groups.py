@@ -133,6 +133,7 @@ def test_equal_groups_are_pooled_and_different_ones_are_not():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Group:UserWarning")  # ten rows may well be separable
 @pytest.mark.parametrize("n_rows", [10, 30, 100])
 @pytest.mark.parametrize("spread", [0.0, 0.2, 0.5])
 def test_groups_do_no_harm(spread, n_rows):

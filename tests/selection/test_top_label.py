@@ -31,7 +31,8 @@ Y = np.array([0, 1, 2, 1, 1, 1])
 def over_predicted(n, seed=0):
     """Logits whose first class is predicted too often."""
     Z, y = make_logits(n, 3, random_state=seed)
-    return Z + [1.5, 0, 0], y
+    Z[:, 0] += 1.5
+    return Z, y
 
 
 # --------------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ def test_confidence_is_right_for_each_predicted_class():
 def test_predictions_are_those_of_the_logits(n_columns):
     """Also where the prediction is wrong more often than right."""
     Z, y = make_logits(3000, 2, random_state=0)
-    Z = Z + [0, 3]
+    Z[:, 1] += 3
     Z = Z if n_columns == 2 else Z[:, 1:] - Z[:, :1]
     c = TopLabelCalibration().fit(Z, y)
     predicted = (Z[:, -1] > (Z[:, 0] if n_columns == 2 else 0)).astype(int)
@@ -268,9 +269,8 @@ def test_in_chunks_it_is_the_same():
     Z, y = over_predicted(900)
     w = np.random.default_rng(0).uniform(1, 2, size=900)
     here = TopLabelCalibration().fit(Z, y, w)
-    far = TopLabelCalibration().fit(
-        da.from_array(Z, chunks=(200, 3)), da.from_array(y, chunks=200), da.from_array(w, chunks=200)
-    )
+    X, *rest = (da.from_array(a, chunks=(200, *a.shape[1:])) for a in (Z, y, w))
+    far = TopLabelCalibration().fit(X, *rest)
     np.testing.assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-9)
 
 
