@@ -68,8 +68,8 @@ def of_ours(name: str, make: Callable[..., Any]) -> Method:
 
 
 def ours() -> list[Method]:
-    """Every calibrator that skcalib exports, with its defaults."""
-    members = {name: getattr(skcalib, name) for name in skcalib.__all__}
+    """Every calibrator that skcalib exports, with its defaults; records have no groups."""
+    members = {name: getattr(skcalib, name) for name in skcalib.__all__ if "Group" not in name}
     return [
         of_ours(name, member)
         for name, member in members.items()

@@ -60,7 +60,7 @@ def fit_groups(
     """
     of_all, messages = _fit_recorded(calibrator if pooled is None else pooled, rows, classes)
     found = Fitted(of_all, [of_all] * n_groups, np.zeros(n_groups), {"all rows": messages})
-    ends = np.cumsum(np.bincount(group, minlength=n_groups))
+    ends = np.cumsum(np.bincount(group))
     for k, numbers in enumerate(np.split(np.argsort(group, kind="stable"), ends[:-1])):
         part = part_of(rows, numbers)
         if (part.y[1:] != part.y[:1]).any():
@@ -89,15 +89,23 @@ def chosen_shrinkage(
     calibrator: Any, rows: MemoryRows, group: Indices, n_groups: int, classes: Array
 ) -> float:
     """The shrinkage of the lowest out-of-fold log loss; infinite if there can be no folds."""
+    losses = out_of_fold_losses(calibrator, rows, group, n_groups, classes)
+    return np.inf if losses is None else SHRINKAGES[int(losses.argmin())]
+
+
+def out_of_fold_losses(
+    calibrator: Any, rows: MemoryRows, group: Indices, n_groups: int, classes: Array
+) -> Floats | None:
+    """Log loss of all rows, summed, for each of the shrinkages; None if there can be no folds."""
     n_folds = min(N_FOLDS, rows.n_rows)
     splits = [Split(*s) for s in KFold(n_folds, shuffle=True, random_state=0).split(rows.y)]
     if not hold_two_classes(rows.y, splits):
-        return np.inf
+        return None
     losses = np.zeros(len(SHRINKAGES))
     for train, test in splits:
         fitted = fit_groups(calibrator, part_of(rows, train), group[train], n_groups, classes)
         losses += _losses(fitted, part_of(rows, test), group[test], classes)
-    return SHRINKAGES[int(losses.argmin())]
+    return losses
 
 
 def _losses(fitted: Fitted, rows: MemoryRows, group: Indices, classes: Array) -> Floats:

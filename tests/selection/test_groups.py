@@ -8,6 +8,7 @@ import sklearn
 import skops.io
 from scipy.special import softmax
 from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -19,7 +20,9 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
 )
+from skcalib._engine.memory import MemoryRows
 from skcalib.datasets import make_logits
+from skcalib.selection._partial_pooling import SHRINKAGES, out_of_fold_losses
 
 ONE_BIN = HistogramBinning(n_bins=1)
 OUTPUTS = ("predict_proba", "predict_log_proba", "transform", "predict")
@@ -85,6 +88,7 @@ def test_other_groups_and_none_are_calibrated_by_all_rows(name):
     plain = GroupCalibrator().fit(Z, Y)
     assert plain.calibrators_ == []
     assert plain.groups_.size == 0
+    assert plain.shrinkage_ == 0
     np.testing.assert_array_equal(getattr(plain, name)(Z, groups=G), pooled)
     if name == "predict_proba":
         np.testing.assert_allclose(pooled, TemperatureScaling().fit(Z, Y).predict_proba(Z))
@@ -148,6 +152,32 @@ def test_groups_do_no_harm(spread, n_rows):
     assert min(gains) > -0.006
 
 
+def test_the_choice_is_that_of_the_lowest_loss_in_five_folds():
+    """By brute force: a fit for each shrinkage and each fold."""
+    (X, y, g), _ = simulated(4, 40, 0.7)
+    w = np.random.default_rng(0).uniform(0.2, 2, len(y))
+    binning = HistogramBinning(n_bins=2, smoothing=1.0)
+    losses = np.zeros(len(SHRINKAGES))
+    for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+        for i, s in enumerate(SHRINKAGES):
+            c = GroupCalibrator(binning, shrinkage=min(s, 1e12))
+            c.fit(X[train], y[train], w[train], groups=g[train])
+            of_label = c.predict_log_proba(X[test], groups=g[test])[np.arange(len(test)), y[test]]
+            losses[i] -= w[test] @ of_label
+    found = out_of_fold_losses(binning, MemoryRows(X, y, w), g, 4, np.arange(3))
+    np.testing.assert_allclose(found, losses, rtol=1e-9)
+    for _ in range(3):
+        c = GroupCalibrator(binning).fit(X, y, w, groups=g)
+        assert c.shrinkage_ == SHRINKAGES[losses.argmin()]
+
+
+def test_weights_below_one_count_as_what_they_are():
+    with pytest.warns(UserWarning, match="weights of 900 rows sum to 0.9"):
+        c = GroupCalibrator(ONE_BIN, shrinkage=3).fit(Z, Y, np.full(900, 1e-3), groups=G)
+    weight = np.array([(G == name).sum() for name in ("ant", "bee", "cat")]) * 1e-3
+    np.testing.assert_allclose(c.shares_, weight / (weight + 3))
+
+
 def test_no_folds_where_only_one_holds_a_second_class():
     y = np.where(np.arange(900) == 0, 1, 0)
     c = GroupCalibrator(PlattScaling(), classes=range(3)).fit(Z, y, groups=G)
@@ -181,8 +211,9 @@ def test_masked_classes_and_single_precision():
     found = c.predict_proba(X, groups=G)
     assert found.dtype == np.float32
     assert np.array_equal(found == 0, np.isneginf(X))
-    with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all classes"):
-        GroupCalibrator(MatrixScaling()).fit(X, Y, groups=G)
+    for groups in (None, G):
+        with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all classes"):
+            GroupCalibrator(MatrixScaling()).fit(X, Y, groups=groups)
 
 
 def test_warnings_name_the_groups_they_are_of():
