@@ -7,6 +7,7 @@ import pytest
 import sklearn
 import skops.io
 from scipy.special import softmax
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -54,6 +55,10 @@ def test_mixture_by_hand():
     first, second = (2 / 2 + 3 * 2 / 3) / 5, (4 * 3 / 4 + 3 * 2 / 3) / 7
     np.testing.assert_allclose(found, [first, second, 2 / 3, second])
     np.testing.assert_allclose(c.shares_, [2 / 5, 4 / 7])
+    found = c.transform([[0.5]] * 2, groups=[0, 1])
+    np.testing.assert_allclose(
+        found, [[np.log(first / (1 - first))], [np.log(second / (1 - second))]]
+    )
     weighted = GroupCalibrator(ONE_BIN, shrinkage=3)
     weighted.fit(margin, y, np.array([1, 2, 1, 1, 1, 1]), groups=g)
     np.testing.assert_allclose(weighted.shares_, [3 / 6, 4 / 7])
@@ -278,6 +283,8 @@ def test_bad_fits(params, rows, groups, message):
 
 
 def test_bad_outputs():
+    with pytest.raises(NotFittedError):
+        GroupCalibrator().predict(Z, groups=G)
     c = GroupCalibrator().fit(Z, Y, groups=G)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         c.predict_proba(Z, groups=G[1:])

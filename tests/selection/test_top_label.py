@@ -80,6 +80,22 @@ def test_each_class_has_a_binary_calibrator_of_its_margins(calibrator):
         np.testing.assert_allclose(np.delete(found[own], k, 1), np.delete(expected, k, 1))
 
 
+def test_histograms_are_those_of_the_paper():
+    """Rows with the same top label in groups of as many, in the order of their confidence."""
+    Z, y = over_predicted(3000)
+    top = Z.argmax(axis=1)
+    kept = np.concatenate([np.flatnonzero(top == k)[:600] for k in range(3)])
+    Z, y, top = Z[kept], y[kept], top[kept]
+    binning = HistogramBinning(n_bins=10, strategy="quantile")
+    c = TopLabelCalibration(binning, shrinkage=0).fit(Z, y)
+    found = c.predict_proba(Z)[np.arange(len(y)), top]
+    for k in range(3):
+        rows = np.flatnonzero(top == k)
+        rows = rows[softmax(Z[rows], axis=1)[:, k].argsort()].reshape(10, 60)
+        expected = (y[rows] == k).mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(found[rows], np.repeat(expected, 60, axis=1))
+
+
 def test_of_two_classes_each_prediction_has_a_calibrator():
     Z, y = make_logits(3000, 2, offset=[1, 0], temperature=2.0, random_state=0)
     c = TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
