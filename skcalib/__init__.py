@@ -28,6 +28,8 @@ from .selection import (
     AutoCalibrator,
     CalibratorComparison,
     ClassifierCalibrator,
+    GroupCalibrator,
+    TopLabelCalibration,
     compare_calibrators,
 )
 
@@ -42,6 +44,7 @@ __all__ = [
     "ConfidenceDisplay",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
+    "GroupCalibrator",
     "HistogramBinning",
     "IsotonicCalibration",
     "LogitTransformer",
@@ -53,6 +56,7 @@ __all__ = [
     "ReliabilityGridDisplay",
     "TemperatureScaling",
     "TemperatureSweepDisplay",
+    "TopLabelCalibration",
     "VectorScaling",
     "VennAbersCalibration",
     "calibration_report",

@@ -45,6 +45,8 @@ class BaseCalibrator(
     _takes_masked: ClassVar[bool] = True
     # Whether the order of the classes in each row, and so the accuracy, is preserved.
     _keeps_order: ClassVar[bool] = False
+    # Whether predictions are those of the logits, even where another class is more probable.
+    _keeps_predictions: ClassVar[bool] = False
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
@@ -215,7 +217,8 @@ class BaseCalibrator(
 
     def _most_probable(self, Z: Floats) -> Array:
         # Rounding may make calibrated logits equal.
-        S = Z if self._keeps_order else self._calibrated(Z)
+        kept = self._keeps_order or self._keeps_predictions
+        S = Z if kept else self._calibrated(Z)
         return self.classes_[both_columns(S).argmax(axis=1)]
 
     def _calibrated(self, Z: Floats) -> Floats:

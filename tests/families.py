@@ -107,7 +107,8 @@ def quick(members):
 # Random folds depend on the number and the order of the rows.
 WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind is not AutoCalibrator]
 # Those that a comparison has by default.
-COMPARED = [kind for kind in CALIBRATORS if kind is not ClassifierCalibrator]
+OTHERS = (ClassifierCalibrator, skcalib.GroupCalibrator, skcalib.TopLabelCalibration)
+COMPARED = [kind for kind in CALIBRATORS if kind not in OTHERS]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
 JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]
 # Regularization off, and what else makes a fit harder.
@@ -122,6 +123,11 @@ HARDER = [
 # Calibrators without a ridge or a prior, for which only the ratios of weights matter.
 INDIFFERENT_TO_TOTAL_WEIGHT = [kind for kind in CALIBRATORS if kind()._weights_are_relative()]
 ORDER_KEEPING = [kind for kind in CALIBRATORS if kind._keeps_order]
+
+
+def predicting(calibrator, Z, calibrated):
+    """The logits whose largest of a row is predicted: calibrated ones, or those before."""
+    return Z if calibrator._keeps_predictions else calibrated
 
 
 def with_known(kind, **params):

@@ -61,7 +61,7 @@ def fitted(form, X, y, w):
     """The fitted form; it may warn of what has no optimum or is the wrong way round."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", "The slope of . of . sigmoids is negative", UserWarning)
+        warnings.filterwarnings("ignore", ".*The slope of . of . sigmoids is negative", UserWarning)
         warnings.filterwarnings("ignore", "The training rows of each fold must hold", UserWarning)
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from families import FORMS, quick
+from families import FORMS, predicting, quick
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
@@ -27,7 +27,8 @@ def test_three_outputs_are_one(form, n_columns):
     # In double precision, where differences of logits are as exact as the logits.
     np.testing.assert_allclose(c.predict_log_proba(new), log_softmax(calibrated, axis=1), rtol=1e-9)
     np.testing.assert_allclose(c.predict_proba(new), softmax(calibrated, axis=1), rtol=1e-9)
-    assert c.predict(new).tolist() == names[calibrated.argmax(axis=1)].tolist()
+    predicted = predicting(c, columns(new), calibrated).argmax(axis=1)
+    assert c.predict(new).tolist() == names[predicted].tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -10,9 +10,9 @@ for the event that the label is k. Two classes need only one map, for the second
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, softmax
 
-from skcalib._typing import Floats
+from skcalib._typing import Floats, Indices
 
 
 def n_maps(n_columns: int) -> int:
@@ -42,11 +42,26 @@ def margins(Z: Floats) -> Floats:
 
 def _margins_after_underflow(Z: Floats, M: Floats) -> Floats:
     """``M`` with the margin of the largest logit by the log-sum-exp of the other logits."""
+    top, margin, _ = top_and_rest(Z)
+    M[np.arange(len(Z)), top] = margin
+    return M
+
+
+def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
+    """The top label, its margin, and log-probabilities of the other classes if it is none of them.
+
+    For logits (m, K), one column per class: arrays of shape (m,), (m,) and (m, K). The last one is
+    -inf for the top label. The margin is infinite where all others are masked.
+    """
     each, top = np.arange(len(Z)), Z.argmax(axis=1)
     below = Z - Z[each, top][:, None]
     below[each, top] = -np.inf
-    M[each, top] = -logsumexp(below, axis=1)
-    return M
+    second = np.maximum(below.max(axis=1, keepdims=True), np.finfo(Z.dtype).min)
+    below -= second
+    with np.errstate(divide="ignore"):
+        others = np.log(np.exp(below).sum(axis=1))
+    below -= np.where(others > -np.inf, others, 0)[:, None]
+    return top, -(second[:, 0] + others), below
 
 
 def probabilities(Z: Floats) -> Floats:

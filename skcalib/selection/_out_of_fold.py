@@ -161,7 +161,7 @@ def random_folds(y: Indices, n_folds: int, random_state: Any) -> list[Split]:
     n_folds = min(n_folds, len(y))
     rng = check_random_state(0 if random_state is None else random_state)
     found = [Split(*s) for s in KFold(n_folds, shuffle=True, random_state=rng).split(y)]
-    if _hold_two_classes(y, found):
+    if hold_two_classes(y, found):
         return found
     is_most_frequent = y == np.bincount(y).argmax()
     others = min(int(is_most_frequent.sum()), int((~is_most_frequent).sum()))
@@ -196,7 +196,7 @@ def folds_of_groups(y: Array, groups: Array, n_folds: int) -> list[Split]:
         )
     splitter = GroupKFold(min(n_folds, n_groups))
     found = [Split(*s) for s in splitter.split(y, groups=groups)]
-    if _hold_two_classes(y, found):
+    if hold_two_classes(y, found):
         return found
     warn(
         "The training rows of each fold must hold two classes, got all rows but those of one class "
@@ -206,6 +206,6 @@ def folds_of_groups(y: Array, groups: Array, n_folds: int) -> list[Split]:
     return []
 
 
-def _hold_two_classes(y: Array, splits: list[Split]) -> bool:
+def hold_two_classes(y: Array, splits: list[Split]) -> bool:
     """Whether the training rows of each split do."""
     return all((y[train] != y[train[0]]).any() for train, _ in splits)

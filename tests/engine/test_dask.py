@@ -22,6 +22,7 @@ from skcalib import (
     BetaCalibration,
     DirichletCalibration,
     EnsembleTemperatureScaling,
+    GroupCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
@@ -29,6 +30,7 @@ from skcalib import (
     PlattScaling,
     QuadraticScaling,
     TemperatureScaling,
+    TopLabelCalibration,
     VectorScaling,
     VennAbersCalibration,
     metrics,
@@ -393,12 +395,13 @@ def arrivals(monkeypatch):
 
 
 # Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
-GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator}
+GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator, TopLabelCalibration}
 # Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
 ROUNDS = {
     DirichletCalibration: 60,
     EnsembleTemperatureScaling: 20,
     TemperatureScaling: 6,
+    GroupCalibrator: 7,
     VectorScaling: 11,
     MatrixScaling: 11,
     PlattScaling: 8,
