@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.special import logit
@@ -38,6 +39,25 @@ FeaturesOf = Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]
 def is_event(y: Indices, n_maps: int) -> Bools:
     """Whether the label of each row is the class of each sigmoid: (m, n_maps)."""
     return y[:, None] == (np.arange(n_maps) if n_maps > 1 else 1)
+
+
+class Problem(Protocol):
+    """K logistic regressions, as Newton's method sees them."""
+
+    @property
+    def rate(self) -> Floats:
+        """Mean target (K,)."""
+
+    @property
+    def spread(self) -> Floats:
+        """How far features but the constant one typically are from zero: (d - 1, K)."""
+
+    @property
+    def rounding(self) -> Floats:
+        """By how much rounding may change them: (d - 1, K)."""
+
+    def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Gradients (K, d) and Hessians (K, d, d) of the objectives at ``theta`` (K, d)."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +180,7 @@ def _residuals_and_curvatures(
     return R, Q
 
 
-def fit_logistic(problem: Logistic, start: Floats | None = None) -> tuple[Floats, int, bool]:
+def fit_logistic(problem: Problem, start: Floats | None = None) -> tuple[Floats, int, bool]:
     """Parameters (K, d), the number of passes over the rows, and whether all have converged.
 
     Newton's method from the start or from slopes of zero, for all classes at once, each with a step
@@ -195,7 +215,7 @@ def fit_logistic(problem: Logistic, start: Floats | None = None) -> tuple[Floats
     return theta + np.where(done[:, None], step, 0), n_passes, bool(done.all())
 
 
-def _least_curvatures(problem: Logistic, hessian: Floats) -> Floats:
+def _least_curvatures(problem: Problem, hessian: Floats) -> Floats:
     """The least curvature of each parameter (K, d), zero where its feature does not vary."""
     *squares, mass = np.einsum("kii->ik", hessian)
     size = np.sqrt(squares / np.maximum(mass, np.finfo(float).tiny))

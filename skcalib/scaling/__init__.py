@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
+from ._spline import SplineCalibration
 from ._temperature import TemperatureScaling
 from ._vector import VectorScaling
 
@@ -12,6 +13,7 @@ __all__ = [
     "MatrixScaling",
     "OrderPreservingScaling",
     "PlattScaling",
+    "SplineCalibration",
     "TemperatureScaling",
     "VectorScaling",
 ]
