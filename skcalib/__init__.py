@@ -14,9 +14,12 @@ from .display import (
 from .monitor import CalibrationMonitor
 from .report import calibration_report
 from .scaling import (
+    BetaCalibration,
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
+    QuadraticScaling,
+    SplineCalibration,
     TemperatureScaling,
     VectorScaling,
 )
@@ -30,6 +33,7 @@ from .selection import (
 __all__ = [
     "BBQ",
     "AutoCalibrator",
+    "BetaCalibration",
     "CalibratedClassifier",
     "CalibrationMonitor",
     "CalibratorComparison",
@@ -41,8 +45,10 @@ __all__ = [
     "MatrixScaling",
     "OrderPreservingScaling",
     "PlattScaling",
+    "QuadraticScaling",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",
+    "SplineCalibration",
     "TemperatureScaling",
     "TemperatureSweepDisplay",
     "VectorScaling",

@@ -3,9 +3,9 @@ r"""One-vs-rest logistic regression: the log loss of a sigmoid for each class, a
 For class k the features of a row are :math:`f = (f_1, \dots, f_{d-1}, 1)`, each an array of shape
 (m, K) for the rows of a block, and the probability of the event :math:`y = k` is
 :math:`\sigma(\theta_k^\top f_k)`. Two classes have a single sigmoid, for the second of them.
-Targets need not be 0 and 1, and a ridge penalty may shrink parameters towards 0. All K problems of
-d parameters are solved at once: one pass over the rows sums the gradients (K, d) and Hessians
-(K, d, d) of all of them.
+Targets need not be 0 and 1, and a ridge penalty may shrink parameters towards given ones. All K
+problems of d parameters are solved at once: one pass over the rows sums the gradients (K, d) and
+Hessians (K, d, d) of all of them.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class Logistic:
     low: Floats  #: (K,), target of the others
     has_outliers: bool
     ridge: Floats | None = None  #: (K, d), strengths of a ridge penalty on each mean loss
+    centre: Floats | float = 0.0  #: (K, d), parameters that it shrinks towards
 
     @classmethod
     def of(
@@ -112,7 +113,7 @@ class Logistic:
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradients (K, d) and Hessians (K, d, d) of the mean log losses at ``theta`` (K, d).
 
-        With the ridge penalty ``ridge * theta**2`` of each class, if there is one.
+        With the ridge penalty ``ridge * (theta - centre)**2`` of each class, if there is one.
         """
         rise, d = self.high - self.low, theta.shape[1]
         pairs = [(i, j) for i in range(d) for j in range(i + 1)]
@@ -135,7 +136,7 @@ class Logistic:
             place[i, j] = place[j, i] = n
         gradient, hessian = sums[:d].T, sums[place].transpose(2, 0, 1)
         if self.ridge is not None:
-            gradient = gradient + 2 * self.ridge * theta
+            gradient = gradient + 2 * self.ridge * (theta - self.centre)
             hessian = hessian + 2 * self.ridge[:, :, None] * np.eye(d)
         return gradient, hessian
 

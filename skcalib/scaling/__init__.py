@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from ._beta import BetaCalibration
 from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
+from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
 from ._temperature import TemperatureScaling
 from ._vector import VectorScaling
 
 __all__ = [
+    "BetaCalibration",
     "MatrixScaling",
     "OrderPreservingScaling",
     "PlattScaling",
+    "QuadraticScaling",
     "SplineCalibration",
     "TemperatureScaling",
     "VectorScaling",

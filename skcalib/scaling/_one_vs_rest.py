@@ -1,0 +1,171 @@
+"""What smooth maps of the log-odds share: sigmoids, one versus the rest, fitted by log loss."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._engine.rows import Rows
+from skcalib._linear.logistic import Logistic, fit_logistic
+from skcalib._linear.temperature import SMALLEST_SCALE, fit_scale
+from skcalib._scores.one_vs_rest import joined, margins
+from skcalib._typing import Bools, Floats, Indices
+from skcalib._validation.labels import shown
+from skcalib._validation.parameters import check_real
+from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
+
+from ._linear import _mixed
+from ._temperature import _fitted_smoothing, _Smoothed, _warn_of_no_minimum
+
+# Log-odds further from zero are those of probabilities of 0 and 1 in double precision.
+FARTHEST = 1e3
+
+# Rows of a sample for each class that provides starting values.
+ROWS_PER_MAP = 512
+
+# Features of finite log-odds (m, K), but the constant one: arrays (m, K).
+Expand = Callable[[Floats], list[Floats]]
+
+
+class _OneVsRestScaling(_Smoothed):
+    """Sigmoids of functions of the log-odds of each class, fitted around temperature scaling.
+
+    The log-odds are those of temperature scaling, mixed with the uniform distribution.
+    """
+
+    alpha: Literal["auto"] | float
+    temperature_: float
+    alpha_: float
+
+    def __init__(
+        self,
+        *,
+        alpha: Literal["auto"] | float = "auto",
+        smoothing: Literal["auto"] | float = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.alpha = alpha
+        self.smoothing = smoothing
+
+    @abstractmethod
+    def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
+        """Fitted attributes, from rows of log-odds (n_rows, n_maps), class indices and weights.
+
+        Infinite log-odds are those of masked classes, or of rows in which all others are masked.
+        """
+
+    @abstractmethod
+    def _scores(self, U: Floats) -> Floats:
+        """Calibrated log-odds (m, n_maps) of finite log-odds."""
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        check_real("alpha", self.alpha, closed=True, option="auto")
+        alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
+        return {**self._fit_around_temperature(rows, alpha), "alpha_": alpha}
+
+    def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
+        """The temperature, the share of the uniform distribution, and what is fitted to them."""
+        smoothing = _fitted_smoothing(self.smoothing, rows)
+        temperature = _fit_temperature(rows, alpha)
+        odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
+        return {
+            **self._fit_maps(odds, temperature, alpha),
+            "temperature_": temperature,
+            "smoothing_": smoothing,
+        }
+
+    def _unmixed(self, Z: Floats) -> Floats:
+        return super()._unmixed(_mixed(self.temperature_, self.smoothing_, Z))
+
+    def _calibrate(self, L: Floats) -> Floats:
+        U = np.clip(margins(L), -FARTHEST, FARTHEST)
+        return joined(self._scores(U).astype(L.dtype, copy=False), L.shape[1])
+
+
+def _fit_temperature(rows: Rows, alpha: float) -> float:
+    """The temperature, with a warning if there is none, but for separable rows."""
+    scale = fit_scale(rows)
+    if not scale.is_separable:
+        _warn_of_no_minimum(scale)
+    # Without a prior slopes may become negative, and gradients are not to vanish.
+    free = scale.outcome == "hopeless" and alpha == 0
+    return (SMALLEST_SCALE if free else 1) / scale.value
+
+
+def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
+    M = margins(_mixed(temperature, smoothing, Z))
+    return np.where(np.isfinite(M), np.clip(M, -FARTHEST, FARTHEST), M)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Independent normal priors of parameters: their means, and one over their variances: (d,)."""
+
+    mean: Floats
+    precision: Floats
+
+
+def problem_of(odds: Rows, expand: Expand, prior: Prior) -> Logistic:
+    """The logistic regressions of rows of log-odds, with the same prior for each."""
+    shape = len(prior.mean) - 1, odds.n_columns
+    features = partial(_features, expand)
+    plain = Logistic.of(odds, features, np.ones(shape), np.zeros(shape), smooth=False)
+    ridge = prior.precision / 2 / plain.weight[:, None]
+    return replace(plain, ridge=ridge, centre=np.broadcast_to(prior.mean, ridge.shape))
+
+
+def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bools | None]:
+    """Features of a block, and which rows count for each class, or None if all do."""
+    counts = np.isfinite(U)
+    if counts.all():
+        return expand(U), None
+    return expand(np.where(counts, U, 0)), counts
+
+
+def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:
+    """The best parameters (K, d) for each class, and the number of passes over the rows.
+
+    The start are parameters of a sample of the rows, or the means of the prior.
+    """
+    start = odds.sample(partial(_fit_sample, expand, prior), ROWS_PER_MAP * odds.n_columns)
+    problem = problem_of(odds, expand, prior)
+    theta, n_passes, converged = fit_logistic(problem, problem.centre if start is None else start)
+    plain = not prior.precision.any()
+    if plain or not converged:
+        _warn_unless_optimal(problem, theta, n_passes, plain=plain, converged=converged)
+    return theta, n_passes
+
+
+def _fit_sample(expand: Expand, prior: Prior, odds: Rows) -> Floats:
+    problem = problem_of(odds, expand, prior)
+    return fit_logistic(problem, problem.centre)[0]
+
+
+def _warn_unless_optimal(
+    problem: Logistic, theta: Floats, n_passes: int, *, plain: bool, converged: bool
+) -> None:
+    """Warn of classes that are separable, or that Newton's method has not converged."""
+    separable = np.flatnonzero(problem.share_wrong(theta) == 0) if plain else np.zeros(0, int)
+    separable += len(theta) == 1  # two classes have a map for the second
+    if separable.size:
+        warn(
+            f"The log loss has no minimum: in column {shown(separable)} of X the map separates the "
+            "class from the others, so that its slopes would grow for ever. Use alpha='auto' or "
+            "another alpha above 0.",
+            NoMinimumWarning,
+            "separable by a map",
+        )
+    elif not converged:
+        warn(
+            f"Newton's method did not converge in {n_passes} passes over the rows. Check X for "
+            f"columns that hardly vary{', and use a larger alpha' if plain else ''}.",
+            NotConvergedWarning,
+        )
