@@ -20,13 +20,10 @@ from skcalib._typing import Floats
 
 def curvatures_of_values(n_knots: int) -> Floats:
     """The matrix (J, J) from values at the knots to second derivatives there."""
-    h, inner = 1 / (n_knots - 1), np.arange(n_knots - 2)
-    second = np.zeros((n_knots - 2, n_knots))
-    overlap = h / 6 * (4 * np.eye(n_knots - 2) + np.eye(n_knots - 2, k=1) + np.eye(n_knots - 2, k=-1))
-    for shift, weight in enumerate((1, -2, 1)):
-        second[inner, inner + shift] = weight / h
+    h, each = 1 / (n_knots - 1), np.eye(n_knots)
+    overlap = h / 6 * (4 * each + np.eye(n_knots, k=1) + np.eye(n_knots, k=-1))[1:-1, 1:-1]
     found = np.zeros((n_knots, n_knots))
-    found[1:-1] = np.linalg.solve(overlap, second)
+    found[1:-1] = np.linalg.solve(overlap, np.diff(each, n=2, axis=0) / h)
     return found
 
 
@@ -44,10 +41,10 @@ def slopes_of_values(n_knots: int) -> Floats:
 
 def powers_of_values(n_knots: int) -> Floats:
     """The matrix (J + 1, J) from values at the knots to the coefficients of :func:`powers`."""
-    h, first = 1 / (n_knots - 1), np.eye(n_knots)[:1]
-    third = np.diff(curvatures_of_values(n_knots), axis=0) / h
-    jumps = np.diff(third, axis=0, prepend=0) / 6
-    return np.vstack([first, slopes_of_values(n_knots)[:1], jumps])
+    h, values = 1 / (n_knots - 1), np.eye(n_knots)
+    bend = np.diff(curvatures_of_values(n_knots), axis=0)
+    slope = (values[1] - values[0]) / h - h / 6 * bend[0]
+    return np.vstack([values[0], slope, np.diff(bend, axis=0, prepend=0) / (6 * h)])
 
 
 def smooth_basis(n_knots: int) -> Floats:
@@ -83,10 +80,9 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
         yield out
 
 
-def evaluate(U: Floats, values: Floats) -> Floats:
-    """Splines of values ``values`` (K, J) at the points ``U`` (m, K), one for each column."""
-    coefficients = powers_of_values(values.shape[1]) @ values.T
+def evaluate(U: Floats, coefficients: Floats) -> Floats:
+    """Splines with coefficients (J + 1, K) at the points ``U`` (m, K), one for each column."""
     S, product = np.zeros_like(U), np.empty_like(U)
-    for power, r in zip(powers(U, values.shape[1]), coefficients, strict=True):
+    for power, r in zip(powers(U, len(coefficients) - 1), coefficients, strict=True):
         S += np.multiply(power, r, out=product)
     return S

@@ -13,7 +13,7 @@ three digits or more off the error. Newton's method and its tolerance are those 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -40,65 +40,73 @@ class Splines:
     """
 
     rows: Rows
-    cells: list[Cells]
     edges: Floats  #: (2, K), the outer knots
-    n_knots: int
+    cells: list[Cells]
+    of_cells: list[Binned]  #: the splines on the cells of each class, without penalties
     share: float  #: targets are 1 and 0 mixed with this share of 1/2
+    values: Floats  #: (J, J), those of the basis at the knots
+    coefficients: Floats  #: (J + 1, J), those of the basis in powers
 
     @classmethod
     def of(cls, rows: Rows, n_knots: int, share: float) -> Splines:
         """Splines with knots between which most of the information of the rows is."""
-        cells = cells_of(rows)
-        edges = np.array([_edges(each) for each in cells]).T
-        return cls(rows, cells, edges, n_knots, share)
+        values, cells = smooth_basis(n_knots), cells_of(rows)
+        coefficients = powers_of_values(n_knots) @ values
+        edges = [_edges(each) for each in cells]
+        pairs = zip(edges, cells, strict=True)
+        of_cells = [_binned(coefficients, share, *pair) for pair in pairs]
+        return cls(rows, np.array(edges).T, cells, of_cells, share, values, coefficients)
 
-    @property
     def knots(self) -> Floats:
-        """(K, J)."""
-        return np.linspace(*self.edges, self.n_knots, axis=1)
+        """All knots of each class (K, J)."""
+        return np.linspace(*self.edges, len(self.values), axis=1)
 
-    @property
-    def width(self) -> Floats:
-        """Distances of the outer knots (K,)."""
-        return self.edges[1] - self.edges[0]
+    def values_of(self, theta: Floats) -> Floats:
+        """Values at the knots (K, J), from parameters (K, J)."""
+        return self.units * theta @ self.values.T
 
     @property
     def units(self) -> Floats:
         """What parameters are multiplied by: (K, J)."""
-        return np.column_stack([self.width] * (self.n_knots - 1) + [np.ones(len(self.cells))])
-
-    def values(self, theta: Floats) -> Floats:
-        """Values at the knots (K, J), from parameters (K, J)."""
-        return self.units * theta @ smooth_basis(self.n_knots).T
-
-    def binned(self, k: int, strengths: Floats) -> Binned:
-        """The splines of class k on the cells, with penalties of these strengths, times N."""
-        cells = self.cells[k]
-        U = (cells.scores - self.edges[0, k]) / self.width[k]
-        basis = smooth_basis(self.n_knots).T * self.units[k][:, None]
-        F = evaluate(np.repeat(U[:, None], self.n_knots, axis=1), basis)
-        bends = np.append(np.ones(self.n_knots - 2), [0, 0])
-        targets = (1 - self.share) * cells.hits + self.share / 2 * cells.weight
-        return Binned(F, cells.weight, targets, np.outer(strengths, bends) / self.total(k))
-
-    def total(self, k: int) -> float:
-        """Sum of the weights that count for class k, not 0."""
-        return max(float(self.cells[k].weight.sum()), float(np.finfo(float).tiny))
+        return np.array([_units(edges, len(self.values)) for edges in self.edges.T])
 
     def path(self, strengths: Floats) -> tuple[Floats, Floats]:
         """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,)."""
         found, losses = [], np.zeros(len(strengths))
-        for k, cells in enumerate(self.cells):
-            problem = self.binned(k, strengths)
-            theta = fit_logistic(problem)[0]
-            losses += problem.leave_one_out_losses(theta, cells.hits)
+        for problem, cells in zip(self.of_cells, self.cells, strict=True):
+            penalized = _penalized(problem, strengths)
+            theta = fit_logistic(penalized)[0]
+            losses += penalized.leave_one_out_losses(theta, cells.hits)
             found.append(theta)
         return np.stack(found, axis=1), losses
 
     def fit(self, strength: float, start: Floats) -> tuple[Floats, int, bool]:
         """Parameters (K, J), the number of passes, and whether Newton's method has converged."""
-        problems = [self.binned(k, np.array([strength])) for k in range(len(self.cells))]
-        return fit_logistic(_OfRows(self, problems), start)
+        of_cells = [_penalized(problem, np.array([strength])) for problem in self.of_cells]
+        return fit_logistic(_OfRows(replace(self, of_cells=of_cells)), start)
+
+
+def _units(edges: Floats, n_knots: int) -> Floats:
+    """The width of the interval of the knots, and 1 for the constant function: (J,)."""
+    return np.append(np.full(n_knots - 1, edges[1] - edges[0]), 1)
+
+
+def _binned(
+    coefficients: Floats, share: float, edges: tuple[float, float], cells: Cells
+) -> Binned:
+    """The splines of a class on its cells, without a penalty."""
+    n_knots = coefficients.shape[1]
+    U = (cells.scores - edges[0]) / (edges[1] - edges[0])
+    P = np.column_stack([power.copy() for power in powers(U, n_knots)])
+    targets = (1 - share) * cells.hits + share / 2 * cells.weight
+    features = P @ coefficients * _units(np.array(edges), n_knots)
+    return Binned(features, cells.weight, targets, np.zeros((1, n_knots)))
+
+
+def _penalized(problem: Binned, strengths: Floats) -> Binned:
+    """The splines with penalties of these strengths, times N."""
+    bends = np.append(np.ones(problem.features.shape[1] - 2), [0, 0])
+    return replace(problem, ridge=np.outer(strengths, bends) / problem.total)
 
 
 @dataclass(frozen=True)
@@ -106,30 +114,27 @@ class _OfRows:
     """The splines with gradients of all rows, and Hessians of the cells."""
 
     splines: Splines
-    of_cells: list[Binned]
 
     @property
     def rate(self) -> Floats:
-        return np.concatenate([each.rate for each in self.of_cells])
+        return np.concatenate([each.rate for each in self.splines.of_cells])
 
     @property
     def spread(self) -> Floats:
-        return np.hstack([each.spread for each in self.of_cells])
+        return np.hstack([each.spread for each in self.splines.of_cells])
 
     @property
     def rounding(self) -> Floats:
-        return np.hstack([each.rounding for each in self.of_cells])
+        return np.hstack([each.rounding for each in self.splines.of_cells])
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
-        splines, J = self.splines, self.splines.n_knots
-        to_powers = powers_of_values(J) @ smooth_basis(J)
-        coefficients = to_powers @ (splines.units * theta).T
+        splines, units = self.splines, self.splines.units
+        coefficients = splines.coefficients @ (units * theta).T
         block = partial(_gradient, splines.edges, coefficients, splines.share)
-        totals = np.array([each.total for each in self.of_cells])
-        sums = splines.rows.sum(block, Plan(room=4)) / totals
-        gradient = splines.units * (to_powers.T @ sums).T
-        gradient += 2 * np.concatenate([each.ridge for each in self.of_cells]) * theta
-        pairs = zip(self.of_cells, theta, strict=True)
+        sums = splines.rows.sum(block, Plan(room=4)) / [each.total for each in splines.of_cells]
+        gradient = units * (sums.T @ splines.coefficients)
+        gradient += 2 * np.concatenate([each.ridge for each in splines.of_cells]) * theta
+        pairs = zip(splines.of_cells, theta, strict=True)
         return gradient, np.concatenate([each.derivatives(row[None])[1] for each, row in pairs])
 
 
@@ -137,16 +142,15 @@ def _gradient(
     edges: Floats, coefficients: Floats, share: float, M: Floats, y: Indices, w: Floats | None
 ) -> Floats:
     """Sums over rows of residuals times the functions of :func:`.natural_spline.powers`."""
-    n_knots, there = len(coefficients) - 1, np.isfinite(M)
+    there = np.isfinite(M)
     low, high = edges
     U = (np.where(there, M, low) - low) / (high - low)
-    S, product = np.zeros_like(U), np.empty_like(U)
-    for power, r in zip(powers(U, n_knots), coefficients, strict=True):
-        S += np.multiply(power, r, out=product)
-    R = expit(S, out=S)
+    R = evaluate(U, coefficients)
+    expit(R, out=R)
     R -= share / 2
     R -= (1 - share) * is_event(y, M.shape[1])
     R *= there if w is None else there * w[:, None]
+    n_knots = len(coefficients) - 1
     return np.array([np.einsum("ij,ij->j", power, R) for power in powers(U, n_knots)])
 
 

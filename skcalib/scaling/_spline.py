@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.rows import Rows
-from skcalib._linear.natural_spline import evaluate
+from skcalib._linear.natural_spline import evaluate, powers_of_values
 from skcalib._linear.path import ALPHAS
 from skcalib._linear.spline_fit import Splines
 from skcalib._typing import Floats
@@ -71,8 +71,8 @@ class SplineCalibration(_OneVsRestScaling):
             )
         chosen = len(alphas) > 1
         return {
-            "knots_": splines.knots,
-            "values_": splines.values(theta),
+            "knots_": splines.knots(),
+            "values_": splines.values_of(theta),
             "alpha_": float(alphas[best]),
             "alphas_": alphas.copy() if chosen else np.empty(0),
             "loo_losses_": losses / odds.weight if chosen else np.empty(0),
@@ -81,7 +81,8 @@ class SplineCalibration(_OneVsRestScaling):
 
     def _scores(self, U: Floats) -> Floats:
         low, high = self.knots_[:, 0], self.knots_[:, -1]
-        return evaluate((U - low) / (high - low), self.values_)
+        coefficients = powers_of_values(self.knots_.shape[1]) @ self.values_.T
+        return evaluate((U - low) / (high - low), coefficients)
 
 
 def _number(alpha: Literal["auto"] | float) -> float:
