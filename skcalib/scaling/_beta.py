@@ -1,4 +1,4 @@
-"""Beta calibration."""
+"""Beta calibration: a sigmoid of two logarithms for each class."""
 
 from __future__ import annotations
 
@@ -16,6 +16,106 @@ __all__ = ["BetaCalibration"]
 
 
 class BetaCalibration(_OneVsRestScaling):
+    r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, always increasing.
+
+    For each class k, against all others, with probabilities p of the class,
+
+    .. math:: \hat p_k = \sigma\left(a_k \log 2 p - b_k \log 2 (1 - p) + c_k\right),
+        \qquad a_k, b_k \ge 0 .
+
+    This is the likelihood ratio of two beta distributions. At large log-odds of p those of
+    :math:`\hat p_k` have the slope b, at small ones the slope a, so that probabilities near 0 and
+    near 1 may be wrong in different ways; with a = b it is Platt scaling, and with a = b = 1 and
+    c = 0 nothing changes. The log-odds of p are those of temperature scaling, mixed with the
+    uniform distribution, and multiplied by the temperature again:
+
+    .. math:: \log \frac{p}{1 - p} = T \log \frac{q_k}{1 - q_k}, \qquad
+        q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K .
+
+    Parameters minimise the log loss of the event :math:`y = k` plus the penalty of a prior around
+    temperature scaling. Rows are then divided by their sum, and mixed with the uniform
+    distribution. Two classes take a single map, for the second of them.
+
+    Parameters
+    ----------
+    alpha : "auto" or float, default="auto"
+        Regularization strength, 1 by default: that of independent standard normal priors of
+        :math:`(a + b) T / 2` around 1, and of :math:`(b - a) T` and c around 0. With other numbers
+        :math:`1 / \alpha` is the variance of the priors, and 0 is the plain form of [1]_, which
+        has no optimum for separable rows.
+    smoothing : "auto" or float, default="auto"
+        Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
+        :math:`1 / (N + 1)`, with N the sum of the weights. With 0 the p are the
+        probabilities of ``X`` as they are.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    a_ : ndarray of shape (n_classes,), or (1,) for two classes
+        The coefficients a of the logarithms of p: the slopes at small log-odds.
+    b_ : ndarray of shape (n_classes,), or (1,) for two classes
+        The coefficients b of those of 1 - p: the slopes at large log-odds.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        The offsets c: calibrated log-odds at p = 1/2.
+    temperature_ : float
+        The temperature T.
+    smoothing_ : float
+        The share :math:`\varepsilon`.
+    alpha_ : float
+        The regularization strength :math:`\alpha`.
+    n_iter_ : int
+        Number of passes over the rows.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the logits are constant or no better than chance, as for :class:`TemperatureScaling`.
+        With ``alpha=0``, if a class has no optimum, because the map separates it from the others;
+        its parameters are then large but finite. Also if Newton's method does not converge.
+    UserWarning
+        If weights sum to far less than the number of rows, and as for
+        :class:`TemperatureScaling`.
+
+    See Also
+    --------
+    QuadraticScaling : A quadratic function of the log-odds.
+    PlattScaling : A linear function of the log-odds.
+
+    Notes
+    -----
+    The offset of [1]_ is that of :math:`a \log p - b \log(1 - p)`, which is c with
+    :math:`(a - b) \log 2` added. If a or b is negative at the optimum, it is set to zero and the
+    others are fitted again, as there; if both are, the one whose map then increases is kept, or
+    none, which leaves the base rate. Since the loss is convex this is the optimum among
+    :math:`a, b \ge 0`.
+
+    References
+    ----------
+    .. [1] Kull, Silva Filho, Flach, "Beta calibration: a well-founded and easily implemented
+       improvement on logistic calibration for binary classifiers", AISTATS 2017.
+    .. [2] Berta, Holzmüller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
+       Calibration", `arXiv:2511.03685 <https://arxiv.org/abs/2511.03685>`_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import BetaCalibration
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(5000, 2, random_state=0)
+    >>> odds = logits[:, 1] - logits[:, 0]
+    >>> under_confident_above_half = np.where(odds > 0, odds / 2, odds)[:, None]
+    >>> calibrator = BetaCalibration().fit(under_confident_above_half, y)
+    >>> bool(calibrator.b_ > 1.5 * calibrator.a_)
+    True
+    """
+
     a_: Floats
     b_: Floats
     intercept_: Floats
@@ -24,56 +124,57 @@ class BetaCalibration(_OneVsRestScaling):
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
         prior = Prior(np.array([1.0, 0, 0]), np.full(3, alpha))
         theta, n_passes = fit_maps(odds, partial(_expand, temperature), prior)
-        if (theta[:, 0] < np.abs(theta[:, 1])).any():
+        if (theta[:, 0] < np.abs(theta[:, 1]) / 2).any():
             theta, more = _increasing(odds, temperature, alpha, theta)
             n_passes += more
-        mean, half, intercept = theta.T
+        mean, difference, intercept = theta.T
         return {
-            "a_": (mean - half) / temperature,
-            "b_": (mean + half) / temperature,
+            "a_": (mean - difference / 2) / temperature,
+            "b_": (mean + difference / 2) / temperature,
             "intercept_": intercept,
             "n_iter_": n_passes,
         }
 
     def _scores(self, U: Floats) -> Floats:
-        mean, half = (self.temperature_ * c / 2 for c in (self.b_ + self.a_, self.b_ - self.a_))
-        return self.intercept_ + mean * U + half * _bend(self.temperature_, U)
+        mean, difference = (self.a_ + self.b_) / 2, self.b_ - self.a_
+        scaled = self.temperature_ * mean, self.temperature_ * difference
+        return self.intercept_ + scaled[0] * U + scaled[1] * _bend(self.temperature_, U)
 
 
 def _bend(temperature: float, U: Floats) -> Floats:
+    r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
     distance = np.abs(U, dtype=np.float64)
-    bent = distance + 2 / temperature * np.log1p(np.expm1(-temperature * distance) / 2)
-    return bent.astype(U.dtype)
+    bent = distance / 2 + np.log1p(np.expm1(-temperature * distance) / 2) / temperature
+    return bent.astype(U.dtype, copy=False)
 
 
 def _expand(temperature: float, U: Floats) -> list[Floats]:
+    """Features whose parameters are half the sum of a and b, and their difference, times T."""
     return [U, _bend(temperature, U)]
 
 
 def _expand_edge(temperature: float, edge: Floats, U: Floats) -> list[Floats]:
     """The one feature that is left where a (edge 1) or b (edge -1) is zero, or both (edge 0)."""
     edge = edge.astype(U.dtype)
-    return [np.abs(edge) * U + edge * _bend(temperature, U)]
+    return [np.abs(edge) * U + 2 * edge * _bend(temperature, U)]
 
 
-def _increasing(
-    odds: Rows, temperature: float, alpha: float, theta: Floats
-) -> tuple[Floats, int]:
-    """The best parameters with a, b >= 0, given the best ones, and the number of passes.
+def _increasing(odds: Rows, temperature: float, alpha: float, theta: Floats) -> tuple[Floats, int]:
+    """The best parameters with a, b >= 0, given the best without bounds, and the number of passes.
 
-    The loss is convex. So if one of the two is negative, it is zero at the optimum with bounds;
-    if both are, at least one is, and not both of them are positive without the other.
+    The loss is convex. So if one of the two is negative it is zero at the optimum with bounds, and
+    if both are, at most one of them is positive there.
     """
-    # For half the sum and half the difference of a and b, which are the same here or opposite.
-    prior = Prior(np.array([0.5, 0]), alpha * np.array([2.0, 1]))
+    # The prior where half the sum is t and the difference 2 t or -2 t: (t - 1)^2 + (2 t)^2.
+    prior = Prior(np.array([0.2, 0]), alpha * np.array([5.0, 1]))
     edge, n_passes = np.where(theta[:, 1] > 0, 1.0, -1.0), 0
-    wrong = theta[:, 0] < np.abs(theta[:, 1])
+    wrong = theta[:, 0] < np.abs(theta[:, 1]) / 2
     for edges in (edge, -edge, 0 * edge):
         line, more = fit_maps(odds, partial(_expand_edge, temperature, edges), prior)
         slope, intercept = line.T
         n_passes += more
         right = wrong & ((slope >= 0) | (edges == 0))
-        found = np.column_stack([np.abs(edges) * slope, edges * slope, intercept])
+        found = np.column_stack([np.abs(edges) * slope, 2 * edges * slope, intercept])
         theta, wrong = np.where(right[:, None], found, theta), wrong & ~right
         if not wrong.any():
             break

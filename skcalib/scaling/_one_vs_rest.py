@@ -137,7 +137,9 @@ def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:
     """
     start = odds.sample(partial(_fit_sample, expand, prior), ROWS_PER_MAP * odds.n_columns)
     problem = problem_of(odds, expand, prior)
-    theta, n_passes, converged = fit_logistic(problem, problem.centre if start is None else start)
+    if start is None:
+        start = np.tile(prior.mean, (odds.n_columns, 1))
+    theta, n_passes, converged = fit_logistic(problem, start)
     plain = not prior.precision.any()
     if plain or not converged:
         _warn_unless_optimal(problem, theta, n_passes, plain=plain, converged=converged)
@@ -145,8 +147,8 @@ def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:
 
 
 def _fit_sample(expand: Expand, prior: Prior, odds: Rows) -> Floats:
-    problem = problem_of(odds, expand, prior)
-    return fit_logistic(problem, problem.centre)[0]
+    start = np.tile(prior.mean, (odds.n_columns, 1))
+    return fit_logistic(problem_of(odds, expand, prior), start)[0]
 
 
 def _warn_unless_optimal(

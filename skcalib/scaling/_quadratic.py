@@ -16,23 +16,119 @@ __all__ = ["QuadraticScaling"]
 
 
 class QuadraticScaling(_OneVsRestScaling):
+    r"""Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class.
+
+    For each class k, against all others, with log-odds x of the class,
+
+    .. math:: \hat p_k = \sigma(a_k + b_k x + c_k x^2), \qquad
+        x = \log \frac{q_k}{1 - q_k}, \qquad
+        q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K ,
+
+    a quadratic function with c > 0 is steeper at large log-odds than at small ones. With c = 0
+    it is Platt scaling, and with a = c = 0 and b = 1 temperature scaling, from whose log-odds,
+    mixed with the uniform distribution, it starts. Parameters minimise the log loss of the
+    event :math:`y = k` plus the penalty of a prior around temperature scaling. Rows are then
+    divided by their sum, and mixed with the uniform distribution. Two classes take a single map,
+    for the second of them. Beyond the log-odds of the calibration rows it is replaced by its
+    tangents.
+
+    Parameters
+    ----------
+    alpha : "auto" or float, default="auto"
+        Regularization strength, 1 by default: that of independent standard normal priors of a
+        around 0, of the slope b at x = 0 around 1, and of the change of the slope from there to
+        :math:`x = \log(2 N + 1)`, the largest log-odds of a mixture of two classes, around 0.
+        With other numbers :math:`1 / \alpha` is the variance of the priors, and 0 is the plain
+        form of [1]_, which has no optimum for separable rows.
+    smoothing : "auto" or float, default="auto"
+        Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
+        :math:`1 / (N + 1)`, with N the sum of the weights.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        The offsets a.
+    coef_ : ndarray of shape (n_classes,), or (1,) for two classes
+        The slopes b at x = 0.
+    quadratic_ : ndarray of shape (n_classes,), or (1,) for two classes
+        The coefficients c of the squares.
+    limits_ : ndarray of shape (2, n_classes), or (2, 1) for two classes
+        The least and the largest x of the calibration rows.
+    temperature_ : float
+        The temperature T.
+    smoothing_ : float
+        The share :math:`\varepsilon`.
+    alpha_ : float
+        The regularization strength :math:`\alpha`.
+    n_iter_ : int
+        Number of passes over the rows.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the logits are constant or no better than chance, as for :class:`TemperatureScaling`.
+        With ``alpha=0``, if a class has no optimum, because the map separates it from the others;
+        its parameters are then large but finite. Also if Newton's method does not converge.
+    UserWarning
+        If weights sum to far less than the number of rows, and as for
+        :class:`TemperatureScaling`.
+
+    See Also
+    --------
+    BetaCalibration : A map with two slopes as well, which always increases.
+    PlattScaling : A linear function of the log-odds.
+
+    Notes
+    -----
+    The map need not increase: where the data say so it falls at one end of the log-odds, beyond
+    :math:`-b / 2c`. The mixture bounds the log-odds by about :math:`\log(2 N + 1)` and the
+    tangents keep the slope beyond those that were seen, so no new row is far along a branch that
+    falls. Log-odds more than a thousand from zero, which only ``smoothing=0`` admits, count as a
+    thousand.
+
+    References
+    ----------
+    .. [1] Berta, Holzmüller, Jordan, Bach, "Structured Matrix Scaling for Multi-Class
+       Calibration", `arXiv:2511.03685 <https://arxiv.org/abs/2511.03685>`_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import QuadraticScaling
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(5000, 2, random_state=0)
+    >>> odds = logits[:, 1] - logits[:, 0]
+    >>> under_confident_above_half = np.where(odds > 0, odds / 2, odds)[:, None]
+    >>> calibrator = QuadraticScaling().fit(under_confident_above_half, y)
+    >>> bool(calibrator.quadratic_ > 0.05)
+    True
+    """
+
+    intercept_: Floats
     coef_: Floats
     quadratic_: Floats
-    intercept_: Floats
     limits_: Floats
     n_iter_: int
 
-    def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, _: float, alpha: float) -> dict[str, Any]:
         highest, lowest = odds.reduce(np.maximum, _farthest)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
+        # The parameter of this many squares is the change of the slope.
         unit = 2 * np.log1p(2 * max(odds.weight, 1))
-        expand = partial(_expand, limits, unit)
         prior = Prior(np.array([1.0, 0, 0]), np.full(3, alpha))
-        theta, n_passes = fit_maps(odds, expand, prior)
+        theta, n_passes = fit_maps(odds, partial(_expand, limits, unit), prior)
         return {
+            "intercept_": theta[:, 2],
             "coef_": theta[:, 0],
             "quadratic_": theta[:, 1] / unit,
-            "intercept_": theta[:, 2],
             "limits_": limits,
             "n_iter_": n_passes,
         }
@@ -42,9 +138,8 @@ class QuadraticScaling(_OneVsRestScaling):
 
 
 def _square(limits: Floats, U: Floats) -> Floats:
-    """Squares of log-odds, or the tangents beyond the limits (2, n_maps)."""
-    low, high = limits.astype(U.dtype)
-    C = np.clip(U, low, high)
+    """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
+    C = np.clip(U, *limits.astype(U.dtype))
     return C * (2 * U - C)
 
 
@@ -53,6 +148,6 @@ def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
 
 
 def _farthest(U: Floats, *_: Any) -> Floats:
-    """The largest finite log-odds and minus the least: (2, n_maps)."""
+    """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
     finite = np.isfinite(U)
     return np.stack([np.where(finite, V, -np.inf).max(axis=0) for V in (U, -U)]).astype(np.float64)
