@@ -86,8 +86,8 @@ class Binned:
 
     @property
     def total(self) -> float:
-        """Sum of the weights."""
-        return max(float(self.weight.sum()), float(np.finfo(float).tiny))
+        """Sum of the weights, or 1 if there are no rows."""
+        return float(self.weight.sum()) or 1.0
 
     @property
     def rate(self) -> Floats:

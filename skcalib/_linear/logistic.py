@@ -28,6 +28,9 @@ SMALLEST_CURVATURE = 1e-12
 
 MAX_PASSES = 100
 
+# Of parameters, Newton steps, gradients and Hessians: steps that observe bounds of parameters.
+Bound = Callable[[Floats, Floats, Floats, Floats], Floats]
+
 # Features this many times as far from zero as is typical are outliers.
 OUTLYING = 1e3
 
@@ -181,7 +184,9 @@ def _residuals_and_curvatures(
     return R, Q
 
 
-def fit_logistic(problem: Problem, start: Floats | None = None) -> tuple[Floats, int, bool]:
+def fit_logistic(
+    problem: Problem, start: Floats | None = None, bound: Bound | None = None
+) -> tuple[Floats, int, bool]:
     """Parameters (K, d), the number of passes over the rows, and whether all have converged.
 
     Newton's method from the start or from slopes of zero, for all classes at once, each with a step
@@ -195,7 +200,7 @@ def fit_logistic(problem: Problem, start: Floats | None = None) -> tuple[Floats,
     gradient, hessian = problem.derivatives(theta)
     least = _least_curvatures(problem, hessian)
     tolerance = TOLERANCE * rate * (1 - rate)
-    step, length = _newton_step(gradient, hessian, least), np.ones_like(rate)
+    step, length = _step(theta, gradient, hessian, least, bound), np.ones_like(rate)
     n_passes = 2  # one of them for the weights
     while True:
         before = np.einsum("ki,ki->k", gradient, step)
@@ -209,11 +214,19 @@ def fit_logistic(problem: Problem, start: Floats | None = None) -> tuple[Floats,
         good = (after <= 0.5 * np.abs(before)) & ~done
         moved = good[:, None]
         theta, gradient = np.where(moved, trial, theta), np.where(moved, ahead, gradient)
-        step = np.where(moved, _newton_step(ahead, curved, least), step)
+        step = np.where(moved, _step(theta, ahead, curved, least, bound), step)
         rise = np.maximum(after, np.finfo(float).tiny)
         length = np.where(good | done, 1.0, length * np.clip(before / (before - rise), 0.1, 0.9))
     # A last step that needs no look at where it leads.
     return theta + np.where(done[:, None], step, 0), n_passes, bool(done.all())
+
+
+def _step(
+    theta: Floats, gradient: Floats, hessian: Floats, least: Floats, bound: Bound | None
+) -> Floats:
+    """Newton steps (K, d), within the bounds if there are some."""
+    step = _newton_step(gradient, hessian, least)
+    return step if bound is None else bound(theta, step, gradient, hessian)
 
 
 def _least_curvatures(problem: Problem, hessian: Floats) -> Floats:

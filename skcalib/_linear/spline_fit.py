@@ -24,7 +24,14 @@ from skcalib._typing import Floats, Indices
 
 from .binned import Binned, Cells, cells_of
 from .logistic import fit_logistic, is_event
-from .natural_spline import evaluate, powers, powers_of_values, smooth_basis
+from .natural_spline import (
+    evaluate,
+    powers,
+    powers_of_values,
+    slopes_of_values,
+    smooth_basis,
+)
+from .piecewise import lowest_point
 
 # Share of the information of the rows, the sum of p (1 - p), below the knots, and above them.
 OUTSIDE = 0.02
@@ -80,10 +87,39 @@ class Splines:
             found.append(theta)
         return np.stack(found, axis=1), losses
 
-    def fit(self, strength: float, start: Floats) -> tuple[Floats, int, bool]:
+    def fit(
+        self, strength: float, start: Floats, *, increasing: bool
+    ) -> tuple[Floats, int, bool]:
         """Parameters (K, J), the number of passes, and whether Newton's method has converged."""
         of_cells = [_penalized(problem, np.array([strength])) for problem in self.of_cells]
-        return fit_logistic(_OfRows(replace(self, of_cells=of_cells)), start)
+        problem = _OfRows(replace(self, of_cells=of_cells))
+        if not increasing:
+            return fit_logistic(problem, start)
+        slopes = slopes_of_values(len(self.values)) @ self.values[:, :-1]
+        start = np.column_stack(
+            [np.maximum(start[:, :-1] @ slopes.T, 0) @ np.linalg.inv(slopes).T, start[:, -1]]
+        )
+        return fit_logistic(problem, start, partial(_increasing, slopes))
+
+
+def _increasing(
+    slopes: Floats, theta: Floats, step: Floats, gradient: Floats, hessian: Floats
+) -> Floats:
+    """Steps (K, J) to the minima of the quadratic models among splines with positive slopes.
+
+    ``slopes`` is the matrix from parameters but the last to coefficients of the slope.
+    """
+    inverse, step = np.linalg.inv(slopes), step.copy()
+    for k in np.flatnonzero((((theta + step)[:, :-1] @ slopes.T) < 0).any(axis=1)):
+        H, across, curvature = hessian[k, :-1, :-1], hessian[k, -1, :-1], hessian[k, -1, -1]
+        curvature = max(curvature, float(np.finfo(float).tiny))
+        # Of the model at its minimum in the last parameter, which is free.
+        of_rest = gradient[k, :-1] - across * gradient[k, -1] / curvature
+        of_rest, H = inverse.T @ of_rest, H - np.outer(across, across) / curvature
+        at = slopes @ theta[k, :-1]
+        rest = inverse @ (lowest_point(at, of_rest, inverse.T @ H @ inverse) - at)
+        step[k] = np.append(rest, -(gradient[k, -1] + across @ rest) / curvature)
+    return step
 
 
 def _units(edges: Floats, n_knots: int) -> Floats:

@@ -43,11 +43,13 @@ class SplineCalibration(_OneVsRestScaling):
         *,
         n_knots: int = 6,
         alpha: Literal["auto", "loo"] | float = "loo",
+        increasing: bool = False,
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(alpha=alpha, smoothing=smoothing, classes=classes)
         self.n_knots = n_knots
+        self.increasing = increasing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)
@@ -62,7 +64,9 @@ class SplineCalibration(_OneVsRestScaling):
         alphas = ALPHAS if self.alpha == "loo" else np.array([_number(self.alpha)])
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
         best = _most_probable(alphas, losses)
-        theta, n_passes, converged = splines.fit(PRIOR_STRENGTH * alphas[best], starts[best])
+        strength = PRIOR_STRENGTH * alphas[best]
+        fitted = splines.fit(strength, starts[best], increasing=self.increasing)
+        theta, n_passes, converged = fitted
         if not converged:
             warn(
                 f"Newton's method did not converge in {n_passes} passes over the rows. Increase "
@@ -91,5 +95,7 @@ def _number(alpha: Literal["auto"] | float) -> float:
 
 def _most_probable(alphas: Floats, losses: Floats) -> int:
     """Where the sum of leave-one-out losses and minus the log of the prior is least."""
+    if len(alphas) == 1:  # it may be 0
+        return 0
     prior = (np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2 / 2
     return int(np.argmin(losses + prior))
