@@ -57,9 +57,7 @@ def _range(M: Floats, *_: object) -> Floats:
     return np.array(limits, dtype=np.float64)
 
 
-def _counts(
-    low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | None
-) -> Floats:
+def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | None) -> Floats:
     """Weight, hits and summed scores in the cells of each column: (3, K, N_CELLS)."""
     K = M.shape[1]
     there = np.isfinite(M)
@@ -69,7 +67,7 @@ def _counts(
     W = there.astype(np.float64) if w is None else there * w[:, None]
     sums = W, W * is_event(y, K), W * M
     counts = [np.bincount(cell.ravel(), S.ravel(), K * N_CELLS) for S in sums]
-    return np.array(counts).reshape(3, K, N_CELLS)
+    return np.array(counts, dtype=np.float64).reshape(3, K, N_CELLS)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ class Splines:
 
     def knots(self) -> Floats:
         """All knots of each class (K, J)."""
-        return np.linspace(*self.edges, len(self.values), axis=1)
+        low, high = self.edges
+        return np.linspace(low, high, len(self.values), axis=1)
 
     def values_of(self, theta: Floats) -> Floats:
         """Values at the knots (K, J), from parameters (K, J)."""
@@ -87,9 +88,7 @@ class Splines:
             found.append(theta)
         return np.stack(found, axis=1), losses
 
-    def fit(
-        self, strength: float, start: Floats, *, increasing: bool
-    ) -> tuple[Floats, int, bool]:
+    def fit(self, strength: float, start: Floats, *, increasing: bool) -> tuple[Floats, int, bool]:
         """Parameters (K, J), the number of passes, and whether Newton's method has converged."""
         of_cells = [_penalized(problem, np.array([strength])) for problem in self.of_cells]
         problem = _OfRows(replace(self, of_cells=of_cells))
@@ -127,9 +126,7 @@ def _units(edges: Floats, n_knots: int) -> Floats:
     return np.append(np.full(n_knots - 1, edges[1] - edges[0]), 1)
 
 
-def _binned(
-    coefficients: Floats, share: float, edges: tuple[float, float], cells: Cells
-) -> Binned:
+def _binned(coefficients: Floats, share: float, edges: tuple[float, float], cells: Cells) -> Binned:
     """The splines of a class on its cells, without a penalty."""
     n_knots = coefficients.shape[1]
     U = (cells.scores - edges[0]) / (edges[1] - edges[0])

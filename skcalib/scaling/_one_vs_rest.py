@@ -39,7 +39,7 @@ class _OneVsRestScaling(_Smoothed):
     The log-odds are those of temperature scaling, mixed with the uniform distribution.
     """
 
-    alpha: Literal["auto"] | float
+    alpha: Literal["auto", "loo"] | float
     temperature_: float
     alpha_: float
 
