@@ -23,7 +23,7 @@ from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
 from .binned import Binned, Cells, cells_of
-from .logistic import fit_logistic, is_event
+from .logistic import SMALLEST_CURVATURE, fit_logistic, is_event
 from .natural_spline import (
     evaluate,
     powers,
@@ -111,7 +111,7 @@ def _increasing(
     inverse, step = np.linalg.inv(slopes), step.copy()
     for k in np.flatnonzero((((theta + step)[:, :-1] @ slopes.T) < 0).any(axis=1)):
         H, across, curvature = hessian[k, :-1, :-1], hessian[k, -1, :-1], hessian[k, -1, -1]
-        curvature = max(curvature, float(np.finfo(float).tiny))
+        curvature = max(curvature, SMALLEST_CURVATURE)
         # Of the model at its minimum in the last parameter, which is free.
         of_rest = gradient[k, :-1] - across * gradient[k, -1] / curvature
         of_rest, H = inverse.T @ of_rest, H - np.outer(across, across) / curvature

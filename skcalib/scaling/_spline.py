@@ -53,7 +53,7 @@ class SplineCalibration(_OneVsRestScaling):
 
     Parameters
     ----------
-    n_knots : int, default=6
+    n_knots : int, default=10
         Number J of knots, at least 2. 2 gives lines.
     alpha : "loo", "auto" or float, default="loo"
         Regularization strength. "auto" is 1: the penalty is then that of a normal prior of the
@@ -155,7 +155,7 @@ class SplineCalibration(_OneVsRestScaling):
     def __init__(
         self,
         *,
-        n_knots: int = 6,
+        n_knots: int = 10,
         alpha: Literal["auto", "loo"] | float = "loo",
         increasing: bool = False,
         smoothing: Literal["auto"] | float = "auto",
