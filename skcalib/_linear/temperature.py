@@ -98,7 +98,8 @@ def scale_slope(
     """
     if Z.dtype == np.float32 and not SINGLE_SCALES[0] < b < SINGLE_SCALES[1]:
         Z, U, P = Z.astype(np.float64), None, None
-    Z, U, P = with_both_columns(Z, U, P)
+    if Z.shape[1] <= 2:
+        return _slope_of_two_classes(b, Z[:, -1] - (Z[:, 0] if Z.shape[1] == 2 else 0), y, w)
     U = np.subtract(Z, Z.max(axis=1, keepdims=True), out=U)
     with np.errstate(over="ignore", invalid="ignore"):
         U *= np.asarray(b, U.dtype)
@@ -112,6 +113,21 @@ def scale_slope(
         P *= U
         square = np.einsum("ij,ij->i", P, U) / total
     return np.array([weighted_sum(mean - of_label, w), weighted_sum(square - mean**2, w)])
+
+
+def _slope_of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats:
+    """The same for log-odds ``M`` (m,) of the second of two classes, with one exponential a row."""
+    highest = -np.log(np.finfo(M.dtype).tiny) / 2
+    with np.errstate(over="ignore"):
+        S = M * np.asarray(b, M.dtype)
+    S *= 2 * y - 1  # log-odds of the label
+    np.minimum(S, highest, out=S)
+    wrong = np.exp(S)
+    np.reciprocal(1 + wrong, out=wrong)
+    first = wrong * S
+    second = np.multiply(np.subtract(1, wrong, out=wrong), S, out=wrong)
+    second *= first
+    return np.array([-weighted_sum(first, w), weighted_sum(second, w)])
 
 
 def _zero_of_slope(

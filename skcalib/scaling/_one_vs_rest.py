@@ -73,7 +73,7 @@ class _OneVsRestScaling(_Smoothed):
     def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
         """The temperature, the share of the uniform distribution, and what is fitted to them."""
         smoothing = _fitted_smoothing(self.smoothing, rows)
-        temperature = _fit_temperature(rows, alpha)
+        temperature = _fit_temperature(rows)
         odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
         return {
             **self._fit_maps(odds, temperature, alpha),
@@ -82,26 +82,36 @@ class _OneVsRestScaling(_Smoothed):
         }
 
     def _unmixed(self, Z: Floats) -> Floats:
-        return super()._unmixed(_mixed(self.temperature_, self.smoothing_, Z))
+        return super()._unmixed(_mixture(self.temperature_, self.smoothing_, Z))
 
     def _calibrate(self, L: Floats) -> Floats:
         U = np.clip(margins(L), -FARTHEST, FARTHEST)
         return joined(self._scores(U).astype(L.dtype, copy=False), L.shape[1])
 
 
-def _fit_temperature(rows: Rows, alpha: float) -> float:
+def _fit_temperature(rows: Rows) -> float:
     """The temperature, with a warning if there is none, but for separable rows."""
     scale = fit_scale(rows)
     if not scale.is_separable:
         _warn_of_no_minimum(scale)
-    # Without a prior slopes may become negative, and gradients are not to vanish.
-    free = scale.outcome == "hopeless" and alpha == 0
-    return (SMALLEST_SCALE if free else 1) / scale.value
+    # At the largest temperature no log-odds would be left that slopes and offsets can work with.
+    return (SMALLEST_SCALE if scale.outcome == "hopeless" else 1) / scale.value
+
+
+def _mixture(temperature: float, smoothing: float, Z: Floats) -> Floats:
+    """Logits of the mixture that temperature scaling gives."""
+    if Z.shape[1] != 2:
+        return _mixed(temperature, smoothing, Z)
+    masked = np.isneginf(Z)  # a single column takes half the time
+    odds = _mixed(temperature, smoothing, Z[:, 1:] - Z[:, :1])
+    L = np.hstack([np.zeros_like(odds), odds])
+    L[masked] = -np.inf
+    return L
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
-    M = margins(_mixed(temperature, smoothing, Z))
+    M = margins(_mixture(temperature, smoothing, Z))
     return np.where(np.isfinite(M), np.clip(M, -FARTHEST, FARTHEST), M)
 
 

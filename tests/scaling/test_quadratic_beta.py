@@ -1,0 +1,305 @@
+"""QuadraticScaling and BetaCalibration: their optimum by other means, and rows that have none."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import BetaCalibration, PlattScaling, QuadraticScaling, TemperatureScaling
+from skcalib._linear import logistic
+from skcalib.datasets import make_logits
+
+BOTH = [QuadraticScaling, BetaCalibration]
+every = pytest.mark.parametrize("kind", BOTH)
+PLAIN = {"alpha": 0, "smoothing": 0}
+
+
+def literal_odds(Z, temperature=1.0, smoothing=0.0):
+    """Log-odds of each class, or of the second of two, of a mixture, by the definition."""
+    P = softmax(Z / temperature, axis=1)
+    Q = (1 - smoothing) * P + smoothing / Z.shape[1]
+    return logit(Q if Z.shape[1] > 2 else Q[:, 1:])
+
+
+def literal_quadratic(c, Z):
+    x = literal_odds(Z, c.temperature_, c.smoothing_)
+    return c.intercept_ + c.coef_ * x + c.quadratic_ * x**2
+
+
+def literal_beta(c, Z):
+    x = c.temperature_ * literal_odds(Z, c.temperature_, c.smoothing_)
+    return c.intercept_ + c.a_ * log_expit(x) - c.b_ * log_expit(-x) + (c.a_ - c.b_) * np.log(2)
+
+
+LITERAL = {QuadraticScaling: literal_quadratic, BetaCalibration: literal_beta}
+
+
+def natural(c):
+    """Parameters (K, 3) that have standard normal priors, but for their means 0, 1 and 0."""
+    if isinstance(c, QuadraticScaling):
+        change = c.quadratic_ * 2 * np.log(2 / c.smoothing_ - 1)
+        return np.stack([c.intercept_, c.coef_, change], axis=1)
+    a, b = c.temperature_ * c.a_, c.temperature_ * c.b_
+    return np.stack([c.intercept_, (a + b) / 2, b - a], axis=1)
+
+
+def objective(c, theta, k, Z, y, w):
+    """Summed log loss of the map of class k, and minus the log-density of the priors."""
+    T = c.temperature_
+    x = literal_odds(Z, T, c.smoothing_)[:, k]
+    if isinstance(c, QuadraticScaling):
+        s = theta[0] + theta[1] * x + theta[2] * x**2 / (2 * np.log(2 / c.smoothing_ - 1))
+    else:
+        a, b = (theta[1] - theta[2] / 2) / T, (theta[1] + theta[2] / 2) / T
+        p = expit(T * x)
+        s = theta[0] + a * np.log(2 * p) - b * np.log(2 * (1 - p))
+    event = y == (k if Z.shape[1] > 2 else 1)
+    loss = -(w @ (event * log_expit(s) + ~event * log_expit(-s)))
+    return loss + c.alpha_ / 2 * np.sum((theta - [0, 1, 0]) ** 2)
+
+
+@every
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("alpha", ["auto", 5.0])
+def test_parameters_are_the_minimum_of_the_literal_objective(kind, n_classes, alpha, rng):
+    Z, y = make_logits(
+        400, n_classes, temperature=1.7, offset=[1] + [0] * (n_classes - 1), random_state=0
+    )
+    w = rng.uniform(0, 3, size=len(y))
+    c = kind(alpha=alpha).fit(Z, y, w)
+    assert c.smoothing_ == pytest.approx(1 / (w.sum() + 1))
+    assert c.alpha_ == (1 if alpha == "auto" else alpha)
+    assert c.temperature_ == TemperatureScaling().fit(Z, y, w).temperature_
+    for k, theta in enumerate(natural(c)):
+        value = partial(objective, c, k=k, Z=Z, y=y, w=w)
+        oracle = minimize(value, [0, 1, 0], method="BFGS", tol=1e-9)
+        assert value(theta) <= oracle.fun + 1e-8
+        np.testing.assert_allclose(theta, oracle.x, atol=1e-4)
+
+
+@every
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_probabilities_are_the_literal_formula(kind, n_classes):
+    Z, y = make_logits(500, n_classes, temperature=0.6, random_state=0)
+    c = kind().fit(Z, y)
+    S = LITERAL[kind](c, Z)
+    P = expit(S if n_classes > 2 else np.c_[-S, S])
+    P /= P.sum(axis=1, keepdims=True)
+    mixed = (1 - c.smoothing_) * P + c.smoothing_ / n_classes
+    np.testing.assert_allclose(c.predict_proba(Z), mixed, rtol=1e-9)
+    assert c.predict_proba(1e6 * Z).min() >= c.smoothing_ / n_classes * (1 - 1e-9)
+
+
+@every
+def test_plain_forms_are_logistic_regressions(kind):
+    """As betacal and probmetrics fit them, which stop their search earlier."""
+    Z, y = make_logits(2000, 2, temperature=2.0, offset=[0, 1], random_state=0)
+    c = kind(**PLAIN).fit(Z, y)
+    x = Z[:, 1] - Z[:, 0]
+    quadratic = kind is QuadraticScaling
+    F = np.c_[x, x**2] if quadratic else np.c_[log_expit(x), -log_expit(-x)]
+    peer = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-12).fit(F, y)
+    np.testing.assert_allclose(c.predict_proba(Z), peer.predict_proba(F), atol=1e-8)
+    if quadratic:
+        T = c.temperature_
+        found = [c.coef_ / T, c.quadratic_ / T**2]
+    else:
+        found = [c.a_, c.b_]
+    np.testing.assert_allclose(np.ravel(found), peer.coef_[0], rtol=1e-6)
+
+
+def test_normal_scores_with_unequal_variances_have_known_coefficients():
+    """Densities N(-1, 1) and N(1, 2^2) of a score, which is taken for the log-odds."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200_000)
+    x = np.where(y == 1, 1 + 2 * rng.normal(size=len(y)), -1 + rng.normal(size=len(y)))
+    c = QuadraticScaling(smoothing=0).fit(x[:, None], y)
+    T = c.temperature_
+    found = np.ravel([c.intercept_, c.coef_ / T, c.quadratic_ / T**2])
+    # log ratio: -log 2 - (x - 1)^2 / 8 + (x + 1)^2 / 2
+    np.testing.assert_allclose(found, [-np.log(2) + 3 / 8, 5 / 4, 3 / 8], rtol=0.03)
+
+
+def test_beta_distributed_probabilities_have_known_coefficients():
+    """Densities Beta(4, 1) and Beta(2, 3) have the log ratio 2 log p - (-2) ... in closed form."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200_000)
+    p = np.where(y == 1, rng.beta(4, 1.5, size=len(y)), rng.beta(2, 3, size=len(y)))
+    c = BetaCalibration(smoothing=0).fit(logit(p)[:, None], y)
+    np.testing.assert_allclose([c.a_[0], c.b_[0]], [2, 1.5], rtol=0.03)
+
+
+@pytest.mark.parametrize("sides", ["a", "b"])
+@pytest.mark.parametrize("alpha", ["auto", 0])
+def test_a_negative_coefficient_is_zero_and_the_others_are_fitted_again(sides, alpha):
+    rng = np.random.default_rng(1)
+    x = 3 * rng.normal(size=3000)
+    truth = np.where(x > 0, 1.5 * x, -0.5 * x) if sides == "a" else np.where(x > 0, -0.5 * x, x)
+    y = (rng.uniform(size=len(x)) < expit(truth - 1 + 2 * (sides == "b"))).astype(int)
+    c = BetaCalibration(alpha=alpha).fit(x[:, None], y)
+    gone, kept = (c.a_, c.b_) if sides == "a" else (c.b_, c.a_)
+    assert gone[0] == 0
+    assert kept[0] > 0.1
+    value = partial(objective, c, k=0, Z=np.c_[0 * x, x], y=y, w=np.ones(len(x)))
+
+    def of_slopes(u):  # the intercept, and T times a and b, which have bounds
+        return value(np.array([u[0], (u[1] + u[2]) / 2, u[2] - u[1]]))
+
+    bounds = [(None, None), (0, None), (0, None)]
+    oracle = minimize(of_slopes, [0, 1, 1], bounds=bounds, tol=1e-12)
+    found = np.array([c.intercept_[0], *(c.temperature_ * np.array([c.a_[0], c.b_[0]]))])
+    assert of_slopes(found) <= oracle.fun + 1e-6
+    np.testing.assert_allclose(found, oracle.x, atol=1e-2)
+
+
+def test_beta_calibration_of_reversed_logits_is_the_base_rate():
+    Z, y = make_logits(500, 2, offset=[0, 1], random_state=0)
+    with pytest.warns(ConvergenceWarning, match="no better than chance"):
+        c = BetaCalibration(alpha=0).fit(-Z, y)
+    assert (c.a_[0], c.b_[0]) == (0, 0)
+    rate = (1 - c.smoothing_) * y.mean() + c.smoothing_ / 2
+    np.testing.assert_allclose(c.predict_proba(-Z)[:, 1], rate, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
+    """With both coefficients negative, or one that would be if the other is zero."""
+    rng = np.random.default_rng(seed)
+    Z, y = make_logits(40, 4, temperature=3.0, random_state=seed)
+    y = np.where(rng.uniform(size=40) < 0.9, rng.integers(4, size=40), y)
+    c = BetaCalibration(alpha=0.01, classes=range(4)).fit(Z, y)
+    slopes = c.temperature_ * np.stack([c.a_, c.b_], axis=1)
+    assert (slopes >= 0).all()
+    for k in range(4):
+        value = partial(objective, c, k=k, Z=Z, y=y, w=np.ones(40))
+
+        def of_slopes(u, value=value):
+            return value(np.array([u[0], (u[1] + u[2]) / 2, u[2] - u[1]]))
+
+        bounds = [(None, None), (0, None), (0, None)]
+        oracle = minimize(of_slopes, [0, 1, 1], bounds=bounds, tol=1e-12)
+        assert of_slopes(np.array([c.intercept_[k], *slopes[k]])) <= oracle.fun + 1e-6
+
+
+@every
+def test_scores_without_an_origin_are_brought_to_the_base_rate(kind):
+    """Where no temperature is better than none, slope and offset are found all the same."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, size=(2000, 1))
+    y = (rng.uniform(size=2000) < expit(x[:, 0] - 8)).astype(int)
+    with pytest.warns(ConvergenceWarning, match="no better than chance"):
+        c = kind().fit(x, y)
+    with np.errstate(all="raise"):
+        assert np.abs(c.predict_proba(x)[:, 1] - expit(x[:, 0] - 8)).mean() < 0.03
+
+
+def test_beyond_the_calibration_rows_a_parabola_goes_on_as_its_tangents():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3, 2, size=2000)
+    y = (rng.uniform(size=2000) < expit(x - 0.4 * x**2)).astype(int)
+    c = QuadraticScaling(**PLAIN).fit(x[:, None], y)
+    T = c.temperature_
+    np.testing.assert_allclose(c.limits_ * T, [[x.min()], [x.max()]])
+    far = c.transform(np.array([[2.0], [10.0], [100.0], [1e5]]))[:, 0]
+    top = c.limits_[1, 0]
+    slope = (c.coef_ + 2 * c.quadratic_ * top)[0]
+    at_top = (c.intercept_ + c.coef_ * top + c.quadratic_ * top**2)[0]
+    beyond = np.array([10.0, 100.0, 1e3 * T]) / T - top
+    np.testing.assert_allclose(far[1:], at_top + slope * beyond, rtol=1e-9)
+
+
+@every
+@pytest.mark.parametrize("scale", [1e-200, 1e-8, 1e4, 1e200])
+def test_units_of_logits(kind, scale):
+    Z, y = make_logits(300, 3, random_state=0)
+    c, scaled = kind().fit(Z, y), kind().fit(scale * Z, y)
+    P, Q = c.predict_proba(Z), scaled.predict_proba(scale * Z)
+    # Probabilities of logits in other units are others, whose beta calibration has less of a bend.
+    atol = 1e-7 if kind is QuadraticScaling else 0.05
+    np.testing.assert_allclose(Q, P, atol=atol)
+
+
+@every
+def test_with_many_rows_of_one_line_they_are_platt_scaling(kind):
+    Z, y = make_logits(100_000, 2, temperature=2.0, offset=[0, 1], random_state=0)
+    P = PlattScaling().fit(Z, y).predict_proba(Z)
+    np.testing.assert_allclose(kind().fit(Z, y).predict_proba(Z), P, atol=0.01)
+    strong = kind(alpha=1e9).fit(Z, y)
+    T = TemperatureScaling(smoothing="auto").fit(Z, y)
+    np.testing.assert_allclose(strong.predict_proba(Z), T.predict_proba(Z), atol=1e-4)
+
+
+@every
+def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
+    Z, y = make_logits(600, 3, temperature=0.7, random_state=0)
+    half = np.arange(600) < 300
+    masked = np.where((half & (y != 2))[:, None] & [False, False, True], -np.inf, Z)
+    c = kind(**PLAIN).fit(masked, y)
+    counts = np.isfinite(masked[:, 2])
+    T = c.temperature_
+    x = literal_odds(masked[counts], T)[:, 2]
+    F = np.c_[x, x**2]
+    if kind is BetaCalibration:
+        F = np.c_[log_expit(T * x), -log_expit(-T * x)]
+    peer = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-12)
+    peer.fit(F, y[counts] == 2)
+    found = (c.coef_, c.quadratic_) if kind is QuadraticScaling else (c.a_, c.b_)
+    np.testing.assert_allclose([f[2] for f in found], peer.coef_[0], rtol=1e-5)
+    assert (c.predict_proba(masked)[~counts, 2] == 0).all()
+
+
+@every
+def test_separable_rows_have_an_optimum_unless_it_is_plain(kind):
+    Z = np.array([[0.0, 3], [0, 2], [2, 0], [3, 0]])
+    y = [1, 1, 0, 0]
+    c = kind().fit(Z, y)  # else it warns
+    assert c.predict_proba(Z)[:, 1] == pytest.approx([0.8, 0.8, 0.2, 0.2], abs=0.15)
+    with pytest.warns(ConvergenceWarning, match="in column 1 of X .* separates .* alpha='auto'"):
+        plain = kind(alpha=0).fit(Z, y)
+    assert np.isfinite(natural(plain)).all()
+    Z, y = make_logits(400, 3, random_state=0)
+    Z[:, 2] = np.where(y == 2, 50.0, -50.0)
+    with pytest.warns(ConvergenceWarning, match="in column 2 of X"):
+        kind(alpha=0).fit(Z, y)
+
+
+@every
+def test_convergence_is_checked(kind, monkeypatch):
+    Z, y = make_logits(200, 3, random_state=0)
+    assert 4 <= kind().fit(Z, y).n_iter_ < 15
+    monkeypatch.setattr(logistic, "MAX_PASSES", 2)
+    with pytest.warns(ConvergenceWarning, match=r"in 2 passes .* that hardly vary\.$"):
+        kind().fit(Z, y)
+    with pytest.warns(ConvergenceWarning, match=r"hardly vary, and use a larger alpha\.$"):
+        kind(alpha=0).fit(Z, y)
+
+
+@every
+def test_sample_is_only_a_start(kind):
+    Z, y = make_logits(64 * 600, 2, temperature=2.0, random_state=0)
+    w = np.ones(len(y))
+    w[::64] = 0
+    found, kept = kind().fit(Z, y, w), kind().fit(Z[w > 0], y[w > 0])
+    np.testing.assert_allclose(natural(found), natural(kept), rtol=1e-7)
+
+
+@every
+def test_single_precision(kind):
+    Z, y = make_logits(20_000, 5, temperature=1.5, dtype=np.float32, random_state=0)
+    single, double = kind().fit(Z, y), kind().fit(Z.astype(float), y)
+    np.testing.assert_allclose(natural(single), natural(double), atol=1e-4)
+
+
+@every
+def test_bad_parameters_are_refused(kind):
+    Z, y = make_logits(50, 2, random_state=0)
+    for value in (-1, np.nan, "loo", True):
+        with pytest.raises(ValueError, match="alpha must be 'auto' or a finite number of at least"):
+            kind(alpha=value).fit(Z, y)
+    with pytest.raises(ValueError, match="smoothing must be 'auto' or"):
+        kind(smoothing=1).fit(Z, y)
