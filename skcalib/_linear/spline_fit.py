@@ -81,9 +81,11 @@ class Splines:
     def path(self, strengths: Floats) -> tuple[Floats, Floats]:
         """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,)."""
         found, losses = [], np.zeros(len(strengths))
-        for problem, cells in zip(self.of_cells, self.cells, strict=True):
+        of_classes = zip(self.of_cells, self.cells, self.edges.mean(axis=0), strict=True)
+        for problem, cells, middle in of_classes:
             penalized = _penalized(problem, strengths)
-            theta = fit_logistic(penalized)[0]
+            unchanged = np.append(np.zeros(len(self.values) - 2), [1, middle])
+            theta = fit_logistic(penalized, np.tile(unchanged, (len(strengths), 1)))[0]
             losses += penalized.leave_one_out_losses(theta, cells.hits)
             found.append(theta)
         return np.stack(found, axis=1), losses

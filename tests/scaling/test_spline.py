@@ -332,7 +332,7 @@ def test_it_is_better_than_platt_scaling_on_a_bend_and_hardly_worse_elsewhere():
 
 
 def test_separable_rows_have_an_optimum():
-    Z, y = make_logits(200, 2, random_state=0)
+    Z = make_logits(200, 2, random_state=0)[0]
     Z = Z[:, 1:] - Z[:, :1]
     for alpha in ("loo", 0.0):
         with warnings.catch_warnings():
