@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from skcalib._engine.blocks import both_columns, weighted_sum, with_both_columns
+from skcalib._engine.blocks import both_columns, weighted_sum
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 

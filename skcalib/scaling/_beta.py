@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
@@ -108,7 +109,7 @@ class BetaCalibration(_OneVsRestScaling):
     >>> import numpy as np
     >>> from skcalib import BetaCalibration
     >>> from skcalib.datasets import make_logits
-    >>> logits, y = make_logits(5000, 2, random_state=0)
+    >>> logits, y = make_logits(5000, 2, temperature=1.0, random_state=0)
     >>> odds = logits[:, 1] - logits[:, 0]
     >>> under_confident_above_half = np.where(odds > 0, odds / 2, odds)[:, None]
     >>> calibrator = BetaCalibration().fit(under_confident_above_half, y)
@@ -120,6 +121,17 @@ class BetaCalibration(_OneVsRestScaling):
     b_: Floats
     intercept_: Floats
     n_iter_: int
+
+    def __init__(
+        self,
+        *,
+        alpha: Literal["auto"] | float = "auto",
+        smoothing: Literal["auto"] | float = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.alpha = alpha
+        self.smoothing = smoothing
 
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
         prior = Prior(np.array([1.0, 0, 0]), np.full(3, alpha))

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._engine.rows import Rows
 from skcalib._linear.logistic import Logistic, fit_logistic
@@ -42,17 +41,6 @@ class _OneVsRestScaling(_Smoothed):
     alpha: Literal["auto", "loo"] | float
     temperature_: float
     alpha_: float
-
-    def __init__(
-        self,
-        *,
-        alpha: Literal["auto"] | float = "auto",
-        smoothing: Literal["auto"] | float = "auto",
-        classes: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(classes=classes)
-        self.alpha = alpha
-        self.smoothing = smoothing
 
     @abstractmethod
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:

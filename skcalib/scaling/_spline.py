@@ -161,10 +161,11 @@ class SplineCalibration(_OneVsRestScaling):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(smoothing=smoothing, classes=classes)
+        super().__init__(classes=classes)
         self.n_knots = n_knots
         self.alpha = alpha
         self.increasing = increasing
+        self.smoothing = smoothing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)

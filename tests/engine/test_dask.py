@@ -19,11 +19,13 @@ from sklearn.exceptions import ConvergenceWarning
 import skcalib
 from skcalib import (
     BBQ,
+    BetaCalibration,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
+    QuadraticScaling,
     SplineCalibration,
     TemperatureScaling,
     VectorScaling,
@@ -390,6 +392,8 @@ ROUNDS = {
     MatrixScaling: 11,
     PlattScaling: 8,
     OrderPreservingScaling: 11,
+    BetaCalibration: 12,
+    QuadraticScaling: 12,
     SplineCalibration: 12,
     HistogramBinning: 2,
     IsotonicCalibration: 2,

@@ -21,9 +21,11 @@ from sklearn.pipeline import make_pipeline
 import skcalib
 from skcalib import (
     BBQ,
+    BetaCalibration,
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
+    QuadraticScaling,
     TemperatureScaling,
     TemperatureSweepDisplay,
     VectorScaling,
@@ -103,8 +105,10 @@ def test_masked_rows_do_not_count_for_their_class(kind):
     extra = np.full((500, K), -np.inf)  # rows that say nothing of the last class
     extra[:, :3] = Z[:500, :3]
     first = kind().fit(np.r_[MASKED, extra], np.r_[Y, np.arange(500) % 3])
+    # These have no map of their own, or one of log-odds of a temperature that all rows share.
+    joint = {VectorScaling, QuadraticScaling, BetaCalibration}
     for name in ("coef_", "bin_values_"):
-        if hasattr(c, name) and kind is not VectorScaling:
+        if hasattr(c, name) and kind not in joint:
             np.testing.assert_allclose(getattr(first, name)[3], getattr(c, name)[3], rtol=1e-6)
 
 
