@@ -158,6 +158,8 @@ class Logistic:
 
 def _dot(A: Floats, B: Floats) -> Floats:
     """Sum over the rows of the products, for each column."""
+    if A.shape[1] == 1:
+        return A.T @ B[:, 0]
     return np.einsum("ij,ij->j", A, B)
 
 

@@ -156,8 +156,8 @@ class BetaCalibration(_OneVsRestScaling):
 def _bend(temperature: float, U: Floats) -> Floats:
     r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
     distance = np.abs(U, dtype=np.float64)
-    bent = distance / 2 + np.log1p(np.expm1(-temperature * distance) / 2) / temperature
-    return bent.astype(U.dtype, copy=False)
+    bent: Floats = distance / 2 + np.log1p(np.expm1(-temperature * distance) / 2) / temperature
+    return bent
 
 
 def _expand(temperature: float, U: Floats) -> list[Floats]:
@@ -167,7 +167,6 @@ def _expand(temperature: float, U: Floats) -> list[Floats]:
 
 def _expand_edge(temperature: float, edge: Floats, U: Floats) -> list[Floats]:
     """The one feature that is left where a (edge 1) or b (edge -1) is zero, or both (edge 0)."""
-    edge = edge.astype(U.dtype)
     return [np.abs(edge) * U + 2 * edge * _bend(temperature, U)]
 
 

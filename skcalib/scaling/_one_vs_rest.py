@@ -90,17 +90,18 @@ def _mixture(temperature: float, smoothing: float, Z: Floats) -> Floats:
     """Logits of the mixture that temperature scaling gives."""
     if Z.shape[1] != 2:
         return _mixed(temperature, smoothing, Z)
-    masked = np.isneginf(Z)  # a single column takes half the time
-    odds = _mixed(temperature, smoothing, Z[:, 1:] - Z[:, :1])
-    L = np.hstack([np.zeros_like(odds), odds])
-    L[masked] = -np.inf
-    return L
+    odds = _mixed(temperature, smoothing, margins(Z))  # a single column takes half the time
+    return np.where(np.isneginf(Z), -np.inf, np.hstack([np.zeros_like(odds), odds]))
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
-    M = margins(_mixture(temperature, smoothing, Z))
-    return np.where(np.isfinite(M), np.clip(M, -FARTHEST, FARTHEST), M)
+    if Z.shape[1] > 2:
+        U = M = margins(_mixed(temperature, smoothing, Z))
+    else:
+        M = margins(Z)
+        U = _mixed(temperature, smoothing, M)
+    return np.where(np.isfinite(M), np.clip(U, -FARTHEST, FARTHEST), M)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,11 @@ def problem_of(odds: Rows, expand: Expand, prior: Prior) -> Logistic:
 
 
 def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bools | None]:
-    """Features of a block, and which rows count for each class, or None if all do."""
+    """Features of a block, and which rows count for each class, or None if all do.
+
+    In double precision: log-odds that hardly vary are next to proportional to the constant feature.
+    """
+    U = U.astype(np.float64, copy=False)
     counts = np.isfinite(U)
     if counts.all():
         return expand(U), None

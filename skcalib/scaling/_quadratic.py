@@ -151,12 +151,12 @@ class QuadraticScaling(_OneVsRestScaling):
 
 def _square(limits: Floats, U: Floats) -> Floats:
     """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
-    C = np.clip(U, *limits.astype(U.dtype))
+    C = np.clip(U, *limits)
     return C * (2 * U - C)
 
 
 def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
-    return [U, _square(limits, U) / np.asarray(unit, U.dtype)]
+    return [U, _square(limits, U) / unit]
 
 
 def _farthest(U: Floats, *_: Any) -> Floats:
