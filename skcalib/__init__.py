@@ -21,6 +21,7 @@ from .scaling import (
     OrderPreservingScaling,
     PlattScaling,
     QuadraticScaling,
+    SplineCalibration,
     TemperatureScaling,
     VectorScaling,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "QuadraticScaling",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",
+    "SplineCalibration",
     "TemperatureScaling",
     "TemperatureSweepDisplay",
     "TopLabelCalibration",

@@ -119,6 +119,7 @@ HARDER = [
     {"alpha": 0, "smoothing": 0, "normalize": False},
     {"smoothing": 0.01},
     {"smooth_targets": False},
+    {"alpha": 0, "increasing": True},
 ]
 # Calibrators without a ridge or a prior, for which only the ratios of weights matter.
 INDIFFERENT_TO_TOTAL_WEIGHT = [kind for kind in CALIBRATORS if kind()._weights_are_relative()]

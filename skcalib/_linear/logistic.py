@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.special import logit
@@ -27,6 +28,9 @@ SMALLEST_CURVATURE = 1e-12
 
 MAX_PASSES = 100
 
+# Of parameters, Newton steps, gradients and Hessians: steps that observe bounds of parameters.
+Bound = Callable[[Floats, Floats, Floats, Floats], Floats]
+
 # Features this many times as far from zero as is typical are outliers.
 OUTLYING = 1e3
 
@@ -38,6 +42,25 @@ FeaturesOf = Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]
 def is_event(y: Indices, n_maps: int) -> Bools:
     """Whether the label of each row is the class of each sigmoid: (m, n_maps)."""
     return y[:, None] == (np.arange(n_maps) if n_maps > 1 else 1)
+
+
+class Problem(Protocol):
+    """K logistic regressions, as Newton's method sees them."""
+
+    @property
+    def rate(self) -> Floats:
+        """Mean target (K,)."""
+
+    @property
+    def spread(self) -> Floats:
+        """How far features but the constant one typically are from zero: (d - 1, K)."""
+
+    @property
+    def rounding(self) -> Floats:
+        """By how much rounding may change them: (d - 1, K)."""
+
+    def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Gradients (K, d) and Hessians (K, d, d) of the objectives at ``theta`` (K, d)."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +186,9 @@ def _residuals_and_curvatures(
     return R, Q
 
 
-def fit_logistic(problem: Logistic, start: Floats | None = None) -> tuple[Floats, int, bool]:
+def fit_logistic(
+    problem: Problem, start: Floats | None = None, bound: Bound | None = None
+) -> tuple[Floats, int, bool]:
     """Parameters (K, d), the number of passes over the rows, and whether all have converged.
 
     Newton's method from the start or from slopes of zero, for all classes at once, each with a step
@@ -177,7 +202,7 @@ def fit_logistic(problem: Logistic, start: Floats | None = None) -> tuple[Floats
     gradient, hessian = problem.derivatives(theta)
     least = _least_curvatures(problem, hessian)
     tolerance = TOLERANCE * rate * (1 - rate)
-    step, length = _newton_step(gradient, hessian, least), np.ones_like(rate)
+    step, length = _step(theta, gradient, hessian, least, bound), np.ones_like(rate)
     n_passes = 2  # one of them for the weights
     while True:
         before = np.einsum("ki,ki->k", gradient, step)
@@ -191,14 +216,22 @@ def fit_logistic(problem: Logistic, start: Floats | None = None) -> tuple[Floats
         good = (after <= 0.5 * np.abs(before)) & ~done
         moved = good[:, None]
         theta, gradient = np.where(moved, trial, theta), np.where(moved, ahead, gradient)
-        step = np.where(moved, _newton_step(ahead, curved, least), step)
+        step = np.where(moved, _step(theta, ahead, curved, least, bound), step)
         rise = np.maximum(after, np.finfo(float).tiny)
         length = np.where(good | done, 1.0, length * np.clip(before / (before - rise), 0.1, 0.9))
     # A last step that needs no look at where it leads.
     return theta + np.where(done[:, None], step, 0), n_passes, bool(done.all())
 
 
-def _least_curvatures(problem: Logistic, hessian: Floats) -> Floats:
+def _step(
+    theta: Floats, gradient: Floats, hessian: Floats, least: Floats, bound: Bound | None
+) -> Floats:
+    """Newton steps (K, d), within the bounds if there are some."""
+    step = _newton_step(gradient, hessian, least)
+    return step if bound is None else bound(theta, step, gradient, hessian)
+
+
+def _least_curvatures(problem: Problem, hessian: Floats) -> Floats:
     """The least curvature of each parameter (K, d), zero where its feature does not vary."""
     *squares, mass = np.einsum("kii->ik", hessian)
     size = np.sqrt(squares / np.maximum(mass, np.finfo(float).tiny))

@@ -113,7 +113,7 @@ def best_slopes(objective: PiecewiseObjective, start: Floats, least: float) -> t
     """
     x, (value, gradient, hessian) = start, objective.at(start)
     for _ in range(MAX_PASSES):
-        end = least + _lowest_point(x - least, gradient, hessian)
+        end = least + lowest_point(x - least, gradient, hessian)
         step = end - x
         decrease = -float(gradient @ step + step @ hessian @ step / 2)
         if decrease <= max(LAST_DECREASE * value, SMALLEST_DECREASE):
@@ -127,7 +127,7 @@ def best_slopes(objective: PiecewiseObjective, start: Floats, least: float) -> t
     return x, False
 
 
-def _lowest_point(x: Floats, gradient: Floats, hessian: Floats) -> Floats:
+def lowest_point(x: Floats, gradient: Floats, hessian: Floats) -> Floats:
     """Minimum, among non-negative vectors, of a quadratic function by its derivatives at ``x``."""
     curvatures, basis = np.linalg.eigh(hessian)
     curvatures = np.maximum(curvatures, FLATTEST * max(curvatures[-1], 1))

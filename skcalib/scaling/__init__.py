@@ -9,6 +9,7 @@ from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
 from ._quadratic import QuadraticScaling
+from ._spline import SplineCalibration
 from ._temperature import TemperatureScaling
 from ._vector import VectorScaling
 
@@ -20,6 +21,7 @@ __all__ = [
     "OrderPreservingScaling",
     "PlattScaling",
     "QuadraticScaling",
+    "SplineCalibration",
     "TemperatureScaling",
     "VectorScaling",
 ]

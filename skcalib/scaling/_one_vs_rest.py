@@ -38,7 +38,7 @@ class _OneVsRestScaling(_Smoothed):
     The log-odds are those of temperature scaling, mixed with the uniform distribution.
     """
 
-    alpha: Literal["auto"] | float
+    alpha: Literal["auto", "loo"] | float
     temperature_: float
     alpha_: float
 
@@ -56,6 +56,10 @@ class _OneVsRestScaling(_Smoothed):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_real("alpha", self.alpha, closed=True, option="auto")
         alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
+        return {**self._fit_around_temperature(rows, alpha), "alpha_": alpha}
+
+    def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
+        """The temperature, the share of the uniform distribution, and what is fitted to them."""
         smoothing = _fitted_smoothing(self.smoothing, rows)
         temperature = _fit_temperature(rows)
         odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
@@ -63,7 +67,6 @@ class _OneVsRestScaling(_Smoothed):
             **self._fit_maps(odds, temperature, alpha),
             "temperature_": temperature,
             "smoothing_": smoothing,
-            "alpha_": alpha,
         }
 
     def _unmixed(self, Z: Floats) -> Floats:

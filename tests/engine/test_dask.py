@@ -29,6 +29,7 @@ from skcalib import (
     OrderPreservingScaling,
     PlattScaling,
     QuadraticScaling,
+    SplineCalibration,
     TemperatureScaling,
     TopLabelCalibration,
     VectorScaling,
@@ -38,6 +39,7 @@ from skcalib import (
 from skcalib._engine import dask as _dask
 from skcalib._engine.dask_inputs import checked_chunks
 from skcalib._engine.ranking import REACH, Ranked, merged, ranked, summary
+from skcalib._linear import binned
 from skcalib._scores.columns import Columns
 from skcalib.datasets import make_logits
 
@@ -408,6 +410,7 @@ ROUNDS = {
     OrderPreservingScaling: 11,
     BetaCalibration: 12,
     QuadraticScaling: 12,
+    SplineCalibration: 12,
     HistogramBinning: 2,
     IsotonicCalibration: 2,
     BBQ: 2,
@@ -418,6 +421,7 @@ ROUNDS = {
 @pytest.mark.parametrize("kind", [k for k in families.CALIBRATORS if k not in GATHERING])
 def test_rounds_are_few_and_bring_no_rows(kind, arrivals, monkeypatch):
     monkeypatch.setattr(_dask, "CELLS", 4 * 64)
+    monkeypatch.setattr(binned, "N_CELLS", 64)
     sizes = {}
     for n in (4000, 16_000):
         arrivals.clear()

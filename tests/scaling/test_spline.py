@@ -1,0 +1,392 @@
+"""SplineCalibration: a natural cubic spline, its optimum, its strength, and what it recovers."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, log_softmax, logit, softmax
+from sklearn.metrics import log_loss
+
+from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
+from skcalib._engine.memory import MemoryRows
+from skcalib._linear import binned as module
+from skcalib._linear.binned import cells_of
+from skcalib._linear.natural_spline import (
+    curvatures_of_values,
+    evaluate,
+    powers_of_values,
+    slopes_of_values,
+    smooth_basis,
+)
+from skcalib._linear.path import ALPHAS
+from skcalib._linear.spline_fit import Splines, _binned
+from skcalib.datasets import make_logits
+
+
+def bent(n=800, seed=0):
+    """Log-odds that are over-confident far from zero, of shape (n, 1), with labels."""
+    Z, y = make_logits(n, 2, temperature=1.0, random_state=seed)
+    return bend(Z[:, 1:] - Z[:, :1]), y
+
+
+def bend(d):
+    """An increasing, odd function that is steeper far from zero."""
+    return d + d * np.abs(d) / 2
+
+
+def log_odds(c, Z):
+    """The log-odds that the splines are applied to: (n, 1) or (n, K)."""
+    Z = np.hstack([np.zeros_like(Z), Z]) if Z.shape[1] == 1 else Z
+    K = Z.shape[1]
+    q = (1 - c.smoothing_) * softmax(Z / c.temperature_, axis=1) + c.smoothing_ / K
+    x = np.log(q) - np.log1p(-q)
+    return x[:, 1:] if K == 2 else x
+
+
+def literal(knots, values, x):
+    """The natural cubic spline of SciPy, with lines beyond the outer knots."""
+    s = CubicSpline(knots, values, bc_type="natural")
+    low, high = knots[[0, -1]]
+    beyond = np.minimum(x - low, 0) * s(low, 1) + np.maximum(x - high, 0) * s(high, 1)
+    return s(np.clip(x, low, high)) + beyond
+
+
+def objective(values, knots, x, event, w, alpha):
+    """The objective as the docstring has it."""
+    w = np.ones(len(x)) if w is None else w
+    N = w.sum()
+    share = 0.2 / (N + 1)
+    target = (1 - share) * event + share / 2
+    S = literal(knots, values, x)
+    second = CubicSpline(knots, values, bc_type="natural").derivative(2)
+    rough = quad(lambda t: second(t) ** 2, knots[0], knots[-1], points=knots[1:-1])[0]
+    loss = -w @ (target * log_expit(S) + (1 - target) * log_expit(-S)) / N
+    return loss + 2 * alpha / N * (knots[-1] - knots[0]) * rough
+
+
+# --------------------------------------------------------------------------------------
+# Natural cubic splines.
+
+
+@pytest.mark.parametrize("n_knots", [3, 4, 6, 13])
+def test_splines_are_those_of_scipy(rng, n_knots):
+    knots, values = np.linspace(0, 1, n_knots), rng.normal(size=(2, n_knots))
+    U = np.sort(rng.uniform(-2, 3, size=(400, 2)), axis=0)
+    S = evaluate(U, powers_of_values(n_knots) @ values.T)
+    for k in range(2):
+        np.testing.assert_allclose(S[:, k], literal(knots, values[k], U[:, k]), atol=1e-10)
+        spline = CubicSpline(knots, values[k], bc_type="natural")
+        second = curvatures_of_values(n_knots) @ values[k]
+        np.testing.assert_allclose(second, spline(knots, 2), atol=1e-10)
+        assert second[0] == second[-1] == 0
+
+
+def test_two_knots_are_a_line():
+    S = evaluate(np.array([[-1.0], [0.5], [3.0]]), powers_of_values(2) @ np.array([[1.0], [3.0]]))
+    np.testing.assert_allclose(S[:, 0], [-1, 2, 7])
+
+
+@pytest.mark.parametrize("n_knots", [2, 3, 6])
+def test_basis_has_roughness_one_and_lines_none(n_knots):
+    basis, knots = smooth_basis(n_knots), np.linspace(0, 1, n_knots)
+    np.testing.assert_array_equal(basis[:, -2:], np.column_stack([knots - 0.5, np.ones(n_knots)]))
+    np.testing.assert_allclose(basis[:, :-2].T @ basis[:, -2:], 0, atol=1e-12)
+    if n_knots > 2:
+        second = CubicSpline(knots, basis[:, :-2], bc_type="natural").derivative(2)
+        for i in range(n_knots - 2):
+            for j in range(n_knots - 2):
+                each = quad(lambda t, i=i, j=j: second(t)[i] * second(t)[j], 0, 1, limit=200)[0]
+                assert each == pytest.approx(float(i == j), abs=1e-6)
+
+
+def test_slopes_are_combinations_of_positive_functions_that_sum_to_one():
+    n_knots = 6
+    knots, u = np.linspace(0, 1, n_knots), np.linspace(0, 1, 301)
+    to_slopes = slopes_of_values(n_knots)
+    np.testing.assert_allclose(to_slopes @ (2 * knots + 1), 2)
+    # Values at the knots of splines of which one coefficient of the slope is 1, the others 0.
+    whole = np.vstack([to_slopes, np.eye(n_knots)[0]])
+    values = np.linalg.solve(whole, np.eye(n_knots))[:, :-1]
+    slopes = CubicSpline(knots, values, bc_type="natural")(u, 1)
+    assert slopes.min() > -1e-12
+    np.testing.assert_allclose(slopes.sum(axis=1), 1)
+    assert ((slopes > 1e-12).mean(axis=0) < 0.7).all()  # each is local
+
+
+# --------------------------------------------------------------------------------------
+# The optimum.
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.01, 0.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_values_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
+    Z, y = bent(400)
+    w = rng.uniform(0, 2, size=len(y)) if weighted else None
+    c = SplineCalibration(n_knots=4, alpha=alpha).fit(Z, y, w)
+    args = c.knots_[0], log_odds(c, Z)[:, 0], y == 1, w, c.alpha_
+    start = c.knots_[0]
+    oracle = minimize(objective, start, args, method="BFGS", options={"gtol": 1e-8})
+    assert objective(c.values_[0], *args) <= oracle.fun + 1e-12
+    np.testing.assert_allclose(c.values_[0], oracle.x, atol=2e-4)
+    for direction in np.eye(4):
+        for step in (1e-3, -1e-3):
+            nudged = c.values_[0] + step * direction
+            assert objective(nudged, *args) > objective(c.values_[0], *args)
+
+
+def test_each_of_several_classes_has_a_spline_of_its_own():
+    Z, y = make_logits(500, 3, random_state=0)
+    Z *= [1, 2, 0.5]
+    c = SplineCalibration(n_knots=4, alpha=0.3).fit(Z, y)
+    x, S = log_odds(c, Z), []
+    for k in range(3):
+        args = c.knots_[k], x[:, k], y == k, None, 0.3
+        oracle = minimize(objective, c.values_[k], args, method="BFGS", options={"gtol": 1e-8})
+        assert objective(c.values_[k], *args) <= oracle.fun + 1e-12
+        S.append(literal(c.knots_[k], c.values_[k], x[:, k]))
+    P = expit(np.column_stack(S))
+    P = (1 - c.smoothing_) * P / P.sum(axis=1, keepdims=True) + c.smoothing_ / 3
+    np.testing.assert_allclose(c.predict_proba(Z), P, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_cells", [32, 4096])
+def test_the_optimum_does_not_depend_on_the_cells(monkeypatch, n_cells):
+    Z, y = bent()
+    expected = SplineCalibration(alpha=0.1).fit(Z, y)
+    monkeypatch.setattr(module, "N_CELLS", n_cells)
+    c = SplineCalibration(alpha=0.1).fit(Z, y)
+    knots = np.linspace(*expected.knots_[0, [0, -1]], 10)
+    x = log_odds(c, Z)[:, 0]
+    args = c.knots_[0], x, y == 1, None, 0.1
+    oracle = minimize(objective, c.values_[0], args, method="BFGS", options={"gtol": 1e-7})
+    assert objective(c.values_[0], *args) <= oracle.fun + 1e-11
+    np.testing.assert_allclose(c.knots_[0], knots, atol=0.2)
+
+
+def test_strong_penalties_give_platt_scaling_of_the_mixture():
+    Z, y = bent()
+    c = SplineCalibration(alpha=1e9).fit(Z, y)
+    x = log_odds(c, Z)
+    lines = SplineCalibration(n_knots=2, alpha=0).fit(Z, y)
+    np.testing.assert_allclose(c.predict_proba(Z), lines.predict_proba(Z), atol=1e-7)
+    platt = PlattScaling(smooth_targets=False).fit(x, y)  # targets differ by 0.1 / N
+    slope = np.diff(lines.values_[0]) / np.diff(lines.knots_[0])
+    np.testing.assert_allclose(slope, platt.coef_, rtol=2e-2)
+
+
+def test_knots_are_equally_spaced_where_the_information_is():
+    Z, y = bent(5000)
+    c = SplineCalibration().fit(Z, y)
+    x = np.sort(log_odds(c, Z)[:, 0])
+    shares = np.cumsum(expit(x) * expit(-x))
+    low, high = np.interp([0.02, 0.98], shares / shares[-1], x)
+    np.testing.assert_allclose(c.knots_[0], np.linspace(low, high, 10), atol=0.02)
+
+
+# --------------------------------------------------------------------------------------
+# The strength.
+
+
+def test_leave_one_out_losses_are_near_those_of_refits():
+    x, y = bent(150)
+    x /= 5
+    strengths = 2 * np.array([3.0, 0.3])
+    whole = Splines.of(MemoryRows(x, y, None), 5, 0.2 / 151)
+    thetas, estimates = whole.path(strengths)
+    fitted, losses = np.zeros((2, 2))
+    for i in range(len(y)):
+        kept = np.arange(len(y)) != i
+        rows = MemoryRows(x[kept], y[kept], None)
+        # With the knots of all rows.
+        part = Splines(rows, whole.edges, *_cells(whole, rows), 0.2 / 151, *_basis(whole))
+        for k, (theta, _) in enumerate(zip(part.path(strengths)[0], strengths, strict=True)):
+            S = literal(whole.knots()[0], part.values_of(theta)[0], x[i])
+            losses[k] -= log_expit(S[0] if y[i] else -S[0])
+    for k, theta in enumerate(thetas):
+        S = literal(whole.knots()[0], whole.values_of(theta)[0], x[:, 0])
+        fitted[k] = -log_expit(np.where(y == 1, S, -S)).sum()
+    # What the loss of the fit is too low by, to a sixth.
+    np.testing.assert_allclose(estimates - fitted, losses - fitted, rtol=0.16)
+
+
+def _basis(splines):
+    return splines.values, splines.coefficients
+
+
+def _cells(splines, rows):
+    cells = cells_of(rows)
+    args = splines.coefficients, splines.share, tuple(splines.edges[:, 0]), cells[0]
+    return cells, [_binned(*args)]
+
+
+def test_the_strength_is_the_most_probable_one():
+    Z, y = bent()
+    c = SplineCalibration().fit(Z, y)
+    np.testing.assert_array_equal(c.alphas_, ALPHAS)
+    score = len(y) * c.loo_losses_ + np.log(c.alphas_) ** 2 / (2 * np.log(3) ** 2)
+    assert c.alpha_ == c.alphas_[score.argmin()]
+    again = SplineCalibration(alpha=c.alpha_).fit(Z, y)
+    np.testing.assert_allclose(again.values_, c.values_, atol=1e-5)
+    assert again.alphas_.size == again.loo_losses_.size == 0
+
+
+def test_without_evidence_the_strength_is_that_of_the_prior():
+    Z, y = make_logits(30, 2, random_state=0)
+    assert SplineCalibration().fit(Z, y).alpha_ == 1
+    assert SplineCalibration(alpha="auto").fit(Z, y).alpha_ == 1
+
+
+def test_many_rows_and_a_bend_make_it_weaker():
+    Z, y = bent(20_000)
+    assert SplineCalibration().fit(Z, y).alpha_ < 1
+
+
+def test_a_weight_of_two_is_the_row_twice_for_the_strength_too(rng):
+    Z, y = bent(300)
+    w = rng.integers(1, 4, size=300)
+    c = SplineCalibration().fit(Z, y, w)
+    twice = SplineCalibration().fit(np.repeat(Z, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(c.loo_losses_, twice.loo_losses_, rtol=1e-10)
+
+
+# --------------------------------------------------------------------------------------
+# Increasing splines.
+
+
+def wavy(n=3000, seed=0):
+    """Log-odds whose frequency falls in the middle, with labels."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-4, 4, size=(n, 1))
+    return x, (rng.uniform(size=n) < expit(x[:, 0] / 2 + 2 * np.sin(2 * x[:, 0]))).astype(int)
+
+
+def test_increasing_splines_are_the_best_of_their_kind():
+    Z, y = wavy(500)
+    c = SplineCalibration(n_knots=5, alpha=0.01, increasing=True).fit(Z, y)
+    free = SplineCalibration(n_knots=5, alpha=0.01).fit(Z, y)
+    to_slopes, x = slopes_of_values(5), log_odds(c, Z)[:, 0]
+    assert (to_slopes @ free.values_[0]).min() < -0.1
+    assert (to_slopes @ c.values_[0]).min() > -1e-9
+    args = c.knots_[0], x, y == 1, None, 0.01
+    whole = np.linalg.inv(np.vstack([to_slopes, np.eye(5)[0]]))
+    oracle = minimize(
+        lambda beta: objective(whole @ beta, *args),
+        np.append(np.ones(4), 0),
+        method="L-BFGS-B",
+        bounds=[(0, None)] * 4 + [(None, None)],
+        options={"ftol": 0, "gtol": 1e-9},
+    )
+    assert objective(c.values_[0], *args) <= oracle.fun + 1e-10
+
+
+def test_increasing_splines_increase_and_others_need_not():
+    Z, y = wavy()
+    grid = np.linspace(-10, 10, 2001)[:, None]
+    free, bound = (
+        SplineCalibration(n_knots=10, increasing=increasing).fit(Z, y).transform(grid)[:, 0]
+        for increasing in (False, True)
+    )
+    assert np.diff(free).min() < -1e-3
+    assert np.diff(bound).min() > -1e-12
+
+
+def test_where_splines_increase_anyway_the_bound_changes_nothing():
+    Z, y = bent()
+    free, bound = (
+        SplineCalibration(alpha=1.0, increasing=i).fit(Z, y).values_ for i in (False, True)
+    )
+    np.testing.assert_allclose(free, bound, rtol=1e-12)
+
+
+def test_reversed_classes_get_the_base_rate_if_splines_increase():
+    Z, y = make_logits(400, 2, random_state=0)
+    with pytest.warns(UserWarning, match="no better than chance"):
+        c = SplineCalibration(increasing=True).fit(Z, 1 - y)
+    np.testing.assert_allclose(c.predict_proba(Z)[:, 1], np.mean(1 - y), atol=2e-3)
+
+
+# --------------------------------------------------------------------------------------
+# What it recovers, and data without solution.
+
+
+def test_it_recovers_a_smooth_bend():
+    Z, y = bent(40_000)
+    c = SplineCalibration().fit(Z, y)
+    true = np.linspace(-4, 4, 81)
+    found = c.transform(bend(true)[:, None])[:, 0]
+    np.testing.assert_allclose(expit(found), expit(true), atol=0.02)
+
+
+def test_it_is_better_than_platt_scaling_on_a_bend_and_hardly_worse_elsewhere():
+    for make, gain in ((bent, 0.003), (lambda n: make_logits(n, 2, random_state=1), -0.002)):
+        Z, y = make(4000)
+        half = Z[:2000], y[:2000]
+        losses = [
+            log_loss(y[2000:], kind().fit(*half).predict_proba(Z[2000:]))
+            for kind in (PlattScaling, SplineCalibration)
+        ]
+        assert losses[0] - losses[1] > gain
+
+
+def test_separable_rows_have_an_optimum():
+    Z = make_logits(200, 2, random_state=0)[0]
+    Z = Z[:, 1:] - Z[:, :1]
+    for alpha in ("loo", 0.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            c = SplineCalibration(alpha=alpha).fit(Z, (Z[:, 0] > 0).astype(int))
+        P = c.predict_proba(Z)[:, 1]
+        assert (P[Z[:, 0] > 1] > 0.95).all()
+        assert (P[Z[:, 0] < -1] < 0.05).all()
+        assert P.min() >= c.smoothing_ / 2
+
+
+@pytest.mark.parametrize("alpha", ["loo", 0.0])
+def test_few_distinct_log_odds(alpha):
+    z = np.repeat([-1.0, 1.0], 100)[:, None]
+    y = np.concatenate([np.arange(100) < 20, np.arange(100) < 60]).astype(int)
+    c = SplineCalibration(alpha=alpha).fit(z, y)
+    np.testing.assert_allclose(c.predict_proba([[-1.0], [1.0]])[:, 1], [0.2, 0.6], atol=5e-3)
+
+
+def test_constant_log_odds_give_the_base_rate():
+    y = (np.arange(100) < 30).astype(int)
+    with pytest.warns(UserWarning, match="all equal"):
+        c = SplineCalibration().fit(np.zeros((100, 2)), y)
+    np.testing.assert_allclose(c.predict_proba(np.zeros((1, 2)))[0, 1], 0.3, atol=5e-3)
+
+
+def test_it_warns_if_newton_does_not_converge(monkeypatch):
+    monkeypatch.setattr("skcalib._linear.logistic.MAX_PASSES", 2)
+    monkeypatch.setattr(module, "N_CELLS", 2)
+    with pytest.warns(UserWarning, match=r"did not converge in 2 passes .* fewer knots"):
+        SplineCalibration(alpha=0.1).fit(*bent())
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_knots": 1}, "n_knots must be an integer of at least 2, got 1"),
+        ({"n_knots": 2.5}, "n_knots must be an integer"),
+        ({"alpha": "cv"}, "alpha must be 'auto', 'loo' or"),
+        ({"alpha": -1.0}, "alpha must be"),
+        ({"smoothing": 1.0}, "smoothing must be"),
+    ],
+)
+def test_parameters_are_checked(params, message):
+    with pytest.raises(ValueError, match=message):
+        SplineCalibration(**params).fit(*bent(50))
+
+
+def test_the_temperature_and_the_share_are_those_of_temperature_scaling():
+    Z, y = make_logits(300, 3, random_state=0)
+    c = SplineCalibration().fit(Z, y)
+    assert c.temperature_ == TemperatureScaling().fit(Z, y).temperature_
+    assert c.smoothing_ == 1 / 301
+    np.testing.assert_allclose(
+        log_softmax(c.transform(Z), axis=1), c.predict_log_proba(Z), rtol=1e-12
+    )
+    assert logit(c.predict_proba(1e3 * Z).min()) >= logit(c.smoothing_ / 3) - 1e-9
