@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 
 from skcalib._engine.blocks import weighted_sum
 from skcalib._engine.memory import MemoryRows
+from skcalib._linear.mixed import mixture
 from skcalib._splits import Split
 from skcalib._subestimator import fit_to_rows, log_probabilities
 from skcalib._typing import Array, Floats, Indices
@@ -21,7 +22,6 @@ from skcalib._validation.labels import shown
 
 from ._fit_and_score import Messages, messages_of, recorded_warnings, warn_once
 from ._out_of_fold import hold_two_classes, part_of
-from ._stacking import mixture
 
 # Shrinkages that are compared out-of-fold, the last one for a single calibrator of all rows.
 SHRINKAGES = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, np.inf)
