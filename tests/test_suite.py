@@ -341,6 +341,14 @@ def test_one_vs_rest(benchmarks):
     np.testing.assert_allclose(two, [[0.3, 0.7], [0.2, 0.8]])
 
 
+def test_events_of_no_row(benchmarks):
+    from interface import or_never
+
+    scores, mean = np.array([0.2, 0.4]), or_never(lambda _, events: lambda s: s + events.mean())
+    np.testing.assert_allclose(mean(scores, np.array([True, False]))(scores), [0.7, 0.9])
+    assert not mean(scores, np.zeros(2, dtype=bool))(scores).any()
+
+
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_methods_of_libraries(benchmarks, n_columns):
     """Of scikit-learn, which is always installed: probabilities of all classes."""
