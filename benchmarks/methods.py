@@ -46,12 +46,16 @@ def ours() -> list[Method]:
 
 
 def variants() -> list[Method]:
-    """Without regularization, as in the paper, and with a strength chosen by cross-validation."""
+    """Without regularization, as published, other forms, and a strength by cross-validation."""
     linear = (skcalib.VectorScaling, skcalib.MatrixScaling)
+    plain = (*linear, skcalib.QuadraticScaling, skcalib.BetaCalibration)
+    isotonic, venn_abers = skcalib.IsotonicCalibration, skcalib.VennAbersCalibration
     return [
         of_ours("PlattScaling, plain", partial(skcalib.PlattScaling, smooth_targets=False)),
-        *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in linear),
+        *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in plain),
         *(of_ours(f"{c.__name__}, grid", partial(grid_of_alpha, c)) for c in linear),
+        of_ours("IsotonicCalibration, centered", partial(isotonic, interpolation="centered")),
+        of_ours("VennAbersCalibration, brier", partial(venn_abers, merge="brier")),
     ]
 
 
