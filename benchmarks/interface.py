@@ -79,3 +79,8 @@ def one_vs_rest(fit: Fit) -> Fit:
         return predict
 
     return fit_all
+
+
+def or_never(fit: Fit) -> Fit:
+    """Probability 0 for events that no row has, for which some libraries raise an error."""
+    return lambda scores, events: fit(scores, events) if events.any() else np.zeros_like

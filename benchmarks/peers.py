@@ -22,6 +22,7 @@ from interface import (
     in_single,
     margins,
     one_vs_rest,
+    or_never,
     probabilities,
 )
 
@@ -71,7 +72,7 @@ def betacal() -> list[Method]:
     def fit(p: np.ndarray, events: np.ndarray) -> Fitted:
         return BetaCalibration(parameters="abm").fit(p, events).predict
 
-    return [Method("BetaCalibration", "betacal", one_vs_rest(fit), in_single, SLOW)]
+    return [Method("BetaCalibration", "betacal", one_vs_rest(or_never(fit)), in_single, SLOW)]
 
 
 def splinecalib() -> list[Method]:
@@ -129,7 +130,7 @@ def probmetrics() -> list[Method]:
         def fit(P: np.ndarray, y: np.ndarray) -> Fitted:
             return make().fit(P, y).predict_proba
 
-        fit = one_vs_rest(of_events(fit)) if ovr else fit
+        fit = one_vs_rest(or_never(of_events(fit))) if ovr else fit
         return Method(kind, "probmetrics", fit, probabilities, binary=binary)
 
     def both(

@@ -301,6 +301,19 @@ def test_times_beside_other_libraries(script, tmp_path):
     assert "Temperature" not in table
 
 
+def test_times_in_units(benchmarks):
+    """In multiples of the fastest unit, and of both times of skcalib's method."""
+    from bench_methods import Times, table
+    from interface import Method
+
+    ours, theirs = (Method("BBQ", library, None) for library in ("skcalib", "netcal"))
+    text = table([Times(ours, 2.0, 1.0, 0.5, 0.3), Times(theirs, 6.0, 3.0, 1.0, 0.3)])
+    assert row(text, "method", "BBQ") == ["2.0000", "4.0", "1.0000", "2.0", "0.30000", "1.0"]
+    assert row(text, "method", "BBQ, netcal")[1:] == [
+        "6.0000", "12.0", "3.0000", "6.0", "0.30000", "3.0"
+    ]  # fmt: skip
+
+
 def test_growth_of_ours(script):
     """What would take too long, by the time of what was measured, is left out."""
     args = "--growth", "--kinds", "PlattScaling", "--sizes", "100x2", "200x5", "10000000000x2"
@@ -327,6 +340,14 @@ def test_one_vs_rest(benchmarks):
     np.testing.assert_array_equal(fitted, [y == 0, y == 1, y == 2])
     two = one_vs_rest(fit)(S[:, :2], np.array([1, 0]))(S[:, :2])
     np.testing.assert_allclose(two, [[0.3, 0.7], [0.2, 0.8]])
+
+
+def test_events_of_no_row(benchmarks):
+    from interface import or_never
+
+    scores, mean = np.array([0.2, 0.4]), or_never(lambda _, events: lambda s: s + events.mean())
+    np.testing.assert_allclose(mean(scores, np.array([True, False]))(scores), [0.7, 0.9])
+    assert not mean(scores, np.zeros(2, dtype=bool))(scores).any()
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
