@@ -28,7 +28,26 @@ class ClassifierCalibrator(skcalib.ClassifierCalibrator):
 
 
 class AutoCalibrator(skcalib.AutoCalibrator):
-    """With few candidates, which are fast."""
+    """With few candidates, which are fast, and few folds."""
+
+    def __init__(
+        self,
+        calibrators=None,
+        *,
+        cv=2,
+        combine="stack",
+        n_jobs=None,
+        random_state=None,
+        classes=None,
+    ):
+        super().__init__(
+            calibrators,
+            cv=cv,
+            combine=combine,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            classes=classes,
+        )
 
     def _candidates(self, rows, classes):
         if self.calibrators is not None:

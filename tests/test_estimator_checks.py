@@ -7,7 +7,7 @@ edge of a bin.
 import functools
 
 import pytest
-from families import CALIBRATORS, REPRESENTATIVES
+from families import CALIBRATORS, REPRESENTATIVES, with_known
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -163,7 +163,8 @@ def test_behind_logit_transformer(estimator, check):
 @skips
 @checks(
     [
-        *(CalibratedClassifier(BASE, kind(), cv=3) for kind in REPRESENTATIVES),
+        # Five folds are more than the few rows have, so that weights are repetitions all the same.
+        *(CalibratedClassifier(BASE, with_known(kind, cv=5), cv=3) for kind in REPRESENTATIVES),
         *(CalibratedClassifier(BASE, kind(), cv=3, ensemble=True) for kind in OF_STEPS_AND_MAPS),
     ]
 )
