@@ -189,6 +189,9 @@ def test_scores_at_the_ends():
     at_ends = steps(Ranked(np.array([0.0, 1.0]), np.array([3.0, 2.0]), np.array([0.0, 2.0])))
     assert at_ends.p0.tolist() == [0, 0, pytest.approx(2 / 3)]
     assert at_ends.p1.tolist() == [pytest.approx(1 / 4), 1, 1]
+    reversed_ = steps(Ranked(np.array([0.0, 1.0]), np.array([3.0, 2.0]), np.array([3.0, 0.0])))
+    np.testing.assert_allclose(reversed_.p0, [1 / 2])
+    np.testing.assert_allclose(reversed_.p1, [2 / 3])
     inside = steps(Ranked(np.array([0.5]), np.array([3.0]), np.array([1.0])))
     np.testing.assert_allclose(inside.p0, [0, 1 / 4, 1 / 4])
     np.testing.assert_allclose(inside.p1, [1 / 2, 1 / 2, 1])
@@ -239,18 +242,28 @@ def test_one_vs_one_is_a_predictor_of_each_pair():
     np.testing.assert_allclose(c.predict_proba(Z), expected)
 
 
-def test_a_masked_class_is_no_class_of_a_pair():
+@pytest.mark.parametrize("gone", range(4))
+def test_a_masked_class_is_no_class_of_a_pair(gone):
     Z, y = make_logits(300, 4, random_state=0)
     c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
-    rows = Z[:20].copy()
-    rows[:, 3] = -np.inf
+    rows, rest = Z[:20].copy(), np.delete(np.arange(4), gone)
+    rows[:, gone] = -np.inf
     P, interval = c.predict_proba(rows), c.predict_interval(rows)
-    some = (c.pairs_ != 3).all(axis=1)
+    some = (c.pairs_ != gone).all(axis=1)
     r = merged(*c.predict_interval(Z[:20])[:, some].T, "log_loss")
-    expected = coupled(lambda i: r[i], c.pairs_[some], np.zeros((20, 3), bool))
-    np.testing.assert_allclose(P[:, :3], expected / expected.sum(axis=1, keepdims=True))
-    assert (P[:, 3] == 0).all()
-    assert (interval[:, ~some] == 0).all()
+    expected = coupled(lambda i: r[i], pairs_of(3), np.zeros((20, 3), bool))
+    np.testing.assert_allclose(P[:, rest], expected / expected.sum(axis=1, keepdims=True))
+    assert (P[:, gone] == 0).all()
+    assert (interval[:, c.pairs_[:, 1] == gone] == 0).all()
+    assert (interval[:, c.pairs_[:, 0] == gone] == 1).all()
+
+
+def test_two_classes_are_no_pair():
+    Z, y = make_logits(300, 2, random_state=0)
+    c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+    assert c.pairs_.shape == (0, 2)
+    expected = VennAbersCalibration().fit(Z, y)
+    np.testing.assert_array_equal(c.predict_interval(Z), expected.predict_interval(Z))
 
 
 def test_pairs_in_several_passes(monkeypatch):
