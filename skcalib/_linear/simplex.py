@@ -26,9 +26,8 @@ TINY = 1e-100
 # The loss is at most this far above its minimum, in nats.
 GAP = 1e-9
 
-# Passes at most; of these the first few, and those from wider gaps, are iterations of EM, where a
-# Newton step does no more than double a weight that is far too small.
-MAX_PASSES, EM_PASSES, WIDE = 100, 3, 1.0
+# Passes at most, of which the first few are iterations of EM, which reach small weights fast.
+MAX_PASSES, EM_PASSES = 100, 3
 
 # Nor is it more above it where a Newton step promises to lower it by less.
 ROUNDING = 1e-14
@@ -115,7 +114,7 @@ def least_log_loss(rows: Rows) -> tuple[Floats, bool]:
     for n_passes in range(MAX_PASSES):
         if found.gap <= GAP or promised <= ROUNDING:
             break
-        if n_passes < EM_PASSES or found.gap > WIDE:
+        if n_passes < EM_PASSES:
             found = Weights.of(found.x * found.descent, rows)
             continue
         step = _newton_step(found)
