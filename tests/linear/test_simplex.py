@@ -138,6 +138,14 @@ def test_rows_of_next_to_no_weight_have_a_member_of_next_to_no_weight(share):
     assert x[2] == pytest.approx(share, rel=0.1)
 
 
+@pytest.mark.parametrize("seed", [36, 116, 172, 195])
+def test_it_ends_where_rounding_hides_how_to_narrow_the_gap(seed):
+    Q, w = problem(seed, scale=200, weights=True)
+    x, converged = least_log_loss(rows_of(Q, w))
+    assert converged
+    assert Weights.of(x, rows_of(Q, w)).gap < 1e-6
+
+
 def test_equal_members_are_no_obstacle():
     Q, _ = problem(3)
     Q[:, 1] = Q[:, 0]
