@@ -26,9 +26,8 @@ TINY = 1e-100
 # The loss is at most this far above its minimum, in nats.
 GAP = 1e-9
 
-# Passes at most; of these the first few, and those from wider gaps, are iterations of EM, where a
-# Newton step does no more than double a weight that is far too small.
-MAX_PASSES, EM_PASSES, WIDE = 100, 3, 1.0
+# Passes at most, of which the first few are iterations of EM, which reach small weights fast.
+MAX_PASSES, EM_PASSES = 100, 3
 
 # Nor is it more above it where a Newton step promises to lower it by less.
 ROUNDING = 1e-14
@@ -113,22 +112,30 @@ def least_log_loss(rows: Rows) -> tuple[Floats, bool]:
     found = Weights.of(np.full(rows.n_columns, 1 / rows.n_columns), rows)
     length, promised = 1.0, np.inf
     for n_passes in range(MAX_PASSES):
-        if found.gap <= GAP or promised <= ROUNDING:
+        if found.gap <= GAP:
             break
-        if n_passes < EM_PASSES or found.gap > WIDE:
+        if n_passes < EM_PASSES:
             found = Weights.of(found.x * found.descent, rows)
             continue
         step = _newton_step(found)
+        promised = float(found.descent @ step)
+        if promised <= ROUNDING:
+            break
         ahead = Weights.of(found.x + length * step, rows)
-        promised, after = float(found.descent @ step), -float(ahead.descent @ step)
+        after = -float(ahead.descent @ step)
         if after <= STEEPEST * promised:
             found, length = ahead, 1.0
         else:
             length *= min(max(promised / (promised + after), 0.1), 0.9)
-    positive = np.where((found.x < SMALL) & (found.descent < 1), 0, found.x)
-    rounded = Weights.of(positive / positive.sum(), rows)
-    found = rounded if rounded.gap <= GAP else found
+    found = _rounded(found, rows)
     return found.x, found.gap <= GAP or promised <= ROUNDING
+
+
+def _rounded(found: Weights, rows: Rows) -> Weights:
+    """The weights without those that are all but zero, if the gap allows it."""
+    kept = np.where((found.x < SMALL) & (found.descent < 1), 0, found.x)
+    rounded = Weights.of(kept / kept.sum(), rows)
+    return rounded if rounded.gap <= GAP else found
 
 
 def _newton_step(found: Weights) -> Floats:

@@ -125,6 +125,27 @@ def test_few_passes_are_enough(scale, weights, monkeypatch):
             assert x[2] > 0
 
 
+@pytest.mark.parametrize("share", [1e-9, 1e-10, 1e-11])
+def test_rows_of_next_to_no_weight_have_a_member_of_next_to_no_weight(share):
+    """Whose rounding errors leave a gap that no step narrows."""
+    random = np.random.default_rng(0)
+    Q = np.exp(np.column_stack([np.full(200, -0.001), -0.1 * random.random(200), np.full(200, -3)]))
+    Q[0] = [0, 0, 1]
+    w = 10 ** random.uniform(-3, 3, size=200)
+    w[0] = share * w[1:].sum()
+    x, converged = least_log_loss(rows_of(Q, w))
+    assert converged
+    assert x[2] == pytest.approx(share, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", [36, 116, 172, 195])
+def test_it_ends_where_rounding_hides_how_to_narrow_the_gap(seed):
+    Q, w = problem(seed, scale=200, weights=True)
+    x, converged = least_log_loss(rows_of(Q, w))
+    assert converged
+    assert Weights.of(x, rows_of(Q, w)).gap < 1e-6
+
+
 def test_equal_members_are_no_obstacle():
     Q, _ = problem(3)
     Q[:, 1] = Q[:, 0]
