@@ -19,7 +19,7 @@ from scipy.special import expit, log_expit
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
-from .leave_one_out import LEAST_REST
+from .leave_one_out import LEAST_REST, NOISE
 from .logistic import is_event
 
 # Cells between the least and the largest score of each class.
@@ -121,7 +121,9 @@ class Binned:
         """
         S = self.features @ theta.T
         P = expit(S)
-        inverse = np.linalg.pinv(self.total * self.derivatives(theta)[1], hermitian=True)
+        hessian = self.total * self.derivatives(theta)[1]
+        size = np.einsum("lii->l", hessian)[:, None, None]
+        inverse = np.linalg.inv(hessian + NOISE * size * np.eye(theta.shape[1]))
         A = np.einsum("lij,ij->il", self.features @ inverse, self.features)
         A /= np.maximum(1 - A * P * (1 - P), LEAST_REST)
         of_hit, of_other = log_expit(S + A * (P - 1)), log_expit(-S - A * P)

@@ -71,7 +71,7 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
     yield U
     inside, above = np.clip(U, 0, 1), np.maximum(U - 1, 0)
     distance, out = np.empty_like(U), np.empty_like(U)
-    for knot in np.linspace(0, 1, n_knots)[:-1]:
+    for knot in np.arange(n_knots - 1) / (n_knots - 1):
         np.maximum(np.subtract(inside, knot, out=distance), 0, out=distance)
         np.multiply(distance, distance, out=out)
         out *= distance

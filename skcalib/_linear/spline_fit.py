@@ -79,14 +79,18 @@ class Splines:
         return np.array([_units(edges, len(self.values)) for edges in self.edges.T])
 
     def path(self, strengths: Floats) -> tuple[Floats, Floats]:
-        """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,)."""
+        """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,).
+
+        Those of a single strength, which there is nothing to compare with, are 0.
+        """
         found, losses = [], np.zeros(len(strengths))
         of_classes = zip(self.of_cells, self.cells, self.edges.mean(axis=0), strict=True)
         for problem, cells, middle in of_classes:
             penalized = _penalized(problem, strengths)
             unchanged = np.append(np.zeros(len(self.values) - 2), [1, middle])
             theta = fit_logistic(penalized, np.tile(unchanged, (len(strengths), 1)))[0]
-            losses += penalized.leave_one_out_losses(theta, cells.hits)
+            if len(strengths) > 1:
+                losses += penalized.leave_one_out_losses(theta, cells.hits)
             found.append(theta)
         return np.stack(found, axis=1), losses
 
