@@ -32,7 +32,7 @@ def main() -> None:
     assert temperature > 0
     assert interval.low <= error + 1
     assert watched == 500
-    assert len(names) == 10
+    assert len(names) == 16
     assert classifier.cv == 3
 
 

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from families import COMPARED
 from scipy.special import softmax
 from sklearn.metrics import brier_score_loss
 
@@ -268,7 +269,8 @@ def test_warnings_are_sentences(files, capsys, unseen):
     np.save("best.npy", logits.argmax(axis=1))
     assert main(["--logits", "z.npy", "--labels", "best.npy"]) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("skcalib: warning: TemperatureScaling, AutoCalibrator: The log loss")
+    names = "EnsembleTemperatureScaling, TemperatureScaling, AutoCalibrator"
+    assert err.startswith(f"skcalib: warning: {names}: The log loss")
     assert "The log loss has no minimum: every row is classified" in err
     assert err.count("\n") == 1
     assert "under-confident" in out
@@ -307,11 +309,13 @@ def test_progress_is_shown_on_a_terminal_only(files, monkeypatch, capsys, unseen
             assert text == ""
             continue
         # From the first moment to the last, each line over the one before, and nothing is left.
-        steps = ["reading ...", "calibrating ...", "1 of 10 fits", "10 of 10 fits", "drawing ..."]
+        n = len(COMPARED) + 1  # and the uncalibrated logits
+        of = f"of {n} fits"
+        steps = ["reading ...", "calibrating ...", f"1 {of}", f"{n} {of}", "drawing ..."]
         places = [text.index(step) for step in steps]
         assert places == sorted(places)
         assert text.startswith("\rreading ...\rcalibrating")
-        assert f"[{'=' * 30}] 10 of 10 fits" in text
+        assert f"[{'=' * 30}] {n} {of}" in text
         assert text.endswith(f"\rdrawing ...\r{' ' * 11}\r")
 
 
