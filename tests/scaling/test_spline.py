@@ -308,8 +308,28 @@ def test_reversed_classes_get_the_base_rate_if_splines_increase():
     np.testing.assert_allclose(c.predict_proba(Z)[:, 1], np.mean(1 - y), atol=2e-3)
 
 
+def test_without_a_penalty_increasing_splines_converge():
+    Z, y = wavy(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        c = SplineCalibration(n_knots=20, alpha=0.0, increasing=True).fit(Z, y)
+    assert c.n_iter_ < 30
+
+
 # --------------------------------------------------------------------------------------
 # What it recovers, and data without solution.
+
+
+def test_masked_classes_do_not_count_for_their_spline():
+    Z, y = make_logits(600, 3, random_state=0)
+    masked = (np.arange(600) % 3 == 0) & (y != 0)
+    Z[masked, 0] = -np.inf
+    c = SplineCalibration().fit(Z, y)
+    K = np.isfinite(Z).sum(axis=1, keepdims=True)
+    q = (1 - c.smoothing_) * softmax(Z / c.temperature_, axis=1) + c.smoothing_ / K
+    x = logit(q[~masked, 0])
+    P, share = expit(literal(c.knots_[0], c.values_[0], x)), 0.2 / 601
+    assert P.mean() == pytest.approx((1 - share) * (y[~masked] == 0).mean() + share / 2, abs=1e-7)
 
 
 def test_it_recovers_a_smooth_bend():
