@@ -107,7 +107,7 @@ class Splines:
         if not increasing:
             return fit_logistic(problem, start)
         slopes = slopes_of_values(len(self.values)) @ self.values[:, :-1]
-        falls = ((start[:, :-1] @ slopes.T) < 0).any(axis=1)
+        falls = (start[:, :-1] @ slopes.T).min(axis=1) < 0
         start = np.where(falls[:, None], self.unchanged, start)
         return fit_logistic(problem, start, partial(_increasing, slopes))
 
