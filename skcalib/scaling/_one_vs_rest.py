@@ -25,8 +25,9 @@ from ._temperature import _fitted_smoothing, _Smoothed, _warn_of_no_minimum
 # Log-odds further from zero are those of probabilities of 0 and 1 in double precision.
 FARTHEST = 1e3
 
-# Rows of a sample for each class that provides starting values.
-ROWS_PER_MAP = 512
+# Rows of a sample for each class that provides starting values, if there are so many log-odds that
+# it costs less than the passes that it saves.
+ROWS_PER_MAP, MANY_ODDS = 512, 1 << 15
 
 # Features of finite log-odds (m, K), but the constant one: arrays (m, K).
 Expand = Callable[[Floats], list[Floats]]
@@ -71,6 +72,9 @@ class _OneVsRestScaling(_Smoothed):
 
     def _unmixed(self, Z: Floats) -> Floats:
         return super()._unmixed(_mixture(self.temperature_, self.smoothing_, Z))
+
+    def _calibrated(self, Z: Floats) -> Floats:
+        return _mixture(1.0, self.smoothing_, self._unmixed(Z))
 
     def _calibrate(self, L: Floats) -> Floats:
         U = np.clip(margins(L), -FARTHEST, FARTHEST)
@@ -138,7 +142,10 @@ def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:
 
     The start are parameters of a sample of the rows, or the means of the prior.
     """
-    start = odds.sample(partial(_fit_sample, expand, prior), ROWS_PER_MAP * odds.n_columns)
+    start = None
+    if not odds.passes_are_cheap or odds.n_rows * odds.n_columns >= MANY_ODDS:
+        of_sample = partial(_fit_sample, expand, prior)
+        start = odds.sample(of_sample, ROWS_PER_MAP * odds.n_columns)
     problem = problem_of(odds, expand, prior)
     if start is None:
         start = np.tile(prior.mean, (odds.n_columns, 1))

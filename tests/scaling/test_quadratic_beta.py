@@ -10,8 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import BetaCalibration, PlattScaling, QuadraticScaling, TemperatureScaling
+from skcalib._engine.memory import MemoryRows
 from skcalib._linear import logistic
 from skcalib.datasets import make_logits
+from skcalib.scaling._beta import _increasing
 
 BOTH = [QuadraticScaling, BetaCalibration]
 every = pytest.mark.parametrize("kind", BOTH)
@@ -184,6 +186,27 @@ def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
         bounds = [(None, None), (0, None), (0, None)]
         oracle = minimize(of_slopes, [0, 1, 1], bounds=bounds, tol=1e-12)
         assert of_slopes(np.array([c.intercept_[k], *slopes[k]])) <= oracle.fun + 1e-6
+
+
+def test_the_other_edge_is_tried_where_both_coefficients_are_negative():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.uniform(size=3000) < 0.05, 3, -8) * rng.uniform(size=3000)
+    y = (rng.uniform(size=3000) < expit(np.where(x > 0, 3 * x, -0.3 * x) - 1)).astype(int)
+    rows = MemoryRows(x[:, None], y, None)
+    unbounded = np.array([[-1.0, -0.5, 0.0]])  # by which a is tried first
+    found, _ = _increasing(rows, 1.0, 0.0, unbounded)
+    right, _ = _increasing(rows, 1.0, 0.0, -unbounded * [[-1.0, 1.0, 1.0]])
+    assert found[0, 1] == 2 * found[0, 0] > 0.1
+    np.testing.assert_allclose(found, right)
+
+
+@every
+def test_next_to_no_weight_leaves_temperature_scaling(kind):
+    Z, y = make_logits(100, 3, random_state=0)
+    w = np.full(100, 1e-9)
+    with pytest.warns(UserWarning, match="sum"):
+        c = kind(smoothing=0.1).fit(Z, y, w)
+    np.testing.assert_allclose(natural(c)[:, :2], [[0, 1]] * 3, atol=1e-6)
 
 
 @every
