@@ -78,17 +78,23 @@ class Splines:
         """What parameters are multiplied by: (K, J)."""
         return np.array([_units(edges, len(self.values)) for edges in self.edges.T])
 
+    @property
+    def unchanged(self) -> Floats:
+        """Parameters of the splines that leave the scores as they are: (K, J)."""
+        found = np.zeros((len(self.cells), len(self.values)))
+        found[:, -2], found[:, -1] = 1, self.edges.mean(axis=0)
+        return found
+
     def path(self, strengths: Floats) -> tuple[Floats, Floats]:
         """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,).
 
         Those of a single strength, which there is nothing to compare with, are 0.
         """
         found, losses = [], np.zeros(len(strengths))
-        of_classes = zip(self.of_cells, self.cells, self.edges.mean(axis=0), strict=True)
-        for problem, cells, middle in of_classes:
+        of_classes = zip(self.of_cells, self.cells, self.unchanged, strict=True)
+        for problem, cells, start in of_classes:
             penalized = _penalized(problem, strengths)
-            unchanged = np.append(np.zeros(len(self.values) - 2), [1, middle])
-            theta = fit_logistic(penalized, np.tile(unchanged, (len(strengths), 1)))[0]
+            theta = fit_logistic(penalized, np.tile(start, (len(strengths), 1)))[0]
             if len(strengths) > 1:
                 losses += penalized.leave_one_out_losses(theta, cells.hits)
             found.append(theta)
@@ -101,9 +107,8 @@ class Splines:
         if not increasing:
             return fit_logistic(problem, start)
         slopes = slopes_of_values(len(self.values)) @ self.values[:, :-1]
-        start = np.column_stack(
-            [np.maximum(start[:, :-1] @ slopes.T, 0) @ np.linalg.inv(slopes).T, start[:, -1]]
-        )
+        falls = (start[:, :-1] @ slopes.T).min(axis=1) < 0
+        start = np.where(falls[:, None], self.unchanged, start)
         return fit_logistic(problem, start, partial(_increasing, slopes))
 
 

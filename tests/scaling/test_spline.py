@@ -308,8 +308,42 @@ def test_reversed_classes_get_the_base_rate_if_splines_increase():
     np.testing.assert_allclose(c.predict_proba(Z)[:, 1], np.mean(1 - y), atol=2e-3)
 
 
+def test_without_a_penalty_increasing_splines_converge():
+    Z, y = wavy(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        c = SplineCalibration(n_knots=20, alpha=0.0, increasing=True).fit(Z, y)
+    assert c.n_iter_ < 30
+
+
 # --------------------------------------------------------------------------------------
 # What it recovers, and data without solution.
+
+
+def test_cells_have_the_weight_the_hits_and_the_mean_of_their_scores():
+    M = np.array([[0.0, 5.0], [0.0, -np.inf], [1.0, 5.0], [3.0, np.inf], [3.0, 7.0]])
+    first, second = cells_of(MemoryRows(M, np.array([0, 1, 1, 0, 1]), np.arange(1.0, 6)))
+    for cells, expected in (
+        (first, ([0, 1, 3], [3, 3, 9], [1, 0, 4])),
+        (second, ([5, 7], [4, 5], [3, 5])),
+    ):
+        for found, values in zip(cells, expected, strict=True):
+            np.testing.assert_allclose(found, values)
+
+
+def test_masked_classes_do_not_count_for_their_spline(rng):
+    w = rng.uniform(0.5, 2, size=600)
+    Z, y = make_logits(600, 3, random_state=0)
+    masked = (np.arange(600) % 3 == 0) & (y != 0)
+    Z[masked, 0] = -np.inf
+    c = SplineCalibration().fit(Z, y, w)
+    K = np.isfinite(Z).sum(axis=1, keepdims=True)
+    q = (1 - c.smoothing_) * softmax(Z / c.temperature_, axis=1) + c.smoothing_ / K
+    x = logit(q[~masked, 0])
+    P, share = expit(literal(c.knots_[0], c.values_[0], x)), 0.2 / (w.sum() + 1)
+    targets = (1 - share) * (y[~masked] == 0) + share / 2
+    assert w[~masked] @ (P - targets) == pytest.approx(0, abs=1e-4)
+    assert c.knots_[0, 0] >= x.min()
 
 
 def test_it_recovers_a_smooth_bend():
