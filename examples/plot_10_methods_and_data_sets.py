@@ -128,10 +128,11 @@ for ax, (data, comparison) in zip(axes.flat, found.items(), strict=True):
 plt.show()
 
 # %%
-# AutoCalibrator, the parametric methods, splines and BBQ have a lower log loss than the uncalibrated
-# network on every data set; on the two smallest the difference is not significant. The best single
-# method differs between data sets, and AutoCalibrator is within 0.01 of the best on each. In the
-# paper, where it is not regularized, matrix scaling does badly on data with many classes.
+# AutoCalibrator, the parametric methods, splines and BBQ have a lower log loss than the
+# uncalibrated network on every data set; on the two smallest the difference is not significant. The
+# best single method differs between data sets, and AutoCalibrator is within 0.01 of the best on
+# each. In the paper, where it is not regularized, matrix scaling does badly on data with many
+# classes.
 #
 # Histogram binning has a higher log loss than the uncalibrated network on every data set. It
 # predicts a probability of zero for a class without calibration rows in a bin, and with so few rows

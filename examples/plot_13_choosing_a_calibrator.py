@@ -103,8 +103,8 @@ evaluated = pd.DataFrame(evaluated)
 # %%
 # The cross-validated scores of the search: dots are the five repetitions, vertical bars their
 # means. The parametric methods, isotonic regression and BBQ have similar log losses, and every
-# histogram binning has a much higher one. The ECE gives no clear order: the repetitions differ about as much as the
-# calibrators.
+# histogram binning has a much higher one. The ECE gives no clear order: the repetitions differ
+# about as much as the calibrators.
 
 import matplotlib.pyplot as plt
 

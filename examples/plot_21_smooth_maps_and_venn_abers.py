@@ -65,9 +65,9 @@ table.round(3)
 
 # %%
 # The curves, fitted to all rows. Dots are the observed frequencies in twenty bins with equally many
-# rows, at the median of their log-odds. Venn-Abers has two probabilities for each row: the values of
-# isotonic regression with this row added, once as a 0 and once as a 1. The band is between the two.
-# Rows with larger log-odds of either sign are outside of the pictures.
+# rows, at the median of their log-odds. Venn-Abers has two probabilities for each row: the values
+# of isotonic regression with this row added, once as a 0 and once as a 1. The band is between the
+# two. Rows with larger log-odds of either sign are outside of the pictures.
 
 import matplotlib.pyplot as plt
 
@@ -109,14 +109,15 @@ plt.show()
 
 # %%
 # *Tumours.* The frequency rises slowly at negative log-odds and fast at positive ones. That is one
-# bend, which the three parameters of quadratic scaling and of beta calibration follow. Platt scaling
-# is a line in the log-odds, and its probabilities near zero are too high. With 569 rows the curves
+# bend, which the three parameters of quadratic scaling and of beta calibration follow. Platt
+# scaling is a line in the log-odds, and too high where they are near zero. With 569 rows the curves
 # with three parameters have the lowest log loss, and the spline, which chooses its smoothness from
 # the data, nearly the same. The steps of isotonic regression and of Venn-Abers are noisier.
 #
-# *Digits.* However large the log-odds, a tenth of the predictions is wrong. The curve is steep in the
-# middle and flat on both sides, for which one bend is not enough. The spline follows it, and so do
-# isotonic regression and Venn-Abers, which with 1797 rows have nearly the same log loss.
+# *Digits.* Of the digits with log-odds of 10 or 20 a tenth is below five all the same. The curve is
+# steep in the middle and flat on both sides, for which one bend is not enough. The spline follows
+# it, and so do isotonic regression and Venn-Abers, which with 1797 rows have nearly the same log
+# loss.
 #
 # The band is wide where there are few rows. It shows how much one row more would change, and is no
 # confidence interval of the frequency (:doc:`/guide/venn_abers`). :doc:`/guide/smooth_maps` and

@@ -1,4 +1,4 @@
-"""The default calibrator, calibrators compared, and classifiers as calibrators."""
+"""The default calibrator, calibrators compared, by group and by top label; any classifier as one."""
 
 from __future__ import annotations
 
