@@ -1,4 +1,4 @@
-"""The default calibrator, calibrators compared, by group and by top label; any classifier as one."""
+"""The default calibrator, calibrators compared, by group, by top label, and of any classifier."""
 
 from __future__ import annotations
 
