@@ -99,7 +99,8 @@ class AutoCalibrator(BaseCalibrator):
     *Candidates.* Temperature scaling, mixed with the uniform distribution; the uncalibrated
     logits; the uniform distribution; :class:`OrderPreservingScaling`; :class:`VectorScaling` with
     ``alpha`` 1 and 0.1; :class:`MatrixScaling` with ``alpha`` 10, 1, 0.1, 0.01 and 0.003, or 3,
-    0.3 and 0.03 for more than 256 classes, none where classes are masked; and
+    0.3 and 0.03 for more than 256 classes, none where classes are masked; for two classes
+    :class:`SplineCalibration` and centred :class:`IsotonicCalibration`; and
     :class:`ClassifierCalibrator` with gradient boosting and with 50 extra trees for up to 20
     classes, for two from 400 rows on.
 

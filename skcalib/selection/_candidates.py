@@ -10,9 +10,11 @@ from sklearn.ensemble import ExtraTreesClassifier
 from skcalib._base import BaseCalibrator
 from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
+from skcalib.binning import IsotonicCalibration
 from skcalib.scaling import (
     MatrixScaling,
     OrderPreservingScaling,
+    SplineCalibration,
     TemperatureScaling,
     VectorScaling,
 )
@@ -52,7 +54,7 @@ class Uniform(BaseCalibrator):
 def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str, BaseCalibrator]:
     """Calibrators by name, the one that weights are shrunk towards first.
 
-    Fewer for many classes, and for masked ones.
+    Fewer for many classes, and for masked ones; a spline and isotonic regression for two classes.
     """
     found: dict[str, BaseCalibrator] = {
         "temperature": TemperatureScaling(smoothing="auto"),
@@ -64,6 +66,9 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
     if not masked:
         strengths = MATRIX_STRENGTHS if n_classes <= MANY_CLASSES else FEW_STRENGTHS
         found |= {f"matrix alpha={a:g}": MatrixScaling(alpha=a, tol=TOL) for a in strengths}
+    if n_classes == 2:  # with more classes, maps of each class add nothing to those of all
+        found["spline"] = SplineCalibration()
+        found["isotonic"] = IsotonicCalibration(interpolation="centered")
     if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
         forest = ExtraTreesClassifier(50, min_samples_leaf=10, max_features=0.5, random_state=0)
         found["gradient boosting"] = ClassifierCalibrator()

@@ -412,7 +412,10 @@ def test_default_candidates():
     names = default_candidates(1000, 3, masked=False).keys()
     assert next(iter(names)) == "temperature"
     assert "gradient boosting" in names
-    assert "gradient boosting" not in default_candidates(100, 2, masked=False)
+    of_two = default_candidates(100, 2, masked=False)
+    assert {"spline", "isotonic"} <= of_two.keys()
+    assert not {"spline", "isotonic"} & names
+    assert "gradient boosting" not in of_two
     assert "gradient boosting" not in default_candidates(1000, 21, masked=False)
     assert not [n for n in default_candidates(1000, 3, masked=True) if n.startswith("matrix")]
     assert len(default_candidates(1000, 300, masked=False)) < len(names)
