@@ -1,1 +1,1 @@
-"""Log loss of linear maps of logits, and its minimum."""
+"""Log loss of linear maps and splines of logits and of mixtures, and its minimum."""

@@ -17,18 +17,19 @@ __all__ = ["BetaCalibration"]
 
 
 class BetaCalibration(_OneVsRestScaling):
-    r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, always increasing.
+    r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, never decreasing.
 
     For each class k, against all others, with probabilities p of the class,
 
     .. math:: \hat p_k = \sigma\left(a_k \log 2 p - b_k \log 2 (1 - p) + c_k\right),
         \qquad a_k, b_k \ge 0 .
 
-    This is the likelihood ratio of two beta distributions. At large log-odds of p those of
-    :math:`\hat p_k` have the slope b, at small ones the slope a, so that probabilities near 0 and
-    near 1 may be wrong in different ways; with a = b it is Platt scaling, and with a = b = 1 and
-    c = 0 nothing changes. The log-odds of p are those of temperature scaling, mixed with the
-    uniform distribution, and multiplied by the temperature again:
+    The argument of the sigmoid is a constant plus the log-likelihood ratio of two beta
+    distributions. At large log-odds of p those of :math:`\hat p_k` have the slope b, at small ones
+    the slope a, so that probabilities near 0 and near 1 may be wrong in different ways; with a = b
+    it is Platt scaling, and with a = b = 1 and c = 0 nothing changes. The log-odds of p are those
+    of temperature scaling, mixed with the uniform distribution, and multiplied by the temperature
+    again:
 
     .. math:: \log \frac{p}{1 - p} = T \log \frac{q_k}{1 - q_k}, \qquad
         q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K .

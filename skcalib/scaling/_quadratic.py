@@ -84,7 +84,7 @@ class QuadraticScaling(_OneVsRestScaling):
 
     See Also
     --------
-    BetaCalibration : A map with two slopes as well, which always increases.
+    BetaCalibration : A map with two slopes as well, which never decreases.
     PlattScaling : A linear function of the log-odds.
 
     Notes

@@ -1,4 +1,4 @@
-"""The default calibrator, calibrators compared, and classifiers as calibrators."""
+"""The default calibrator, calibrators compared, by group, by top label, and of any classifier."""
 
 from __future__ import annotations
 
