@@ -248,6 +248,25 @@ def test_groups_are_routed():
     np.testing.assert_array_equal(found, plain.predict_proba(Z, groups=G))
 
 
+def test_fit_transform_and_score_have_the_groups():
+    """Inside a pipeline the next step is fitted to what it is given later."""
+    w = np.random.default_rng(0).uniform(0.5, 2, 900)
+    c = GroupCalibrator(shrinkage=5).fit(Z, Y, w, groups=G)
+    found = GroupCalibrator(shrinkage=5).fit_transform(Z, Y, w, groups=G)
+    np.testing.assert_array_equal(found, c.transform(Z, groups=G))
+    assert np.abs(found - c.transform(Z)).max() > 1
+    binned = GroupCalibrator(HistogramBinning(smoothing=1), shrinkage=5).fit(Z, Y, w, groups=G)
+    right = binned.predict(Z, groups=G) == Y
+    assert binned.score(Z, Y, w, groups=G) == pytest.approx(w @ right / w.sum(), rel=1e-12)
+    assert binned.score(Z, Y, groups=G) != binned.score(Z, Y)
+    with sklearn.config_context(enable_metadata_routing=True):
+        first = GroupCalibrator(shrinkage=5).set_fit_request(groups=True)
+        first.set_transform_request(groups=True)
+        pipeline = make_pipeline(first, PlattScaling()).fit(Z, Y, groups=G)
+    found = first.fit(Z, Y, groups=G).transform(Z, groups=G)
+    np.testing.assert_array_equal(pipeline[-1].coef_, PlattScaling().fit(found, Y).coef_)
+
+
 def test_data_frames_out():
     frame = pd.DataFrame(Z, columns=["a", "b", "c"], index=np.arange(900) + 7)
     c = GroupCalibrator().fit(frame, Y, groups=G).set_output(transform="pandas")
@@ -272,6 +291,7 @@ CHUNKED = da.from_array(Z, chunks=(300, 3)), da.from_array(Y, chunks=300)
         ({}, (Z, Y), [None, *G[1:]], "groups contains None: .* at position 0"),
         ({}, CHUNKED, G, "Groups are for rows in memory, got a Dask collection"),
         ({}, (Z, Y), np.c_[G, G], "groups must have one dimension"),
+        ({}, (Z, Y), "ant", r"groups must have one entry per row, got 'ant'. .* \['ant'\] \* len"),
     ],
 )
 def test_bad_fits(params, rows, groups, message):
@@ -288,6 +308,15 @@ def test_bad_outputs():
     c = GroupCalibrator().fit(Z, Y, groups=G)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         c.predict_proba(Z, groups=G[1:])
+    numbers = np.searchsorted(c.groups_, G)
+    of_numbers = GroupCalibrator(shrinkage=5).fit(Z, Y, groups=numbers)
+    for calibrator, groups in (
+        (c, numbers),
+        (of_numbers, G),
+        (of_numbers, numbers.astype("M8[D]")),
+    ):
+        with pytest.raises(ValueError, match="of the type that they were of in fit, as in"):
+            calibrator.predict_proba(Z, groups=groups)
     with pytest.raises(ValueError, match="got 1 NaN"):
         c.predict_proba(np.vstack([Z[:3], [[np.nan, 0, 0]]]), groups=G[:4])
     with pytest.raises(ValueError, match="Groups are for rows in memory"):
