@@ -27,6 +27,7 @@ from ._partial_pooling import (
     encoded,
     fit_groups,
     log_probabilities_of_groups,
+    members,
     warn_of_groups,
 )
 
@@ -336,17 +337,17 @@ class GroupCalibrator(BaseCalibrator):
         X = as_array(X, n_columns=self.n_features_in_)
         group = encoded(checked_groups(X, groups), self.groups_)
         Z = super()._outputs(X, "_unchanged")
-        parts = [(group == k, self._of_group(k)) for k in np.unique(group)]
+        parts = [(some, self._of_group(k)) for k, some in members(group)]
         of_parts = [_mapped(part, method, Z[some]) for some, part in parts]
         out = np.empty((len(Z), *of_parts[0].shape[1:]), of_parts[0].dtype)
         for (some, _), values in zip(parts, of_parts, strict=True):
             out[some] = values
         return out
 
-    def _of_group(self, k: Any) -> Self:
+    def _of_group(self, k: int) -> Self:
         """The calibrator, for rows of the group alone."""
         part = copy(self)
-        part._group = int(k)  # noqa: SLF001
+        part._group = k  # noqa: SLF001
         return part
 
     def _unchanged(self, Z: Floats) -> Floats:

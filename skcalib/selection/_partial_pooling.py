@@ -6,7 +6,7 @@ the weight of its calibration rows and ``s`` the shrinkage, and otherwise the po
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,13 @@ def encoded(labels: Array, groups: Array) -> Indices:
         ) from error
 
 
+def members(group: Indices) -> Iterator[tuple[int, Indices]]:
+    """The number of each group that has rows, and the numbers of its rows."""
+    order = np.argsort(group, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        yield int(group[rows[0]]), rows
+
+
 class Fitted(NamedTuple):
     """The calibrator of all rows, those of the groups, and what the groups weigh.
 
@@ -93,8 +100,7 @@ def fit_groups(
     """
     of_all, messages = _fit_recorded(calibrator if pooled is None else pooled, rows, classes)
     found = Fitted(of_all, [of_all] * n_groups, np.zeros(n_groups), {"all rows": messages})
-    ends = np.cumsum(np.bincount(group))
-    for k, numbers in enumerate(np.split(np.argsort(group, kind="stable"), ends[:-1])):
+    for k, numbers in members(group):
         part = part_of(rows, numbers)
         if (part.y[1:] != part.y[:1]).any():
             found.calibrators[k], found.messages[k] = _fit_recorded(calibrator, part, classes)
@@ -165,8 +171,10 @@ def log_probabilities_of_groups(
 ) -> Floats:
     """Logarithms (m, K) of the mixed probabilities, for checked logits of rows of some groups."""
     L = log_probabilities(pooled, Z, classes)
-    for k in np.unique(group[shares[group] > 0]):
-        some, share = group == k, shares[k]
+    for k, some in members(group):
+        share = shares[k]
+        if share == 0:
+            continue
         own = log_probabilities(calibrators[k], Z[some], classes)
         if share < 1:
             own = mixture(np.stack([own, L[some]]), np.array([share, 1 - share]))

@@ -1,5 +1,7 @@
 """Calibrators of groups: mixtures by hand, the shrinkage, groups of any kind, routing."""
 
+import tracemalloc
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -273,6 +275,17 @@ def test_data_frames_out():
     found = c.transform(frame, groups=G)
     assert found.index.equals(frame.index)
     assert found.columns.tolist() == ["a", "b", "c"]
+
+
+def test_many_groups_take_no_memory_each():
+    c = GroupCalibrator(ONE_BIN, shrinkage=5).fit(Z[:, :2], Y > 0, groups=np.arange(900) % 300)
+    X, g = np.resize(Z, (60_000, 2)), np.arange(60_000) % 400
+    tracemalloc.start()
+    found = c.predict_proba(X, groups=g)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * X.nbytes
+    np.testing.assert_array_equal(found[g == 7], c.predict_proba(X[g == 7], groups=g[g == 7]))
 
 
 # --------------------------------------------------------------------------------------
