@@ -87,10 +87,11 @@ class GroupCalibrator(BaseCalibrator):
     Notes
     -----
     Rows of a group that ``fit`` was not given, and all rows if ``predict_proba`` is given no
-    groups, have the probabilities of the pooled calibrator. Through a pipeline or a search, groups
-    arrive by scikit-learn's metadata routing, after ``set_fit_request(groups=True)`` and
-    ``set_predict_proba_request(groups=True)``. :class:`CalibratedClassifier` takes groups for its
-    folds and not for its outputs.
+    groups, have the probabilities of the pooled calibrator. Through a pipeline, groups arrive by
+    scikit-learn's metadata routing, after ``set_fit_request(groups=True)`` and
+    ``set_predict_proba_request(groups=True)``. Searches route them to ``fit`` and ``score`` only,
+    not to predictions, and so neither to scorers. :class:`CalibratedClassifier` takes groups for
+    its folds and not for its outputs.
 
     The default shrinkage keeps small groups from harm: if all groups have the same temperature, the
     pooled calibrator does best, and mostly is chosen. The folds are random but the same at every

@@ -11,7 +11,7 @@ import skops.io
 from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -267,6 +267,18 @@ def test_fit_transform_and_score_have_the_groups():
         pipeline = make_pipeline(first, PlattScaling()).fit(Z, Y, groups=G)
     found = first.fit(Z, Y, groups=G).transform(Z, groups=G)
     np.testing.assert_array_equal(pipeline[-1].coef_, PlattScaling().fit(found, Y).coef_)
+
+
+def test_searches_score_with_the_groups():
+    """The accuracy, that of the pooled calibrator if all shrinkages have the same."""
+    numbers = np.searchsorted(["ant", "bee", "cat"], G)
+    shifted = Z + 4 * np.eye(3)[numbers]
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = GroupCalibrator(PlattScaling()).set_fit_request(groups=True)
+        routed.set_score_request(groups=True)
+        search = GridSearchCV(routed, {"shrinkage": [1, 1e6]}, cv=3).fit(shifted, Y, groups=G)
+    alone, pooled = search.cv_results_["mean_test_score"]
+    assert alone > pooled + 0.05
 
 
 def test_data_frames_out():

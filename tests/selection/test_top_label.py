@@ -185,6 +185,15 @@ def test_all_predictions_right_or_wrong(calibrator, right):
     assert ((q > 0) & (q < 1)).all()
 
 
+def test_all_predictions_right_in_single_precision():
+    Z, _ = over_predicted(600)
+    found = TopLabelCalibration().fit(Z.astype(np.float32), Z.argmax(axis=1))  # without a warning
+    expected = TopLabelCalibration().fit(Z, Z.argmax(axis=1))
+    np.testing.assert_allclose(
+        found.pooled_calibrator_.intercept_, expected.pooled_calibrator_.intercept_, rtol=1e-4
+    )
+
+
 def test_certain_rows_are_not_counted():
     Z, y = over_predicted(500)
     w = np.random.default_rng(0).uniform(1, 2, size=500)
