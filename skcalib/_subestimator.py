@@ -82,8 +82,8 @@ def weight_params(estimator: Any, w: Floats, name: str = "calibrator") -> dict[s
 
 def check_order(calibrator: Any, classes: Array) -> None:
     """Raise a ValueError for a calibrator with ``classes`` in another order than that of logits."""
-    for name, value in calibrator.get_params().items():
-        if name.split("__")[-1] != "classes" or value is None:
+    for name, value in _classes_params(calibrator).items():
+        if value is None:
             continue
         named = np.asarray(value)
         if named.tolist() != classes.tolist():
@@ -93,13 +93,29 @@ def check_order(calibrator: Any, classes: Array) -> None:
             )
 
 
+def _classes_params(estimator: Any) -> dict[str, Any]:
+    """Parameters ``classes`` of an estimator and of the steps inside, by name.
+
+    Calibrators set those of what they contain, which may be given labels of another kind.
+    """
+    params = estimator.get_params()
+    held = [f"{name}__" for name, value in params.items() if isinstance(value, BaseCalibrator)]
+    if isinstance(estimator, BaseCalibrator):
+        held.append("")
+    return {
+        name: value
+        for name, value in params.items()
+        if name.split("__")[-1] == "classes"
+        and not any(name.startswith(of) and "__" in name[len(of) :] for of in held)
+    }
+
+
 def fit_calibrator(
     calibrator: Any, Z: Floats, y: Array, w: Floats | None, classes: Array, **arguments: Any
 ) -> Any:
     """A copy of the calibrator, fitted to logits with a column for each of the classes."""
     fitted = clone(calibrator)
-    params = fitted.get_params()
-    names = [n for n in params if n.split("__")[-1] == "classes" and params[n] is None]
+    names = [name for name, value in _classes_params(fitted).items() if value is None]
     fitted.set_params(**dict.fromkeys(names, classes))
     return fitted.fit(Z, y, **({} if w is None else weight_params(fitted, w)), **arguments)
 

@@ -118,12 +118,12 @@ class Logistic:
 
         With the ridge penalty ``ridge * (theta - centre)**2`` of each class, if there is one.
         """
-        rise, d = self.high - self.low, theta.shape[1]
+        d = theta.shape[1]
         pairs = [(i, j) for i in range(d) for j in range(i + 1)]
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = self.features(Z, y)
-            R, Q = _residuals_and_curvatures(theta, F, y, self.low, rise)
+            R, Q = _residuals_and_curvatures(theta, F, y, self.low, self.high)
             if counts is not None:
                 R, Q = R * counts, Q * counts
             if w is not None:
@@ -164,7 +164,7 @@ def _dot(A: Floats, B: Floats) -> Floats:
 
 
 def _residuals_and_curvatures(
-    theta: Floats, F: list[Floats], y: Indices, low: Floats, rise: Floats
+    theta: Floats, F: list[Floats], y: Indices, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
     """Probabilities less targets, and ``p (1 - p)``, without weights: (m, K) each."""
     dtype = F[0].dtype
@@ -176,14 +176,17 @@ def _residuals_and_curvatures(
     E -= offset
     np.exp(np.minimum(E, -np.log(np.finfo(dtype).tiny) / 2, out=E), out=E)
     P = np.reciprocal(1 + E)
-    Q = np.multiply(E, P**2, out=E)  # p (1 - p) without the difference, lost near p = 1
-    R = np.subtract(P, low.astype(dtype), out=P)
-    rise = rise.astype(dtype)
-    if len(rise) > 1:
-        R[np.arange(len(R)), y] -= rise[y]
-    else:
-        R[:, 0] -= rise * y
-    return R, Q
+    rest = np.multiply(E, P, out=E)  # 1 - p without the difference, lost near p = 1
+    short = (1 - high).astype(dtype)
+    if len(short) > 1:
+        each = np.arange(len(y))
+        of_events = short[y] - rest[each, y]
+        Q, R = np.multiply(rest, P, out=rest), np.subtract(P, low.astype(dtype), out=P)
+        R[each, y] = of_events
+        return R, Q
+    R = P - low.astype(dtype)
+    np.subtract(short, rest, out=R, where=y[:, None] == 1)
+    return R, np.multiply(rest, P, out=rest)
 
 
 def fit_logistic(

@@ -23,6 +23,10 @@ from skcalib._typing import Floats, Indices
 
 from .isotonic import isotonic_blocks
 
+# Scores that are farther apart than this, in rounding errors of single precision, are the votes of
+# a forest or something similar, and also equal to test scores in single precision.
+FAR = 1e4
+
 # How p0 and p1 are merged into a probability: by the score whose regret is the least.
 Merge = Literal["log_loss", "brier"]
 
@@ -104,8 +108,12 @@ def steps(rows: Ranked) -> Steps:
 def _neighbourhoods(scores: Floats) -> tuple[Floats, Floats]:
     """Ends of the intervals around distinct probabilities in which others are equal to them."""
     # Scores in single precision are not pooled when they are ranked, but have rounding errors too.
-    single = np.array_equal(scores, scores.astype(np.float32))
-    error = rounding(np.maximum(scores, TINY), np.float32 if single else np.float64)
+    # So do later scores in single precision, from which a tie of calibration scores is far.
+    double, single = (rounding(np.maximum(scores, TINY), t) for t in (np.float64, np.float32))
+    gap = np.diff(scores, prepend=0.0, append=1.0)
+    are_far = np.minimum(gap[:-1], gap[1:]) > FAR * single
+    all_single = np.array_equal(scores, scores.astype(np.float32))
+    error = np.where(are_far | all_single, single, double)
     middle = scores[:-1] + np.diff(scores) / 2
     middle = np.where(middle < scores[1:], middle, scores[:-1])
     below = np.maximum(scores - error, np.append(0.0, middle))

@@ -80,7 +80,8 @@ class VennAbersCalibration(_PerClass):
     All values of :math:`p_0` and :math:`p_1` are computed in ``fit``, at the cost of a sort and of
     a binary search, so that a prediction is one search. They are those of two refits for each test
     row, whose weight is 1. Test scores that differ from a calibration score by rounding errors
-    only are ties. For Dask collections scores are ranked on a grid, as for
+    only are ties; where calibration scores are far apart, as the votes of a forest are, those of
+    single precision. For Dask collections scores are ranked on a grid, as for
     :class:`IsotonicCalibration`.
 
     References

@@ -7,25 +7,27 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.inputs import as_array, check_in_memory
+from skcalib._engine.inputs import as_array
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Plan, Rows
 from skcalib._subestimator import check_calibrator, check_order, fit_to_rows
-from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.labels import as_labels, encode, is_among
+from skcalib._typing import Array, Floats
 from skcalib._validation.logits import any_masked
 from skcalib._validation.parameters import check_real
 from skcalib._validation.weights import check_weights
 from skcalib.scaling import TemperatureScaling
 
 from ._partial_pooling import (
+    checked_groups,
     chosen_shrinkage,
+    encoded,
     fit_groups,
     log_probabilities_of_groups,
+    members,
     warn_of_groups,
 )
 
@@ -85,10 +87,11 @@ class GroupCalibrator(BaseCalibrator):
     Notes
     -----
     Rows of a group that ``fit`` was not given, and all rows if ``predict_proba`` is given no
-    groups, have the probabilities of the pooled calibrator. Through a pipeline or a search, groups
-    arrive by scikit-learn's metadata routing, after ``set_fit_request(groups=True)`` and
-    ``set_predict_proba_request(groups=True)``. :class:`CalibratedClassifier` takes groups for its
-    folds and not for its outputs.
+    groups, have the probabilities of the pooled calibrator. Through a pipeline, groups arrive by
+    scikit-learn's metadata routing, after ``set_fit_request(groups=True)`` and
+    ``set_predict_proba_request(groups=True)``. Searches route them to ``fit`` and ``score`` only,
+    not to predictions, and so neither to scorers. :class:`CalibratedClassifier` takes groups for
+    its folds and not for its outputs.
 
     The default shrinkage keeps small groups from harm: if all groups have the same temperature, the
     pooled calibrator does best, and mostly is chosen. The folds are random but the same at every
@@ -175,7 +178,7 @@ class GroupCalibrator(BaseCalibrator):
         rows, classes = self._checked(X, y, sample_weight)
         if groups is None:
             return self._stored(X, classes, self._fit(rows, classes))
-        labels = _checked_groups(X, groups)
+        labels = checked_groups(X, groups)
         w = check_weights(sample_weight, len(labels))
         labels = labels if w is None else labels[w > 0]
         return self._stored(X, classes, self._fit(rows, classes, labels))
@@ -202,6 +205,34 @@ class GroupCalibrator(BaseCalibrator):
         warn_of_groups("Group", groups, fitted.messages)
         shares = fitted.shares(shrinkage)
         return _attributes(groups, fitted.calibrators, fitted.pooled, shrinkage, shares)
+
+    def fit_transform(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Floats:
+        """Fit, and calibrate the same rows with the same groups.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, as in :meth:`fit`.
+        groups : array-like of shape (n_samples,), optional
+            The group of each row.
+
+        Returns
+        -------
+        ndarray of the shape of ``X``
+            As :meth:`transform`.
+        """
+        return self.fit(X, y, sample_weight, groups=groups).transform(X, groups=groups)
 
     def transform(self, X: ArrayLike, *, groups: ArrayLike | None = None) -> Floats:
         """Calibrated logits.
@@ -271,24 +302,53 @@ class GroupCalibrator(BaseCalibrator):
         """
         return self._outputs(X, "_most_probable", groups)
 
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy of the most probable classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+        groups : array-like of shape (n_samples,), optional
+            The group of each row.
+
+        Returns
+        -------
+        float
+            Weighted share of the rows with the right class.
+        """
+        predicted = self.predict(X, groups=groups)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
     def _outputs(self, X: Any, method: str, groups: Any = None) -> Array:
         if groups is None:
             return super()._outputs(X, method)
         check_is_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
-        group = _encoded(_checked_groups(X, groups), self.groups_)
+        group = encoded(checked_groups(X, groups), self.groups_)
         Z = super()._outputs(X, "_unchanged")
-        parts = [(group == k, self._of_group(k)) for k in np.unique(group)]
+        parts = [(some, self._of_group(k)) for k, some in members(group)]
         of_parts = [_mapped(part, method, Z[some]) for some, part in parts]
         out = np.empty((len(Z), *of_parts[0].shape[1:]), of_parts[0].dtype)
         for (some, _), values in zip(parts, of_parts, strict=True):
             out[some] = values
         return out
 
-    def _of_group(self, k: Any) -> Self:
+    def _of_group(self, k: int) -> Self:
         """The calibrator, for rows of the group alone."""
         part = copy(self)
-        part._group = int(k)  # noqa: SLF001
+        part._group = k  # noqa: SLF001
         return part
 
     def _unchanged(self, Z: Floats) -> Floats:
@@ -314,25 +374,6 @@ def _attributes(
         "shrinkage_": shrinkage,
         "shares_": shares,
     }
-
-
-def _checked_groups(X: Any, groups: Any) -> Array:
-    """The group of each row; a ValueError for those that are missing or too few."""
-    check_in_memory(
-        [X, groups],
-        "Groups are for rows in memory, got a Dask collection. Call compute() on a part of it that "
-        "fits into memory, or leave groups out.",
-    )
-    labels: Array = column_or_1d(as_labels(groups, "groups"))
-    check_consistent_length(X, labels)
-    return labels
-
-
-def _encoded(labels: Array, groups: Array) -> Indices:
-    """The number of each label among the groups, or -1."""
-    if len(groups) == 0:
-        return np.full(len(labels), -1)
-    return np.where(is_among(labels, groups), encode(labels, groups), -1)
 
 
 def _mapped(calibrator: Any, method: str, Z: Floats) -> Array:

@@ -6,19 +6,21 @@ the weight of its calibration rows and ``s`` the shrinkage, and otherwise the po
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from skcalib._engine.blocks import weighted_sum
+from skcalib._engine.inputs import check_in_memory
 from skcalib._engine.memory import MemoryRows
 from skcalib._linear.mixed import mixture
 from skcalib._splits import Split
 from skcalib._subestimator import fit_to_rows, log_probabilities
 from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.labels import shown
+from skcalib._validation.labels import as_labels, encode, is_among, shown
 
 from ._fit_and_score import Messages, messages_of, recorded_warnings, warn_once
 from ._out_of_fold import hold_two_classes, part_of
@@ -27,6 +29,44 @@ from ._out_of_fold import hold_two_classes, part_of
 SHRINKAGES = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, np.inf)
 
 N_FOLDS = 5
+
+
+def checked_groups(X: Any, groups: Any) -> Array:
+    """The group of each row; a ValueError for those that are missing or too few."""
+    check_in_memory(
+        [X, groups],
+        "Groups are for rows in memory, got a Dask collection. Call compute() on a part of it that "
+        "fits into memory, or leave groups out.",
+    )
+    labels = as_labels(groups, "groups")
+    if np.ndim(labels) == 0:
+        raise ValueError(
+            f"groups must have one entry per row, got {labels!r}. For rows of a single group pass "
+            f"[{labels!r}] * len(X)."
+        )
+    of_rows: Array = column_or_1d(labels)
+    check_consistent_length(X, of_rows)
+    return of_rows
+
+
+def encoded(labels: Array, groups: Array) -> Indices:
+    """The number of each label among the groups, or -1; a ValueError for labels of another type."""
+    if len(groups) == 0:
+        return np.full(len(labels), -1)
+    try:
+        return np.where(is_among(labels, groups), encode(labels, groups), -1)
+    except TypeError as error:
+        raise ValueError(
+            "groups must be of the type that they were of in fit, as in "
+            f"{groups.tolist()[0]!r}, got {labels.tolist()[0]!r}. Convert them."
+        ) from error
+
+
+def members(group: Indices) -> Iterator[tuple[int, Indices]]:
+    """The number of each group that has rows, and the numbers of its rows."""
+    order = np.argsort(group, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        yield int(group[rows[0]]), rows
 
 
 class Fitted(NamedTuple):
@@ -60,8 +100,7 @@ def fit_groups(
     """
     of_all, messages = _fit_recorded(calibrator if pooled is None else pooled, rows, classes)
     found = Fitted(of_all, [of_all] * n_groups, np.zeros(n_groups), {"all rows": messages})
-    ends = np.cumsum(np.bincount(group))
-    for k, numbers in enumerate(np.split(np.argsort(group, kind="stable"), ends[:-1])):
+    for k, numbers in members(group):
         part = part_of(rows, numbers)
         if (part.y[1:] != part.y[:1]).any():
             found.calibrators[k], found.messages[k] = _fit_recorded(calibrator, part, classes)
@@ -132,8 +171,10 @@ def log_probabilities_of_groups(
 ) -> Floats:
     """Logarithms (m, K) of the mixed probabilities, for checked logits of rows of some groups."""
     L = log_probabilities(pooled, Z, classes)
-    for k in np.unique(group[shares[group] > 0]):
-        some, share = group == k, shares[k]
+    for k, some in members(group):
+        share = shares[k]
+        if share == 0:
+            continue
         own = log_probabilities(calibrators[k], Z[some], classes)
         if share < 1:
             own = mixture(np.stack([own, L[some]]), np.array([share, 1 - share]))

@@ -167,6 +167,21 @@ def test_equal_votes_are_ties_despite_rounding():
         np.testing.assert_allclose(c.predict_interval(two)[:50, 1], exact, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_trees", [5, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_votes_are_ties_in_another_precision(dtype, n_trees):
+    """A forest that is exported to single precision after the fit, or the other way round."""
+    rng = np.random.default_rng(0)
+    votes = rng.integers(1, n_trees, size=1000) / n_trees
+    y = (rng.uniform(size=1000) < votes).astype(int)
+    Z = np.log(np.c_[1 - votes, votes])
+    c = VennAbersCalibration().fit(Z.astype(dtype), y)
+    expected = [[refitted(votes, y, np.ones(1000), t, k) for k in (0, 1)] for t in votes[:99]]
+    for other in (np.float32, np.float64):
+        found = c.predict_interval(Z[:99].astype(other))[:, 1]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_single_precision_has_ties_as_well():
     Z, y = make_logits(400, 3, dtype=np.float32, random_state=0)
     c = VennAbersCalibration().fit(Z, y)

@@ -126,6 +126,18 @@ def test_margins_are_log_odds(Z):
     np.testing.assert_allclose(margins(Z), literal_margins(Z), rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 10])
+@pytest.mark.parametrize("misses", [1, 2, 5])
+def test_rare_misses_in_single_precision_converge(misses, n_levels):
+    """One minus a probability next to 1 has to be exact, of either class."""
+    rng = np.random.default_rng(0)
+    margin = rng.choice(np.linspace(2, 6, n_levels), 3000).astype(np.float32)[:, None]
+    y = (np.arange(3000) >= misses).astype(int)
+    first, second = PlattScaling().fit(margin, y), PlattScaling().fit(-margin, 1 - y)
+    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-4, atol=1e-6)
+    assert first.n_iter_ == second.n_iter_ < 20
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_margins_of_sure_and_of_tied_rows(dtype):
     """1 - p of a row that is sure is lost if it is computed from p."""

@@ -1,5 +1,7 @@
 """Calibrators of groups: mixtures by hand, the shrinkage, groups of any kind, routing."""
 
+import tracemalloc
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import skops.io
 from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -248,12 +250,54 @@ def test_groups_are_routed():
     np.testing.assert_array_equal(found, plain.predict_proba(Z, groups=G))
 
 
+def test_fit_transform_and_score_have_the_groups():
+    """Inside a pipeline the next step is fitted to what it is given later."""
+    w = np.random.default_rng(0).uniform(0.5, 2, 900)
+    c = GroupCalibrator(shrinkage=5).fit(Z, Y, w, groups=G)
+    found = GroupCalibrator(shrinkage=5).fit_transform(Z, Y, w, groups=G)
+    np.testing.assert_array_equal(found, c.transform(Z, groups=G))
+    assert np.abs(found - c.transform(Z)).max() > 1
+    binned = GroupCalibrator(HistogramBinning(smoothing=1), shrinkage=5).fit(Z, Y, w, groups=G)
+    right = binned.predict(Z, groups=G) == Y
+    assert binned.score(Z, Y, w, groups=G) == pytest.approx(w @ right / w.sum(), rel=1e-12)
+    assert binned.score(Z, Y, groups=G) != binned.score(Z, Y)
+    with sklearn.config_context(enable_metadata_routing=True):
+        first = GroupCalibrator(shrinkage=5).set_fit_request(groups=True)
+        first.set_transform_request(groups=True)
+        pipeline = make_pipeline(first, PlattScaling()).fit(Z, Y, groups=G)
+    found = first.fit(Z, Y, groups=G).transform(Z, groups=G)
+    np.testing.assert_array_equal(pipeline[-1].coef_, PlattScaling().fit(found, Y).coef_)
+
+
+def test_searches_score_with_the_groups():
+    """The accuracy, that of the pooled calibrator if all shrinkages have the same."""
+    numbers = np.searchsorted(["ant", "bee", "cat"], G)
+    shifted = Z + 4 * np.eye(3)[numbers]
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = GroupCalibrator(PlattScaling()).set_fit_request(groups=True)
+        routed.set_score_request(groups=True)
+        search = GridSearchCV(routed, {"shrinkage": [1, 1e6]}, cv=3).fit(shifted, Y, groups=G)
+    alone, pooled = search.cv_results_["mean_test_score"]
+    assert alone > pooled + 0.05
+
+
 def test_data_frames_out():
     frame = pd.DataFrame(Z, columns=["a", "b", "c"], index=np.arange(900) + 7)
     c = GroupCalibrator().fit(frame, Y, groups=G).set_output(transform="pandas")
     found = c.transform(frame, groups=G)
     assert found.index.equals(frame.index)
     assert found.columns.tolist() == ["a", "b", "c"]
+
+
+def test_many_groups_take_no_memory_each():
+    c = GroupCalibrator(ONE_BIN, shrinkage=5).fit(Z[:, :2], Y > 0, groups=np.arange(900) % 300)
+    X, g = np.resize(Z, (60_000, 2)), np.arange(60_000) % 400
+    tracemalloc.start()
+    found = c.predict_proba(X, groups=g)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * X.nbytes
+    np.testing.assert_array_equal(found[g == 7], c.predict_proba(X[g == 7], groups=g[g == 7]))
 
 
 # --------------------------------------------------------------------------------------
@@ -272,6 +316,7 @@ CHUNKED = da.from_array(Z, chunks=(300, 3)), da.from_array(Y, chunks=300)
         ({}, (Z, Y), [None, *G[1:]], "groups contains None: .* at position 0"),
         ({}, CHUNKED, G, "Groups are for rows in memory, got a Dask collection"),
         ({}, (Z, Y), np.c_[G, G], "groups must have one dimension"),
+        ({}, (Z, Y), "ant", r"groups must have one entry per row, got 'ant'. .* \['ant'\] \* len"),
     ],
 )
 def test_bad_fits(params, rows, groups, message):
@@ -288,6 +333,15 @@ def test_bad_outputs():
     c = GroupCalibrator().fit(Z, Y, groups=G)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         c.predict_proba(Z, groups=G[1:])
+    numbers = np.searchsorted(c.groups_, G)
+    of_numbers = GroupCalibrator(shrinkage=5).fit(Z, Y, groups=numbers)
+    for calibrator, groups in (
+        (c, numbers),
+        (of_numbers, G),
+        (of_numbers, numbers.astype("M8[D]")),
+    ):
+        with pytest.raises(ValueError, match="of the type that they were of in fit, as in"):
+            calibrator.predict_proba(Z, groups=groups)
     with pytest.raises(ValueError, match="got 1 NaN"):
         c.predict_proba(np.vstack([Z[:3], [[np.nan, 0, 0]]]), groups=G[:4])
     with pytest.raises(ValueError, match="Groups are for rows in memory"):

@@ -14,10 +14,13 @@ from sklearn.pipeline import make_pipeline
 from skcalib import (
     BBQ,
     AutoCalibrator,
+    CalibratedClassifier,
+    GroupCalibrator,
     HistogramBinning,
     PlattScaling,
     TemperatureScaling,
     TopLabelCalibration,
+    compare_calibrators,
 )
 from skcalib._scores.one_vs_rest import margins, top_and_rest
 from skcalib.datasets import make_logits
@@ -182,6 +185,15 @@ def test_all_predictions_right_or_wrong(calibrator, right):
     assert ((q > 0) & (q < 1)).all()
 
 
+def test_all_predictions_right_in_single_precision():
+    Z, _ = over_predicted(600)
+    found = TopLabelCalibration().fit(Z.astype(np.float32), Z.argmax(axis=1))  # without a warning
+    expected = TopLabelCalibration().fit(Z, Z.argmax(axis=1))
+    np.testing.assert_allclose(
+        found.pooled_calibrator_.intercept_, expected.pooled_calibrator_.intercept_, rtol=1e-4
+    )
+
+
 def test_certain_rows_are_not_counted():
     Z, y = over_predicted(500)
     w = np.random.default_rng(0).uniform(1, 2, size=500)
@@ -245,6 +257,22 @@ def test_any_classifier_of_log_odds_will_do():
     c = TopLabelCalibration(LogisticRegression(C=1e6), shrinkage=0).fit(Z, y)
     platt = TopLabelCalibration(PlattScaling(smooth_targets=False), shrinkage=0).fit(Z, y)
     np.testing.assert_allclose(c.predict_proba(Z), platt.predict_proba(Z), rtol=2e-3)
+
+
+@pytest.mark.parametrize("labels", [["x", "y", "z"], ["x", "y"]])
+def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
+    """Comparisons and classifiers name the classes of what they fit."""
+    X, y = over_predicted(300)
+    X, y = X[:, : len(labels)], np.minimum(y, len(labels) - 1)
+    y = np.array(labels)[y]
+    binary = TopLabelCalibration(HistogramBinning(n_bins=3, smoothing=1))
+    chain = make_pipeline(TemperatureScaling(), binary)
+    for calibrator in (binary, chain, GroupCalibrator(chain)):
+        expected = calibrator.fit(X, y).predict_proba(X)
+        found = compare_calibrators(X, y, calibrators={"a": calibrator}, test=(X, y))
+        np.testing.assert_array_equal(found.calibrators["a"].predict_proba(X), expected)
+        assert found.calibrators["a"].classes_.tolist() == labels
+    CalibratedClassifier(LogisticRegression(), chain, cv=2).fit(X, y)
 
 
 def test_parameters_of_the_binary_calibrator():
