@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skcalib._engine.blocks import softmax
 from skcalib._typing import Floats
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -41,11 +42,33 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
     """
     if smoothing == 0 or Z.shape[1] > 1:
         return mix_with_uniform(Z, smoothing)
-    # The odds of the more probable class less one, which is exact near 0 as well as far from it.
-    distance = np.abs(Z, dtype=np.float64)
-    excess = -(1 - smoothing) * np.expm1(-distance)
-    excess /= (1 - smoothing / 2) * np.exp(-distance) + max(smoothing / 2, TINY)
-    return np.copysign(np.log1p(excess), Z).astype(Z.dtype, copy=False)
+    # The odds of the more probable class less one, which is exact near 0 as well as far from it,
+    # in the precision of the logits if it holds the smoothing.
+    holds = smoothing / 2 > np.finfo(Z.dtype).tiny
+    distance = np.abs(Z, dtype=Z.dtype if holds else np.float64)
+    below = np.negative(distance, out=distance)
+    excess = np.expm1(below)
+    excess *= smoothing - 1
+    less = np.exp(below, out=below)
+    less *= 1 - smoothing / 2
+    less += max(smoothing / 2, TINY)
+    excess /= less
+    np.log1p(excess, out=excess)
+    return np.copysign(excess, Z, out=excess).astype(Z.dtype, copy=False)
+
+
+def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
+    """Probabilities (m, K) of the mixture, for logits (m, K), or (m, 1) for log-odds of two."""
+    P = softmax(Z)
+    if smoothing > 0:
+        masked = np.isneginf(Z) if np.isneginf(Z.min()) else None
+        P *= 1 - smoothing
+        if masked is None:
+            P += smoothing / P.shape[1]
+        else:
+            P += smoothing / np.count_nonzero(~masked, axis=1, keepdims=True)
+            P[masked] = 0
+    return P
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, log_expit, softmax
 
+from skcalib._engine.blocks import both_columns
 from skcalib._typing import Floats, Indices
 
 
@@ -77,7 +78,7 @@ def joined(S: Floats, n_columns: int) -> Floats:
     """
     if n_columns > 2:
         return log_expit(S)
-    return S if n_columns == 1 else np.hstack([np.zeros_like(S), S])
+    return S if n_columns == 1 else both_columns(S)
 
 
 def joined_probabilities(P: Floats, n_columns: int) -> Floats:
