@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from skcalib._engine.blocks import softmax
-from skcalib._typing import Floats
+from skcalib._typing import Bools, Floats, Indices
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -25,14 +25,24 @@ def mix_with_uniform(L: Floats, smoothing: float) -> Floats:
     if smoothing == 0:
         return L
     M = np.subtract(L, L.max(axis=1, keepdims=True), dtype=np.float64)
-    masked = np.isneginf(M)
-    n = M.shape[1] - np.count_nonzero(masked, axis=1, keepdims=True)
+    masked = _masked(M)
     np.exp(M, out=M)
     M *= (1 - smoothing) / M.sum(axis=1, keepdims=True)
-    M += np.maximum(smoothing / n, TINY)
+    M += np.maximum(smoothing / _n_classes(M, masked), TINY)
     np.log(M, out=M)
-    np.copyto(M, -np.inf, where=masked)
+    if masked is not None:
+        M[masked] = -np.inf
     return M.astype(L.dtype, copy=False)
+
+
+def _masked(Z: Floats) -> Bools | None:
+    """Which classes are masked, or None if none is."""
+    return np.isneginf(Z) if np.isneginf(Z.min()) else None
+
+
+def _n_classes(Z: Floats, masked: Bools | None) -> Indices | int:
+    """The number of classes, or for each row (m, 1) that of those that are not masked."""
+    return Z.shape[1] if masked is None else np.count_nonzero(~masked, axis=1, keepdims=True)
 
 
 def mix_logits(Z: Floats, smoothing: float) -> Floats:
@@ -61,12 +71,10 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
     """Probabilities (m, K) of the mixture, for logits (m, K), or (m, 1) for log-odds of two."""
     P = softmax(Z)
     if smoothing > 0:
-        masked = np.isneginf(Z) if np.isneginf(Z.min()) else None
+        masked = _masked(Z)
         P *= 1 - smoothing
-        if masked is None:
-            P += smoothing / P.shape[1]
-        else:
-            P += smoothing / np.count_nonzero(~masked, axis=1, keepdims=True)
+        P += smoothing / _n_classes(P, masked)
+        if masked is not None:
             P[masked] = 0
     return P
 
