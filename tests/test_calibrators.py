@@ -72,7 +72,8 @@ def test_outputs_agree_with_each_other(kind, dtype, n_classes):
     assert Z.dtype == P.dtype == dtype
     assert np.isfinite(Z).all()
     eps = 10 * np.finfo(dtype).eps
-    np.testing.assert_allclose(P, softmax(Z, axis=1), rtol=eps)
+    # Z is rounded, which matters most where it is far from zero.
+    np.testing.assert_allclose(P, softmax(Z, axis=1), rtol=2 * eps)
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=eps)
     logs = calibrator.predict_log_proba(logits)
     np.testing.assert_allclose(logs, log_softmax(Z, axis=1), rtol=eps, atol=eps)

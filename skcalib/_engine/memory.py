@@ -31,6 +31,8 @@ BLOCK_ELEMENTS = 1 << 18
 SMALL_BLOCK_ELEMENTS = 1 << 14
 # Reductions along short rows run several times faster when the columns are contiguous.
 NARROW_COLUMNS = 128
+# Up to so many columns are fastest written one at a time.
+FEW_COLUMNS = 4
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
 # Largest number of scores stored at a time, by columns: more scores take more passes.
@@ -60,20 +62,28 @@ class MemoryRows(Rows):
 
         ``order`` is the memory layout of the arrays.
         """
-        first = f(*next(self._blocks(0, 1, PLAIN))[1])
+        # The first tells the shape of the results: all rows, if they are few.
+        n_rows = self.n_rows
+        few = n_rows <= self._rows_of_a_block(plan) and self._n_threads() < 2
+        first = f(*next(self._blocks(0, n_rows if few else 1, plan))[1])
         several = isinstance(first, tuple)
         out = tuple(
-            np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
+            np.empty((n_rows, *one.shape[1:]), one.dtype, order)
             for one in (first if several else (first,))
         )
 
+        def write(rows: slice, values: Any) -> None:
+            for target, value in zip(out, values if several else (values,), strict=True):
+                _write(value, target[rows])
+
         def fill(start: int, stop: int) -> None:
             for rows, block in self._blocks(start, stop, plan):
-                values = f(*block)
-                for target, value in zip(out, values if several else (values,), strict=True):
-                    target[rows] = value
+                write(rows, f(*block))
 
-        self._in_threads(fill)
+        if few:
+            write(slice(None), first)
+        else:
+            self._in_threads(fill)
         return out if several else out[0]
 
     def ranked(
@@ -116,8 +126,7 @@ class MemoryRows(Rows):
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
         """Slices of rows with the block of each array, and scratch arrays, which are reused."""
-        elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
-        step = min(max(plan.at_least, elements // (self._width * plan.room)), stop - start)
+        step = min(self._rows_of_a_block(plan), stop - start)
         columns = [_columns(a, step) if _is_narrow(a) else None for a in self.arrays]
         spare = [_columns(self.X, step, plan.dtype) for _ in range(plan.scratch)]
         for low in range(start, stop, step):
@@ -129,10 +138,16 @@ class MemoryRows(Rows):
             ]
             yield rows, [*blocks, *(s[:size] for s in spare)]
 
+    def _rows_of_a_block(self, plan: Plan) -> int:
+        elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
+        return max(plan.at_least, elements // (self._width * plan.room))
+
+    def _n_threads(self) -> int:
+        return min(max_threads(), self.n_rows, self.n_rows * self._width // THREAD_ELEMENTS)
+
     def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
-        n_rows = self.n_rows
-        n_threads = min(max_threads(), n_rows, n_rows * self._width // THREAD_ELEMENTS)
+        n_rows, n_threads = self.n_rows, self._n_threads()
         if n_threads < 2:
             return [work(0, n_rows)]
         ends = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
@@ -156,6 +171,14 @@ def _is_narrow(a: Array | None) -> bool:
 def _columns(a: Any, n_rows: int, dtype: DTypeLike | None = None) -> Array:
     shape = (n_rows, *a.shape[1:])
     return np.empty(shape, dtype or a.dtype, order="F" if _is_narrow(a) else "C")
+
+
+def _write(source: Array, target: Array) -> None:
+    if source.ndim == 2 and source.shape[1] <= FEW_COLUMNS:
+        for k in range(source.shape[1]):
+            target[:, k] = source[:, k]
+    else:
+        target[:] = source
 
 
 def _copied(source: Array, target: Array) -> Array:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._typing import Floats
+from skcalib._engine.blocks import softmax
+from skcalib._typing import Bools, Floats, Indices
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -24,14 +25,24 @@ def mix_with_uniform(L: Floats, smoothing: float) -> Floats:
     if smoothing == 0:
         return L
     M = np.subtract(L, L.max(axis=1, keepdims=True), dtype=np.float64)
-    masked = np.isneginf(M)
-    n = M.shape[1] - np.count_nonzero(masked, axis=1, keepdims=True)
+    masked = _masked(M)
     np.exp(M, out=M)
     M *= (1 - smoothing) / M.sum(axis=1, keepdims=True)
-    M += np.maximum(smoothing / n, TINY)
+    M += np.maximum(smoothing / _n_classes(M, masked), TINY)
     np.log(M, out=M)
-    np.copyto(M, -np.inf, where=masked)
+    if masked is not None:
+        M[masked] = -np.inf
     return M.astype(L.dtype, copy=False)
+
+
+def _masked(Z: Floats) -> Bools | None:
+    """Which classes are masked, or None if none is."""
+    return np.isneginf(Z) if np.isneginf(Z.min()) else None
+
+
+def _n_classes(Z: Floats, masked: Bools | None) -> Indices | int:
+    """The number of classes, or for each row (m, 1) that of those that are not masked."""
+    return Z.shape[1] if masked is None else np.count_nonzero(~masked, axis=1, keepdims=True)
 
 
 def mix_logits(Z: Floats, smoothing: float) -> Floats:
@@ -41,11 +52,31 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
     """
     if smoothing == 0 or Z.shape[1] > 1:
         return mix_with_uniform(Z, smoothing)
-    # The odds of the more probable class less one, which is exact near 0 as well as far from it.
-    distance = np.abs(Z, dtype=np.float64)
-    excess = -(1 - smoothing) * np.expm1(-distance)
-    excess /= (1 - smoothing / 2) * np.exp(-distance) + max(smoothing / 2, TINY)
-    return np.copysign(np.log1p(excess), Z).astype(Z.dtype, copy=False)
+    # The odds of the more probable class less one, which is exact near 0 as well as far from it,
+    # in the precision of the logits if it holds the smoothing.
+    holds = smoothing / 2 > np.finfo(Z.dtype).tiny
+    distance = np.abs(Z, dtype=Z.dtype if holds else np.float64)
+    below = np.negative(distance, out=distance)
+    excess = np.expm1(below)
+    excess *= smoothing - 1
+    less = np.exp(below, out=below)
+    less *= 1 - smoothing / 2
+    less += max(smoothing / 2, TINY)
+    excess /= less
+    np.log1p(excess, out=excess)
+    return np.copysign(excess, Z, out=excess).astype(Z.dtype, copy=False)
+
+
+def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
+    """Probabilities (m, K) of the mixture, for logits (m, K), or (m, 1) for log-odds of two."""
+    P = softmax(Z)
+    if smoothing > 0:
+        masked = _masked(Z)
+        P *= 1 - smoothing
+        P += smoothing / _n_classes(P, masked)
+        if masked is not None:
+            P[masked] = 0
+    return P
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:

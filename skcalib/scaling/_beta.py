@@ -151,13 +151,23 @@ class BetaCalibration(_OneVsRestScaling):
     def _scores(self, U: Floats) -> Floats:
         mean, difference = (self.a_ + self.b_) / 2, self.b_ - self.a_
         scaled = self.temperature_ * mean, self.temperature_ * difference
-        return self.intercept_ + scaled[0] * U + scaled[1] * _bend(self.temperature_, U)
+        S = _bend(self.temperature_, U)
+        S *= scaled[1]
+        S += scaled[0] * U
+        S += self.intercept_
+        return S
 
 
 def _bend(temperature: float, U: Floats) -> Floats:
     r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
     distance = np.abs(U, dtype=np.float64)
-    bent: Floats = distance / 2 + np.log1p(np.expm1(-temperature * distance) / 2) / temperature
+    bent: Floats = -temperature * distance
+    np.expm1(bent, out=bent)
+    bent /= 2
+    np.log1p(bent, out=bent)
+    bent /= temperature
+    distance /= 2
+    bent += distance
     return bent
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._base import finite_unless_masked
 from skcalib._engine.rows import Rows
 from skcalib._linear.logistic import Logistic, fit_logistic
 from skcalib._linear.temperature import SMALLEST_SCALE, fit_scale
@@ -71,14 +72,13 @@ class _OneVsRestScaling(_Smoothed):
         }
 
     def _unmixed(self, Z: Floats) -> Floats:
-        return super()._unmixed(_mixture(self.temperature_, self.smoothing_, Z))
+        return finite_unless_masked(lambda _: self._calibrate(Z), Z)
 
-    def _calibrated(self, Z: Floats) -> Floats:
-        return _mixture(1.0, self.smoothing_, self._unmixed(Z))
-
-    def _calibrate(self, L: Floats) -> Floats:
-        U = np.clip(margins(L), -FARTHEST, FARTHEST)
-        return joined(self._scores(U).astype(L.dtype, copy=False), L.shape[1])
+    def _calibrate(self, Z: Floats) -> Floats:
+        """As in the base, but of logits with masked classes, which change the mixture."""
+        U = _mixed_log_odds(self.temperature_, self.smoothing_, Z).astype(np.float64, copy=False)
+        S = self._scores(np.clip(U, -FARTHEST, FARTHEST, out=U))
+        return joined(S.astype(Z.dtype, copy=False), Z.shape[1])
 
 
 def _fit_temperature(rows: Rows) -> float:
@@ -90,14 +90,6 @@ def _fit_temperature(rows: Rows) -> float:
     return (SMALLEST_SCALE if scale.outcome == "hopeless" else 1) / scale.value
 
 
-def _mixture(temperature: float, smoothing: float, Z: Floats) -> Floats:
-    """Logits of the mixture that temperature scaling gives."""
-    if Z.shape[1] != 2:
-        return _mixed(temperature, smoothing, Z)
-    odds = _mixed(temperature, smoothing, margins(Z))  # a single column takes half the time
-    return np.where(np.isneginf(Z), -np.inf, np.hstack([np.zeros_like(odds), odds]))
-
-
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
     if Z.shape[1] > 2:
@@ -105,7 +97,10 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
     else:
         M = margins(Z)
         U = _mixed(temperature, smoothing, M)
-    return np.where(np.isfinite(M), np.clip(U, -FARTHEST, FARTHEST), M)
+    finite = np.isfinite(M)
+    if finite.all():
+        return np.clip(U, -FARTHEST, FARTHEST, out=U)
+    return np.where(finite, np.clip(U, -FARTHEST, FARTHEST), M)
 
 
 @dataclass(frozen=True)

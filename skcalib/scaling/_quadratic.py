@@ -146,13 +146,20 @@ class QuadraticScaling(_OneVsRestScaling):
         }
 
     def _scores(self, U: Floats) -> Floats:
-        return self.intercept_ + self.coef_ * U + self.quadratic_ * _square(self.limits_, U)
+        S = _square(self.limits_, U)
+        S *= self.quadratic_
+        S += self.coef_ * U
+        S += self.intercept_
+        return S
 
 
 def _square(limits: Floats, U: Floats) -> Floats:
     """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
     C = np.clip(U, *limits)
-    return C * (2 * U - C)
+    S = 2 * U
+    S -= C
+    S *= C
+    return S
 
 
 def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:

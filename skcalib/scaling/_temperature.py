@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from skcalib._base import BaseCalibrator
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
-from skcalib._linear.mixed import mix_logits
+from skcalib._linear.mixed import mix_logits, mixed_probabilities
 from skcalib._linear.temperature import FittedScale, fit_scale
 from skcalib._typing import Array, Floats
 from skcalib._validation.parameters import check_real
@@ -63,6 +63,9 @@ class _Smoothed(BaseCalibrator):
 
     def _calibrated(self, Z: Floats) -> Floats:
         return mix_logits(self._unmixed(Z), self.smoothing_)
+
+    def _probabilities(self, Z: Floats) -> Floats:
+        return mixed_probabilities(self._unmixed(Z), self.smoothing_)
 
     def _most_probable(self, Z: Floats) -> Array:
         if self._keeps_order:

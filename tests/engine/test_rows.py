@@ -8,10 +8,11 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.special
 
 from skcalib._engine import memory as _rows
 from skcalib._engine import threads as _threads
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.blocks import both_columns, softmax
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Plan
 
@@ -105,6 +106,27 @@ def test_map_to_another_shape_and_dtype(blocking, rng):
     out = MemoryRows(X, y).map(lambda X, y: X.argmax(axis=1) + y)
     assert out.dtype.kind == "i"
     assert np.array_equal(out, X.argmax(axis=1) + y)
+
+
+@pytest.mark.parametrize("n", [1, 5, 101])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_map_to_several_arrays(blocking, rng, n, order):
+    X, y = rng.normal(size=(n, 3)), np.arange(n)
+    out, sums = MemoryRows(X, y).map(lambda X, y: (-X, X.sum(axis=1) + y), order=order)
+    assert out.flags[f"{order}_CONTIGUOUS"]
+    assert np.array_equal(out, -X)
+    np.testing.assert_allclose(sums, X.sum(axis=1) + y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 2, 9])
+def test_softmax_is_that_of_scipy(rng, width, dtype):
+    Z = (100 * rng.normal(size=(50, width))).astype(dtype)
+    if width > 1:
+        Z[::3, 0] = -np.inf
+    P = softmax(Z)
+    assert P.dtype == dtype
+    np.testing.assert_allclose(P, scipy.special.softmax(both_columns(Z), axis=1), rtol=1e-6)
 
 
 def test_blocks_have_as_many_rows_as_asked_for(monkeypatch):

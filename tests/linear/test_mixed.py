@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_softmax, softmax
 
-from skcalib._linear.mixed import mix_logits, mix_with_uniform
+from skcalib._linear.mixed import mix_logits, mix_with_uniform, mixed_probabilities
 from skcalib.datasets import make_logits
 
 shares = st.floats(1e-300, 1, exclude_max=True)
@@ -82,3 +82,20 @@ def test_all_the_weight_on_the_uniform_distribution():
     np.testing.assert_array_equal(mix_logits(np.array([[5.0], [-5.0]]), 1.0), [[0], [0]])
     M = mix_with_uniform(np.array([[3.0, 1.0, -np.inf]]), 1.0)
     np.testing.assert_allclose(np.exp(M), [[0.5, 0.5, 0]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("smoothing", [0.0, 1e-9, 0.3])
+@pytest.mark.parametrize("columns", [1, 2, 7])
+@pytest.mark.parametrize("masked", [False, True])
+def test_probabilities_are_those_of_the_logits(dtype, smoothing, columns, masked):
+    L = make_logits(200, 7, random_state=0)[0].astype(dtype)[:, :columns]
+    if masked and columns > 1:
+        L[::3, 1] = -np.inf
+    before = L.copy()
+    P, M = mixed_probabilities(L, smoothing), mix_logits(L, smoothing)
+    both = M if columns > 1 else np.hstack([np.zeros_like(M), M])
+    assert P.dtype == dtype
+    np.testing.assert_allclose(P, softmax(both, axis=1), rtol=30 * np.finfo(dtype).eps)
+    assert np.array_equal(P == 0, np.isneginf(both))
+    assert np.array_equal(L, before)

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from skcalib import PlattScaling, TemperatureScaling
 from skcalib._engine.memory import MemoryRows
 from skcalib._linear import logistic
-from skcalib._scores.one_vs_rest import margins
+from skcalib._scores.one_vs_rest import joined, margins
 from skcalib.datasets import make_logits
 from skcalib.scaling._margins import Units, middle_of
 
@@ -145,6 +145,15 @@ def test_margins_of_sure_and_of_tied_rows(dtype):
     expected = literal_margins(Z.astype(np.float64))
     assert margins(Z).dtype == dtype
     np.testing.assert_allclose(margins(Z), expected, rtol=4 * np.finfo(dtype).eps, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logarithms_of_sigmoids(dtype):
+    S = np.concatenate([np.linspace(-30, 30, 61), [-1e30, -1e3, -1e-30, 1e-30, 1e3]])
+    S = S.astype(dtype)[:, None] * np.ones(3, dtype)
+    found = joined(S, 3)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, log_expit(S.astype(float)), rtol=4 * np.finfo(dtype).eps)
 
 
 def test_a_row_that_all_classes_say_no_to_gets_probabilities():
