@@ -147,7 +147,7 @@ def _zero_of_slope(
         low, high = (low, b) if first >= 0 else (b, high)
         ahead = b * (1 - first / max(second, FLATTEST * abs(first), TINY))
         if abs(ahead - b) <= LAST_STEP * b or high - low <= LAST_STEP**2 * b:
-            return float(ahead)
+            return float(np.clip(ahead, low, high))
         if not low < ahead < high or (n_passes > MANY_PASSES and n_passes % 2):
             if low > 0 and high < np.inf:
                 ahead = np.sqrt(low) * np.sqrt(high)
@@ -183,8 +183,8 @@ def _scale_within_bounds(rows: Rows) -> FittedScale:
 
     high = 2 * facts.entropy / facts.gap
     found = _zero_of_slope(rows, high / 8, high)
-    # None where only rounding makes the slope at zero negative.
-    return hopeless if found is None else FittedScale(found, "minimum")
+    # None or less where only rounding makes the slope at zero negative.
+    return hopeless if found is None or found < least else FittedScale(found, "minimum")
 
 
 class Facts(NamedTuple):
