@@ -234,7 +234,8 @@ def _step(
 def _least_curvatures(problem: Problem, hessian: Floats) -> Floats:
     """The least curvature of each parameter (K, d), zero where its feature does not vary."""
     *squares, mass = np.einsum("kii->ik", hessian)
-    size = np.sqrt(squares / np.maximum(mass, np.finfo(float).tiny))
+    # The root of the quotient, which overflows where no rows count.
+    size = np.sqrt(squares) / np.sqrt(np.maximum(mass, np.finfo(float).tiny))
     spread = np.where(size > problem.rounding, problem.spread, 0)
     return SMALLEST_CURVATURE * np.column_stack([spread.T**2, np.ones_like(mass)])
 
