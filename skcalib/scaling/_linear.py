@@ -169,7 +169,8 @@ def _unchanged(objective: Objective, *_: Any) -> Solution:
 def _search(objective: Objective, tol: float, max_iter: int, start: Floats | None) -> Solution:
     """Best parameters, with a warning if they are not optimal."""
     found = best_parameters(objective, tol, max_iter, start)
-    plain = not objective.ridge.all()
+    # Intercepts alone separate no rows.
+    plain = not objective.ridge[: -objective.features.n_classes].all()
     if plain and not share_wrong(found.x, objective.map_, objective.features):
         warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "
