@@ -194,8 +194,8 @@ def test_the_other_edge_is_tried_where_both_coefficients_are_negative():
     y = (rng.uniform(size=3000) < expit(np.where(x > 0, 3 * x, -0.3 * x) - 1)).astype(int)
     rows = MemoryRows(x[:, None], y, None)
     unbounded = np.array([[-1.0, -0.5, 0.0]])  # by which a is tried first
-    found, _ = _increasing(rows, 1.0, 0.0, unbounded)
-    right, _ = _increasing(rows, 1.0, 0.0, -unbounded * [[-1.0, 1.0, 1.0]])
+    found, *_ = _increasing(rows, 1.0, 0.0, (unbounded, 0, True))
+    right, *_ = _increasing(rows, 1.0, 0.0, (-unbounded * [[-1.0, 1.0, 1.0]], 0, True))
     assert found[0, 1] == 2 * found[0, 0] > 0.1
     np.testing.assert_allclose(found, right)
 
@@ -289,6 +289,12 @@ def test_separable_rows_have_an_optimum_unless_it_is_plain(kind):
     Z[:, 2] = np.where(y == 2, 50.0, -50.0)
     with pytest.warns(ConvergenceWarning, match="in column 2 of X"):
         kind(alpha=0).fit(Z, y)
+
+
+def test_rows_that_only_a_map_that_falls_separates_have_an_optimum():
+    x = np.random.default_rng(0).normal(size=200) * 2
+    c = BetaCalibration(alpha=0).fit(x[:, None], np.abs(x) > 1.5)  # else it warns
+    assert (c.a_[0], c.b_[0]) == (0, pytest.approx(0.748, abs=1e-3))
 
 
 @every
