@@ -277,6 +277,17 @@ def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
 
 
 @every
+@pytest.mark.parametrize("alpha", ["auto", 1e6, 0])
+def test_a_class_that_is_masked_in_all_rows_keeps_its_log_odds(kind, alpha):
+    Z, y = make_logits(300, 4, temperature=1.5, random_state=0)
+    Z, y = Z[y < 3], y[y < 3]
+    Z[:, 3], Z[:, 1] = -np.inf, -Z[:, 1]  # beta calibration fits the second class again
+    with np.errstate(all="raise", under="ignore"):
+        c = kind(alpha=alpha, classes=range(4)).fit(Z, y)  # else it warns of a separable class
+    np.testing.assert_allclose(natural(c)[3], [0, 1, 0], atol=1e-12)
+
+
+@every
 def test_separable_rows_have_an_optimum_unless_it_is_plain(kind):
     Z = np.array([[0.0, 3], [0, 2], [2, 0], [3, 0]])
     y = [1, 1, 0, 0]
