@@ -157,6 +157,8 @@ def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) ->
 
 def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Logits of the mixture that temperature scaling gives."""
+    if Z.shape[1] > 1:  # else constants of rows leave rounding errors of their size
+        Z = Z - Z.max(axis=1, keepdims=True)
     scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
     return mix_logits(scaled, smoothing)
 

@@ -346,6 +346,21 @@ def test_masked_classes_do_not_count_for_their_spline(rng):
     assert c.knots_[0, 0] >= x.min()
 
 
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
+@pytest.mark.parametrize("size", [0, 64])
+def test_equal_rows_have_equal_probabilities_whatever_is_added_to_them(rng, size):
+    """In single precision, where rounding errors are not to be fitted."""
+    added = rng.integers(-size, size + 1, 300)[:, None]
+    Z = (np.array([[1.0, 2, 0.5]]) + added).astype(np.float32)
+    if not size:
+        Z += rng.choice([-1e-7, 0, 1e-7], size=Z.shape).astype(np.float32)
+    c = SplineCalibration()
+    y = rng.integers(3, size=300)
+    P = c.fit(Z, y).predict_proba(Z)
+    np.testing.assert_allclose(P, [np.bincount(y) / 300] * 300, atol=0.01)
+    np.testing.assert_allclose(P - P[0], 0, atol=1e-5)
+
+
 @pytest.mark.parametrize("params", [{}, {"n_knots": 2}, {"alpha": 0}, {"increasing": True}])
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_class_without_log_odds_keeps_them_as_they_are(rng, params, alone):
