@@ -24,6 +24,9 @@ SMALLEST_SCALE = 1e-6
 # row as others typically are: such a logit says that a class is impossible, not how improbable.
 FAR_BELOW = 100.0
 
+# Rounding makes the slope at zero negative by no more than this share of the mean range of a row.
+ROUNDING = 1e-13
+
 # Scores further below the largest of their row than this have a probability of zero.
 LOWEST_SCORE = -1e4
 
@@ -178,13 +181,13 @@ def _scale_within_bounds(rows: Rows) -> FittedScale:
         return FittedScale(smoothed, "tied" if facts.tied else "separable")
     least = max(SMALLEST_SCALE / facts.range, TINY)
     hopeless = FittedScale(least, "hopeless")
-    if facts.slope >= 0:
+    if facts.slope >= -ROUNDING * facts.range:
         return hopeless
 
     high = 2 * facts.entropy / facts.gap
     found = _zero_of_slope(rows, high / 8, high)
-    # None or less where only rounding makes the slope at zero negative.
-    return hopeless if found is None or found < least else FittedScale(found, "minimum")
+    # None where rounding makes the slope negative all the same.
+    return hopeless if found is None else FittedScale(found, "minimum")
 
 
 class Facts(NamedTuple):
