@@ -25,6 +25,9 @@ from .logistic import is_event
 # Cells between the least and the largest score of each class.
 N_CELLS = 512
 
+# Scores of a class that vary by no more than this many rounding errors are equal.
+ROUNDINGS = 8
+
 # Blocks have this many rows, so that counting does not cost less than adding up the counts.
 ROWS_AT_LEAST = 2048
 
@@ -41,7 +44,8 @@ def cells_of(rows: Rows) -> list[Cells]:
     """Cells of each column of rows of scores; those that are not finite do not count."""
     low, high = rows.reduce(np.maximum, _range) * [[-1], [1]]
     width = np.maximum(high - low, 0)
-    per_cell = np.divide(N_CELLS, width, out=np.zeros_like(width), where=width > 0)
+    rounding = ROUNDINGS * np.finfo(rows.dtype).eps * np.maximum(np.abs([low, high]).max(axis=0), 1)
+    per_cell = np.divide(N_CELLS, width, out=np.zeros_like(width), where=width > rounding)
     counts = partial(_counts, np.where(width > 0, low, 0), per_cell)
     found = []
     for weight, hits, total in rows.sum(counts, Plan(at_least=ROWS_AT_LEAST)).swapaxes(0, 1):

@@ -28,6 +28,9 @@ SMALLEST_CURVATURE = 1e-12
 
 MAX_PASSES = 100
 
+# Stands for the weight of a class for which no rows count: strengths divided by it are finite.
+NO_WEIGHT = 1e-200
+
 # Of parameters, Newton steps, gradients and Hessians: steps that observe bounds of parameters.
 Bound = Callable[[Floats, Floats, Floats, Floats], Floats]
 
@@ -104,7 +107,7 @@ class Logistic:
         high, low = np.ones(K), np.zeros(K)
         if smooth:
             high, low = (hits + 1) / (hits + 2), 1 / (weight - hits + 2)
-        weight = np.maximum(weight, np.finfo(float).tiny)
+        weight = np.maximum(weight, NO_WEIGHT)
         found = hits, weight, high, low, bool(outliers.any())
         return cls(rows, features, spread, rounding, *found)
 
@@ -144,7 +147,10 @@ class Logistic:
         return gradient, hessian
 
     def share_wrong(self, theta: Floats) -> Floats:
-        """Share of the weight that each sigmoid puts on the wrong side of 1/2: (K,)."""
+        """Share of the weight that each sigmoid puts on the wrong side of 1/2: (K,).
+
+        1 for a class for which no rows count.
+        """
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = self.features(Z, y)
@@ -153,7 +159,8 @@ class Logistic:
             wrong = wrong if counts is None else wrong & counts
             return wrong.sum(axis=0) if w is None else w @ wrong
 
-        return self.rows.sum(block) / self.weight
+        share: Floats = self.rows.sum(block) / self.weight
+        return np.where(self.weight > NO_WEIGHT, share, 1.0)
 
 
 def _dot(A: Floats, B: Floats) -> Floats:
@@ -237,7 +244,8 @@ def _step(
 def _least_curvatures(problem: Problem, hessian: Floats) -> Floats:
     """The least curvature of each parameter (K, d), zero where its feature does not vary."""
     *squares, mass = np.einsum("kii->ik", hessian)
-    size = np.sqrt(squares / np.maximum(mass, np.finfo(float).tiny))
+    # The root of the quotient, which overflows where no rows count.
+    size = np.sqrt(squares) / np.sqrt(np.maximum(mass, np.finfo(float).tiny))
     spread = np.where(size > problem.rounding, problem.spread, 0)
     return SMALLEST_CURVATURE * np.column_stack([spread.T**2, np.ones_like(mass)])
 

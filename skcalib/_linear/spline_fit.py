@@ -95,7 +95,7 @@ class Splines:
         for problem, cells, start in of_classes:
             penalized = _penalized(problem, strengths)
             theta = fit_logistic(penalized, np.tile(start, (len(strengths), 1)))[0]
-            if len(strengths) > 1:
+            if len(strengths) > 1 and len(cells.scores):
                 losses += penalized.leave_one_out_losses(theta, cells.hits)
             found.append(theta)
         return np.stack(found, axis=1), losses

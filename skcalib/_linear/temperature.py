@@ -24,6 +24,9 @@ SMALLEST_SCALE = 1e-6
 # row as others typically are: such a logit says that a class is impossible, not how improbable.
 FAR_BELOW = 100.0
 
+# Rounding makes the slope at zero negative by no more than this share of the mean range of a row.
+ROUNDING = 1e-13
+
 # Scores further below the largest of their row than this have a probability of zero.
 LOWEST_SCORE = -1e4
 
@@ -147,7 +150,7 @@ def _zero_of_slope(
         low, high = (low, b) if first >= 0 else (b, high)
         ahead = b * (1 - first / max(second, FLATTEST * abs(first), TINY))
         if abs(ahead - b) <= LAST_STEP * b or high - low <= LAST_STEP**2 * b:
-            return float(ahead)
+            return float(np.clip(ahead, low, high))
         if not low < ahead < high or (n_passes > MANY_PASSES and n_passes % 2):
             if low > 0 and high < np.inf:
                 ahead = np.sqrt(low) * np.sqrt(high)
@@ -178,12 +181,12 @@ def _scale_within_bounds(rows: Rows) -> FittedScale:
         return FittedScale(smoothed, "tied" if facts.tied else "separable")
     least = max(SMALLEST_SCALE / facts.range, TINY)
     hopeless = FittedScale(least, "hopeless")
-    if facts.slope >= 0:
+    if facts.slope >= -ROUNDING * facts.range:
         return hopeless
 
     high = 2 * facts.entropy / facts.gap
     found = _zero_of_slope(rows, high / 8, high)
-    # None where only rounding makes the slope at zero negative.
+    # None where rounding makes the slope negative all the same.
     return hopeless if found is None else FittedScale(found, "minimum")
 
 

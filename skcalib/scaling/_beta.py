@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
 
-from ._one_vs_rest import Prior, _OneVsRestScaling, fit_maps
+from ._one_vs_rest import Fitted, Prior, _OneVsRestScaling, best_maps, warn_unless_optimal
 
 __all__ = ["BetaCalibration"]
 
@@ -136,10 +136,12 @@ class BetaCalibration(_OneVsRestScaling):
 
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
         prior = Prior(np.array([1.0, 0, 0]), np.full(3, alpha))
-        theta, n_passes = fit_maps(odds, partial(_expand, temperature), prior)
-        if (theta[:, 0] < np.abs(theta[:, 1]) / 2).any():
-            theta, more = _increasing(odds, temperature, alpha, theta)
-            n_passes += more
+        expand = partial(_expand, temperature)
+        fitted = best_maps(odds, expand, prior)
+        if (fitted[0][:, 0] < np.abs(fitted[0][:, 1]) / 2).any():
+            fitted = _increasing(odds, temperature, alpha, fitted)
+        warn_unless_optimal(odds, expand, prior, fitted)
+        theta, n_passes, _ = fitted
         mean, difference, intercept = theta.T
         return {
             "a_": (mean - difference / 2) / temperature,
@@ -181,23 +183,24 @@ def _expand_edge(temperature: float, edge: Floats, U: Floats) -> list[Floats]:
     return [np.abs(edge) * U + 2 * edge * _bend(temperature, U)]
 
 
-def _increasing(odds: Rows, temperature: float, alpha: float, theta: Floats) -> tuple[Floats, int]:
-    """The best parameters with a, b >= 0, given the best without bounds, and the number of passes.
+def _increasing(odds: Rows, temperature: float, alpha: float, free: Fitted) -> Fitted:
+    """The best parameters with a, b >= 0, given the best without bounds.
 
     The loss is convex. So if one of the two is negative it is zero at the optimum with bounds, and
     if both are, at most one of them is positive there.
     """
     # The prior where half the sum is t and the difference 2 t or -2 t: (t - 1)^2 + (2 t)^2.
     prior = Prior(np.array([0.2, 0]), alpha * np.array([5.0, 1]))
-    edge, n_passes = np.where(theta[:, 1] > 0, 1.0, -1.0), 0
+    theta, n_passes, converged = free
+    edge = np.where(theta[:, 1] > 0, 1.0, -1.0)
     wrong = theta[:, 0] < np.abs(theta[:, 1]) / 2
     for edges in (edge, -edge, 0 * edge):
-        line, more = fit_maps(odds, partial(_expand_edge, temperature, edges), prior)
+        line, more, good = best_maps(odds, partial(_expand_edge, temperature, edges), prior)
         slope, intercept = line.T
-        n_passes += more
+        n_passes, converged = n_passes + more, converged and good
         right = wrong & ((slope >= 0) | (edges == 0))
         found = np.column_stack([np.abs(edges) * slope, 2 * edges * slope, intercept])
         theta, wrong = np.where(right[:, None], found, theta), wrong & ~right
         if not wrong.any():
             break
-    return theta, n_passes
+    return theta, n_passes, converged

@@ -100,8 +100,8 @@ class DirichletCalibration(_LinearScaling):
     -----
     ConvergenceWarning
         If the gradient norm does not fall to ``tol``. The parameters are then the best that were
-        found. If ``alpha`` or ``alpha_intercept`` is 0, also where a map was found that classifies
-        all rows correctly, so that there is no optimum. If both are 0, also as
+        found. If ``alpha`` is 0, also where a map was found that classifies all rows correctly, so
+        that there is no optimum. If ``alpha_intercept`` is 0 too, also as
         :class:`TemperatureScaling`.
 
     See Also

@@ -157,6 +157,8 @@ def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) ->
 
 def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Logits of the mixture that temperature scaling gives."""
+    if Z.shape[1] > 1:  # else constants of rows leave rounding errors of their size
+        Z = Z - Z.max(axis=1, keepdims=True)
     scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
     return mix_logits(scaled, smoothing)
 
@@ -169,7 +171,8 @@ def _unchanged(objective: Objective, *_: Any) -> Solution:
 def _search(objective: Objective, tol: float, max_iter: int, start: Floats | None) -> Solution:
     """Best parameters, with a warning if they are not optimal."""
     found = best_parameters(objective, tol, max_iter, start)
-    plain = not objective.ridge.all()
+    # Intercepts alone separate no rows.
+    plain = not objective.ridge[: -objective.features.n_classes].all()
     if plain and not share_wrong(found.x, objective.map_, objective.features):
         warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "

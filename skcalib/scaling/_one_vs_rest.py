@@ -103,6 +103,10 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
     return np.where(finite, np.clip(U, -FARTHEST, FARTHEST), M)
 
 
+# Parameters (K, d), the number of passes over the rows, and whether Newton's method has converged.
+Fitted = tuple[Floats, int, bool]
+
+
 @dataclass(frozen=True)
 class Prior:
     """Independent normal priors of parameters: their means, and one over their variances: (d,)."""
@@ -133,7 +137,14 @@ def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bool
 
 
 def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:
-    """The best parameters (K, d) for each class, and the number of passes over the rows.
+    """The best parameters (K, d) for each class, and the number of passes over the rows."""
+    fitted = best_maps(odds, expand, prior)
+    warn_unless_optimal(odds, expand, prior, fitted)
+    return fitted[:2]
+
+
+def best_maps(odds: Rows, expand: Expand, prior: Prior) -> Fitted:
+    """The best maps, without a warning if there are none.
 
     The start are parameters of a sample of the rows, or the means of the prior.
     """
@@ -144,11 +155,7 @@ def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:
     problem = problem_of(odds, expand, prior)
     if start is None:
         start = np.tile(prior.mean, (odds.n_columns, 1))
-    theta, n_passes, converged = fit_logistic(problem, start)
-    plain = not prior.precision.any()
-    if plain or not converged:
-        _warn_unless_optimal(problem, theta, n_passes, plain=plain, converged=converged)
-    return theta, n_passes
+    return fit_logistic(problem, start)
 
 
 def _fit_sample(expand: Expand, prior: Prior, odds: Rows) -> Floats:
@@ -156,11 +163,13 @@ def _fit_sample(expand: Expand, prior: Prior, odds: Rows) -> Floats:
     return fit_logistic(problem_of(odds, expand, prior), start)[0]
 
 
-def _warn_unless_optimal(
-    problem: Logistic, theta: Floats, n_passes: int, *, plain: bool, converged: bool
-) -> None:
+def warn_unless_optimal(odds: Rows, expand: Expand, prior: Prior, fitted: Fitted) -> None:
     """Warn of classes that are separable, or that Newton's method has not converged."""
-    separable = np.flatnonzero(problem.share_wrong(theta) == 0) if plain else np.zeros(0, int)
+    theta, n_passes, converged = fitted
+    plain, separable = not prior.precision.any(), np.zeros(0, int)
+    if plain:
+        share_wrong = problem_of(odds, expand, prior).share_wrong(theta)
+        separable = np.flatnonzero(share_wrong == 0)
     separable += len(theta) == 1  # two classes have a map for the second
     if separable.size:
         warn(

@@ -201,6 +201,12 @@ def test_separable_rows_without_regularization_warn(params):
         DirichletCalibration(smoothing=0, classes=range(4), **params).fit(Z, y)
 
 
+def test_separable_rows_have_a_minimum_with_free_intercepts():
+    Z = np.random.default_rng(0).normal(size=(60, 3))
+    c = DirichletCalibration(alpha="auto", alpha_intercept=0).fit(Z, Z.argmax(axis=1))  # else warns
+    assert c.loss_ > 0.01
+
+
 @pytest.mark.parametrize("name", ["alpha", "alpha_intercept"])
 @pytest.mark.parametrize("value", [-1, "rule", np.nan, None])
 def test_bad_strengths_are_refused(name, value):

@@ -194,8 +194,8 @@ def test_the_other_edge_is_tried_where_both_coefficients_are_negative():
     y = (rng.uniform(size=3000) < expit(np.where(x > 0, 3 * x, -0.3 * x) - 1)).astype(int)
     rows = MemoryRows(x[:, None], y, None)
     unbounded = np.array([[-1.0, -0.5, 0.0]])  # by which a is tried first
-    found, _ = _increasing(rows, 1.0, 0.0, unbounded)
-    right, _ = _increasing(rows, 1.0, 0.0, -unbounded * [[-1.0, 1.0, 1.0]])
+    found, *_ = _increasing(rows, 1.0, 0.0, (unbounded, 0, True))
+    right, *_ = _increasing(rows, 1.0, 0.0, (-unbounded * [[-1.0, 1.0, 1.0]], 0, True))
     assert found[0, 1] == 2 * found[0, 0] > 0.1
     np.testing.assert_allclose(found, right)
 
@@ -277,6 +277,17 @@ def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
 
 
 @every
+@pytest.mark.parametrize("alpha", ["auto", 1e6, 0])
+def test_a_class_that_is_masked_in_all_rows_keeps_its_log_odds(kind, alpha):
+    Z, y = make_logits(300, 4, temperature=1.5, random_state=0)
+    Z, y = Z[y < 3], y[y < 3]
+    Z[:, 3], Z[:, 1] = -np.inf, -Z[:, 1]  # beta calibration fits the second class again
+    with np.errstate(all="raise", under="ignore"):
+        c = kind(alpha=alpha, classes=range(4)).fit(Z, y)  # else it warns of a separable class
+    np.testing.assert_allclose(natural(c)[3], [0, 1, 0], atol=1e-12)
+
+
+@every
 def test_separable_rows_have_an_optimum_unless_it_is_plain(kind):
     Z = np.array([[0.0, 3], [0, 2], [2, 0], [3, 0]])
     y = [1, 1, 0, 0]
@@ -289,6 +300,12 @@ def test_separable_rows_have_an_optimum_unless_it_is_plain(kind):
     Z[:, 2] = np.where(y == 2, 50.0, -50.0)
     with pytest.warns(ConvergenceWarning, match="in column 2 of X"):
         kind(alpha=0).fit(Z, y)
+
+
+def test_rows_that_only_a_map_that_falls_separates_have_an_optimum():
+    x = np.random.default_rng(0).normal(size=200) * 2
+    c = BetaCalibration(alpha=0).fit(x[:, None], np.abs(x) > 1.5)  # else it warns
+    assert (c.a_[0], c.b_[0]) == (0, pytest.approx(0.748, abs=1e-3))
 
 
 @every

@@ -346,6 +346,37 @@ def test_masked_classes_do_not_count_for_their_spline(rng):
     assert c.knots_[0, 0] >= x.min()
 
 
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
+@pytest.mark.parametrize("size", [0, 64])
+def test_equal_rows_have_equal_probabilities_whatever_is_added_to_them(rng, size):
+    """In single precision, where rounding errors are not to be fitted."""
+    added = rng.integers(-size, size + 1, 300)[:, None]
+    Z = (np.array([[1.0, 2, 0.5]]) + added).astype(np.float32)
+    if not size:
+        Z += rng.choice([-1e-7, 0, 1e-7], size=Z.shape).astype(np.float32)
+    c = SplineCalibration()
+    y = rng.integers(3, size=300)
+    P = c.fit(Z, y).predict_proba(Z)
+    np.testing.assert_allclose(P, [np.bincount(y) / 300] * 300, atol=0.01)
+    np.testing.assert_allclose(P - P[0], 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("params", [{}, {"n_knots": 2}, {"alpha": 0}, {"increasing": True}])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_class_without_log_odds_keeps_them_as_they_are(rng, params, alone):
+    """One that is masked in all rows, or has only rows in which all others are masked."""
+    Z, y = make_logits(300, 4, temperature=1.5, random_state=0)
+    Z, y = Z[y < 3], y[y < 3]
+    Z[:, 3] = -np.inf
+    if alone:
+        Z[0], y[0] = [-np.inf] * 3 + [0], 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        c = SplineCalibration(classes=range(4), **params).fit(Z, y)
+    np.testing.assert_allclose(c.values_[3], c.knots_[3], atol=1e-12)
+    assert np.isfinite(c.predict_proba(rng.normal(size=(10, 4)))).all()
+
+
 def test_it_recovers_a_smooth_bend():
     Z, y = bent(40_000)
     c = SplineCalibration().fit(Z, y)

@@ -266,3 +266,16 @@ def test_slope_at_zero_that_only_rounding_makes_negative(kind):
         calibrator = kind(classes=[0, 1, 2]).fit(Z, y)
     assert 1e5 < calibrator.temperature_ < np.inf
     assert np.isfinite(calibrator.predict_log_proba(Z)).all()
+
+
+@pytest.mark.parametrize("weight", [1, 2, 3, 7])
+@pytest.mark.parametrize(("scale", "n_classes"), [(0.1, 11), (0.3, 7), (0.7, 9), (3.0, 9)])
+def test_temperature_is_that_of_no_better_than_chance_where_only_rounding_tells(
+    scale, n_classes, weight
+):
+    """One row of each class, and each class is predicted once: the slope at 0 is 0."""
+    Z = scale * np.eye(n_classes)[::-1]
+    weights = np.full(n_classes, weight)
+    with pytest.warns(ConvergenceWarning, match="no better than chance"):
+        calibrator = TemperatureScaling().fit(Z, range(n_classes), weights)
+    assert calibrator.temperature_ == pytest.approx(1e6 * scale)
