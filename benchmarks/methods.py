@@ -24,8 +24,8 @@ def all_methods() -> list[Method]:
 
 
 def calibrators() -> dict[str, type[BaseCalibrator]]:
-    """Every calibrator that skcalib exports, by name."""
-    members = {name: getattr(skcalib, name) for name in skcalib.__all__}
+    """Every calibrator that skcalib exports, by name, but that of groups, which records lack."""
+    members = {name: getattr(skcalib, name) for name in skcalib.__all__ if "Group" not in name}
     return {
         name: member
         for name, member in members.items()
@@ -41,8 +41,8 @@ def of_ours(name: str, make: Callable[..., Any]) -> Method:
 
 
 def ours() -> list[Method]:
-    """Every calibrator of skcalib, with its defaults; records have no groups."""
-    return [of_ours(name, make) for name, make in calibrators().items() if "Group" not in name]
+    """Every calibrator of skcalib, with its defaults."""
+    return [of_ours(name, make) for name, make in calibrators().items()]
 
 
 def variants() -> list[Method]:

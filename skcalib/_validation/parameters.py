@@ -1,4 +1,4 @@
-"""Checks of parameters: integers, real numbers, options.
+"""Checks of parameters: integers, real numbers, options, flags.
 
 ``sklearn.utils.check_scalar`` takes booleans for integers and NaN for any number, and names no
 remedy.
@@ -6,10 +6,13 @@ remedy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from math import inf
 from numbers import Integral, Real
 from typing import Any, get_args
+
+import numpy as np
 
 
 def check_integer(name: str, value: Any, *, least: int = 1) -> None:
@@ -41,6 +44,7 @@ def check_real(
     if isinstance(value, str) and value in options:
         return
     is_real = isinstance(value, Real) and not isinstance(value, bool)
+    is_real = is_real and value <= sys.float_info.max
     if is_real and (low < value < high or (closed and value == low)):
         return
     if high < inf:
@@ -57,3 +61,9 @@ def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
     known = get_args(options) or tuple(options)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError for a value that is not a boolean, of Python or NumPy."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")

@@ -22,7 +22,7 @@ from skcalib._linear.path import Choice, choose_strength
 from skcalib._linear.solver import Solution, best_parameters
 from skcalib._linear.temperature import SMALLEST_SCALE, FittedScale, fit_scale
 from skcalib._typing import Floats
-from skcalib._validation.parameters import check_integer, check_real
+from skcalib._validation.parameters import check_flag, check_integer, check_real
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
 from ._temperature import _divided, _fitted_smoothing, _Smoothed, _warn_of_no_minimum
@@ -71,6 +71,7 @@ class _LinearScaling(_Smoothed):
         check_real("alpha", self.alpha, closed=True, option=("auto", "loo"))
         check_integer("max_iter", self.max_iter)
         check_real("tol", self.tol)
+        check_flag("normalize", self.normalize)
 
     def _prepared(self, rows: Rows) -> Prepared:
         """Features, which maps with other strengths above 0 can share."""

@@ -13,6 +13,7 @@ from skcalib._linear.logistic import SMALLEST_CURVATURE, Logistic, fit_logistic
 from skcalib._scores.one_vs_rest import joined, margins, n_maps
 from skcalib._typing import Floats
 from skcalib._validation.labels import shown
+from skcalib._validation.parameters import check_flag
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, ReversedOrderWarning, warn
 
 from ._margins import Units, middle_of, without_certain_rows
@@ -112,6 +113,7 @@ class PlattScaling(BaseCalibrator):
         self.smooth_targets = smooth_targets
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
+        check_flag("smooth_targets", self.smooth_targets)
         # Where a pass is a round trip a start is worth more.
         per_map = ROWS_PER_MAP if rows.passes_are_cheap else FEW_ROWS_PER_MAP
         of_sample = rows.sample(_fit_sample, per_map * n_maps(rows.n_columns))

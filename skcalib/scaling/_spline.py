@@ -13,7 +13,7 @@ from skcalib._linear.natural_spline import evaluate, powers_of_values
 from skcalib._linear.path import ALPHAS
 from skcalib._linear.spline_fit import Splines
 from skcalib._typing import Floats
-from skcalib._validation.parameters import check_integer, check_real
+from skcalib._validation.parameters import check_flag, check_integer, check_real
 from skcalib._warnings import NotConvergedWarning, warn
 
 from ._one_vs_rest import _OneVsRestScaling
@@ -170,6 +170,7 @@ class SplineCalibration(_OneVsRestScaling):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)
         check_real("alpha", self.alpha, closed=True, option=("auto", "loo"))
+        check_flag("increasing", self.increasing)
         return self._fit_around_temperature(rows, 0)  # lines are not regularized
 
     def _fit_maps(self, odds: Rows, *_: float) -> dict[str, Any]:

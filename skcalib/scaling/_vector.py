@@ -7,6 +7,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from skcalib._linear.maps import VectorMap
+from skcalib._validation.parameters import check_flag
 
 from ._linear import _LinearScaling
 
@@ -143,6 +144,10 @@ class VectorScaling(_LinearScaling):
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("fit_intercept", self.fit_intercept)
 
     def _map(self) -> VectorMap:
         return VectorMap(self.fit_intercept)

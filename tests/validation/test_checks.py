@@ -11,10 +11,16 @@ from numpy.testing import assert_array_equal
 from skcalib import TemperatureScaling
 from skcalib._validation.labels import distinct_labels, encode
 from skcalib._validation.logits import are_like_probabilities
-from skcalib._validation.parameters import check_integer, check_option, check_real
+from skcalib._validation.parameters import (
+    check_flag,
+    check_integer,
+    check_option,
+    check_real,
+)
 from skcalib._validation.probabilities import improper_rows
 from skcalib._validation.rows import Found
 from skcalib._validation.weights import check_weights
+from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
 
@@ -167,6 +173,31 @@ def test_a_number_or_an_option():
         ValueError, match=r"^min_proba must be 'auto' or a number between 0 and 1, got 'a'. T"
     ):
         check_real("min_proba", "a", high=1, option="auto", remedy="Try 0.5.")
+
+
+def test_real_numbers_have_a_float():
+    with pytest.raises(ValueError, match=r"alpha must be a finite number above 0, got 1000"):
+        check_real("alpha", 10**400)
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_])
+def test_flags(value):
+    check_flag("increasing", value)
+
+
+@pytest.mark.parametrize("value", [None, 0, 1, "no", np.nan])
+def test_no_flags(value):
+    with pytest.raises(ValueError, match=f"increasing must be True or False, got {value!r}."):
+        check_flag("increasing", value)
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_flags_of_calibrators_are_checked(kind):
+    Z, y = make_logits(60, 2, random_state=0)
+    for name, default in kind().get_params(deep=False).items():
+        if isinstance(default, bool):
+            with pytest.raises(ValueError, match=f"{name} must be True or False, got 'no'"):
+                kind(**{name: "no"}).fit(Z, y)
 
 
 @pytest.mark.parametrize("options", [Literal["a", "b"], ["a", "b"], {"a": 1, "b": 2}])
