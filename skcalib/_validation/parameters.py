@@ -6,7 +6,6 @@ remedy.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection
 from math import inf
 from numbers import Integral, Real
@@ -44,7 +43,6 @@ def check_real(
     if isinstance(value, str) and value in options:
         return
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    is_real = is_real and value <= sys.float_info.max
     if is_real and (low < value < high or (closed and value == low)):
         return
     if high < inf:
