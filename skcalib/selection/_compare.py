@@ -167,7 +167,10 @@ def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
     taking = [calibrator for calibrator in calibrators if calibrator._takes_masked]  # noqa: SLF001
     names = [type(c).__name__ for c in calibrators if c not in taking]
     if names:
-        warn(f"{', '.join(names)} takes no masked classes, logits of -inf, and is left out.")
+        warn(
+            "Calibrators that take no masked classes, logits of -inf, are left out: "
+            f"{', '.join(names)}."
+        )
     return taking
 
 
