@@ -221,7 +221,9 @@ def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
 def encode(labels: Labels, classes: Labels) -> Indices:
     """Index of each label in ``classes``; an arbitrary one for other labels."""
     last = len(classes) - 1
-    if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(last + 1)):
+    # Old versions of numpy warn where strings are compared with numbers.
+    are_integers = labels.dtype.kind in "iu" and classes.dtype.kind in "iu"
+    if are_integers and np.array_equal(classes, np.arange(last + 1)):
         inside = labels.min() >= 0 and labels.max() <= last
         highest = min(last, np.iinfo(labels.dtype).max)
         return (labels if inside else np.clip(labels, 0, highest)).astype(np.intp, copy=False)

@@ -73,6 +73,8 @@ def test_least_log_loss_by_hand():
     assert least_log_loss(rows_of(np.array([[0.5, 1, 0.1]] * 4)))[0].tolist() == [0, 1, 0]
 
 
+# What an old version of scipy's SLSQP says of its own steps.
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("scale", [0.1, 1, 30])
 @pytest.mark.parametrize("seed", range(5))
