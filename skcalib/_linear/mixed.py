@@ -41,7 +41,7 @@ def _masked(Z: Floats) -> Bools | None:
     """Which classes are masked, or None if none is."""
     if namespace(Z).min(Z) != -np.inf:
         return None
-    masked: Bools = -np.inf == Z
+    masked: Any = -np.inf == Z
     return masked
 
 
