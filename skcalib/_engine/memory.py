@@ -127,7 +127,8 @@ class MemoryRows(Rows):
     ) -> Iterator[tuple[slice, list[Array | None]]]:
         """Slices of rows with the block of each array, and scratch arrays, which are reused."""
         step = min(self._rows_of_a_block(plan), stop - start)
-        columns = [_columns(a, step) if _is_narrow(a) else None for a in self.arrays]
+        copied = [_is_narrow(a) and not a.flags.f_contiguous for a in self.arrays]
+        columns = [_columns(a, step) if c else None for a, c in zip(self.arrays, copied, strict=True)]
         spare = [_columns(self.X, step, plan.dtype) for _ in range(plan.scratch)]
         for low in range(start, stop, step):
             rows = slice(low, min(low + step, stop))

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skcalib._engine.blocks import both_columns, with_both_columns
-from skcalib._engine.rows import Plan, Rows
+from skcalib._engine.rows import OfBlock, Plan, Rows
 from skcalib._linear.mixed import mix_with_uniform
 from skcalib._typing import Floats, Indices
 
@@ -28,8 +28,8 @@ class Features:
     """Features ``scale * Z - shift`` of rows of logits ``Z``, class indices and weights.
 
     ``rows`` may have a fourth array, the shift, with one number per row. With the log-sum-exp of
-    ``scale * Z`` the features are log-probabilities, which are made block by block and never
-    stored. With ``double`` they are made, and worked with, in double precision whatever the dtype
+    ``scale * Z`` the features are log-probabilities, which are made block by block. With ``stored``
+    the logits are log-probabilities themselves, none too low. With ``double`` they are made, and worked with, in double precision whatever the dtype
     of ``Z``. Log-probabilities below :data:`LOWEST_FEATURE`, as those of masked classes, are raised
     to it, and scores of -inf are as far below the largest of their row; ``clips`` says that
     there may be some. With ``smoothing`` they are those of a mixture with the uniform distribution,
@@ -41,6 +41,7 @@ class Features:
     double: bool = False
     clips: bool = False
     smoothing: float = 0.0
+    stored: bool = False
 
     @property
     def n_classes(self) -> int:
@@ -54,8 +55,8 @@ class Features:
 
     @property
     def are_log_probabilities(self) -> bool:
-        """Whether the rows have a shift."""
-        return len(self.rows.arrays) > 3
+        """Whether the rows have a shift, or need none."""
+        return self.stored or len(self.rows.arrays) > 3
 
     @property
     def masks(self) -> bool:
@@ -74,6 +75,12 @@ class Features:
         return cls(rows.extended(rows.map(partial(_log_sum_exp, scale))), scale, clips=clips)
 
     @classmethod
+    def of_stored(cls, rows: Rows, f: OfBlock) -> Self:
+        """The log-probabilities ``f(*block)`` of blocks, with one column per class."""
+        rows = rows.with_logits(rows.map(partial(_as_features, f), order="F"))
+        return cls(rows, clips=_may_clip(rows, -LOWEST_FEATURE / 2), stored=True)
+
+    @classmethod
     def of_scores(cls, rows: Rows, scale: float) -> Self:
         """The scores ``scale * Z``."""
         return cls(rows, scale, clips=_may_clip(rows, float(np.finfo(float).max)))
@@ -81,9 +88,13 @@ class Features:
     def mean(self, f: Callable[..., Floats], *, scratch: int, room: int = 1) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
         # What goes to the rows must not hold them.
-        form = self.scale, self.dtype, self.clips, self.are_log_probabilities, self.smoothing
-        plan = Plan(scratch=1 + scratch, dtype=self.dtype, room=room)
-        return self.rows.sum(partial(_of_features, f, form), plan) / self.rows.weight
+        if self.stored:
+            of_block, n = partial(_of_stored, f, self.dtype), scratch
+        else:
+            form = self.scale, self.dtype, self.clips, self.are_log_probabilities, self.smoothing
+            of_block, n = partial(_of_features, f, form), 1 + scratch
+        plan = Plan(scratch=n, dtype=self.dtype, room=room)
+        return self.rows.sum(of_block, plan) / self.rows.weight
 
 
 def _of_features(
@@ -107,6 +118,17 @@ def _of_features(
     if clips:
         np.copyto(F, F.max(axis=1, keepdims=True) + LOWEST_FEATURE, where=np.isneginf(F))
     return f(F, y, w, *rest)
+
+
+def _of_stored(
+    f: Callable[..., Floats], dtype: np.dtype[Any], F: Floats, *others: Floats | None
+) -> Floats:
+    """``f`` of a block of rows that are features."""
+    return f(F.astype(dtype, copy=False), *others)
+
+
+def _as_features(f: OfBlock, *block: Any) -> Floats:
+    return raised(f(*block))
 
 
 def raised(F: Floats) -> Floats:

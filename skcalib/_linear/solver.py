@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -49,6 +49,7 @@ from skcalib._typing import Floats
 
 from .features import Features
 from .loss import LinearMap, Objective, Regularization
+from .two_classes import TwoClasses
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.
 MANY_PARAMETERS = 512
@@ -104,6 +105,8 @@ def best_parameters(
     x = start
     if x is None:
         x = _start_of_sample(objective, tol) if distributed else objective.identity
+    if objective.features.n_classes == 2:
+        return _of_two_classes(TwoClasses(objective), x, tol, max_iter)
     if p > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter)
     nit = 0
@@ -116,8 +119,16 @@ def best_parameters(
     return found
 
 
+def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -> Solution:
+    """Newton's method for the three parameters that two classes have, whatever the map."""
+    T = two.of_parameters
+    # Two parameters at most have the same derivative, up to its sign.
+    found = newton(two, T @ start, tol / np.sqrt(2), max_iter)
+    return replace(found, x=two.parameters(found.x), jac=found.jac @ T, hessian=None)
+
+
 def newton(
-    objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0
+    objective: Objective | TwoClasses, start: Floats, tol: float, max_iter: int, nit: int = 0
 ) -> Solution:
     """Newton's method with the whole Hessian, in double precision, after ``nit`` iterations."""
 
