@@ -36,7 +36,12 @@ def library(x: Any) -> str:
     """The library and the device of an array, for comparison and for messages."""
     if not is_tensor(x):
         return "NumPy"
-    return f"{namespace(x).__name__.split('.')[-1]} on {x.device}"
+    return f"{_name(namespace(x))} on {x.device}"
+
+
+def _name(xp: Any) -> str:
+    """What users call a namespace: that of JAX is jax.numpy, and others are wrapped."""
+    return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
 
 
 def like(value: Any, x: Any, dtype: Any = None) -> Any:
@@ -84,11 +89,14 @@ def smallest_normal(x: Any) -> float:
 def check_tensor(x: Any, name: str) -> Any:
     """The tensor, with a ValueError if its type is not a supported one."""
     xp = namespace(x)
-    if x.dtype not in {xp.float32, xp.float64}:
+    library = _name(xp)
+    # Types of JAX are equal to others that have another hash.
+    if x.dtype not in (xp.float32, xp.float64):  # noqa: PLR6201
+        remedy = f"{name}.to(torch.float32)" if library == "torch" else f"{name}.astype('float32')"
+        if library == "array_api_strict":
+            remedy = f"array_api_strict.astype({name}, array_api_strict.float32)"
         raise ValueError(
-            f"{name} must be float32 or float64 to stay in {xp.__name__.split('.')[-1]}, got "
-            f"{x.dtype}. Convert it, as in {name}.to(torch.float32) or "
-            f"{name}.astype('float32')."
+            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Pass {remedy}."
         )
     return x
 
