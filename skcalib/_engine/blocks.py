@@ -9,7 +9,7 @@ from scipy import special
 
 from skcalib._typing import Array
 
-from .array_api import astype, into, namespace
+from .array_api import astype, concat, into, namespace
 
 
 def both_columns(Z: Array) -> Array:
@@ -36,11 +36,19 @@ def softmax(S: Array) -> Array:
     return into("divide", P, P, xp.sum(P, axis=1, keepdims=True))
 
 
-def log_softmax(S: Array) -> Array:
-    """Logarithms of the same."""
+def log_sum_exp(S: Array) -> Array:
+    """Logarithms (m,) of the sums of the exponentials of all classes, as for :func:`softmax`."""
     both = both_columns(S)
     if isinstance(both, np.ndarray):
-        return special.log_softmax(both, axis=1)
+        return special.logsumexp(both, axis=1)
+    xp = namespace(both)
+    top = xp.max(both, axis=1, keepdims=True)
+    return top[:, 0] + xp.log(xp.sum(xp.exp(both - top), axis=1))
+
+
+def log_softmax(S: Array) -> Array:
+    """Logarithms of the same, finite but for masked classes."""
+    both = both_columns(S)
     xp = namespace(both)
     below = both - xp.max(both, axis=1, keepdims=True)
     return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
@@ -60,8 +68,8 @@ def less_at_labels(S: Array, y: Array, amount: Any) -> Array:
         return S
     xp = namespace(S)
     is_label = y[:, None] == xp.arange(S.shape[1], device=S.device)
-    amount = amount if isinstance(amount, int | float) else amount[:, None]
-    return S - xp.astype(is_label, S.dtype) * amount
+    amount = amount if isinstance(amount, int | float) else astype(amount, S.dtype)[:, None]
+    return xp.where(is_label, S - amount, S)
 
 
 def row_dots(A: Array, B: Array) -> Array:
@@ -71,9 +79,33 @@ def row_dots(A: Array, B: Array) -> Array:
     return namespace(A).sum(A * B, axis=1)
 
 
+def column_dots(A: Array, B: Array) -> Array:
+    """Scalar product of each column of ``A`` (m, K) with that of ``B``: (K,)."""
+    if isinstance(A, np.ndarray):
+        return np.einsum("ij,ij->j", A, B)
+    return namespace(A).sum(A * B, axis=0)
+
+
+def scaled(Z: Array, scale: float, dtype: np.dtype[Any], out: Array | None = None) -> Array:
+    """The array times a number, in a precision; for NumPy written to ``out``."""
+    if isinstance(Z, np.ndarray):
+        return np.multiply(Z, scale, out=out, dtype=dtype)
+    return astype(Z, getattr(namespace(Z), dtype.name)) * float(scale)
+
+
 def double(A: Array) -> Array:
     """The array in double precision."""
     return astype(A, namespace(A).float64)
+
+
+def ones_unless(w: Array | None, Z: Array) -> Array:
+    """The weights in double precision, or ones for the rows of ``Z`` (m, K)."""
+    return double(namespace(Z).ones_like(Z[:, 0]) if w is None else w)
+
+
+def flat(*parts: Array) -> Array:
+    """Arrays of a block as one flat array."""
+    return concat([namespace(parts[0]).reshape(part, (-1,)) for part in parts])
 
 
 def joined_flat(*parts: Any) -> Array:
@@ -81,7 +113,7 @@ def joined_flat(*parts: Any) -> Array:
     xp = namespace(parts[0])
     if xp is np:
         return np.concatenate([np.ravel(part) for part in parts], dtype=np.float64)
-    return xp.concat([xp.reshape(double(part), (-1,)) for part in parts])
+    return flat(*map(double, parts))
 
 
 def with_both_columns(Z: Array, *scratch: Array | None) -> tuple[Any, ...]:
