@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 
-from skcalib._engine.blocks import both_columns, with_both_columns
+from skcalib._engine.array_api import astype, at_least, namespace, put
+from skcalib._engine.blocks import both_columns, double, log_sum_exp, scaled, with_both_columns
 from skcalib._engine.rows import OfBlock, Plan, Rows
 from skcalib._linear.mixed import mix_with_uniform
 from skcalib._typing import Floats, Indices
@@ -110,13 +110,13 @@ def _of_features(
     shift, spare = (others[0], others[1:]) if shifted else (None, others)
     Z, F, *rest = with_both_columns(Z, *spare)
     with np.errstate(over="ignore" if clips else "warn"):
-        F = np.multiply(Z, scale, out=F, dtype=dtype)
+        F = scaled(Z, scale, dtype, F)
     if shift is not None:
         F -= shift[:, None]
         F = mix_with_uniform(F, smoothing)
         return f(raised(F) if clips else F, y, w, *rest)
     if clips:
-        np.copyto(F, F.max(axis=1, keepdims=True) + LOWEST_FEATURE, where=np.isneginf(F))
+        F = put(F, namespace(F).max(F, axis=1, keepdims=True) + LOWEST_FEATURE, -np.inf == F)
     return f(F, y, w, *rest)
 
 
@@ -124,7 +124,7 @@ def _of_stored(
     f: Callable[..., Floats], dtype: np.dtype[Any], F: Floats, *others: Floats | None
 ) -> Floats:
     """``f`` of a block of rows that are features."""
-    return f(F.astype(dtype, copy=False), *others)
+    return f(astype(F, getattr(namespace(F), dtype.name)), *others)
 
 
 def _as_features(f: OfBlock, *block: Any) -> Floats:
@@ -133,10 +133,8 @@ def _as_features(f: OfBlock, *block: Any) -> Floats:
 
 def raised(F: Floats) -> Floats:
     """Log-probabilities, in place no less than :data:`LOWEST_FEATURE` but for masked classes."""
-    masked = np.isneginf(F)
-    np.maximum(F, np.asarray(LOWEST_FEATURE, F.dtype), out=F)
-    np.copyto(F, np.asarray(MASKED_FEATURE, F.dtype), where=masked)
-    return F
+    masked = -np.inf == F
+    return put(at_least(F, LOWEST_FEATURE, F), MASKED_FEATURE, masked)
 
 
 def mask_scores(S: Floats, F: Floats) -> Floats:
@@ -144,8 +142,7 @@ def mask_scores(S: Floats, F: Floats) -> Floats:
 
     Only maps of each class by itself meet such.
     """
-    np.copyto(S, -np.inf, where=F == MASKED_FEATURE)
-    return S
+    return put(S, -np.inf, F == MASKED_FEATURE)
 
 
 def _may_clip(rows: Rows, limit: float) -> bool:
@@ -156,9 +153,10 @@ def _may_clip(rows: Rows, limit: float) -> bool:
 def _longest_range(Z: Floats, *_: Any) -> Any:
     """The largest range of a row of logits, infinite where a class is masked."""
     Z = both_columns(Z)
-    return np.max(Z.max(axis=1).astype(np.float64) - Z.min(axis=1))
+    xp = namespace(Z)
+    return xp.max(double(xp.max(Z, axis=1)) - double(xp.min(Z, axis=1)))
 
 
 def _log_sum_exp(scale: float, Z: Floats, *_: Any) -> Floats:
     with np.errstate(over="ignore"):
-        return logsumexp(both_columns(np.multiply(Z, scale, dtype=Z.dtype)), axis=1)
+        return log_sum_exp(Z * scale)
