@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 
 from skcalib._engine.blocks import both_columns, with_both_columns
 from skcalib._engine.rows import OfBlock, Plan, Rows
@@ -18,6 +17,9 @@ from skcalib._typing import Floats, Indices
 # Lower log-probabilities are those of a probability of zero in double precision, whatever slope a
 # map gives them. None is to outweigh all others.
 LOWEST_FEATURE = -1e3
+
+# Probabilities from here on are held by single precision, and their logarithms are exact.
+HELD = 1e-30
 
 # Log-probabilities of masked classes are lower yet, to be told from others.
 MASKED_FEATURE = -2e3
@@ -85,7 +87,9 @@ class Features:
         """The scores ``scale * Z``."""
         return cls(rows, scale, clips=_may_clip(rows, float(np.finfo(float).max)))
 
-    def mean(self, f: Callable[..., Floats], *, scratch: int, room: int = 1) -> Floats:
+    def mean(
+        self, f: Callable[..., Floats], *, scratch: int, room: int = 1, at_least: int = 1
+    ) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
         # What goes to the rows must not hold them.
         if self.stored:
@@ -93,7 +97,7 @@ class Features:
         else:
             form = self.scale, self.dtype, self.clips, self.are_log_probabilities, self.smoothing
             of_block, n = partial(_of_features, f, form), 1 + scratch
-        plan = Plan(scratch=n, dtype=self.dtype, room=room)
+        plan = Plan(scratch=n, dtype=self.dtype, room=room, at_least=at_least)
         return self.rows.sum(of_block, plan) / self.rows.weight
 
 
@@ -113,11 +117,22 @@ def _of_features(
         F = np.multiply(Z, scale, out=F, dtype=dtype)
     if shift is not None:
         F -= shift[:, None]
-        F = mix_with_uniform(F, smoothing)
+        F = _mixed(F, smoothing, clips=clips)
         return f(raised(F) if clips else F, y, w, *rest)
     if clips:
         np.copyto(F, F.max(axis=1, keepdims=True) + LOWEST_FEATURE, where=np.isneginf(F))
     return f(F, y, w, *rest)
+
+
+def _mixed(F: Floats, smoothing: float, *, clips: bool) -> Floats:
+    """Log-probabilities of the mixture with the uniform distribution."""
+    least = smoothing / F.shape[1]
+    if F.dtype == np.float64 or clips or least < HELD:
+        return mix_with_uniform(F, smoothing)
+    np.exp(F, out=F)
+    F *= 1 - smoothing
+    F += least
+    return np.log(F, out=F)
 
 
 def _of_stored(
@@ -161,4 +176,8 @@ def _longest_range(Z: Floats, *_: Any) -> Any:
 
 def _log_sum_exp(scale: float, Z: Floats, *_: Any) -> Floats:
     with np.errstate(over="ignore"):
-        return logsumexp(both_columns(np.multiply(Z, scale, dtype=Z.dtype)), axis=1)
+        S = both_columns(np.multiply(Z, scale, dtype=Z.dtype))
+        top = S.max(axis=1, keepdims=True)
+        S -= top
+    total = np.exp(S, out=S).sum(axis=1)
+    return np.log(total, out=total) + top[:, 0]
