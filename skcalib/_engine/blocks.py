@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from skcalib._typing import Array, Floats
 
@@ -34,16 +33,6 @@ def softmax(S: Array) -> Array:
     P = both - xp.max(both, axis=1, keepdims=True)
     P = into("exp", P, P)
     return into("divide", P, P, xp.sum(P, axis=1, keepdims=True))
-
-
-def log_sum_exp(S: Array) -> Array:
-    """Logarithms (m,) of the sums of the exponentials of all classes, as for :func:`softmax`."""
-    both = both_columns(S)
-    if isinstance(both, np.ndarray):
-        return special.logsumexp(both, axis=1)
-    xp = namespace(both)
-    top = xp.max(both, axis=1, keepdims=True)
-    return top[:, 0] + xp.log(xp.sum(xp.exp(both - top), axis=1))
 
 
 def log_softmax(S: Array) -> Array:

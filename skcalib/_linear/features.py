@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from skcalib._engine.array_api import astype, at_least, namespace, put
-from skcalib._engine.blocks import both_columns, double, log_sum_exp, scaled, with_both_columns
+from skcalib._engine.array_api import astype, at_least, into, namespace, put
+from skcalib._engine.blocks import both_columns, double, scaled, with_both_columns
 from skcalib._engine.rows import OfBlock, Plan, Rows
 from skcalib._linear.mixed import mix_with_uniform
 from skcalib._typing import Floats, Indices
@@ -18,6 +18,9 @@ from skcalib._typing import Floats, Indices
 # Lower log-probabilities are those of a probability of zero in double precision, whatever slope a
 # map gives them. None is to outweigh all others.
 LOWEST_FEATURE = -1e3
+
+# Probabilities from here on are held by single precision, and their logarithms are exact.
+HELD = 1e-30
 
 # Log-probabilities of masked classes are lower yet, to be told from others.
 MASKED_FEATURE = -2e3
@@ -85,7 +88,9 @@ class Features:
         """The scores ``scale * Z``."""
         return cls(rows, scale, clips=_may_clip(rows, float(np.finfo(float).max)))
 
-    def mean(self, f: Callable[..., Floats], *, scratch: int, room: int = 1) -> Floats:
+    def mean(
+        self, f: Callable[..., Floats], *, scratch: int, room: int = 1, at_least: int = 1
+    ) -> Floats:
         """Sum of ``f(features, y, w, *scratch)`` over the rows, divided by their weight."""
         # What goes to the rows must not hold them.
         if self.stored:
@@ -93,7 +98,7 @@ class Features:
         else:
             form = self.scale, self.dtype, self.clips, self.are_log_probabilities, self.smoothing
             of_block, n = partial(_of_features, f, form), 1 + scratch
-        plan = Plan(scratch=n, dtype=self.dtype, room=room)
+        plan = Plan(scratch=n, dtype=self.dtype, room=room, at_least=at_least)
         return self.rows.sum(of_block, plan) / self.rows.weight
 
 
@@ -113,11 +118,22 @@ def _of_features(
         F = scaled(Z, scale, dtype, F)
     if shift is not None:
         F -= shift[:, None]
-        F = mix_with_uniform(F, smoothing)
+        F = _mixed(F, smoothing, clips=clips)
         return f(raised(F) if clips else F, y, w, *rest)
     if clips:
         F = put(F, namespace(F).max(F, axis=1, keepdims=True) + LOWEST_FEATURE, -np.inf == F)
     return f(F, y, w, *rest)
+
+
+def _mixed(F: Floats, smoothing: float, *, clips: bool) -> Floats:
+    """Log-probabilities of the mixture with the uniform distribution."""
+    least = smoothing / F.shape[1]
+    if F.dtype == namespace(F).float64 or clips or least < HELD:
+        return mix_with_uniform(F, smoothing)
+    F = into("exp", F, F)
+    F *= 1 - smoothing
+    F += least
+    return into("log", F, F)
 
 
 def _of_stored(
@@ -159,4 +175,9 @@ def _longest_range(Z: Floats, *_: Any) -> Any:
 
 def _log_sum_exp(scale: float, Z: Floats, *_: Any) -> Floats:
     with np.errstate(over="ignore"):
-        return log_sum_exp(Z * scale)
+        S = both_columns(Z * float(scale))
+        xp = namespace(S)
+        top = xp.max(S, axis=1, keepdims=True)
+        S -= top
+    total = xp.sum(into("exp", S, S), axis=1)
+    return xp.log(total) + top[:, 0]

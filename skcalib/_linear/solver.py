@@ -57,6 +57,9 @@ MANY_PARAMETERS = 512
 # Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
 PATIENCE = 60
 
+# Up to so many features a pass in double precision costs little more than in single precision.
+FEW_ELEMENTS = 1 << 15
+
 # Number of differences that L-BFGS keeps, and of iterations between new preconditioners.
 HISTORY, RENEWAL = 20, 15
 
@@ -146,11 +149,17 @@ def newton(
 def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0) -> Solution:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
     direction, exact = _QuasiNewton(objective), objective.in_double()
-    if objective.features.dtype != np.float64:
+    if _is_worth_single_precision(objective.features):
         evaluate = objective.value_gradient
         found = _descend(objective, evaluate, direction, start, tol, max_iter, nit)
         start, nit = found.x, found.nit
     return _descend(exact, exact.value_gradient, direction, start, tol, max_iter, nit)
+
+
+def _is_worth_single_precision(features: Features) -> bool:
+    """Whether passes over single precision rows are much faster than those in double precision."""
+    many = features.rows.n_rows * features.n_classes > FEW_ELEMENTS
+    return many and features.dtype != np.float64
 
 
 def _descend(
@@ -211,7 +220,7 @@ class _QuasiNewton:
         self.objective = objective
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
         self.last: Solution | None = None
-        self.scale, self.age = 1.0, 0
+        self.age = 0
         self.precondition: Callable[[Floats], Floats]
 
     def __call__(self, found: Solution) -> Floats:
@@ -231,7 +240,7 @@ class _QuasiNewton:
         for s, y, sy in reversed(self.pairs):
             shares.append(float(s @ step) / sy)
             step = step - shares[-1] * y
-        step = self.scale * self.precondition(step)
+        step = self.precondition(step)
         for s, y, sy in self.pairs:
             step += (shares.pop() - float(y @ step) / sy) * s
         return step
@@ -243,10 +252,8 @@ class _QuasiNewton:
             sy = float(s @ y)
             if sy > 0:
                 self.pairs.append((s, y, sy))
-                self.scale = sy / float(y @ self.precondition(y))
         if self.age % RENEWAL == 0:
             self.precondition = self.objective.map_.preconditioner(self.objective, found.x)
-            self.scale = 1.0
         self.last, self.age = found, self.age + 1
 
 

@@ -22,7 +22,17 @@ from functools import cached_property
 
 import numpy as np
 
-from skcalib._engine.blocks import weighted_sum
+from skcalib._engine.array_api import (
+    astype,
+    at_least,
+    at_most,
+    into,
+    like,
+    namespace,
+    put,
+    smallest_normal,
+)
+from skcalib._engine.blocks import joined_flat, weighted_sum
 from skcalib._typing import Floats, Indices
 
 from .features import MASKED_FEATURE, Features
@@ -97,49 +107,49 @@ def second_order_of_log_odds(beta: Floats, features: Features) -> tuple[float, F
     beta = beta.astype(dtype)
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-        side = y.astype(dtype)
+        xp, side = namespace(F), astype(y, F.dtype)
         side *= -2
         side += 1
-        S = _log_odds(beta, F, masks=masks)
+        S = _log_odds(like(beta, F), F, masks=masks)
         S *= side  # of the class that is not the label
         losses, R, Q = _loss_and_derivatives(S)
         R *= side
         if w is not None:
             R, Q = R * w, Q * w
         G = Q[:, None] * F
-        sums = np.empty(1 + 3 + 9)
-        sums[0], sums[1:3], sums[3] = weighted_sum(losses, w), F.T @ R, R.sum()
-        H = sums[4:].reshape(3, 3)
-        H[:2, :2], H[2, :2], H[2, 2] = F.T @ G, G.sum(axis=0), Q.sum()
-        H[:2, 2] = H[2, :2]
-        return sums
+        first = F.T @ R, xp.sum(R)
+        second = F.T @ G, xp.sum(G, axis=0), xp.sum(Q)
+        return joined_flat(weighted_sum(losses, w), *first, *second)
 
-    loss, gradient, hessian = np.split(features.mean(block, scratch=0, room=ROOM), [1, 4])
-    return float(loss[0]), gradient[:d], hessian.reshape(3, 3)[:d, :d]
+    loss, gradient, square, mean, mass = np.split(
+        features.mean(block, scratch=0, room=ROOM), [1, 4, 8, 10]
+    )
+    hessian = np.block([[square.reshape(2, 2), mean[:, None]], [mean, mass]])
+    return float(loss[0]), gradient[:d], hessian[:d, :d]
 
 
 def _loss_and_derivatives(S: Floats) -> tuple[Floats, Floats, Floats]:
     """``log(1 + exp(s))`` of log-odds (m,), and its two derivatives ``p`` and ``p (1 - p)``."""
-    highest = -np.log(np.finfo(S.dtype).tiny) / 2  # keeps p^2 from underflow
-    E = np.exp(np.minimum(S, highest))
+    xp, highest = namespace(S), -float(np.log(smallest_normal(S))) / 2  # keeps p^2 from underflow
+    E = xp.exp(at_most(S, highest))
     rest = 1 + E
-    losses = np.log(rest)
-    if S.max() > highest:
-        losses += np.maximum(S, highest) - highest
-    np.reciprocal(rest, out=rest)
-    P = np.multiply(E, rest, out=E)
-    return losses, P, np.multiply(P, rest, out=rest)
+    losses = xp.log(rest)
+    if xp.max(S) > highest:
+        losses += at_least(S, highest) - highest
+    rest = into("reciprocal", rest, rest)
+    P = into("multiply", E, E, rest)
+    return losses, P, into("multiply", rest, P, rest)
 
 
 def _log_odds(beta: Floats, F: Floats, *, masks: bool) -> Floats:
     """Log-odds (m,) of the second class, infinite where one is masked."""
     S = F[:, 0] * beta[0]
     S += F[:, 1] * beta[1]
-    if len(beta) > 2:
+    if beta.shape[0] > 2:
         S += beta[2]
     if masks:
-        S[F[:, 0] == MASKED_FEATURE] = np.inf
-        S[F[:, 1] == MASKED_FEATURE] = -np.inf
+        S = put(S, np.inf, F[:, 0] == MASKED_FEATURE)
+        S = put(S, -np.inf, F[:, 1] == MASKED_FEATURE)
     return S
 
 
