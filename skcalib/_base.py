@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -26,7 +27,7 @@ from ._engine.array_api import (
     on_host,
 )
 from ._engine.blocks import both_columns, log_softmax, softmax
-from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
+from ._engine.inputs import as_array, as_numpy, checked_rows, map_outputs, row_like
 from ._engine.memory import MemoryRows
 from ._engine.rows import Plan, Rows
 from ._typing import Array, Floats
@@ -213,6 +214,27 @@ class BaseCalibrator(
         """
         return self._outputs(X, "_most_probable")
 
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy of the most probable classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            Weighted share of the rows with the right class.
+        """
+        return accuracy(y, self.predict(X), sample_weight)
+
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of logits, which are checked first, applied to all of them."""
         check_is_fitted(self)
@@ -313,6 +335,13 @@ def _remedy(found: str, fitted_to: str) -> str:
     if of_found == of_fit == "torch":
         return f"Pass X.to({device!r}), or fit it to tensors where X is."
     return f"Pass X as an array of {of_fit} on {device}, or fit it to tensors like X."
+
+
+def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
+    """Weighted share of right predictions, from labels and weights of any kind."""
+    y, predicted = as_numpy(y, "y"), as_numpy(predicted, "predictions")
+    w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")
+    return float(accuracy_score(y, predicted, sample_weight=w))
 
 
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:

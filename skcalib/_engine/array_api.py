@@ -74,10 +74,13 @@ def into(name: str, out: Any, *args: Any) -> Any:
     """An operation by its name; for NumPy its result is written to ``out``.
 
     Results of tensors are always new: that lets gradients pass, and not all libraries can write.
+    Nor do all take numbers beside tensors.
     """
-    if isinstance(out, np.ndarray):
+    first = args[0]
+    if isinstance(first, np.ndarray | np.generic):
         return getattr(np, name)(*args, out=out)
-    return getattr(namespace(args[0]), name)(*args)
+    tensors = (like(a, first, first.dtype) if isinstance(a, int | float) else a for a in args)
+    return getattr(namespace(first), name)(*tensors)
 
 
 def astype(x: Any, dtype: Any) -> Any:
