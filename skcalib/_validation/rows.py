@@ -15,6 +15,9 @@ from .labels import as_labels, distinct_labels, in_one_dimension, union
 from .logits import are_like_probabilities, check_finite
 from .weights import check_each_weight
 
+# Precisions of logits.
+FLOATS = [np.dtype(np.float64), np.dtype(np.float32)]
+
 
 @dataclass(frozen=True)
 class Found:
@@ -40,13 +43,11 @@ def check_rows(
     X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
     """Logits, labels and weights of the rows of positive weight, and the findings."""
-    Z, labels = check_X_y(
-        X,
-        in_one_dimension(as_labels(y)),
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        estimator=estimator,
-    )
+    Z, labels = X, in_one_dimension(as_labels(y))
+    if not _are_plain(Z, labels):
+        Z, labels = check_X_y(
+            Z, labels, dtype=FLOATS, ensure_all_finite=False, estimator=estimator
+        )
     masked = check_finite(Z)
     labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, len(Z)))
     masked = masked and bool(np.isneginf(Z).any())
@@ -60,6 +61,18 @@ def check_rows(
         masked=masked,
     )
     return (Z, labels, w), found
+
+
+def _are_plain(X: Any, labels: Any) -> bool:
+    """Whether scikit-learn's checks, which take longer than some fits, would change nothing."""
+    return (
+        type(X) is type(labels) is np.ndarray
+        and X.dtype in FLOATS
+        and X.ndim == 2
+        and X.size > 0
+        and labels.shape == X.shape[:1]
+        and labels.dtype.kind in "biuU"
+    )
 
 
 def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
