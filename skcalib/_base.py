@@ -124,7 +124,7 @@ class BaseCalibrator(
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
         if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
             self.n_features_in_ = X.shape[1]
-            vars(self).pop("feature_names_in_", None)
+            self.__dict__.pop("feature_names_in_", None)
         else:
             validate_data(self, row_like(X), skip_check_array=True)
         self.classes_ = classes

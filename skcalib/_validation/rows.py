@@ -45,9 +45,7 @@ def check_rows(
     """Logits, labels and weights of the rows of positive weight, and the findings."""
     Z, labels = X, in_one_dimension(as_labels(y))
     if not _are_plain(Z, labels):
-        Z, labels = check_X_y(
-            Z, labels, dtype=FLOATS, ensure_all_finite=False, estimator=estimator
-        )
+        Z, labels = check_X_y(Z, labels, dtype=FLOATS, ensure_all_finite=False, estimator=estimator)
     masked = check_finite(Z)
     labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, len(Z)))
     masked = masked and bool(np.isneginf(Z).any())
