@@ -49,7 +49,7 @@ class MemoryRows(Rows):
     _all_rows: list[Array | None] | None = None
 
     def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
-        if self._are_few(plan):
+        if self._are_one_block(plan):
             spare = [_columns(self.X, self.n_rows, plan.dtype) for _ in range(plan.scratch)]
             return f(*self._one_block(), *spare)
 
@@ -69,7 +69,7 @@ class MemoryRows(Rows):
         ``order`` is the memory layout of the arrays.
         """
         # The first tells the shape of the results: all rows, if they are few.
-        n_rows, few = self.n_rows, self._are_few(plan)
+        n_rows, few = self.n_rows, self._are_one_block(plan)
         first = f(*next(self._blocks(0, n_rows if few else 1, plan))[1])
         several = isinstance(first, tuple)
         out = tuple(
@@ -143,7 +143,7 @@ class MemoryRows(Rows):
             ]
             yield rows, [*blocks, *(s[:size] for s in spare)]
 
-    def _are_few(self, plan: Plan) -> bool:
+    def _are_one_block(self, plan: Plan) -> bool:
         """Whether all rows are one block."""
         return self.n_rows <= self._rows_of_a_block(plan) and self._n_threads() < 2
 
