@@ -215,9 +215,8 @@ def fit_logistic(
     gradient, hessian = problem.derivatives(theta)
     least = _least_curvatures(problem, hessian)
     tolerance = TOLERANCE * rate * (1 - rate)
-    step = _step(theta, gradient, hessian, least, bound)
+    step, n_passes = _step(theta, gradient, hessian, least, bound), 2  # one is for the weights
     length = np.ones_like(rate) if start is not None else _first_length(rate, gradient, step)
-    n_passes = 2  # one of them for the weights
     while True:
         before = (gradient * step).sum(axis=1)
         done = -before <= tolerance
