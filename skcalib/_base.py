@@ -142,7 +142,11 @@ class BaseCalibrator(
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
-        validate_data(self, row_like(X), skip_check_array=True)
+        if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            validate_data(self, row_like(X), skip_check_array=True)
         self._fitted_to = library(X)
         self.classes_ = classes
         for name, value in fitted.items():

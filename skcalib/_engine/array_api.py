@@ -8,6 +8,7 @@ both have by the same name. What is called a tensor here is an array of any libr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,38 @@ def into(name: str, out: Any, *args: Any) -> Any:
     """An operation by its name; for NumPy its result is written to ``out``.
 
     Results of tensors are always new: that lets gradients pass, and not all libraries can write.
-    Nor do all take numbers beside tensors.
     """
-    first = args[0]
-    if isinstance(first, np.ndarray | np.generic):
+    if isinstance(out, np.ndarray):
         return getattr(np, name)(*args, out=out)
-    tensors = (like(a, first, first.dtype) if isinstance(a, int | float) else a for a in args)
-    return getattr(namespace(first), name)(*tensors)
+    return getattr(namespace(args[0]), name)(*args)
+
+
+def at_least(x: Any, low: float, out: Any = None) -> Any:
+    """Entries no less than a number; for NumPy written to ``out``, as by :func:`into`."""
+    if isinstance(x, np.ndarray):
+        return np.maximum(x, low, out=out)
+    return namespace(x).clip(x, low, None)  # maximum of torch takes no number
+
+
+def at_most(x: Any, high: float, out: Any = None) -> Any:
+    """Entries no more than a number, likewise."""
+    if isinstance(x, np.ndarray):
+        return np.minimum(x, high, out=out)
+    return namespace(x).clip(x, None, high)
+
+
+def put(x: Any, value: float, where: Any) -> Any:
+    """The array with a number at some places; that of NumPy is changed."""
+    if isinstance(x, np.ndarray):
+        np.copyto(x, value, where=where)
+        return x
+    return namespace(x).where(where, value, x)
+
+
+def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays joined along an axis, by the name that NumPy 1 has for it."""
+    xp = namespace(arrays[0])
+    return (np.concatenate if xp is np else xp.concat)(arrays, axis=axis)
 
 
 def astype(x: Any, dtype: Any) -> Any:

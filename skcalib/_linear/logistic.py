@@ -34,6 +34,9 @@ NO_WEIGHT = 1e-200
 # Of parameters, Newton steps, gradients and Hessians: steps that observe bounds of parameters.
 Bound = Callable[[Floats, Floats, Floats, Floats], Floats]
 
+# The first step from slopes of zero is lengthened by no more than one over this.
+LEAST_UNEXPLAINED = 1 / 3
+
 # Features this many times as far from zero as is typical are outliers.
 OUTLYING = 1e3
 
@@ -212,18 +215,22 @@ def fit_logistic(
     gradient, hessian = problem.derivatives(theta)
     least = _least_curvatures(problem, hessian)
     tolerance = TOLERANCE * rate * (1 - rate)
-    step, length = _step(theta, gradient, hessian, least, bound), np.ones_like(rate)
-    n_passes = 2  # one of them for the weights
+    step, n_passes = _step(theta, gradient, hessian, least, bound), 2  # one is for the weights
+    length = np.ones_like(rate) if start is not None else _first_length(rate, gradient, step)
     while True:
-        before = np.einsum("ki,ki->k", gradient, step)
+        before = (gradient * step).sum(axis=1)
         done = -before <= tolerance
         if done.all() or n_passes == MAX_PASSES:
             break
         n_passes += 1
         trial = theta + length[:, None] * step
         ahead, curved = problem.derivatives(trial)
-        after = np.einsum("ki,ki->k", ahead, step)
+        after = (ahead * step).sum(axis=1)
         good = (after <= 0.5 * np.abs(before)) & ~done
+        if good.all():  # without the selection, which costs more than a pass over few rows
+            theta, gradient, length = trial, ahead, np.ones_like(rate)
+            step = _step(theta, gradient, curved, least, bound)
+            continue
         moved = good[:, None]
         theta, gradient = np.where(moved, trial, theta), np.where(moved, ahead, gradient)
         step = np.where(moved, _step(theta, ahead, curved, least, bound), step)
@@ -231,6 +238,16 @@ def fit_logistic(
         length = np.where(good | done, 1.0, length * np.clip(before / (before - rise), 0.1, 0.9))
     # A last step that needs no look at where it leads.
     return theta + np.where(done[:, None], step, 0), n_passes, bool(done.all())
+
+
+def _first_length(rate: Floats, gradient: Floats, step: Floats) -> Floats:
+    """By how much a first step from slopes of zero is lengthened: (K,).
+
+    It is that of linear regression. The slope that is best for two normal distributions is larger
+    by one over the unexplained share of the variance of the targets, if their mean is 1/2.
+    """
+    explained = -(gradient * step).sum(axis=1) * (4 * rate * (1 - rate)) ** 2
+    return 1 / np.maximum(1 - explained, LEAST_UNEXPLAINED)
 
 
 def _step(

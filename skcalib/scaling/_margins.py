@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,16 @@ class Units:
         limit = np.full_like(centre, np.inf)
         return cls(centre, unit, spread / unit, rounding / unit, limit)
 
+    @cached_property
+    def moderate(self) -> float:
+        """Margins in whose way no limit is, and whose squares are summed, are below it."""
+        return float(min(self.limit.min(), FARTHEST["f"] * min(self.unit.min(), 1.0)))
+
+    @cached_property
+    def are_ones(self) -> bool:
+        """Whether margins are not scaled."""
+        return bool((self.unit == 1).all())
+
     def problem(self, rows: Rows, *, smooth: bool) -> Logistic:
         """The sigmoids of margins in these units, to be fitted."""
         spread, rounding = self.spread[None], self.rounding[None]
@@ -72,15 +82,15 @@ class Units:
         Those that do not, as they are masked or beyond the limit on the side of the label, are
         zero.
         """
-        M = margins(Z)
-        limit, counts = self.limit, None
-        near = np.abs(M).max() < min(limit.min(), FARTHEST["f"] * min(self.unit.min(), 1.0))
+        M, counts = margins(Z), None
+        limit = self.limit
+        near = max(M.max(), -M.min()) < self.moderate
         if not near:
             right = (M > 0) == is_event(y, M.shape[1])
             counts = np.isfinite(M) & ((np.abs(M) <= limit) | ~right)
             M = np.where(counts, M, self.centre.astype(M.dtype))
         M -= self.centre.astype(M.dtype)
-        if (self.unit != 1).any():
+        if not self.are_ones:
             M = M.astype(np.float64) / self.unit
         farthest = FARTHEST[M.dtype.char]
         return [M if near else np.clip(M, -farthest, farthest)], counts
@@ -90,7 +100,7 @@ def middle_of(rows: Rows) -> Floats:
     """Median margin, median distance from it, and median size of the largest logit: (3, n_maps)."""
     Z, y = rows.X, rows.y
     M, K = margins(Z), n_maps(Z.shape[1])
-    size = np.median(np.abs(Z.max(axis=1) if Z.shape[1] > 1 else Z))
+    size = _median(np.abs(Z.max(axis=1)))
     centre, spread = np.zeros((2, K))
     for k in range(K):
         of_class, all_rows = M[y == (k if K > 1 else 1), k], M[:, k]
