@@ -138,7 +138,7 @@ class BaseCalibrator(
             warn_of_probabilities()
         if not self._weights_are_relative():
             warn_of_small_weights(found.weight, found.n_rows)
-        return rows if self._on_device or not is_tensor(X) else rows.in_memory(), classes
+        return rows if self._on_device else rows.on_host(), classes
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""

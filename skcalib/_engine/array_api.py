@@ -50,10 +50,13 @@ def _name(xp: Any) -> str:
 def like(value: Any, x: Any, dtype: Any = None) -> Any:
     """A number or an array of NumPy in the library and on the device of the array ``x``.
 
-    ``dtype`` is a type of that library, by default that of the value.
+    Arrays of that library stay where they are. ``dtype`` is a type of the library, by default that
+    of the value.
     """
     if isinstance(x, np.ndarray):
         return np.asarray(value, dtype)
+    if _is_foreign(value):
+        return value if dtype is None else astype(value, dtype)
     value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
     return namespace(x).asarray(value, dtype=dtype, device=x.device)
 

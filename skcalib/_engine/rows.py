@@ -151,6 +151,10 @@ class Rows(ABC):
     def in_memory(self) -> Rows:
         """The rows in the memory of this process; a ValueError if they are too many to gather."""
 
+    def on_host(self) -> Rows:
+        """The rows with arrays of NumPy in place of tensors."""
+        return self
+
     @abstractmethod
     def every(self, step: int) -> Self:
         """Every k-th row; all rows if the cost of a pass does not depend on their number."""

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._engine.array_api import like, namespace
+from skcalib._engine.blocks import column_sums, double, is_event, stacked
 from skcalib._engine.rows import Rows
-from skcalib._linear.logistic import Logistic, is_event
+from skcalib._linear.logistic import Logistic
 from skcalib._linear.temperature import check_range, fit_scale
 from skcalib._scores.one_vs_rest import margins, n_maps
 from skcalib._typing import Bools, Floats, Indices
@@ -83,21 +85,22 @@ class Units:
         zero.
         """
         M, counts = margins(Z), None
-        limit = self.limit
-        near = max(M.max(), -M.min()) < self.moderate
+        xp, centre = namespace(M), like(self.centre, M, M.dtype)
+        near = max(float(xp.max(M)), -float(xp.min(M))) < self.moderate
         if not near:
             right = (M > 0) == is_event(y, M.shape[1])
-            counts = np.isfinite(M) & ((np.abs(M) <= limit) | ~right)
-            M = np.where(counts, M, self.centre.astype(M.dtype))
-        M -= self.centre.astype(M.dtype)
+            counts = xp.isfinite(M) & ((xp.abs(M) <= like(self.limit, M)) | ~right)
+            M = xp.where(counts, M, centre)
+        M -= centre
         if not self.are_ones:
-            M = M.astype(np.float64) / self.unit
-        farthest = FARTHEST[M.dtype.char]
-        return [M if near else np.clip(M, -farthest, farthest)], counts
+            M = double(M) / like(self.unit, M)
+        farthest = FARTHEST["f" if M.dtype == xp.float32 else "d"]
+        return [M if near else xp.clip(M, -farthest, farthest)], counts
 
 
 def middle_of(rows: Rows) -> Floats:
     """Median margin, median distance from it, and median size of the largest logit: (3, n_maps)."""
+    rows = rows.on_host()
     Z, y = rows.X, rows.y
     M, K = margins(Z), n_maps(Z.shape[1])
     size = _median(np.abs(Z.max(axis=1)))
@@ -122,9 +125,10 @@ def _median(values: Floats) -> Any:
 
 def _deviations(centre: Floats, least: Floats, Z: Floats, *_: Any) -> Floats:
     """Sum of logarithms of distances from the centre that are larger, and their number."""
-    distance = np.abs(margins(Z).astype(np.float64) - centre)
-    some = np.isfinite(distance) & (distance > least)
-    return np.stack([np.log(np.where(some, distance, 1)).sum(axis=0), some.sum(axis=0)])
+    xp, M = namespace(Z), double(margins(Z))
+    distance = xp.abs(M - like(centre, M))
+    some = xp.isfinite(distance) & (distance > like(least, M))
+    return stacked(column_sums(xp.log(xp.where(some, distance, 1.0))), column_sums(some))
 
 
 def without_certain_rows(
