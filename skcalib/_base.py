@@ -14,18 +14,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._engine.array_api import (
     check_needs_no_gradients,
+    following,
     is_tensor,
     library,
-    like,
     namespace,
     on_host,
 )
 from ._engine.blocks import both_columns, log_softmax, softmax
-from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
+from ._engine.inputs import as_array, as_numpy, checked_rows, map_outputs, row_like
 from ._engine.memory import MemoryRows
 from ._engine.rows import Plan, Rows
 from ._typing import Array, Floats
@@ -42,6 +44,7 @@ METHODS = {
     "_probabilities": "predict_proba",
     "_log_probabilities": "predict_log_proba",
     "_most_probable": "predict",
+    "_intervals": "predict_interval",
 }
 
 
@@ -113,7 +116,6 @@ class BaseCalibrator(
         """
         X = as_array(X)
         rows, classes = self._checked(X, y, sample_weight)
-        rows = rows if self._on_device or not is_tensor(X) else rows.in_memory()
         return self._stored(X, classes, self._fit(rows))
 
     def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
@@ -136,17 +138,20 @@ class BaseCalibrator(
             warn_of_probabilities()
         if not self._weights_are_relative():
             warn_of_small_weights(found.weight, found.n_rows)
-        return rows, classes
+        return rows if self._on_device else rows.on_host(), classes
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
-        validate_data(self, row_like(X), skip_check_array=True)
+        if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            validate_data(self, row_like(X), skip_check_array=True)
         self._fitted_to = library(X)
         self.classes_ = classes
         for name, value in fitted.items():
             # Everything follows X: those that are read from outside are where it is.
-            is_array = isinstance(value, np.ndarray) and is_tensor(X)
-            setattr(self, name, like(value, X) if is_array else value)
+            setattr(self, name, following(value, X) if isinstance(value, np.ndarray) else value)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
@@ -213,6 +218,27 @@ class BaseCalibrator(
         """
         return self._outputs(X, "_most_probable")
 
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy of the most probable classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            Weighted share of the rows with the right class.
+        """
+        return accuracy(y, self.predict(X), sample_weight)
+
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of logits, which are checked first, applied to all of them."""
         check_is_fitted(self)
@@ -235,13 +261,18 @@ class BaseCalibrator(
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
         """The same for a tensor, on its device; in NumPy where there is no other implementation."""
+        if 0 in X.shape:
+            check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
         validate_data(self, X, reset=False, skip_check_array=True)
         if not self._on_device:
-            check_needs_no_gradients(X, "X")
-            # A copy has arrays of NumPy.
-            return like(BaseCalibrator._outputs_of_rows(copy(self), method, on_host(X)), X)
+            return self._outputs_of_host(X, partial(BaseCalibrator._outputs_of_rows, method=method))
         self._check_takes_masked(masked=check_finite(X))
         return getattr(self, method)(X)
+
+    def _outputs_of_host(self, X: Any, f: Callable[..., Array]) -> Any:
+        """``f`` of the calibrator and a tensor, both with arrays of NumPy, where the tensor is."""
+        check_needs_no_gradients(X, "X")
+        return following(f(copy(self), X=on_host(X)), X)
 
     def _check_library(self, X: Any, method: str) -> None:
         """Raise a ValueError for logits in another library, or on another device, than in fit."""
@@ -251,9 +282,13 @@ class BaseCalibrator(
             raise ValueError(
                 f"Inputs passed to {type(self).__name__}.{METHODS[method]}() must use the same "
                 f"namespace and the same device as those passed to fit(), got {found} after "
-                f"{fitted_to}. Convert X, and with array_api_dispatch on if it is a tensor; or use "
-                "copy.copy(calibrator), whose fitted arrays are those of NumPy."
+                f"{fitted_to}. {_remedy(found, fitted_to)}"
             )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()  # with arrays of NumPy
@@ -291,6 +326,28 @@ class BaseCalibrator(
             )
 
 
+def _remedy(found: str, fitted_to: str) -> str:
+    """What to do with logits that are not where those of the fit were."""
+    if fitted_to == "NumPy":
+        return "Fit it to tensors, or pass X as an array of NumPy."
+    if found == "NumPy":
+        return (
+            "Pass a tensor, with array_api_dispatch on, or use copy.copy(calibrator), whose fitted "
+            "arrays are those of NumPy."
+        )
+    (of_found, _), (of_fit, device) = (words.split(" on ", 1) for words in (found, fitted_to))
+    if of_found == of_fit == "torch":
+        return f"Pass X.to({device!r}), or fit it to tensors where X is."
+    return f"Pass X as an array of {of_fit} on {device}, or fit it to tensors like X."
+
+
+def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
+    """Weighted share of right predictions, from labels and weights of any kind."""
+    y, predicted = as_numpy(y, "y"), as_numpy(predicted, "predictions")
+    w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")
+    return float(accuracy_score(y, predicted, sample_weight=w))
+
+
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     """``f`` of logits, made finite, and -inf for masked classes, of which ``f`` sees finite ones.
 
@@ -307,7 +364,4 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
 
 def labels_of(classes: Array, S: Floats) -> Any:
     """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
-    best = namespace(S).argmax(S, axis=1)
-    if isinstance(best, np.ndarray) or classes.dtype.kind not in "biuf":
-        return classes[on_host(best)]
-    return like(classes[on_host(best)], S)
+    return following(classes[on_host(namespace(S).argmax(S, axis=1))], S)

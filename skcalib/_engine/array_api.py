@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.utils._array_api import _convert_to_numpy, get_namespace
+
+from skcalib._typing import Array
 
 
 def is_tensor(x: Any) -> bool:
@@ -48,21 +50,28 @@ def _name(xp: Any) -> str:
 def like(value: Any, x: Any, dtype: Any = None) -> Any:
     """A number or an array of NumPy in the library and on the device of the array ``x``.
 
-    ``dtype`` is a type of that library, by default that of the value.
+    Arrays of that library stay where they are. ``dtype`` is a type of the library, by default that
+    of the value.
     """
     if isinstance(x, np.ndarray):
         return np.asarray(value, dtype)
+    if _is_foreign(value):
+        return value if dtype is None else astype(value, dtype)
     value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
     return namespace(x).asarray(value, dtype=dtype, device=x.device)
+
+
+def following(value: Array, x: Any) -> Any:
+    """An array of NumPy in the library of ``x``, unless of text or objects, which NumPy alone has."""
+    return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
 def on_host(x: Any) -> Any:
     """A tensor as an array of NumPy; other objects unchanged."""
     if not _is_foreign(x):
         return x
-    if not get_config()["array_api_dispatch"]:
-        return np.asarray(x)
-    return np.asarray(_convert_to_numpy(x, namespace(x)))
+    with config_context(array_api_dispatch=True):  # else those of other devices are refused
+        return np.asarray(_convert_to_numpy(x, namespace(x)))
 
 
 def into(name: str, out: Any, *args: Any) -> Any:

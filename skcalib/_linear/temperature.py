@@ -195,7 +195,10 @@ def _scale_within_bounds(rows: Rows) -> FittedScale:
         return hopeless
 
     high = 2 * facts.entropy / facts.gap
-    found = _zero_of_slope(rows, high / 8, high)
+    # The minimum of a line and an exponential with the slopes of the loss at zero and far from it.
+    fall = facts.gap - facts.slope
+    start = facts.entropy / fall * float(np.log(fall) - np.log(facts.gap))
+    found = _zero_of_slope(rows, start, high)
     # None where rounding makes the slope negative all the same.
     return hopeless if found is None else FittedScale(found, "minimum")
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._base import BaseCalibrator
+from skcalib._base import BaseCalibrator, accuracy
+from skcalib._engine.array_api import is_tensor
 from skcalib._engine.inputs import as_array
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Plan, Rows
@@ -328,14 +329,17 @@ class GroupCalibrator(BaseCalibrator):
         float
             Weighted share of the rows with the right class.
         """
-        predicted = self.predict(X, groups=groups)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return accuracy(y, self.predict(X, groups=groups), sample_weight)
 
     def _outputs(self, X: Any, method: str, groups: Any = None) -> Array:
         if groups is None:
             return super()._outputs(X, method)
         check_is_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
+        self._check_library(X, method)
+        if is_tensor(X):
+            of_host = partial(GroupCalibrator._outputs, method=method, groups=groups)
+            return self._outputs_of_host(X, of_host)
         group = encoded(checked_groups(X, groups), self.groups_)
         Z = super()._outputs(X, "_unchanged")
         parts = [(some, self._of_group(k)) for k, some in members(group)]
