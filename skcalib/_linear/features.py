@@ -148,6 +148,8 @@ def _as_features(f: OfBlock, *block: Any) -> Floats:
 
 def raised(F: Floats) -> Floats:
     """Log-probabilities, in place no less than :data:`LOWEST_FEATURE` but for masked classes."""
+    if F.min() >= LOWEST_FEATURE:
+        return F
     masked = np.isneginf(F)
     np.maximum(F, np.asarray(LOWEST_FEATURE, F.dtype), out=F)
     np.copyto(F, np.asarray(MASKED_FEATURE, F.dtype), where=masked)

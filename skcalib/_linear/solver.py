@@ -252,7 +252,7 @@ class _QuasiNewton:
             sy = float(s @ y)
             if sy > 0:
                 self.pairs.append((s, y, sy))
-        if self.age % RENEWAL == 0:
+        if self.age % RENEWAL < 2:  # the first step goes most of the way
             self.precondition = self.objective.map_.preconditioner(self.objective, found.x)
         self.last, self.age = found, self.age + 1
 
