@@ -169,7 +169,7 @@ def _is_narrow(a: Array | None) -> bool:
 
 
 def _is_copied(a: Array | None) -> bool:
-    return _is_narrow(a) and not a.flags.f_contiguous
+    return a is not None and _is_narrow(a) and not a.flags.f_contiguous
 
 
 def _columns(a: Any, n_rows: int, dtype: DTypeLike | None = None) -> Array:
