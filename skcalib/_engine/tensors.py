@@ -48,7 +48,7 @@ class TensorRows(Rows):
         return np.asarray(on_host(f(*self.arrays, *[None] * plan.scratch)))
 
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        del order  # the library chooses
+        del order  # their layout is that of the library
         return f(*self.arrays, *[None] * plan.scratch)
 
     def ranked(

@@ -32,11 +32,11 @@ class Features:
 
     ``rows`` may have a fourth array, the shift, with one number per row. With the log-sum-exp of
     ``scale * Z`` the features are log-probabilities, which are made block by block. With ``stored``
-    the logits are log-probabilities themselves, none too low. With ``double`` they are made, and worked with, in double precision whatever the dtype
-    of ``Z``. Log-probabilities below :data:`LOWEST_FEATURE`, as those of masked classes, are raised
-    to it, and scores of -inf are as far below the largest of their row; ``clips`` says that
-    there may be some. With ``smoothing`` they are those of a mixture with the uniform distribution,
-    which takes each pass twice as long.
+    the logits are the features: log-probabilities, none of them too low. With ``double`` they are
+    made, and worked with, in double precision whatever the dtype of ``Z``. Log-probabilities below
+    :data:`LOWEST_FEATURE`, as those of masked classes, are raised to it, and scores of -inf are as
+    far below the largest of their row; ``clips`` says that there may be some. With ``smoothing``
+    they are those of a mixture with the uniform distribution, which takes each pass longer.
     """
 
     rows: Rows
@@ -149,6 +149,8 @@ def _as_features(f: OfBlock, *block: Any) -> Floats:
 
 def raised(F: Floats) -> Floats:
     """Log-probabilities, in place no less than :data:`LOWEST_FEATURE` but for masked classes."""
+    if namespace(F).min(F) >= LOWEST_FEATURE:
+        return F
     masked = -np.inf == F
     return put(at_least(F, LOWEST_FEATURE, F), MASKED_FEATURE, masked)
 

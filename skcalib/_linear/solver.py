@@ -125,7 +125,7 @@ def best_parameters(
 def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -> Solution:
     """Newton's method for the three parameters that two classes have, whatever the map."""
     T = two.of_parameters
-    # Two parameters at most have the same derivative, up to its sign.
+    # At most two parameters have the same derivative, up to its sign.
     found = newton(two, T @ start, tol / np.sqrt(2), max_iter)
     return replace(found, x=two.parameters(found.x), jac=found.jac @ T, hessian=None)
 
@@ -163,7 +163,7 @@ def _is_worth_single_precision(features: Features) -> bool:
 
 
 def _descend(
-    objective: Objective,
+    objective: Objective | TwoClasses,
     evaluate: Callable[[Floats], tuple[Any, ...]],
     direction: Callable[[Solution], Floats],
     start: Floats,
@@ -252,7 +252,7 @@ class _QuasiNewton:
             sy = float(s @ y)
             if sy > 0:
                 self.pairs.append((s, y, sy))
-        if self.age % RENEWAL == 0:
+        if self.age % RENEWAL < 2:  # the first step goes most of the way
             self.precondition = self.objective.map_.preconditioner(self.objective, found.x)
         self.last, self.age = found, self.age + 1
 
