@@ -186,7 +186,7 @@ def test_single_precision_alone_is_not_enough(monkeypatch, torch_lib):
 
 def test_jax_must_have_double_precision():
     jax = pytest.importorskip("jax")
-    with jax.enable_x64(False):  # noqa: FBT003
+    with jax.enable_x64(False):
         X = jax.numpy.zeros((2, 3), dtype="float32")
         with pytest.raises(ValueError, match="jax_enable_x64"):
             check_has_doubles(X, "X")
