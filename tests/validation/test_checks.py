@@ -249,6 +249,11 @@ def test_scikit_learn_checks_all_other_arrays(rng, change, message):
         TemperatureScaling().fit(Z, y)
 
 
+def test_rows_have_two_dimensions():
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        check_rows(np.arange(3.0), np.arange(3), None)
+
+
 def test_a_second_fit_forgets_the_names_of_the_first():
     pandas = pytest.importorskip("pandas")
     Z, y = make_logits(30, 3, temperature=2.0, random_state=0)
