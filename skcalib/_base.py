@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ._engine.blocks import both_columns, softmax
 from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
@@ -25,6 +24,7 @@ from ._typing import Array, Floats
 from ._validation.classes import check_column_names, resolve_classes
 from ._validation.labels import encode, shown
 from ._validation.logits import check_finite, check_labels_are_not_masked, warn_of_probabilities
+from ._validation.fitted import check_fitted, check_logits
 from ._validation.rows import check_rows
 from ._validation.weights import check_total_weight, warn_of_small_weights
 from ._version import Versioned
@@ -194,16 +194,13 @@ class BaseCalibrator(
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of logits, which are checked first, applied to all of them."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         check_column_names(X, self.classes_)
-        # A copy, since lazy outputs must not change when the calibrator is fitted again.
-        return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
+        return map_outputs(BaseCalibrator._outputs_of_rows, self, method, X)
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
-        Z = validate_data(
-            self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        Z = check_logits(self, X)
         self._check_takes_masked(masked=check_finite(Z))
         plan = Plan(at_least=self._rows_at_least)
         outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)
