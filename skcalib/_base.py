@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from ._engine.blocks import both_columns, softmax
+from ._engine.blocks import both_columns, log_softmax, softmax
 from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
 from ._engine.memory import MemoryRows
 from ._engine.rows import Plan, Rows
@@ -210,7 +209,7 @@ class BaseCalibrator(
         return softmax(self._calibrated(Z))
 
     def _log_probabilities(self, Z: Floats) -> Floats:
-        return log_softmax(both_columns(self._calibrated(Z)), axis=1)
+        return log_softmax(self._calibrated(Z))
 
     def _most_probable(self, Z: Floats) -> Array:
         # Rounding may make calibrated logits equal.

@@ -30,6 +30,14 @@ def softmax(S: Array) -> Array:
     return P
 
 
+def log_softmax(S: Array) -> Array:
+    """Logarithms of the same, finite but for masked classes."""
+    both = both_columns(S)
+    L = both - both.max(axis=1, keepdims=True)
+    L -= np.log(np.exp(L).sum(axis=1, keepdims=True))
+    return L
+
+
 def with_both_columns(Z: Array, *scratch: Array | None) -> tuple[Any, ...]:
     """Logits with one column per class, and the scratch arrays if their shape still matches."""
     both = both_columns(Z)

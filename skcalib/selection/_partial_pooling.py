@@ -7,6 +7,7 @@ the weight of its calibration rows and ``s`` the shrinkage, and otherwise the po
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,8 +66,10 @@ def encoded(labels: Array, groups: Array) -> Indices:
 def members(group: Indices) -> Iterator[tuple[int, Indices]]:
     """The number of each group that has rows, and the numbers of its rows."""
     order = np.argsort(group, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        yield int(group[rows[0]]), rows
+    ordered = group[order]
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for low, high in pairwise([0, *starts.tolist(), len(group)]):
+        yield int(ordered[low]), order[low:high]
 
 
 class Fitted(NamedTuple):
