@@ -21,9 +21,9 @@ from ._engine.memory import MemoryRows
 from ._engine.rows import Plan, Rows
 from ._typing import Array, Floats
 from ._validation.classes import check_column_names, resolve_classes
+from ._validation.floats import check_fitted, logits_for
 from ._validation.labels import encode, shown
 from ._validation.logits import check_finite, check_labels_are_not_masked, warn_of_probabilities
-from ._validation.fitted import check_fitted, check_logits
 from ._validation.rows import check_rows
 from ._validation.weights import check_total_weight, warn_of_small_weights
 from ._version import Versioned
@@ -199,7 +199,7 @@ class BaseCalibrator(
         return map_outputs(BaseCalibrator._outputs_of_rows, self, method, X)
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
-        Z = check_logits(self, X)
+        Z = logits_for(self, X)
         self._check_takes_masked(masked=check_finite(Z))
         plan = Plan(at_least=self._rows_at_least)
         outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)

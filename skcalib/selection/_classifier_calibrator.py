@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from skcalib._engine.blocks import both_columns, log_softmax
+from skcalib._engine.blocks import log_softmax
 from skcalib._engine.rows import Rows
 from skcalib._engine.threads import with_one_openmp_thread
 from skcalib._linear.features import LOWEST_FEATURE
