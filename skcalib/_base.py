@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from ._engine.array_api import (
+    check_needs_no_gradients,
+    is_tensor,
+    library,
+    like,
+    namespace,
+    on_host,
+)
 from ._engine.blocks import both_columns, log_softmax, softmax
 from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
 from ._engine.memory import MemoryRows
@@ -27,6 +36,14 @@ from ._validation.logits import check_finite, check_labels_are_not_masked, warn_
 from ._validation.rows import check_rows
 from ._validation.weights import check_total_weight, warn_of_small_weights
 from ._version import Versioned
+
+# What users call the functions of blocks that give outputs.
+METHODS = {
+    "_calibrated": "transform",
+    "_probabilities": "predict_proba",
+    "_log_probabilities": "predict_log_proba",
+    "_most_probable": "predict",
+}
 
 
 class BaseCalibrator(
@@ -46,6 +63,8 @@ class BaseCalibrator(
     _keeps_order: ClassVar[bool] = False
     # Whether predictions are those of the logits, even where another class is more probable.
     _keeps_predictions: ClassVar[bool] = False
+    # Whether it computes with tensors in their own library; else a copy on the host is used.
+    _on_device: ClassVar[bool] = False
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
@@ -95,6 +114,7 @@ class BaseCalibrator(
         """
         X = as_array(X)
         rows, classes = self._checked(X, y, sample_weight)
+        rows = rows if self._on_device or not is_tensor(X) else rows.in_memory()
         return self._stored(X, classes, self._fit(rows))
 
     def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
@@ -122,9 +142,12 @@ class BaseCalibrator(
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
         validate_data(self, row_like(X), skip_check_array=True)
+        self._fitted_to = library(X)
         self.classes_ = classes
         for name, value in fitted.items():
-            setattr(self, name, value)
+            # Everything follows X: those that are read from outside are where it is.
+            is_array = isinstance(value, np.ndarray) and is_tensor(X)
+            setattr(self, name, like(value, X) if is_array else value)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
@@ -195,7 +218,10 @@ class BaseCalibrator(
         """A method of blocks of logits, which are checked first, applied to all of them."""
         check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
+        self._check_library(X, method)
         check_column_names(X, self.classes_)
+        if is_tensor(X):
+            return self._outputs_of_tensor(method, X)
         return map_outputs(BaseCalibrator._outputs_of_rows, self, method, X)
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
@@ -204,6 +230,32 @@ class BaseCalibrator(
         plan = Plan(at_least=self._rows_at_least)
         outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)
         return outputs
+
+    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
+        """The same for a tensor, on its device; in NumPy where there is no other implementation."""
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if not self._on_device:
+            check_needs_no_gradients(X, "X")
+            # A copy has arrays of NumPy.
+            return like(BaseCalibrator._outputs_of_rows(copy(self), method, on_host(X)), X)
+        self._check_takes_masked(masked=check_finite(X))
+        return getattr(self, method)(X)
+
+    def _check_library(self, X: Any, method: str) -> None:
+        """Raise a ValueError for logits in another library, or on another device, than in fit."""
+        fitted_to, found = getattr(self, "_fitted_to", "NumPy"), library(X)
+        if found != fitted_to:
+            # The first words are those of scikit-learn.
+            raise ValueError(
+                f"Inputs passed to {type(self).__name__}.{METHODS[method]}() must use the same "
+                f"namespace and the same device as those passed to fit(), got {found} after "
+                f"{fitted_to}. Convert X, and with array_api_dispatch on if it is a tensor; or use "
+                "copy.copy(calibrator), whose fitted arrays are those of NumPy."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()  # with arrays of NumPy
+        return {**state, "_fitted_to": "NumPy"} if "_fitted_to" in state else state
 
     def _probabilities(self, Z: Floats) -> Floats:
         return softmax(self._calibrated(Z))
@@ -215,7 +267,7 @@ class BaseCalibrator(
         # Rounding may make calibrated logits equal.
         kept = self._keeps_order or self._keeps_predictions
         S = Z if kept else self._calibrated(Z)
-        return self.classes_[both_columns(S).argmax(axis=1)]
+        return labels_of(self.classes_, both_columns(S))
 
     def _calibrated(self, Z: Floats) -> Floats:
         """Calibrated logits, finite except for those of masked classes."""
@@ -243,10 +295,17 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     So that it need not handle infinity times zero.
     """
     # A quarter of the range, so that differences of two logits are finite as well.
-    largest = np.finfo(Z.dtype).max / 4
-    masked = np.isneginf(Z) if Z.min() < -largest else None
+    xp = namespace(Z)
+    largest = float(xp.finfo(Z.dtype).max) / 4
+    masked = -np.inf == Z if xp.min(Z) < -largest else None
     with np.errstate(over="ignore"):
-        out = np.clip(f(Z if masked is None else np.maximum(Z, -largest)), -largest, largest)
-    if masked is not None:
-        out[masked] = -np.inf
-    return out
+        out = xp.clip(f(Z if masked is None else xp.clip(Z, -largest, largest)), -largest, largest)
+    return out if masked is None else xp.where(masked, -np.inf, out)
+
+
+def labels_of(classes: Array, S: Floats) -> Any:
+    """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
+    best = namespace(S).argmax(S, axis=1)
+    if isinstance(best, np.ndarray) or classes.dtype.kind not in "biuf":
+        return classes[on_host(best)]
+    return like(classes[on_host(best)], S)

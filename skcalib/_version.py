@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
+from ._engine.array_api import on_host
 from ._warnings import warn
 
 __version__ = "0.1.0"
@@ -45,7 +46,6 @@ def _plain(value: Any) -> Any:
     """A range as a list, and array-likes such as a pandas index as NumPy arrays."""
     if isinstance(value, range):
         return list(value)
-    is_foreign_array = hasattr(value, "__array__") and not isinstance(
-        value, np.ndarray | np.generic
-    )
-    return np.asarray(value) if is_foreign_array else value
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__"):
+        return value
+    return np.asarray(on_host(value))

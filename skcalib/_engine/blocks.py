@@ -8,11 +8,16 @@ import numpy as np
 
 from skcalib._typing import Array
 
+from .array_api import astype, into, namespace
+
 
 def both_columns(Z: Array) -> Array:
     """Logits with one column per class: one column ``z`` stands for ``(0, z)``."""
     if Z.shape[1] > 1:
         return Z
+    if not isinstance(Z, np.ndarray):
+        xp = namespace(Z)
+        return xp.concat([xp.zeros_like(Z), Z], axis=1)
     both = np.zeros((len(Z), 2), Z.dtype, order="F")
     both[:, 1] = Z[:, 0]
     return both
@@ -24,18 +29,56 @@ def softmax(S: Array) -> Array:
     That of SciPy takes several times as long for few columns.
     """
     both = both_columns(S)
-    P = both - both.max(axis=1, keepdims=True)
-    np.exp(P, out=P)
-    P /= P.sum(axis=1, keepdims=True)
-    return P
+    xp = namespace(both)
+    P = both - xp.max(both, axis=1, keepdims=True)
+    P = into("exp", P, P)
+    return into("divide", P, P, xp.sum(P, axis=1, keepdims=True))
 
 
 def log_softmax(S: Array) -> Array:
     """Logarithms of the same, finite but for masked classes."""
     both = both_columns(S)
-    L = both - both.max(axis=1, keepdims=True)
-    L -= np.log(np.exp(L).sum(axis=1, keepdims=True))
-    return L
+    xp = namespace(both)
+    below = both - xp.max(both, axis=1, keepdims=True)
+    return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
+
+
+def of_labels(S: Array, y: Array) -> Array:
+    """The entry of each row (m, K) in the column of its class index: (m,)."""
+    if isinstance(S, np.ndarray):
+        return S[np.arange(len(S)), y]
+    return namespace(S).take_along_axis(S, y[:, None], axis=1)[:, 0]
+
+
+def less_at_labels(S: Array, y: Array, amount: Any) -> Array:
+    """``S`` (m, K), which may be overwritten, less an amount (m,) or number in these columns."""
+    if isinstance(S, np.ndarray):
+        S[np.arange(len(S)), y] -= amount
+        return S
+    xp = namespace(S)
+    is_label = y[:, None] == xp.arange(S.shape[1], device=S.device)
+    amount = amount if isinstance(amount, int | float) else amount[:, None]
+    return S - xp.astype(is_label, S.dtype) * amount
+
+
+def row_dots(A: Array, B: Array) -> Array:
+    """Scalar product of each row of ``A`` (m, K) with that of ``B``: (m,)."""
+    if isinstance(A, np.ndarray):
+        return np.einsum("ij,ij->i", A, B)
+    return namespace(A).sum(A * B, axis=1)
+
+
+def double(A: Array) -> Array:
+    """The array in double precision."""
+    return astype(A, namespace(A).float64)
+
+
+def joined_flat(*parts: Any) -> Array:
+    """Numbers and arrays of a block as one flat array in double precision."""
+    xp = namespace(parts[0])
+    if xp is np:
+        return np.concatenate([np.ravel(part) for part in parts], dtype=np.float64)
+    return xp.concat([xp.reshape(double(part), (-1,)) for part in parts])
 
 
 def with_both_columns(Z: Array, *scratch: Array | None) -> tuple[Any, ...]:
@@ -46,4 +89,7 @@ def with_both_columns(Z: Array, *scratch: Array | None) -> tuple[Any, ...]:
 
 def weighted_sum(values: Array, w: Array | None) -> Any:
     """Weighted sum in float64 of one value per row."""
+    if not isinstance(values, np.ndarray):
+        values = double(values)
+        return namespace(values).sum(values if w is None else values * w)
     return values.sum(dtype=np.float64) if w is None else w @ values

@@ -11,13 +11,17 @@ import numpy as np
 
 from skcalib._typing import Array
 
+from .array_api import check_tensor, is_tensor, on_host
 from .dask_inputs import checked_chunks, collection_row, is_dask, map_collection
 from .memory import MemoryRows
 from .rows import Rows
+from .tensors import TensorRows
 
 
 def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:
     """Logits or probabilities as an array; data frames and Dask collections are not converted.
+
+    Nor are tensors, if scikit-learn's ``array_api_dispatch`` is on.
 
     Parameters
     ----------
@@ -40,7 +44,7 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
     ValueError
         For tensors that cannot be converted to NumPy, and for an invalid number of dimensions.
     """
-    x = as_numpy(x, name)
+    x = check_tensor(x, name) if not is_dask(x) and is_tensor(x) else as_numpy(x, name)
     n_dimensions = getattr(x, "ndim", 2)
     if n_dimensions > 2:
         _refuse_dimensions(name, x.shape)
@@ -81,6 +85,8 @@ def as_numpy(x: Any, name: str) -> Any:
             )
         return x.data
     held = isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns")
+    if not held and is_tensor(x):
+        return on_host(x)
     if held or not hasattr(x, "__array__"):
         return x
     try:
@@ -135,7 +141,8 @@ def checked_rows(
     if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
     arrays, found = check(*inputs.values())
-    return MemoryRows(*arrays), found
+    rows: Any = TensorRows.of if is_tensor(arrays[0]) else MemoryRows
+    return rows(*arrays), found
 
 
 def map_outputs(f: Callable[[Any, str, Any], Array], estimator: Any, method: str, X: Any) -> Any:

@@ -8,10 +8,13 @@ below :math:`\varepsilon / K_i`, and the order of the classes does not change.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from skcalib._engine.blocks import softmax
-from skcalib._typing import Bools, Floats, Indices
+from skcalib._engine.array_api import astype, into, like, namespace, smallest_normal
+from skcalib._engine.blocks import double, softmax
+from skcalib._typing import Bools, Floats
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -24,25 +27,31 @@ def mix_with_uniform(L: Floats, smoothing: float) -> Floats:
     """
     if smoothing == 0:
         return L
-    M = np.subtract(L, L.max(axis=1, keepdims=True), dtype=np.float64)
+    xp = namespace(L)
+    M = double(L) - double(xp.max(L, axis=1, keepdims=True))
     masked = _masked(M)
-    np.exp(M, out=M)
-    M *= (1 - smoothing) / M.sum(axis=1, keepdims=True)
-    M += np.maximum(smoothing / _n_classes(M, masked), TINY)
-    np.log(M, out=M)
-    if masked is not None:
-        M[masked] = -np.inf
-    return M.astype(L.dtype, copy=False)
+    M = into("exp", M, M)
+    M = into("multiply", M, M, (1 - smoothing) / xp.sum(M, axis=1, keepdims=True))
+    M += _uniform(smoothing, M, masked)
+    M = into("log", M, M)
+    return astype(M if masked is None else xp.where(masked, -np.inf, M), L.dtype)
 
 
 def _masked(Z: Floats) -> Bools | None:
     """Which classes are masked, or None if none is."""
-    return np.isneginf(Z) if np.isneginf(Z.min()) else None
+    if namespace(Z).min(Z) != -np.inf:
+        return None
+    masked: Any = -np.inf == Z
+    return masked
 
 
-def _n_classes(Z: Floats, masked: Bools | None) -> Indices | int:
-    """The number of classes, or for each row (m, 1) that of those that are not masked."""
-    return Z.shape[1] if masked is None else np.count_nonzero(~masked, axis=1, keepdims=True)
+def _uniform(smoothing: float, Z: Floats, masked: Bools | None) -> Any:
+    """What the uniform distribution adds to a probability, by row (m, 1) if classes are masked."""
+    if masked is None:
+        return max(smoothing / Z.shape[1], TINY)
+    xp = namespace(Z)
+    n_classes = xp.count_nonzero(~masked, axis=1, keepdims=True)
+    return xp.clip(smoothing / astype(n_classes, Z.dtype), TINY, 1.0)
 
 
 def mix_logits(Z: Floats, smoothing: float) -> Floats:
@@ -54,17 +63,16 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
         return mix_with_uniform(Z, smoothing)
     # The odds of the more probable class less one, which is exact near 0 as well as far from it,
     # in the precision of the logits if it holds the smoothing.
-    holds = smoothing / 2 > np.finfo(Z.dtype).tiny
-    distance = np.abs(Z, dtype=Z.dtype if holds else np.float64)
-    below = np.negative(distance, out=distance)
-    excess = np.expm1(below)
-    excess *= smoothing - 1
-    less = np.exp(below, out=below)
-    less *= 1 - smoothing / 2
+    xp = namespace(Z)
+    distance = xp.abs(Z if smoothing / 2 > smallest_normal(Z) else double(Z))
+    below = into("negative", distance, distance)
+    excess = xp.expm1(below) * (smoothing - 1)
+    less = into("exp", below, below)
+    less = into("multiply", less, less, 1 - smoothing / 2)
     less += max(smoothing / 2, TINY)
     excess /= less
-    np.log1p(excess, out=excess)
-    return np.copysign(excess, Z, out=excess).astype(Z.dtype, copy=False)
+    excess = into("log1p", excess, excess)
+    return astype(xp.where(Z < 0, -excess, excess), Z.dtype)
 
 
 def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
@@ -72,17 +80,18 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
     P = softmax(Z)
     if smoothing > 0:
         masked = _masked(Z)
-        P *= 1 - smoothing
-        P += smoothing / _n_classes(P, masked)
+        P = into("multiply", P, P, 1 - smoothing)
+        P += _uniform(smoothing, P, masked)
         if masked is not None:
-            P[masked] = 0
+            P = namespace(P).where(masked, 0.0, P)
     return P
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:
     """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
-    shifted = L + np.log(weights).astype(L.dtype)[:, None, None]
-    top = shifted.max(axis=0)
-    finite = np.where(np.isneginf(top), 0, top)
+    shifted = L + like(np.log(weights)[:, None, None], L, L.dtype)
+    xp = namespace(L)
+    top = xp.max(shifted, axis=0)
+    finite = xp.where(-np.inf == top, 0.0, top)
     with np.errstate(divide="ignore"):
-        return np.log(np.exp(shifted - finite).sum(axis=0)) + finite
+        return xp.log(xp.sum(xp.exp(shifted - finite), axis=0)) + finite

@@ -12,7 +12,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from skcalib._engine.blocks import both_columns, weighted_sum
+from skcalib._engine.array_api import astype, into, namespace, smallest_normal
+from skcalib._engine.blocks import (
+    both_columns,
+    double,
+    joined_flat,
+    of_labels,
+    row_dots,
+    weighted_sum,
+)
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
@@ -99,38 +107,40 @@ def scale_slope(
     ``Var_p[s]``: shape (2,). Scores are moderate where logits are not, and squares of them finite.
     ``U`` and ``P`` are scratch arrays like ``Z``.
     """
-    if Z.dtype == np.float32 and not SINGLE_SCALES[0] < b < SINGLE_SCALES[1]:
-        Z, U, P = Z.astype(np.float64), None, None
+    xp = namespace(Z)
+    if Z.dtype == xp.float32 and not SINGLE_SCALES[0] < b < SINGLE_SCALES[1]:
+        Z, U, P = double(Z), None, None
     if Z.shape[1] <= 2:
         return _slope_of_two_classes(b, Z[:, -1] - (Z[:, 0] if Z.shape[1] == 2 else 0), y, w)
-    U = np.subtract(Z, Z.max(axis=1, keepdims=True), out=U)
+    top = xp.max(Z, axis=1, keepdims=True)
+    U = Z - top if U is None else np.subtract(Z, top, out=U)
     with np.errstate(over="ignore", invalid="ignore"):
-        U *= np.asarray(b, U.dtype)
-        of_label = U[np.arange(len(U)), y]
-        P = np.exp(U, out=P)
-        total = P.sum(axis=1)
-        mean = np.einsum("ij,ij->i", P, U) / total
-        if not np.isfinite(mean).all():  # zero times infinity
-            np.maximum(U, LOWEST_SCORE, out=U)
-            mean = np.einsum("ij,ij->i", P, U) / total
+        U *= float(b)
+        of_label = of_labels(U, y)
+        P = into("exp", P, U)
+        total = xp.sum(P, axis=1)
+        mean = row_dots(P, U) / total
+        if not xp.all(xp.isfinite(mean)):  # zero times infinity
+            U = into("maximum", U, U, LOWEST_SCORE)
+            mean = row_dots(P, U) / total
         P *= U
-        square = np.einsum("ij,ij->i", P, U) / total
-    return np.array([weighted_sum(mean - of_label, w), weighted_sum(square - mean**2, w)])
+        square = row_dots(P, U) / total
+    return joined_flat(weighted_sum(mean - of_label, w), weighted_sum(square - mean**2, w))
 
 
 def _slope_of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats:
     """The same for log-odds ``M`` (m,) of the second of two classes, with one exponential a row."""
-    highest = -np.log(np.finfo(M.dtype).tiny) / 2
+    highest = -float(np.log(smallest_normal(M))) / 2
     with np.errstate(over="ignore"):
-        S = M * np.asarray(b, M.dtype)
-    S *= 2 * y - 1  # log-odds of the label
-    np.minimum(S, highest, out=S)
-    wrong = np.exp(S)
-    np.reciprocal(1 + wrong, out=wrong)
+        S = M * float(b)
+    S *= astype(2 * y - 1, M.dtype)  # log-odds of the label
+    S = into("minimum", S, S, highest)
+    wrong = into("exp", None, S)
+    wrong = into("reciprocal", wrong, 1 + wrong)
     first = wrong * S
-    second = np.multiply(np.subtract(1, wrong, out=wrong), S, out=wrong)
+    second = into("multiply", wrong, 1 - wrong, S)
     second *= first
-    return np.array([-weighted_sum(first, w), weighted_sum(second, w)])
+    return joined_flat(-weighted_sum(first, w), weighted_sum(second, w))
 
 
 def _zero_of_slope(
@@ -222,36 +232,41 @@ def _log_distances(Z: Floats, _: Indices, w: Floats | None) -> Floats:
 
     The means over the logits below the largest are harmonic: near ones count.
     """
-    Z = both_columns(Z).astype(np.float64)
-    distance = Z.max(axis=1, keepdims=True) - Z
-    below = (distance >= SMALLEST_RANGE) & np.isfinite(distance)
-    total = np.divide(1, distance, out=np.zeros_like(distance), where=below).sum(axis=1)
+    Z = double(both_columns(Z))
+    xp = namespace(Z)
+    distance = xp.max(Z, axis=1, keepdims=True) - Z
+    below = (distance >= SMALLEST_RANGE) & xp.isfinite(distance)
+    total = xp.sum(xp.where(below, 1 / xp.where(below, distance, 1.0), 0.0), axis=1)
     some = total > 0
-    logs = np.log(np.where(some, below.sum(axis=1) / np.where(some, total, 1), 1))
-    return np.array([weighted_sum(logs, w), weighted_sum(some, w)])
+    n_below = double(xp.count_nonzero(below, axis=1))
+    logs = xp.log(xp.where(some, n_below / xp.where(some, total, 1.0), 1.0))
+    return joined_flat(weighted_sum(logs, w), weighted_sum(some, w))
 
 
 def _mean_distances(limit: float, Z: Floats, _: Indices, w: Floats | None) -> Any:
     """Mean distances from the largest logit to those at most ``limit`` below it, summed."""
-    Z = both_columns(Z).astype(np.float64)
-    distance = Z.max(axis=1, keepdims=True) - Z
+    Z = double(both_columns(Z))
+    xp = namespace(Z)
+    distance = xp.max(Z, axis=1, keepdims=True) - Z
     near = distance <= limit
-    return weighted_sum(np.where(near, distance, 0).sum(axis=1) / near.sum(axis=1), w)
+    n_near = double(xp.count_nonzero(near, axis=1))
+    return weighted_sum(xp.sum(xp.where(near, distance, 0.0), axis=1) / n_near, w)
 
 
 def _facts(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """What the rows of a block add to the :class:`Facts` of rows of this weight in all."""
-    Z = both_columns(Z).astype(np.float64)
-    top, label = Z.max(axis=1, keepdims=True), Z[np.arange(len(Z)), y][:, None]
-    masked = np.isneginf(Z)
-    n = np.count_nonzero(~masked, axis=1)
+    Z = double(both_columns(Z))
+    xp = namespace(Z)
+    top, label = xp.max(Z, axis=1), of_labels(Z, y)
+    masked = -np.inf == Z
+    n = double(xp.count_nonzero(~masked, axis=1))
     # Each is divided before it is added, for the sum of large ones need not be finite.
-    slope = (np.where(masked, 0, Z - label) / n[:, None]).sum(axis=1)
-    least = np.where(masked, np.inf, Z).min(axis=1)
-    top, label = top[:, 0], label[:, 0]
-    tied = np.count_nonzero(top[:, None] == Z, axis=1) > 1
-    facts = [top - label, slope, np.log(n), top - least, tied]
-    return np.array(facts) @ (np.full(len(Z), 1 / weight) if w is None else w / weight)
+    slope = xp.sum(xp.where(masked, 0.0, Z - label[:, None]) / n[:, None], axis=1)
+    least = xp.min(xp.where(masked, np.inf, Z), axis=1)
+    tied = xp.count_nonzero(top[:, None] == Z, axis=1) > 1
+    facts = [top - label, slope, xp.log(n), top - least, double(tied)]
+    shares = xp.full_like(top, 1 / weight) if w is None else w / weight
+    return joined_flat(*(weighted_sum(fact, shares) for fact in facts))
 
 
 def check_range(value: float) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._engine.memory import MemoryRows
+from skcalib._engine.array_api import namespace
+from skcalib._engine.blocks import of_labels
 from skcalib._engine.rows import Rows
+from skcalib._engine.tensors import held
 from skcalib._typing import Array, Floats
 from skcalib._warnings import ProbabilitiesWarning, warn
 
@@ -20,21 +22,26 @@ def check_finite(Z: Floats) -> bool:
     Those are NaN and +inf, logits too large to take differences, and rows, or log-odds, of nothing
     but -inf.
     """
-    largest = np.finfo(Z.dtype).max / 4
+    xp = namespace(Z)
+    largest = float(xp.finfo(Z.dtype).max) / 4
 
     def is_bad(Z: Floats) -> Array:
-        return np.array(not (Z.max() <= largest and Z.min() >= -largest), dtype=np.intp)
+        return np.array(not (xp.max(Z) <= largest and xp.min(Z) >= -largest), dtype=np.intp)
 
-    if not MemoryRows(Z).sum(is_bad):
+    if not held(Z).sum(is_bad):
         return False
     kinds: dict[str, Any] = {
-        "NaN": np.isnan,
-        "+inf": np.isposinf,
-        "too large": lambda Z: np.isfinite(Z) & (np.abs(Z) > largest),
-        "-inf": np.isneginf,
-        "row": lambda Z: (-np.inf == Z).all(axis=1),
+        "NaN": xp.isnan,
+        "+inf": lambda Z: np.inf == Z,
+        "too large": lambda Z: xp.isfinite(Z) & (xp.abs(Z) > largest),
+        "-inf": lambda Z: -np.inf == Z,
+        "row": lambda Z: xp.all(-np.inf == Z, axis=1),
     }
-    counts = MemoryRows(Z).sum(lambda Z: np.array([is_kind(Z).sum() for is_kind in kinds.values()]))
+
+    def count(Z: Floats) -> Array:
+        return np.array([int(xp.count_nonzero(is_kind(Z))) for is_kind in kinds.values()])
+
+    counts = held(Z).sum(count)
     _refuse_logits(dict(zip(kinds, counts.tolist(), strict=True)), Z, float(largest))
     return True
 
@@ -54,7 +61,7 @@ def _refuse_logits(n: dict[str, int], Z: Floats, largest: float) -> None:
         )
     if n["row"]:
         raise ValueError(
-            f"Each row of X must have a finite logit, got {n['row']} of {len(Z)} rows of "
+            f"Each row of X must have a finite logit, got {n['row']} of {Z.shape[0]} rows of "
             "nothing but -inf. "
             f"{_REMEDY}"
         )
@@ -68,12 +75,12 @@ _REMEDY = (
 
 def any_masked(rows: Rows) -> bool:
     """Whether some class is masked in some row."""
-    return bool(rows.sum(lambda Z, *_: np.isneginf(Z).sum()))
+    return bool(rows.sum(lambda Z, *_: namespace(Z).count_nonzero(-np.inf == Z)))
 
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the logit of some label is -inf."""
-    n = int(rows.sum(lambda Z, y, _: np.isneginf(Z[np.arange(len(Z)), y]).sum()))
+    n = int(rows.sum(lambda Z, y, _: namespace(Z).count_nonzero(-np.inf == of_labels(Z, y))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
@@ -85,7 +92,7 @@ def check_labels_are_not_masked(rows: Rows) -> None:
 def are_like_probabilities(Z: Floats) -> bool:
     """Whether every row of the logits is non-negative and sums to one."""
     # Real logits fail in the first few rows, so the full test costs nothing.
-    return not (Z.shape[1] == 1 or improper_rows(Z[:100]) or improper_rows(Z))
+    return not (Z.shape[1] == 1 or improper_rows(Z[:100, ...]) or improper_rows(Z))
 
 
 def warn_of_probabilities() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._engine.memory import MemoryRows
+from skcalib._engine.array_api import namespace
+from skcalib._engine.tensors import held
 from skcalib._typing import Floats
 
 # Rows of probabilities that were rounded still sum to one within it: bfloat16, which softmax of
@@ -18,10 +19,11 @@ def improper_rows(P: Floats) -> int:
     """Number of rows of (m, K) that hold a negative number or NaN, or do not sum to one."""
 
     def count(P: Floats) -> Any:
-        good = (np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0)
-        return np.array(len(good) - good.sum())
+        xp = namespace(P)
+        sums_to_one = xp.abs(xp.sum(P, axis=1) - 1) <= SUM_TOLERANCE
+        return xp.count_nonzero(~(sums_to_one & (xp.min(P, axis=1) >= 0)))
 
-    return int(MemoryRows(P).sum(count))
+    return int(held(P).sum(count))
 
 
 # A probability may exceed one by what normalising in single precision can add.

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_X_y
+from sklearn.utils import check_consistent_length, check_X_y, column_or_1d
 
+from skcalib._engine.array_api import check_needs_no_gradients, is_tensor, like, namespace
 from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Array, Floats
 
@@ -39,27 +40,44 @@ class Found:
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, estimator: str | None = None
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
-    """Logits, labels and weights of the rows of positive weight, and the findings."""
-    Z, labels = check_X_y(
-        X,
-        in_one_dimension(as_labels(y)),
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        estimator=estimator,
-    )
+    """Logits, labels and weights of the rows of positive weight, and the findings.
+
+    Labels and weights are on the host, also where the logits are a tensor.
+    """
+    labels = in_one_dimension(as_labels(y))
+    if is_tensor(X):
+        Z, labels = _check_tensor_and_labels(X, labels)
+    else:
+        Z, labels = check_X_y(
+            X,
+            labels,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            estimator=estimator,
+        )
     masked = check_finite(Z)
-    labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, len(Z)))
-    masked = masked and bool(np.isneginf(Z).any())
-    if not len(Z):
+    labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, Z.shape[0]))
+    masked = masked and bool(namespace(Z).any(-np.inf == Z))
+    if not len(labels):
         return (Z, labels, w), Found(labels, 0.0, like_probabilities=True)
     found = Found(
         distinct_labels(labels, w),
-        MemoryRows(Z, labels, w).weight,
-        len(Z),
+        MemoryRows(labels, labels, w).weight,
+        len(labels),
         like_probabilities=are_like_probabilities(Z),
         masked=masked,
     )
     return (Z, labels, w), found
+
+
+def _check_tensor_and_labels(X: Any, labels: Any) -> tuple[Any, Array]:
+    """A tensor of logits, which has a supported type and two dimensions, and labels of its rows."""
+    check_needs_no_gradients(X, "X")
+    if labels is None or 0 in X.shape:
+        check_X_y(np.empty(tuple(X.shape)), labels)  # raises the error of arrays
+    labels = column_or_1d(labels)
+    check_consistent_length(X, labels)
+    return X, labels
 
 
 def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
@@ -67,4 +85,4 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
     if w is None or w.all():
         return y, X, w
     kept = w > 0
-    return y[kept], X[kept], w[kept]
+    return y[kept], X[like(kept, X), ...], w[kept]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._base import BaseCalibrator
-from skcalib._engine.blocks import both_columns
+from skcalib._base import BaseCalibrator, labels_of
+from skcalib._engine.array_api import astype, namespace, smallest_normal
+from skcalib._engine.blocks import both_columns, double
 from skcalib._engine.rows import Rows
 from skcalib._linear.mixed import mix_logits, mixed_probabilities
 from skcalib._linear.temperature import FittedScale, fit_scale
@@ -71,7 +71,7 @@ class _Smoothed(BaseCalibrator):
         if self._keeps_order:
             return super()._most_probable(Z)
         # Rounding may make probabilities of the mixture equal.
-        return self.classes_[both_columns(self._unmixed(Z)).argmax(axis=1)]
+        return labels_of(self.classes_, both_columns(self._unmixed(Z)))
 
 
 class TemperatureScaling(_Smoothed):
@@ -174,6 +174,7 @@ class TemperatureScaling(_Smoothed):
     """
 
     _keeps_order = True
+    _on_device = True
 
     temperature_: float
 
@@ -199,7 +200,6 @@ class TemperatureScaling(_Smoothed):
 
 def _divided(Z: Floats, temperature: float) -> Floats:
     """Logits divided by a temperature, which a number of their precision may not hold."""
-    limits = np.finfo(Z.dtype)
-    if limits.tiny <= temperature <= limits.max:
-        return Z / np.asarray(temperature, Z.dtype)
-    return (Z.astype(np.float64) / temperature).astype(Z.dtype)
+    if smallest_normal(Z) <= temperature <= float(namespace(Z).finfo(Z.dtype).max):
+        return Z / float(temperature)
+    return astype(double(Z) / float(temperature), Z.dtype)

@@ -1,0 +1,78 @@
+"""Rows of tensors: one block, on the device of the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from skcalib._typing import Array
+
+from .array_api import is_tensor, like, on_host
+from .memory import MemoryRows
+from .ranking import Ranked
+from .rows import PLAIN, Merge, OfBlock, Plan, Rows
+
+T = TypeVar("T")
+
+
+class TensorRows(Rows):
+    """Rows whose logits, class indices and weights are tensors on the same device.
+
+    Sums come to the host, where optimisers hold the few numbers that they search. Maps stay. Labels
+    are on the host until they are replaced by class indices.
+    """
+
+    passes_are_cheap: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, Z: Any, labels: Array, w: Array | None) -> Self:
+        """Rows of a tensor, and of labels and weights on the host."""
+        return cls(Z, labels, None if w is None else like(w, Z), weight=_total(w, len(labels)))
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype("float32" if "float32" in str(self.X.dtype) else "float64")
+
+    @property
+    def least_weight(self) -> float:
+        return 1.0 if self.w is None else float(np.min(on_host(self.w)))
+
+    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+        del merge  # there is one block
+        return np.asarray(on_host(f(*self.arrays, *[None] * plan.scratch)))
+
+    def map(self, f: OfBlock, plan: Plan = PLAIN) -> Any:
+        return f(*self.arrays, *[None] * plan.scratch)
+
+    def ranked(
+        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
+    ) -> list[T]:
+        return self.in_memory().ranked(of_block, n_columns, then, events=events)
+
+    def relabelled(self, f: Callable[[Any], Array]) -> Self:
+        y = like(f(on_host(self.y)), self.X)
+        return type(self)(self.X, y, *self.arrays[2:], weight=self._weight)
+
+    def in_memory(self) -> MemoryRows:
+        return MemoryRows(*map(on_host, self.arrays), weight=self._weight)
+
+    def every(self, step: int) -> Self:
+        return self._having(*(None if a is None else a[::step, ...] for a in self.arrays))
+
+    def _call(self, f: Callable[[Rows], T], step: int) -> T:
+        return f(self.every(step))
+
+
+def _total(w: Array | None, n_rows: int) -> float:
+    return float(n_rows if w is None else w.sum())
+
+
+def held(Z: Any, *others: Any, weight: float | None = None) -> MemoryRows | TensorRows:
+    """Rows in memory or, for a tensor, on its device."""
+    return (TensorRows if is_tensor(Z) else MemoryRows)(Z, *others, weight=weight)
