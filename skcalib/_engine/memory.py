@@ -47,6 +47,9 @@ class MemoryRows(Rows):
     passes_are_cheap: ClassVar[bool] = True
 
     def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+        if self._are_one_block(plan):
+            return f(*self._first_block(self.n_rows, plan))
+
         def total(start: int, stop: int) -> Any:
             return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
 
@@ -63,9 +66,8 @@ class MemoryRows(Rows):
         ``order`` is the memory layout of the arrays.
         """
         # The first tells the shape of the results: all rows, if they are few.
-        n_rows = self.n_rows
-        few = n_rows <= self._rows_of_a_block(plan) and self._n_threads() < 2
-        first = f(*next(self._blocks(0, n_rows if few else 1, plan))[1])
+        n_rows, few = self.n_rows, self._are_one_block(plan)
+        first = f(*self._first_block(n_rows if few else 1, plan))
         several = isinstance(first, tuple)
         out = tuple(
             np.empty((n_rows, *one.shape[1:]), one.dtype, order)
@@ -122,6 +124,12 @@ class MemoryRows(Rows):
     def _call(self, f: Callable[[Rows], T], step: int) -> T:
         return f(self.every(step))
 
+    def _are_one_block(self, plan: Plan) -> bool:
+        return self.n_rows <= self._rows_of_a_block(plan) and self._n_threads() < 2
+
+    def _first_block(self, n_rows: int, plan: Plan) -> list[Array | None]:
+        return next(self._blocks(0, n_rows, plan))[1]
+
     def _blocks(
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
@@ -143,7 +151,8 @@ class MemoryRows(Rows):
         return max(plan.at_least, elements // (self._width * plan.room))
 
     def _n_threads(self) -> int:
-        return min(max_threads(), self.n_rows, self.n_rows * self._width // THREAD_ELEMENTS)
+        n = min(self.n_rows, self.n_rows * self._width // THREAD_ELEMENTS)
+        return min(max_threads(), n) if n > 1 else n
 
     def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""

@@ -65,6 +65,8 @@ class Rows(ABC):
         self.arrays = arrays
         self._weight = weight
         self._least_weight: float | None = None
+        # Number of elements in a row of the widest array.
+        self._width = max(1, *(math.prod(a.shape[1:]) for a in arrays if a is not None))
 
     @property
     def X(self) -> Any:  # noqa: N802
@@ -185,11 +187,6 @@ class Rows(ABC):
 
     def _having(self, *arrays: Any) -> Self:
         return type(self)(*arrays)
-
-    @property
-    def _width(self) -> int:
-        """Number of elements in a row of the widest array."""
-        return max(1, *(math.prod(a.shape[1:]) for a in self.arrays if a is not None))
 
 
 def _least(w: Array) -> Any:

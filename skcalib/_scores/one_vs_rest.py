@@ -10,9 +10,9 @@ for the event that the label is k. Two classes need only one map, for the second
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.blocks import both_columns, softmax
 from skcalib._typing import Floats, Indices
 
 
@@ -69,7 +69,7 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
 
 def probabilities(Z: Floats) -> Floats:
     """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
-    return softmax(Z, axis=1) if Z.shape[1] > 2 else expit(margins(Z))
+    return softmax(Z) if Z.shape[1] > 2 else expit(margins(Z))
 
 
 def joined(S: Floats, n_columns: int) -> Floats:
