@@ -117,9 +117,10 @@ def loss_gradient(theta: Floats, map_: LinearMap, features: Features) -> tuple[f
         loss = weighted_sum(np.log(total) - of_label, w)
         R *= _per_row(1 / total, w)
         R[each, y] -= 1 if w is None else w
-        return np.append(loss, map_.adjoint(R, F))
+        return np.concatenate([[loss], map_.adjoint(R, F)], dtype=np.float64)
 
-    mean = features.mean(block, scratch=1)
+    # Else adding the gradients of matrices up takes as long as their products.
+    mean = features.mean(block, scratch=1, at_least=2 * len(theta) // features.n_classes)
     return float(mean[0]), mean[1:]
 
 

@@ -23,12 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from skcalib._typing import Floats
 
-from .features import mask_scores
-from .loss import Objective, Regularization
+from .loss import Objective, Regularization, centred_scores
 
 # From a gradient (p,) to a step (p,).
 Preconditioner = Callable[[Floats], Floats]
@@ -37,7 +35,7 @@ Preconditioner = Callable[[Floats], Floats]
 SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12
 
 # Number of rows of the sample that moments are estimated from: per class, and at least.
-ROWS_PER_CLASS, FEWEST_ROWS = 4, 2048
+ROWS_PER_CLASS, FEWEST_ROWS = 4, 1024
 
 
 def vector_preconditioner(objective: Objective, theta: Floats, n_kinds: int) -> Preconditioner:
@@ -192,12 +190,13 @@ def _mean_of_curvatures(
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
         F = F.astype(np.float64)
-        S = map_.scores(theta, F)
-        Q = softmax(mask_scores(S, F) if masks else S, axis=1)
-        Q -= Q**2
+        P = centred_scores(theta, map_, F, None, masks=masks)
+        np.exp(P, out=P)
+        P /= P.sum(axis=1, keepdims=True)
+        Q = P * (1 - P)
         return f(F, Q if w is None else Q * w[:, None])
 
-    return features.mean(block, scratch=0)
+    return features.mean(block, scratch=0, room=4)
 
 
 def _floor(curvatures: Floats) -> float:

@@ -5,40 +5,47 @@ methods serve them:
 
 - *Temperature scaling*, one parameter: the zero of an increasing slope, bracketed and then found by
   Newton's method (:mod:`skcalib._linear.temperature`).
-- *Vector and matrix maps*: L-BFGS (:func:`lbfgs`) with the preconditioners of
-  :mod:`skcalib._linear.preconditioner`. Passes over the rows are in the precision of the logits
-  until the gradient norm is small or rounding hides progress, and then in double precision.
-- *Vector and matrix maps with up to* ``MANY_PARAMETERS`` *parameters*, for row-chunked Dask arrays,
-  on which each pass costs a round trip to the workers whatever it computes, and where L-BFGS does
-  not converge in ``PATIENCE`` iterations: Newton's method with the whole Hessian (:func:`newton`).
+- *Vector and matrix maps of two classes*: Newton's method (:func:`newton`) for the three parameters
+  that the log-odds under any linear map have (:mod:`skcalib._linear.two_classes`), in double
+  precision, which costs little with one exponential and one logarithm for each row.
+- *Vector and matrix maps of more classes*: L-BFGS (:func:`lbfgs`) with the preconditioners of
+  :mod:`skcalib._linear.preconditioner`. Passes over more than ``FEW_ELEMENTS`` features are in the
+  precision of the logits until the gradient norm is small or rounding hides progress, and then in
+  double precision.
+- *The same with up to* ``MANY_PARAMETERS`` *parameters*, for row-chunked Dask arrays, on which each
+  pass costs a round trip to the workers whatever it computes, and where L-BFGS does not converge in
+  ``PATIENCE`` iterations: Newton's method with the whole Hessian.
 - *Sigmoids, K problems of a few parameters each*: Newton's method for all of them at once
   (:mod:`skcalib._linear.logistic`).
 
-Measured times, as multiples of those of L-BFGS for vector and matrix maps of single precision
-logits, default regularization (``python benchmarks/bench_solvers.py``, one machine with two cores):
+Measured times, as multiples of those of the method that is used, for vector and matrix maps of
+single precision logits, default regularization and smoothing (``python
+benchmarks/bench_solvers.py``, one thread):
 
-=============  =====================  ================================  =================
-rows, classes  Newton's method        L-BFGS in double precision alone  parameters
-=============  =====================  ================================  =================
-1000 x 2       0.5 and 0.9            1.0 and 0.9                       4 and 6
-5000 x 10      3 and 6                1.0 and 1.0                       20 and 110
-300 000 x 10   3 and 9                1.1 and 1.4                       20 and 110
-5000 x 100     5 (matrix: not tried)  1.0 and 1.3                       200 and 10 100
-50 000 x 100   7 (matrix: not tried)  1.2 and 1.5                       200 and 10 100
-1 000 000 x 2  1.0 and 5              1.1 and 1.0                       4 and 6
-=============  =====================  ================================  =================
+=============  =====================  =============  ========================  =================
+rows, classes  Newton, whole Hessian  L-BFGS         L-BFGS in double alone    parameters
+=============  =====================  =============  ========================  =================
+200 x 2        1.0 and 1.0            1.8 and 2.3    1.8 and 2.1               4 and 6
+1000 x 2       1.1 and 1.7            2.4 and 2.9    2.4 and 2.8               4 and 6
+1 000 000 x 2  4 and 16               4.6 and 3.2    4.6 and 3.3               4 and 6
+1000 x 10      1.1 and 3.7            used           1.0 and 0.9               20 and 110
+5000 x 10      4 and 9                used           1.0 and 1.1               20 and 110
+300 000 x 10   3 and 9                used           1.2 and 1.2               20 and 110
+5000 x 100     6 (matrix: not tried)  used           1.4 and 1.3               200 and 10 100
+50 000 x 100   4 (matrix: not tried)  used           1.6 and 1.7               200 and 10 100
+=============  =====================  =============  ========================  =================
 
-Newton's method would save a millisecond with two classes and few rows, which is not worth a rule
-that would make large matrix fits of two classes five times as slow. An inexact Newton method,
-whose equations are solved by MINRES with the same preconditioner, took 1.1 to 2.1 times as long as
-L-BFGS with five classes or more, since each product with the Hessian costs more than a gradient.
+An inexact Newton method, whose equations are solved by MINRES with the same preconditioner, took
+1.1 to 2.1 times as long as L-BFGS with five classes or more, since each product with the Hessian
+costs more than a gradient. The minimum for a sample of the rows as the start saved one or two of
+ten passes, about what it costs.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -49,6 +56,7 @@ from skcalib._typing import Floats
 
 from .features import Features
 from .loss import LinearMap, Objective, Regularization
+from .two_classes import TwoClasses
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.
 MANY_PARAMETERS = 512
@@ -56,7 +64,11 @@ MANY_PARAMETERS = 512
 # Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
 PATIENCE = 60
 
-# Number of differences that L-BFGS keeps, and of iterations between new preconditioners.
+# Up to so many features a pass in double precision costs little more than in single precision.
+FEW_ELEMENTS = 1 << 15
+
+# Number of differences that L-BFGS keeps, and of iterations between new preconditioners, but for
+# the second one, where the first step leads.
 HISTORY, RENEWAL = 20, 15
 
 # Number of rows of a sample for each parameter: a minimum on fewer would be a poor start.
@@ -104,6 +116,8 @@ def best_parameters(
     x = start
     if x is None:
         x = _start_of_sample(objective, tol) if distributed else objective.identity
+    if objective.features.n_classes == 2:
+        return _of_two_classes(TwoClasses(objective), x, tol, max_iter)
     if p > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter)
     nit = 0
@@ -116,8 +130,16 @@ def best_parameters(
     return found
 
 
+def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -> Solution:
+    """Newton's method for the three parameters that two classes have, whatever the map."""
+    T = two.of_parameters
+    # At most two parameters have the same derivative, up to its sign.
+    found = newton(two, T @ start, tol / np.sqrt(2), max_iter)
+    return replace(found, x=two.parameters(found.x), jac=found.jac @ T, hessian=None)
+
+
 def newton(
-    objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0
+    objective: Objective | TwoClasses, start: Floats, tol: float, max_iter: int, nit: int = 0
 ) -> Solution:
     """Newton's method with the whole Hessian, in double precision, after ``nit`` iterations."""
 
@@ -135,15 +157,21 @@ def newton(
 def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0) -> Solution:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
     direction, exact = _QuasiNewton(objective), objective.in_double()
-    if objective.features.dtype != np.float64:
+    if _is_worth_single_precision(objective.features):
         evaluate = objective.value_gradient
         found = _descend(objective, evaluate, direction, start, tol, max_iter, nit)
         start, nit = found.x, found.nit
     return _descend(exact, exact.value_gradient, direction, start, tol, max_iter, nit)
 
 
+def _is_worth_single_precision(features: Features) -> bool:
+    """Whether passes over single precision rows are much faster than those in double precision."""
+    many = features.rows.n_rows * features.n_classes > FEW_ELEMENTS
+    return many and features.dtype != np.float64
+
+
 def _descend(
-    objective: Objective,
+    objective: Objective | TwoClasses,
     evaluate: Callable[[Floats], tuple[Any, ...]],
     direction: Callable[[Solution], Floats],
     start: Floats,
@@ -200,7 +228,7 @@ class _QuasiNewton:
         self.objective = objective
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
         self.last: Solution | None = None
-        self.scale, self.age = 1.0, 0
+        self.age = 0
         self.precondition: Callable[[Floats], Floats]
 
     def __call__(self, found: Solution) -> Floats:
@@ -220,7 +248,7 @@ class _QuasiNewton:
         for s, y, sy in reversed(self.pairs):
             shares.append(float(s @ step) / sy)
             step = step - shares[-1] * y
-        step = self.scale * self.precondition(step)
+        step = self.precondition(step)
         for s, y, sy in self.pairs:
             step += (shares.pop() - float(y @ step) / sy) * s
         return step
@@ -232,10 +260,8 @@ class _QuasiNewton:
             sy = float(s @ y)
             if sy > 0:
                 self.pairs.append((s, y, sy))
-                self.scale = sy / float(y @ self.precondition(y))
-        if self.age % RENEWAL == 0:
+        if self.age % RENEWAL < 2:  # the first step goes most of the way
             self.precondition = self.objective.map_.preconditioner(self.objective, found.x)
-            self.scale = 1.0
         self.last, self.age = found, self.age + 1
 
 

@@ -151,7 +151,7 @@ def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) ->
     if smoothing > 0 and rows.n_rows * rows.n_columns > MOST_STORED:
         return replace(Features.of_log_probabilities(rows, scale), smoothing=smoothing)
     if smoothing > 0:  # logarithms of a mixture would double the time of each pass
-        rows, scale = rows.with_logits(rows.map(partial(_mixed, 1 / scale, smoothing))), 1.0
+        return Features.of_stored(rows, partial(_log_mixture, 1 / scale, smoothing))
     return Features.of_log_probabilities(rows, scale)
 
 
@@ -161,6 +161,12 @@ def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
         Z = Z - Z.max(axis=1, keepdims=True)
     scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
     return mix_logits(scaled, smoothing)
+
+
+def _log_mixture(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Its log-probabilities, with one column per class."""
+    L = _mixed(temperature, smoothing, Z)
+    return L if Z.shape[1] > 1 else log_softmax(L)
 
 
 def _unchanged(objective: Objective, *_: Any) -> Solution:
