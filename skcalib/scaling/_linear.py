@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from skcalib._base import finite_unless_masked
+from skcalib._engine.array_api import namespace
 from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.rows import Rows
@@ -159,7 +160,7 @@ def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) ->
 def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Logits of the mixture that temperature scaling gives."""
     if Z.shape[1] > 1:  # else constants of rows leave rounding errors of their size
-        Z = Z - Z.max(axis=1, keepdims=True)
+        Z = Z - namespace(Z).max(Z, axis=1, keepdims=True)
     scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
     return mix_logits(scaled, smoothing)
 
