@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
 from skcalib._engine.inputs import as_array, check_in_memory, checked_rows
 from skcalib._engine.memory import MemoryRows
@@ -16,7 +16,8 @@ from skcalib._engine.rows import Rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.classes import check_column_names, resolve_classes
-from skcalib._validation.labels import as_labels, distinct_labels, encode, shown
+from skcalib._validation.floats import as_floats
+from skcalib._validation.labels import as_labels, distinct_labels, encode, flat, shown
 from skcalib._validation.parameters import check_option
 from skcalib._validation.probabilities import check_probabilities
 from skcalib._validation.rows import Found, with_weight_only
@@ -85,21 +86,16 @@ def _checked_arrays(
     y_proba: Any, y_true: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
     """Probabilities, labels and weights of rows of positive weight, and statistics of them."""
-    P = check_array(
-        y_proba,
-        dtype=[np.float64, np.float32],
-        ensure_2d=False,
-        ensure_all_finite=False,
-        input_name="y_proba",
-    )
+    P = as_floats(y_proba, "y_proba")
     if P.ndim == 2 and P.shape[1] == 1:
         raise ValueError(
             "y_proba must have one column per class, or one dimension for two classes, got "
             f"shape {P.shape}."
         )
     check_probabilities(P)
-    y = column_or_1d(as_labels(y_true, "y_true"))
-    check_consistent_length(y, P)
+    y = flat(as_labels(y_true, "y_true"))
+    if len(y) != len(P):
+        check_consistent_length(y, P)
     y, P, w = with_weight_only(y, P, check_each_weight(sample_weight, len(P)))
     if not len(y):
         return (P, y, w), Found(y, 0.0)

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 
 from skcalib._base import finite_unless_masked
 from skcalib._engine.array_api import namespace
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.blocks import both_columns, log_softmax
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
@@ -130,7 +129,7 @@ class _LinearScaling(_Smoothed):
         if self.normalize_:
             # Several logits of a mixture are its log-probabilities.
             mixed = self.smoothing_ > 0 and F is Z
-            F = raised(F if mixed else log_softmax(F, axis=1))
+            F = raised(F if mixed else log_softmax(F))
         S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 

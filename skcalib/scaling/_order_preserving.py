@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
 
 from skcalib._base import BaseCalibrator, finite_unless_masked
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.blocks import both_columns, log_softmax
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import LOWEST_FEATURE, raised
 from skcalib._linear.mixed import mix_with_uniform
@@ -199,7 +198,7 @@ def _log_probabilities(temperature: float, smoothing: float, Z: Floats) -> Float
     """Log-probabilities (m, K) of the mixture that temperature scaling gives, -inf if masked."""
     scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
     if smoothing == 0:
-        return log_softmax(both_columns(scaled), axis=1)
+        return log_softmax(scaled)
     return mix_with_uniform(both_columns(scaled), smoothing)
 
 
