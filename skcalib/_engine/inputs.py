@@ -83,12 +83,10 @@ def as_numpy(x: Any, name: str) -> Any:
             )
         return x.data
     held = isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns")
-    if not held and is_tensor(x):
-        return on_host(x)
-    if held or not hasattr(x, "__array__"):
+    if held or not (is_tensor(x) or hasattr(x, "__array__")):
         return x
     try:
-        return np.asarray(x)
+        return np.asarray(on_host(x))
     except (TypeError, RuntimeError) as error:
         raise ValueError(
             f"{name} must be convertible to a NumPy array, got {_described(x)}: "

@@ -84,5 +84,5 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
     """Rows without those of weight 0, whose logits must not matter: 0 times infinity is NaN."""
     if w is None or w.all():
         return y, X, w
-    kept = w > 0
-    return y[kept], X[like(kept, X), ...], w[kept]
+    kept = np.flatnonzero(w > 0)
+    return y[kept], namespace(X).take(X, like(kept, X), axis=0), w[kept]
