@@ -14,13 +14,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ._engine.array_api import (
     check_needs_no_gradients,
+    following,
     is_tensor,
     library,
-    like,
     namespace,
     on_host,
 )
@@ -42,6 +43,7 @@ METHODS = {
     "_probabilities": "predict_proba",
     "_log_probabilities": "predict_log_proba",
     "_most_probable": "predict",
+    "_intervals": "predict_interval",
 }
 
 
@@ -113,7 +115,6 @@ class BaseCalibrator(
         """
         X = as_array(X)
         rows, classes = self._checked(X, y, sample_weight)
-        rows = rows if self._on_device or not is_tensor(X) else rows.in_memory()
         return self._stored(X, classes, self._fit(rows))
 
     def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
@@ -136,7 +137,7 @@ class BaseCalibrator(
             warn_of_probabilities()
         if not self._weights_are_relative():
             warn_of_small_weights(found.weight, found.n_rows)
-        return rows, classes
+        return rows if self._on_device or not is_tensor(X) else rows.in_memory(), classes
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
@@ -145,8 +146,7 @@ class BaseCalibrator(
         self.classes_ = classes
         for name, value in fitted.items():
             # Everything follows X: those that are read from outside are where it is.
-            is_array = isinstance(value, np.ndarray) and is_tensor(X)
-            setattr(self, name, like(value, X) if is_array else value)
+            setattr(self, name, following(value, X) if isinstance(value, np.ndarray) else value)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
@@ -235,13 +235,18 @@ class BaseCalibrator(
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
         """The same for a tensor, on its device; in NumPy where there is no other implementation."""
+        if 0 in X.shape:
+            check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
         validate_data(self, X, reset=False, skip_check_array=True)
         if not self._on_device:
-            check_needs_no_gradients(X, "X")
-            # A copy has arrays of NumPy.
-            return like(BaseCalibrator._outputs_of_rows(copy(self), method, on_host(X)), X)
+            return self._outputs_of_host(X, partial(BaseCalibrator._outputs_of_rows, method=method))
         self._check_takes_masked(masked=check_finite(X))
         return getattr(self, method)(X)
+
+    def _outputs_of_host(self, X: Any, f: Callable[..., Array]) -> Any:
+        """``f`` of the calibrator and a tensor, both with arrays of NumPy, where the tensor is."""
+        check_needs_no_gradients(X, "X")
+        return following(f(copy(self), X=on_host(X)), X)
 
     def _check_library(self, X: Any, method: str) -> None:
         """Raise a ValueError for logits in another library, or on another device, than in fit."""
@@ -251,9 +256,13 @@ class BaseCalibrator(
             raise ValueError(
                 f"Inputs passed to {type(self).__name__}.{METHODS[method]}() must use the same "
                 f"namespace and the same device as those passed to fit(), got {found} after "
-                f"{fitted_to}. Convert X, and with array_api_dispatch on if it is a tensor; or use "
-                "copy.copy(calibrator), whose fitted arrays are those of NumPy."
+                f"{fitted_to}. {_remedy(found, fitted_to)}"
             )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()  # with arrays of NumPy
@@ -291,6 +300,21 @@ class BaseCalibrator(
             )
 
 
+def _remedy(found: str, fitted_to: str) -> str:
+    """What to do with logits that are not where those of the fit were."""
+    if fitted_to == "NumPy":
+        return "Fit it to tensors, or pass X as an array of NumPy."
+    if found == "NumPy":
+        return (
+            "Pass a tensor, with array_api_dispatch on, or use copy.copy(calibrator), whose fitted "
+            "arrays are those of NumPy."
+        )
+    (of_found, _), (of_fit, device) = (words.split(" on ", 1) for words in (found, fitted_to))
+    if of_found == of_fit == "torch":
+        return f"Pass X.to({device!r}), or fit it to tensors where X is."
+    return f"Pass X as an array of {of_fit} on {device}, or fit it to tensors like X."
+
+
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     """``f`` of logits, made finite, and -inf for masked classes, of which ``f`` sees finite ones.
 
@@ -307,7 +331,4 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
 
 def labels_of(classes: Array, S: Floats) -> Any:
     """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
-    best = namespace(S).argmax(S, axis=1)
-    if isinstance(best, np.ndarray) or classes.dtype.kind not in "biuf":
-        return classes[on_host(best)]
-    return like(classes[on_host(best)], S)
+    return following(classes[on_host(namespace(S).argmax(S, axis=1))], S)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.utils._array_api import _convert_to_numpy, get_namespace
+
+from skcalib._typing import Array
 
 
 def is_tensor(x: Any) -> bool:
@@ -55,13 +57,17 @@ def like(value: Any, x: Any, dtype: Any = None) -> Any:
     return namespace(x).asarray(value, dtype=dtype, device=x.device)
 
 
+def following(value: Array, x: Any) -> Any:
+    """An array of NumPy in the library of ``x``, unless of text or objects, which NumPy alone has."""
+    return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
+
+
 def on_host(x: Any) -> Any:
     """A tensor as an array of NumPy; other objects unchanged."""
     if not _is_foreign(x):
         return x
-    if not get_config()["array_api_dispatch"]:
-        return np.asarray(x)
-    return np.asarray(_convert_to_numpy(x, namespace(x)))
+    with config_context(array_api_dispatch=True):  # else those of other devices are refused
+        return np.asarray(_convert_to_numpy(x, namespace(x)))
 
 
 def into(name: str, out: Any, *args: Any) -> Any:

@@ -45,7 +45,7 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
     x = check_tensor(x, name) if not is_dask(x) and is_tensor(x) else as_numpy(x, name)
     n_dimensions = getattr(x, "ndim", 2)
     if n_dimensions > 2:
-        _refuse_dimensions(name, x.shape)
+        _refuse_dimensions(name, x)
     if n_dimensions == 1 and not flat:
         shape = "a single row of logits, X.reshape(1, -1)"
         if n_columns in {None, 1}:
@@ -54,11 +54,12 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
     return x
 
 
-def _refuse_dimensions(name: str, shape: tuple[int, ...]) -> NoReturn:
+def _refuse_dimensions(name: str, x: Any) -> NoReturn:
+    move = f"{'torch' if 'torch' in str(x.dtype) else 'np'}.moveaxis"
     raise ValueError(
         f"{name} must have two dimensions, one row for each label and one column for each class, "
-        f"got shape {shape}. With the K classes on axis 1 pass "
-        f"np.moveaxis({name}, 1, -1).reshape(-1, K), with the classes on the last axis "
+        f"got shape {tuple(x.shape)}. With the K classes on axis 1 pass "
+        f"{move}({name}, 1, -1).reshape(-1, K), with the classes on the last axis "
         f"{name}.reshape(-1, K), and the labels as y.ravel()."
     )
 
@@ -82,11 +83,12 @@ def as_numpy(x: Any, name: str) -> Any:
                 "are impossible."
             )
         return x.data
-    held = isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns")
-    if held or not (is_tensor(x) or hasattr(x, "__array__")):
+    if isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns"):
         return x
     try:
-        return np.asarray(on_host(x))
+        if is_tensor(x):
+            return on_host(x)
+        return np.asarray(x) if hasattr(x, "__array__") else x
     except (TypeError, RuntimeError) as error:
         raise ValueError(
             f"{name} must be convertible to a NumPy array, got {_described(x)}: "
@@ -100,6 +102,8 @@ def _described(x: Any) -> str:
 
 def _remedy(x: Any, name: str) -> str:
     """The calls that make a tensor convertible."""
+    if hasattr(x, "get"):  # of CuPy
+        return f"Pass {name}.get(), or turn on scikit-learn's array_api_dispatch."
     calls = [
         ".detach()" * bool(getattr(x, "requires_grad", False)),
         ".float()" * ("bfloat16" in str(getattr(x, "dtype", "")).lower()),

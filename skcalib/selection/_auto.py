@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.inputs import as_array, check_in_memory
+from skcalib._engine.inputs import as_array, as_numpy, check_in_memory
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
 from skcalib._linear.mixed import mix_with_uniform, mixture
@@ -220,7 +220,7 @@ class AutoCalibrator(BaseCalibrator):
             "rows in memory.",
         )
         labels = column_or_1d(as_labels(y))
-        groups = None if groups is None else np.asarray(groups)
+        groups = None if groups is None else np.asarray(as_numpy(groups, "groups"))
         w = check_weights(sample_weight, len(labels))
         kept = np.ones(len(labels), bool) if w is None else w > 0
         if is_integer(self.cv):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._base import BaseCalibrator
+from skcalib._engine.array_api import is_tensor
 from skcalib._engine.inputs import as_array
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Plan, Rows
@@ -336,6 +338,10 @@ class GroupCalibrator(BaseCalibrator):
             return super()._outputs(X, method)
         check_is_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
+        self._check_library(X, method)
+        if is_tensor(X):
+            of_host = partial(GroupCalibrator._outputs, method=method, groups=groups)
+            return self._outputs_of_host(X, of_host)
         group = encoded(checked_groups(X, groups), self.groups_)
         Z = super()._outputs(X, "_unchanged")
         parts = [(some, self._of_group(k)) for k, some in members(group)]

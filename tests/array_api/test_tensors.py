@@ -1,19 +1,180 @@
-"""Laws of all calibrators that are given arrays of other libraries than NumPy."""
+"""Laws of all calibrators that are given arrays of other libraries than NumPy.
+
+Everything follows the logits: outputs are arrays of their library, precision and device.
+"""
+
+import copy
+import pickle
 
 import numpy as np
 import pytest
 from families import CALIBRATORS
+from sklearn import config_context
 
+import skcalib
 from skcalib.datasets import make_logits
+
+TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
+METHODS = ["transform", "predict_proba", "predict_log_proba"]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:Candidate .* is left out"),
+]
+
+
+def data(case, dtype):
+    """Logits, labels and weights of some kind of rows."""
+    K = {"one column": 2, "two columns": 2}.get(case, 4)
+    Z, y = make_logits(240, K, temperature=2.0, random_state=1)
+    w = None
+    if case == "one column":
+        Z = Z[:, 1:] - Z[:, :1]
+    if case == "masked":
+        some = np.random.default_rng(0).random(Z.shape) < 0.2
+        some[np.arange(len(y)), y] = False
+        Z[some] = -np.inf
+    if case == "weights":
+        w = np.random.default_rng(0).integers(0, 4, len(y)).astype(dtype)
+    return Z.astype(dtype), y, w
+
+
+CASES = ["one column", "two columns", "several", "masked", "weights"]
+
+
+def takes(kind, case):
+    if case != "masked":
+        return True
+    return kind._takes_masked
+
+
+def check_like(found, want, lib, dtype):
+    found = lib.numpy(found)
+    assert found.dtype == want.dtype
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(np.isfinite(found), finite)
+    # Of logits far from zero, the relative error.
+    np.testing.assert_allclose(
+        found[finite], want[finite], rtol=TOLERANCE[dtype] * 10, atol=TOLERANCE[dtype] * 10
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype):
+    if not takes(kind, case):
+        pytest.skip("it takes no masked classes")
+    Z, y, w = data(case, dtype)
+    with config_context(array_api_dispatch=False):
+        plain = kind().fit(Z, y, w)
+        want = {method: getattr(plain, method)(Z) for method in [*METHODS, "predict"]}
+    X = lib.array(Z)
+    fitted = kind().fit(X, lib.array(y), lib.array(w))
+    P = lib.numpy(fitted.predict_proba(X))
+    assert P.dtype == dtype
+    np.testing.assert_allclose(P, want["predict_proba"], rtol=0, atol=TOLERANCE[dtype])
+    for method in METHODS:
+        check_like(getattr(fitted, method)(X), want[method], lib, dtype)
+    predicted = lib.numpy(fitted.predict(X))
+    assert predicted.dtype == want["predict"].dtype
+    # Where two classes are next to equally probable rounding decides.
+    top = np.sort(want["predict_proba"], axis=1)[:, -2:]
+    clear = top[:, 1] - top[:, 0] > 1e-5
+    np.testing.assert_array_equal(predicted[clear], want["predict"][clear])
+    assert fitted.score(X, lib.array(y), lib.array(w)) == pytest.approx(
+        plain.score(Z, y, w), abs=2 / len(y)
+    )
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
-def test_outputs_follow_the_logits(kind, lib, dtype):
-    Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
-    Z = Z.astype(dtype)
-    want = kind().fit(Z, y).predict_proba(Z)
+def test_a_row_alone_has_the_answer_that_it_has_among_others(kind, lib, dtype):
+    Z, y, _ = data("several", dtype)
     X = lib.array(Z)
-    found = kind().fit(X, lib.array(y)).predict_proba(X)
-    assert found.dtype == X.dtype
-    atol = 1e-6 if dtype == "float32" else 1e-9
-    np.testing.assert_allclose(lib.numpy(found), want, atol=atol)
+    fitted = kind().fit(X, y)
+    of_all = lib.numpy(fitted.predict_proba(X))
+    alone = lib.numpy(fitted.predict_proba(lib.array(Z[7:8])))
+    np.testing.assert_allclose(alone, of_all[7:8], rtol=0, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_labels_and_weights_may_be_anywhere(kind, lib):
+    """As may the labels of predictions, which are text in NumPy."""
+    Z, y, w = data("weights", "float64")
+    X, names = lib.array(Z), np.array(["a", "b", "c", "d"])
+    want = lib.numpy(kind().fit(X, lib.array(y), lib.array(w)).predict_proba(X))
+    fitted = kind().fit(X, names[y].tolist(), w.tolist())
+    np.testing.assert_allclose(lib.numpy(fitted.predict_proba(X)), want, rtol=0, atol=1e-9)
+    predicted = fitted.predict(X)
+    assert isinstance(predicted, np.ndarray)
+    assert set(predicted) <= set(names)
+    assert 0 <= fitted.score(X, names[y]) <= 1
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_pickles_and_copies_hold_numpy(kind, lib):
+    """So that they are used without the library, and the device, that the fit was on."""
+    Z, y, _ = data("several", "float64")
+    X = lib.array(Z)
+    fitted = kind().fit(X, lib.array(y))
+    want = lib.numpy(fitted.predict_proba(X))
+    with config_context(array_api_dispatch=False):
+        blob = pickle.dumps(fitted)
+        for other in (pickle.loads(blob), copy.copy(fitted), copy.deepcopy(fitted)):
+            assert not [k for k, v in vars(other).items() if lib.owns(v)]
+            np.testing.assert_allclose(other.predict_proba(Z), want, rtol=0, atol=1e-9)
+    assert lib.name.split("-")[0].encode() not in blob
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_fitted_arrays_follow_the_logits(kind, lib):
+    Z, y, _ = data("several", "float32")
+    plain, fitted = kind().fit(Z, y), kind().fit(lib.array(Z), y)
+    for name, value in vars(plain).items():
+        if isinstance(value, np.ndarray) and name != "classes_":
+            assert lib.numpy(getattr(fitted, name)).shape == value.shape
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_fit_transform(kind, lib):
+    Z, y, _ = data("several", "float64")
+    X = lib.array(Z)
+    want = lib.numpy(kind().fit(X, y).transform(X))
+    np.testing.assert_array_equal(lib.numpy(kind().fit_transform(X, y)), want)
+
+
+def test_groups(lib):
+    Z, y, _ = data("several", "float64")
+    groups = np.arange(len(y)) % 3
+    X, of_rows = lib.array(Z), lib.array(groups)
+    want = skcalib.GroupCalibrator().fit(Z, y, groups=groups)
+    found = skcalib.GroupCalibrator().fit(X, y, groups=of_rows)
+    for method in [*METHODS, "predict"]:
+        expected = getattr(want, method)(Z, groups=groups)
+        np.testing.assert_allclose(
+            lib.numpy(getattr(found, method)(X, groups=of_rows)), expected, atol=1e-9
+        )
+    assert found.score(X, y, groups=groups) == want.score(Z, y, groups=groups)
+    with pytest.raises(ValueError, match=r"GroupCalibrator\.transform\(\) must use the same"):
+        found.transform(Z, groups=groups)
+
+
+def test_groups_of_the_default_calibrator(lib):
+    Z, y, _ = data("several", "float64")
+    groups = np.arange(len(y)) % 3
+    candidates = [skcalib.TemperatureScaling(), skcalib.PlattScaling()]
+    calibrator = skcalib.AutoCalibrator(candidates, cv=3)
+    want = calibrator.fit(Z, y, groups=groups).predict_proba(Z)
+    X = lib.array(Z)
+    found = calibrator.fit(X, y, groups=lib.array(groups)).predict_proba(X)
+    np.testing.assert_allclose(lib.numpy(found), want, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("case", CASES)
+def test_intervals(case, multi_class, lib, dtype):
+    Z, y, w = data(case, dtype)
+    X, calibrator = lib.array(Z), skcalib.VennAbersCalibration(multi_class=multi_class)
+    want = calibrator.fit(Z, y, w).predict_interval(Z)
+    found = lib.numpy(calibrator.fit(X, y, w).predict_interval(X))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-6)
