@@ -102,7 +102,7 @@ def _checked_arrays(
     if P.ndim == 2 and P.shape[1] == 1:
         raise ValueError(
             "y_proba must have one column per class, or one dimension for two classes, got "
-            f"shape {P.shape}."
+            f"shape {tuple(P.shape)}."
         )
     check_probabilities(P)
     y = column_or_1d(as_labels(y_true, "y_true"))
