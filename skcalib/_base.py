@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -26,7 +27,7 @@ from ._engine.array_api import (
     on_host,
 )
 from ._engine.blocks import both_columns, log_softmax, softmax
-from ._engine.inputs import as_array, checked_rows, map_outputs, row_like
+from ._engine.inputs import as_array, as_numpy, checked_rows, map_outputs, row_like
 from ._engine.memory import MemoryRows
 from ._engine.rows import Plan, Rows
 from ._typing import Array, Floats
@@ -137,11 +138,15 @@ class BaseCalibrator(
             warn_of_probabilities()
         if not self._weights_are_relative():
             warn_of_small_weights(found.weight, found.n_rows)
-        return rows if self._on_device or not is_tensor(X) else rows.in_memory(), classes
+        return rows if self._on_device else rows.on_host(), classes
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
-        validate_data(self, row_like(X), skip_check_array=True)
+        if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            validate_data(self, row_like(X), skip_check_array=True)
         self._fitted_to = library(X)
         self.classes_ = classes
         for name, value in fitted.items():
@@ -212,6 +217,27 @@ class BaseCalibrator(
             Members of ``classes_``.
         """
         return self._outputs(X, "_most_probable")
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy of the most probable classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            Weighted share of the rows with the right class.
+        """
+        return accuracy(y, self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of logits, which are checked first, applied to all of them."""
@@ -313,6 +339,13 @@ def _remedy(found: str, fitted_to: str) -> str:
     if of_found == of_fit == "torch":
         return f"Pass X.to({device!r}), or fit it to tensors where X is."
     return f"Pass X as an array of {of_fit} on {device}, or fit it to tensors like X."
+
+
+def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
+    """Weighted share of right predictions, from labels and weights of any kind."""
+    y, predicted = as_numpy(y, "y"), as_numpy(predicted, "predictions")
+    w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")
+    return float(accuracy_score(y, predicted, sample_weight=w))
 
 
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:

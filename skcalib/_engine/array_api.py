@@ -8,6 +8,7 @@ both have by the same name. What is called a tensor here is an array of any libr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,13 @@ def _name(xp: Any) -> str:
 def like(value: Any, x: Any, dtype: Any = None) -> Any:
     """A number or an array of NumPy in the library and on the device of the array ``x``.
 
-    ``dtype`` is a type of that library, by default that of the value.
+    Arrays of that library stay where they are. ``dtype`` is a type of the library, by default that
+    of the value.
     """
     if isinstance(x, np.ndarray):
         return np.asarray(value, dtype)
+    if _is_foreign(value):
+        return value if dtype is None else astype(value, dtype)
     value = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
     return namespace(x).asarray(value, dtype=dtype, device=x.device)
 
@@ -78,6 +82,34 @@ def into(name: str, out: Any, *args: Any) -> Any:
     if isinstance(out, np.ndarray):
         return getattr(np, name)(*args, out=out)
     return getattr(namespace(args[0]), name)(*args)
+
+
+def at_least(x: Any, low: float, out: Any = None) -> Any:
+    """Entries no less than a number; for NumPy written to ``out``, as by :func:`into`."""
+    if isinstance(x, np.ndarray):
+        return np.maximum(x, low, out=out)
+    return namespace(x).clip(x, low, None)  # maximum of torch takes no number
+
+
+def at_most(x: Any, high: float, out: Any = None) -> Any:
+    """Entries no more than a number, likewise."""
+    if isinstance(x, np.ndarray):
+        return np.minimum(x, high, out=out)
+    return namespace(x).clip(x, None, high)
+
+
+def put(x: Any, value: float, where: Any) -> Any:
+    """The array with a number at some places; that of NumPy is changed."""
+    if isinstance(x, np.ndarray):
+        np.copyto(x, value, where=where)
+        return x
+    return namespace(x).where(where, value, x)
+
+
+def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays joined along an axis, by the name that NumPy 1 has for it."""
+    xp = namespace(arrays[0])
+    return (np.concatenate if xp is np else xp.concat)(arrays, axis=axis)
 
 
 def astype(x: Any, dtype: Any) -> Any:

@@ -24,6 +24,33 @@ def both_columns(Z: Array) -> Array:
     return both
 
 
+def is_event(y: Array, n_maps: int) -> Array:
+    """Whether the label of each row is the class of each map, one or all: (m, n_maps).
+
+    The only one is for the second of two classes.
+    """
+    if n_maps == 1:
+        return y[:, None] == 1
+    if isinstance(y, np.ndarray):
+        return y[:, None] == np.arange(n_maps)
+    return y[:, None] == namespace(y).arange(n_maps, device=y.device)
+
+
+def column_sums(A: Array, w: Array | None = None) -> Array:
+    """Sum of each column of a block (m, K) over the rows, with weights if there are any: (K,)."""
+    if isinstance(A, np.ndarray):
+        return A.sum(axis=0) if w is None else w @ A
+    A = double(A)
+    return namespace(A).sum(A if w is None else A * w[:, None], axis=0)
+
+
+def stacked(*parts: Array) -> Array:
+    """Arrays of the same shape as one in double precision, with an axis more in front."""
+    if isinstance(parts[0], np.ndarray):
+        return np.array(parts, dtype=np.float64)
+    return namespace(parts[0]).stack([double(part) for part in parts])
+
+
 def softmax(S: Array) -> Array:
     """Probabilities of all classes (m, K), for their logits, or for log-odds (m, 1) of two.
 

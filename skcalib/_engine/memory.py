@@ -46,7 +46,13 @@ class MemoryRows(Rows):
 
     passes_are_cheap: ClassVar[bool] = True
 
+    _all_rows: list[Array | None] | None = None
+
     def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+        if self._are_one_block(plan):
+            spare = [_columns(self.X, self.n_rows, plan.dtype) for _ in range(plan.scratch)]
+            return f(*self._one_block(), *spare)
+
         def total(start: int, stop: int) -> Any:
             return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
 
@@ -63,8 +69,7 @@ class MemoryRows(Rows):
         ``order`` is the memory layout of the arrays.
         """
         # The first tells the shape of the results: all rows, if they are few.
-        n_rows = self.n_rows
-        few = n_rows <= self._rows_of_a_block(plan) and self._n_threads() < 2
+        n_rows, few = self.n_rows, self._are_one_block(plan)
         first = f(*next(self._blocks(0, n_rows if few else 1, plan))[1])
         several = isinstance(first, tuple)
         out = tuple(
@@ -138,12 +143,23 @@ class MemoryRows(Rows):
             ]
             yield rows, [*blocks, *(s[:size] for s in spare)]
 
+    def _are_one_block(self, plan: Plan) -> bool:
+        """Whether all rows are one block."""
+        return self.n_rows <= self._rows_of_a_block(plan) and self._n_threads() < 2
+
+    def _one_block(self) -> list[Array | None]:
+        """All rows as a block, which is kept for the next pass."""
+        if self._all_rows is None:
+            self._all_rows = [_by_columns(a) if _is_narrow(a) else a for a in self.arrays]
+        return self._all_rows
+
     def _rows_of_a_block(self, plan: Plan) -> int:
         elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
         return max(plan.at_least, elements // (self._width * plan.room))
 
     def _n_threads(self) -> int:
-        return min(max_threads(), self.n_rows, self.n_rows * self._width // THREAD_ELEMENTS)
+        most = min(self.n_rows, self.n_rows * self._width // THREAD_ELEMENTS)
+        return min(max_threads(), most) if most > 1 else 1
 
     def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
@@ -171,6 +187,12 @@ def _is_narrow(a: Array | None) -> bool:
 def _columns(a: Any, n_rows: int, dtype: DTypeLike | None = None) -> Array:
     shape = (n_rows, *a.shape[1:])
     return np.empty(shape, dtype or a.dtype, order="F" if _is_narrow(a) else "C")
+
+
+def _by_columns(a: Any) -> Array:
+    copy = np.array(a, order="F")
+    copy.flags.writeable = False  # functions of blocks are pure
+    return copy
 
 
 def _write(source: Array, target: Array) -> None:

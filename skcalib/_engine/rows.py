@@ -65,6 +65,8 @@ class Rows(ABC):
         self.arrays = arrays
         self._weight = weight
         self._least_weight: float | None = None
+        # Number of elements in a row of the widest array.
+        self._width = max([1, *(math.prod(a.shape[1:]) for a in arrays if a is not None)])
 
     @property
     def X(self) -> Any:  # noqa: N802
@@ -100,10 +102,11 @@ class Rows(ABC):
     def weight(self) -> float:
         """Sum of the weights, by which sums over rows are divided to give means."""
         # Not a cached_property, whose lock is shared by all instances: chunks would wait for it.
-        if self._weight is None:
+        if self._weight is None and self.w is None:
+            self._weight = float(self.n_rows)
+        elif self._weight is None:
             with np.errstate(over="ignore"):
-                total = self.n_rows if self.w is None else self._having(self.w).sum(np.sum)
-            self._weight = float(total)
+                self._weight = float(self._having(self.w).sum(np.sum))
         return self._weight
 
     @property
@@ -148,6 +151,10 @@ class Rows(ABC):
     def in_memory(self) -> Rows:
         """The rows in the memory of this process; a ValueError if they are too many to gather."""
 
+    def on_host(self) -> Rows:
+        """The rows with arrays of NumPy in place of tensors."""
+        return self
+
     @abstractmethod
     def every(self, step: int) -> Self:
         """Every k-th row; all rows if the cost of a pass does not depend on their number."""
@@ -182,11 +189,6 @@ class Rows(ABC):
 
     def _having(self, *arrays: Any) -> Self:
         return type(self)(*arrays)
-
-    @property
-    def _width(self) -> int:
-        """Number of elements in a row of the widest array."""
-        return max(1, *(math.prod(a.shape[1:]) for a in self.arrays if a is not None))
 
 
 def _least(w: Array) -> Any:

@@ -62,6 +62,9 @@ class TensorRows(Rows):
     def in_memory(self) -> MemoryRows:
         return MemoryRows(*map(on_host, self.arrays), weight=self._weight)
 
+    def on_host(self) -> MemoryRows:
+        return self.in_memory()
+
     def every(self, step: int) -> Self:
         return self._having(*(None if a is None else a[::step, ...] for a in self.arrays))
 

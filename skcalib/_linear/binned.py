@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
+from skcalib._engine.blocks import is_event
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
 from .leave_one_out import LEAST_REST, NOISE
-from .logistic import is_event
 
 # Cells between the least and the largest score of each class.
 N_CELLS = 512

@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 from scipy.special import logit
 
+from skcalib._engine.array_api import at_most, into, like, namespace, smallest_normal
+from skcalib._engine.blocks import column_sums, is_event, stacked
 from skcalib._engine.rows import Rows
 from skcalib._typing import Bools, Floats, Indices
 
@@ -34,17 +36,15 @@ NO_WEIGHT = 1e-200
 # Of parameters, Newton steps, gradients and Hessians: steps that observe bounds of parameters.
 Bound = Callable[[Floats, Floats, Floats, Floats], Floats]
 
+# The first step from slopes of zero is lengthened by no more than one over this.
+LEAST_UNEXPLAINED = 1 / 3
+
 # Features this many times as far from zero as is typical are outliers.
 OUTLYING = 1e3
 
 # Of logits (m, K) and labels (m,): features but the constant one, each (m, K), in precisions that
 # hold their squares; and which rows count for each class (m, K), or None if all do.
 FeaturesOf = Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]
-
-
-def is_event(y: Indices, n_maps: int) -> Bools:
-    """Whether the label of each row is the class of each sigmoid: (m, n_maps)."""
-    return y[:, None] == (np.arange(n_maps) if n_maps > 1 else 1)
 
 
 class Problem(Protocol):
@@ -95,13 +95,18 @@ class Logistic:
 
         def count(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(Z, y)
-            pairs = zip(F, spread, strict=True)
-            outliers = sum((np.abs(f) > OUTLYING * size).sum(axis=0) for f, size in pairs)
-            if counts is None:
+            limits = [like(OUTLYING * size, F[0]) for size in spread]
+            far = [abs(f) > limit for f, limit in zip(F, limits, strict=True)]
+            outliers = sum(map(column_sums, far))
+            if counts is not None:
+                of_class = column_sums(counts & is_event(y, K), w)
+                return stacked(of_class, column_sums(counts, w), outliers)
+            if isinstance(y, np.ndarray):
                 hits = np.bincount(y, w, max(K, 2))[-K:]
-                return np.stack([hits, np.full(K, len(y) if w is None else w.sum()), outliers])
-            w = np.ones(len(y)) if w is None else w
-            return np.stack([w @ (counts & is_event(y, K)), w @ counts, outliers])
+            else:
+                hits = column_sums(is_event(y, K), w)
+            n = y.shape[0] if w is None else namespace(w).sum(w)
+            return stacked(hits, namespace(hits).full_like(hits, float(n)), outliers)
 
         hits, weight, outliers = rows.sum(count)
         high, low = np.ones(K), np.zeros(K)
@@ -128,13 +133,13 @@ class Logistic:
             F, counts = self.features(Z, y)
             R, Q = _residuals_and_curvatures(theta, F, y, self.low, self.high)
             if counts is not None:
-                R, Q = R * counts, Q * counts
+                R, Q = (namespace(A).where(counts, A, 0.0) for A in (R, Q))
             if w is not None:
                 R, Q = R * w[:, None], Q * w[:, None]
             G = [R, *(Q * f for f in F), Q]  # the last feature is 1
             products = [(R, i) for i in range(d)] + [(G[j + 1], i) for i, j in pairs]
-            dots = [_dot(A, F[i]) if i < d - 1 else A.sum(axis=0) for A, i in products]
-            return np.array(dots, dtype=np.float64)
+            dots = [_dot(A, F[i]) if i < d - 1 else column_sums(A) for A, i in products]
+            return stacked(*dots)
 
         sums = self.rows.sum(block) / self.weight
         place = np.empty((d, d), int)
@@ -154,10 +159,10 @@ class Logistic:
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = self.features(Z, y)
-            S = sum((f * a for f, a in zip(F, theta.T[:-1], strict=True)), theta[:, -1])
-            wrong = np.where(is_event(y, len(theta)), S <= 0, S >= 0)
-            wrong = wrong if counts is None else wrong & counts
-            return wrong.sum(axis=0) if w is None else w @ wrong
+            *slopes, offset = (like(a, F[0]) for a in theta.T)
+            S = sum((f * a for f, a in zip(F, slopes, strict=True)), offset)
+            wrong = namespace(S).where(is_event(y, len(theta)), S <= 0, S >= 0)
+            return column_sums(wrong if counts is None else wrong & counts, w)
 
         share: Floats = self.rows.sum(block) / self.weight
         return np.where(self.weight > NO_WEIGHT, share, 1.0)
@@ -165,6 +170,8 @@ class Logistic:
 
 def _dot(A: Floats, B: Floats) -> Floats:
     """Sum over the rows of the products, for each column."""
+    if not isinstance(A, np.ndarray):
+        return column_sums(A * B)
     if A.shape[1] == 1:
         return A.T @ B[:, 0]
     return np.einsum("ij,ij->j", A, B)
@@ -174,26 +181,26 @@ def _residuals_and_curvatures(
     theta: Floats, F: list[Floats], y: Indices, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
     """Probabilities less targets, and ``p (1 - p)``, without weights: (m, K) each."""
-    dtype = F[0].dtype
-    *slopes, offset = theta.T.astype(dtype)
+    xp, dtype = namespace(F[0]), F[0].dtype
+    *slopes, offset = (like(a, F[0], dtype) for a in theta.T)
     # expit would take four times as long. The bound keeps p^2 from underflow.
     E = F[0] * -slopes[0]
     for f, slope in zip(F[1:], slopes[1:], strict=True):
         E -= f * slope
     E -= offset
-    np.exp(np.minimum(E, -np.log(np.finfo(dtype).tiny) / 2, out=E), out=E)
-    P = np.reciprocal(1 + E)
-    rest = np.multiply(E, P, out=E)  # 1 - p without the difference, lost near p = 1
-    short = (1 - high).astype(dtype)
-    if len(short) > 1:
+    E = at_most(E, -float(np.log(smallest_normal(E))) / 2, E)
+    E = into("exp", E, E)
+    P = into("reciprocal", None, 1 + E)
+    rest = into("multiply", E, E, P)  # 1 - p without the difference, lost near p = 1
+    low, short = like(low, P, dtype), like(1 - high, P, dtype)
+    if isinstance(P, np.ndarray) and len(short) > 1:
         each = np.arange(len(y))
         of_events = short[y] - rest[each, y]
-        Q, R = np.multiply(rest, P, out=rest), np.subtract(P, low.astype(dtype), out=P)
+        Q, R = np.multiply(rest, P, out=rest), np.subtract(P, low, out=P)
         R[each, y] = of_events
         return R, Q
-    R = P - low.astype(dtype)
-    np.subtract(short, rest, out=R, where=y[:, None] == 1)
-    return R, np.multiply(rest, P, out=rest)
+    R = xp.where(is_event(y, short.shape[0]), short - rest, P - low)
+    return R, into("multiply", rest, rest, P)
 
 
 def fit_logistic(
@@ -212,18 +219,22 @@ def fit_logistic(
     gradient, hessian = problem.derivatives(theta)
     least = _least_curvatures(problem, hessian)
     tolerance = TOLERANCE * rate * (1 - rate)
-    step, length = _step(theta, gradient, hessian, least, bound), np.ones_like(rate)
-    n_passes = 2  # one of them for the weights
+    step, n_passes = _step(theta, gradient, hessian, least, bound), 2  # one is for the weights
+    length = np.ones_like(rate) if start is not None else _first_length(rate, gradient, step)
     while True:
-        before = np.einsum("ki,ki->k", gradient, step)
+        before = (gradient * step).sum(axis=1)
         done = -before <= tolerance
         if done.all() or n_passes == MAX_PASSES:
             break
         n_passes += 1
         trial = theta + length[:, None] * step
         ahead, curved = problem.derivatives(trial)
-        after = np.einsum("ki,ki->k", ahead, step)
+        after = (ahead * step).sum(axis=1)
         good = (after <= 0.5 * np.abs(before)) & ~done
+        if good.all():  # without the selection, which costs more than a pass over few rows
+            theta, gradient, length = trial, ahead, np.ones_like(rate)
+            step = _step(theta, gradient, curved, least, bound)
+            continue
         moved = good[:, None]
         theta, gradient = np.where(moved, trial, theta), np.where(moved, ahead, gradient)
         step = np.where(moved, _step(theta, ahead, curved, least, bound), step)
@@ -231,6 +242,16 @@ def fit_logistic(
         length = np.where(good | done, 1.0, length * np.clip(before / (before - rise), 0.1, 0.9))
     # A last step that needs no look at where it leads.
     return theta + np.where(done[:, None], step, 0), n_passes, bool(done.all())
+
+
+def _first_length(rate: Floats, gradient: Floats, step: Floats) -> Floats:
+    """By how much a first step from slopes of zero is lengthened: (K,).
+
+    It is that of linear regression. The slope that is best for two normal distributions is larger
+    by one over the unexplained share of the variance of the targets, if their mean is 1/2.
+    """
+    explained = -(gradient * step).sum(axis=1) * (4 * rate * (1 - rate)) ** 2
+    return 1 / np.maximum(1 - explained, LEAST_UNEXPLAINED)
 
 
 def _step(

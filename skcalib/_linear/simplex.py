@@ -43,21 +43,35 @@ SMALL = 1e-6
 def least_quadratic(H: Floats, g: Floats) -> Floats:
     """The point y (M,) of the simplex at which ``y H y / 2 + g y`` is least, for convex H (M, M).
 
-    The least of all faces of the simplex, of which there are ``2^M - 1``: for small M. Inside of
-    the largest face there is no need to look at the others.
+    Coordinates that are negative where the quadratic is stationary are left out one at a time. If
+    what this leads to is not the least, it is that of all faces of the simplex, of which there are
+    ``2^M - 1``: for small M.
     """
+    face, y = list(range(len(g))), _stationary(H, g)
+    while not y.min() >= 0:
+        face.remove(int(y.argmin()))
+        y = _stationary_on(face, H, g)
+    slope = H @ y + g
+    return y if slope.min() >= slope[face].min() else _least_of_all_faces(H, g)
+
+
+def _least_of_all_faces(H: Floats, g: Floats) -> Floats:
     M = len(g)
     best, least = np.eye(M)[0], np.inf
     for size in range(M, 0, -1):
         for face in map(list, combinations(range(M), size)):
-            y = np.zeros(M)
-            y[face] = _stationary(H[face][:, face], g[face])
+            y = _stationary_on(face, H, g)
             value = float(y @ H @ y / 2 + g @ y)
             if y.min() >= 0 and value < least:
                 best, least = y, value
-        if size == M and least < np.inf:
-            break
     return best
+
+
+def _stationary_on(face: list[int], H: Floats, g: Floats) -> Floats:
+    """Where the quadratic is stationary on a face, given by its coordinates."""
+    y = np.zeros(len(g))
+    y[face] = _stationary(H[face][:, face], g[face])
+    return y
 
 
 def _stationary(H: Floats, g: Floats) -> Floats:

@@ -19,11 +19,12 @@ from functools import partial
 import numpy as np
 from scipy.special import expit
 
+from skcalib._engine.blocks import is_event
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
 from .binned import Binned, Cells, cells_of
-from .logistic import SMALLEST_CURVATURE, fit_logistic, is_event
+from .logistic import SMALLEST_CURVATURE, fit_logistic
 from .natural_spline import (
     evaluate,
     powers,

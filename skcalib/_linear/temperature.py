@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from skcalib._engine.array_api import astype, into, namespace, smallest_normal
+from skcalib._engine.array_api import astype, at_least, at_most, into, namespace, smallest_normal
 from skcalib._engine.blocks import (
     both_columns,
     double,
@@ -121,7 +121,7 @@ def scale_slope(
         total = xp.sum(P, axis=1)
         mean = row_dots(P, U) / total
         if not xp.all(xp.isfinite(mean)):  # zero times infinity
-            U = into("maximum", U, U, LOWEST_SCORE)
+            U = at_least(U, LOWEST_SCORE, U)
             mean = row_dots(P, U) / total
         P *= U
         square = row_dots(P, U) / total
@@ -134,7 +134,7 @@ def _slope_of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> 
     with np.errstate(over="ignore"):
         S = M * float(b)
     S *= astype(2 * y - 1, M.dtype)  # log-odds of the label
-    S = into("minimum", S, S, highest)
+    S = at_most(S, highest, S)
     wrong = into("exp", None, S)
     wrong = into("reciprocal", wrong, 1 + wrong)
     first = wrong * S
@@ -195,7 +195,10 @@ def _scale_within_bounds(rows: Rows) -> FittedScale:
         return hopeless
 
     high = 2 * facts.entropy / facts.gap
-    found = _zero_of_slope(rows, high / 8, high)
+    # The minimum of a line and an exponential with the slopes of the loss at zero and far from it.
+    fall = facts.gap - facts.slope
+    start = facts.entropy / fall * float(np.log(fall) - np.log(facts.gap))
+    found = _zero_of_slope(rows, start, high)
     # None where rounding makes the slope negative all the same.
     return hopeless if found is None else FittedScale(found, "minimum")
 

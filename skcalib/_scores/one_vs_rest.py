@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, softmax
 
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.array_api import at_least, at_most, concat, namespace, smallest_normal
+from skcalib._engine.blocks import both_columns, is_event
+from skcalib._engine.blocks import softmax as blocks_softmax
 from skcalib._typing import Floats, Indices
 
 
@@ -25,6 +27,8 @@ def margins(Z: Floats) -> Floats:
     """Log-odds of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
     if Z.shape[1] <= 2:
         return Z[:, -1:] - (Z[:, :1] if Z.shape[1] == 2 else 0)
+    if not isinstance(Z, np.ndarray):
+        return _margins_of_tensor(Z)
     M = Z - Z.max(axis=1, keepdims=True)
     is_top = M == 0
     if np.count_nonzero(is_top) > len(Z):  # the first of those that are equal
@@ -50,6 +54,20 @@ def _margins_after_underflow(Z: Floats, M: Floats) -> Floats:
     return M
 
 
+def _margins_of_tensor(Z: Floats) -> Floats:
+    """The same without writing, and with the others of the largest logit relative to the second."""
+    xp = namespace(Z)
+    M = Z - xp.max(Z, axis=1, keepdims=True)
+    is_top = is_event(xp.argmax(Z, axis=1), Z.shape[1])
+    rest = xp.where(is_top, -np.inf, M)
+    second = at_least(xp.max(rest, axis=1, keepdims=True), float(xp.finfo(Z.dtype).min))
+    E = xp.exp(rest - second)
+    total = xp.sum(E, axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        of_top = -(second + xp.log(total))
+    return xp.where(is_top, of_top, M - xp.log1p(xp.exp(second) * (total - E)))
+
+
 def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
     """The top label, its margin, and log-probabilities of the other classes if it is none of them.
 
@@ -69,6 +87,8 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
 
 def probabilities(Z: Floats) -> Floats:
     """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
+    if not isinstance(Z, np.ndarray):
+        return blocks_softmax(Z) if Z.shape[1] > 2 else blocks_softmax(margins(Z))[:, 1:]
     return softmax(Z, axis=1) if Z.shape[1] > 2 else expit(margins(Z))
 
 
@@ -80,7 +100,8 @@ def joined(S: Floats, n_columns: int) -> Floats:
     """
     if n_columns > 2:
         # That of SciPy takes eight times as long.
-        return np.minimum(S, 0) - np.log1p(np.exp(-np.abs(S)))
+        xp = namespace(S)
+        return at_most(S, 0) - xp.log1p(xp.exp(-xp.abs(S)))
     return S if n_columns == 1 else both_columns(S)
 
 
@@ -90,8 +111,8 @@ def joined_probabilities(P: Floats, n_columns: int) -> Floats:
     The softmax divides rows by their sum, and a row of zeros becomes uniform. Zero probabilities
     are replaced by the smallest positive normal number before the logarithm.
     """
-    tiny = np.finfo(P.dtype).tiny
+    xp, tiny = namespace(P), smallest_normal(P)
     if n_columns > 2:
-        return np.log(np.maximum(P, tiny))
-    other, event = (np.log(np.maximum(p, tiny)) for p in (1 - P, P))
-    return event - other if n_columns == 1 else np.hstack([other, event])
+        return xp.log(at_least(P, tiny))
+    other, event = (xp.log(at_least(p, tiny)) for p in (1 - P, P))
+    return event - other if n_columns == 1 else concat([other, event], axis=1)

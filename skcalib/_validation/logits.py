@@ -92,7 +92,10 @@ def check_labels_are_not_masked(rows: Rows) -> None:
 def are_like_probabilities(Z: Floats) -> bool:
     """Whether every row of the logits is non-negative and sums to one."""
     # Real logits fail in the first few rows, so the full test costs nothing.
-    return not (Z.shape[1] == 1 or improper_rows(Z[: min(100, Z.shape[0]), ...]) or improper_rows(Z))
+    some = Z[: min(100, Z.shape[0]), ...]
+    if Z.shape[1] == 1 or namespace(Z).min(some) < 0:
+        return False
+    return not (improper_rows(some) or improper_rows(Z))
 
 
 def warn_of_probabilities() -> None:

@@ -16,6 +16,9 @@ from .labels import as_labels, distinct_labels, in_one_dimension, union
 from .logits import are_like_probabilities, check_finite
 from .weights import check_each_weight
 
+# Precisions of logits.
+FLOATS = [np.dtype(np.float64), np.dtype(np.float32)]
+
 
 @dataclass(frozen=True)
 class Found:
@@ -44,17 +47,11 @@ def check_rows(
 
     Labels and weights are on the host, also where the logits are a tensor.
     """
-    labels = in_one_dimension(as_labels(y))
+    Z, labels = X, in_one_dimension(as_labels(y))
     if is_tensor(X):
         Z, labels = _check_tensor_and_labels(X, labels)
-    else:
-        Z, labels = check_X_y(
-            X,
-            labels,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            estimator=estimator,
-        )
+    elif not _are_plain(X, labels):
+        Z, labels = check_X_y(X, labels, dtype=FLOATS, ensure_all_finite=False, estimator=estimator)
     masked = check_finite(Z)
     labels, Z, w = with_weight_only(labels, Z, check_each_weight(sample_weight, Z.shape[0]))
     masked = masked and bool(namespace(Z).any(-np.inf == Z))
@@ -68,6 +65,18 @@ def check_rows(
         masked=masked,
     )
     return (Z, labels, w), found
+
+
+def _are_plain(X: Any, labels: Any) -> bool:
+    """Whether scikit-learn's checks, which take longer than some fits, would change nothing."""
+    return (
+        type(X) is type(labels) is np.ndarray
+        and X.dtype in FLOATS
+        and X.ndim == 2
+        and X.size > 0
+        and labels.shape == X.shape[:1]
+        and labels.dtype.kind in "biuU"
+    )
 
 
 def _check_tensor_and_labels(X: Any, labels: Any) -> tuple[Any, Array]:

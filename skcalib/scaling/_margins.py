@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from skcalib._engine.array_api import like, namespace
+from skcalib._engine.blocks import column_sums, double, is_event, stacked
 from skcalib._engine.rows import Rows
-from skcalib._linear.logistic import Logistic, is_event
+from skcalib._linear.logistic import Logistic
 from skcalib._linear.temperature import check_range, fit_scale
 from skcalib._scores.one_vs_rest import margins, n_maps
 from skcalib._typing import Bools, Floats, Indices
@@ -61,6 +63,16 @@ class Units:
         limit = np.full_like(centre, np.inf)
         return cls(centre, unit, spread / unit, rounding / unit, limit)
 
+    @cached_property
+    def moderate(self) -> float:
+        """Margins in whose way no limit is, and whose squares are summed, are below it."""
+        return float(min(self.limit.min(), FARTHEST["f"] * min(self.unit.min(), 1.0)))
+
+    @cached_property
+    def are_ones(self) -> bool:
+        """Whether margins are not scaled."""
+        return bool((self.unit == 1).all())
+
     def problem(self, rows: Rows, *, smooth: bool) -> Logistic:
         """The sigmoids of margins in these units, to be fitted."""
         spread, rounding = self.spread[None], self.rounding[None]
@@ -72,25 +84,26 @@ class Units:
         Those that do not, as they are masked or beyond the limit on the side of the label, are
         zero.
         """
-        M = margins(Z)
-        limit, counts = self.limit, None
-        near = np.abs(M).max() < min(limit.min(), FARTHEST["f"] * min(self.unit.min(), 1.0))
+        M, counts = margins(Z), None
+        xp, centre = namespace(M), like(self.centre, M, M.dtype)
+        near = max(float(xp.max(M)), -float(xp.min(M))) < self.moderate
         if not near:
             right = (M > 0) == is_event(y, M.shape[1])
-            counts = np.isfinite(M) & ((np.abs(M) <= limit) | ~right)
-            M = np.where(counts, M, self.centre.astype(M.dtype))
-        M -= self.centre.astype(M.dtype)
-        if (self.unit != 1).any():
-            M = M.astype(np.float64) / self.unit
-        farthest = FARTHEST[M.dtype.char]
-        return [M if near else np.clip(M, -farthest, farthest)], counts
+            counts = xp.isfinite(M) & ((xp.abs(M) <= like(self.limit, M)) | ~right)
+            M = xp.where(counts, M, centre)
+        M -= centre
+        if not self.are_ones:
+            M = double(M) / like(self.unit, M)
+        farthest = FARTHEST["f" if M.dtype == xp.float32 else "d"]
+        return [M if near else xp.clip(M, -farthest, farthest)], counts
 
 
 def middle_of(rows: Rows) -> Floats:
     """Median margin, median distance from it, and median size of the largest logit: (3, n_maps)."""
+    rows = rows.on_host()
     Z, y = rows.X, rows.y
     M, K = margins(Z), n_maps(Z.shape[1])
-    size = np.median(np.abs(Z.max(axis=1) if Z.shape[1] > 1 else Z))
+    size = _median(np.abs(Z.max(axis=1)))
     centre, spread = np.zeros((2, K))
     for k in range(K):
         of_class, all_rows = M[y == (k if K > 1 else 1), k], M[:, k]
@@ -112,9 +125,10 @@ def _median(values: Floats) -> Any:
 
 def _deviations(centre: Floats, least: Floats, Z: Floats, *_: Any) -> Floats:
     """Sum of logarithms of distances from the centre that are larger, and their number."""
-    distance = np.abs(margins(Z).astype(np.float64) - centre)
-    some = np.isfinite(distance) & (distance > least)
-    return np.stack([np.log(np.where(some, distance, 1)).sum(axis=0), some.sum(axis=0)])
+    xp, M = namespace(Z), double(margins(Z))
+    distance = xp.abs(M - like(centre, M))
+    some = xp.isfinite(distance) & (distance > like(least, M))
+    return stacked(column_sums(xp.log(xp.where(some, distance, 1.0))), column_sums(some))
 
 
 def without_certain_rows(

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
+from skcalib._engine.array_api import astype, namespace
+from skcalib._engine.blocks import double
 from skcalib._engine.rows import Rows
 from skcalib._linear.logistic import SMALLEST_CURVATURE, Logistic, fit_logistic
 from skcalib._scores.one_vs_rest import joined, margins, n_maps
@@ -104,6 +106,8 @@ class PlattScaling(BaseCalibrator):
     (array([0.5]), array([-0.5]))
     """
 
+    _on_device = True
+
     coef_: Floats
     intercept_: Floats
     n_iter_: int
@@ -136,11 +140,11 @@ class PlattScaling(BaseCalibrator):
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        M, parameters = margins(Z), (self.coef_, self.intercept_)
-        if np.abs(parameters).max() > LARGE:  # single precision loses what nearly cancels
-            M = M.astype(np.float64)
-        coef, intercept = (values.astype(M.dtype) for values in parameters)
-        return joined((M * coef + intercept).astype(Z.dtype, copy=False), Z.shape[1])
+        M, parameters, xp = margins(Z), (self.coef_, self.intercept_), namespace(Z)
+        if max(xp.max(abs(values)) for values in parameters) > LARGE:
+            M = double(M)  # single precision loses what nearly cancels
+        coef, intercept = (astype(values, M.dtype) for values in parameters)
+        return joined(astype(M * coef + intercept, Z.dtype), Z.shape[1])
 
 
 def _fit_sample(rows: Rows) -> tuple[Floats, Floats]:

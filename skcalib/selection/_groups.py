@@ -8,10 +8,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._base import BaseCalibrator
+from skcalib._base import BaseCalibrator, accuracy
 from skcalib._engine.array_api import is_tensor
 from skcalib._engine.inputs import as_array
 from skcalib._engine.memory import MemoryRows
@@ -330,8 +329,7 @@ class GroupCalibrator(BaseCalibrator):
         float
             Weighted share of the rows with the right class.
         """
-        predicted = self.predict(X, groups=groups)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return accuracy(y, self.predict(X, groups=groups), sample_weight)
 
     def _outputs(self, X: Any, method: str, groups: Any = None) -> Array:
         if groups is None:

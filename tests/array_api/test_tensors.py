@@ -108,6 +108,8 @@ def test_labels_and_weights_may_be_anywhere(kind, lib):
     assert isinstance(predicted, np.ndarray)
     assert set(predicted) <= set(names)
     assert 0 <= fitted.score(X, names[y]) <= 1
+    score = kind().fit(X, y).score(X, y.tolist(), w.tolist())
+    assert score == kind().fit(Z, y).score(Z, y, w)
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
@@ -153,7 +155,7 @@ def test_groups(lib):
         np.testing.assert_allclose(
             lib.numpy(getattr(found, method)(X, groups=of_rows)), expected, atol=1e-9
         )
-    assert found.score(X, y, groups=groups) == want.score(Z, y, groups=groups)
+    assert found.score(X, of_rows, groups=of_rows) == want.score(Z, groups, groups=groups)
     with pytest.raises(ValueError, match=r"GroupCalibrator\.transform\(\) must use the same"):
         found.transform(Z, groups=groups)
 
