@@ -110,9 +110,11 @@ def test_labels_and_weights_may_be_anywhere(measure, lib, strict):
     want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **seed)
     _, *tensors = arguments(measure, y, P, lib.array)
     for labels in (names[y], names[y].tolist(), y, strict.array(y)):
-        check_equal(measure(labels, *tensors, sample_weight=strict.array(w), **seed), want, "float64")
+        found = measure(labels, *tensors, sample_weight=strict.array(w), **seed)
+        check_equal(found, want, "float64")
     _, *arrays = arguments(measure, y, P, np.asarray)
-    check_equal(measure(lib.array(y), *arrays, sample_weight=lib.array(w), **seed), want, "float64")
+    found = measure(lib.array(y), *arrays, sample_weight=lib.array(w), **seed)
+    check_equal(found, want, "float64")
     named = {"labels": lib.array([0, 1, 2]), "sample_weight": w.tolist()}
     check_equal(measure(y.tolist(), *tensors, **named, **seed), want, "float64")
 
@@ -258,9 +260,9 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 def test_errors_are_those_of_numpy(bad, lib):
     y, P, w = BAD[bad](*rows())
-    with pytest.raises(ValueError, match=".") as want:
+    with pytest.raises(ValueError, match=r".+") as want:
         expected_calibration_error(y, P, sample_weight=w)
-    with pytest.raises(ValueError, match=".") as found:
+    with pytest.raises(ValueError, match=r".+") as found:
         expected_calibration_error(*map(lib.array, (y, P)), sample_weight=lib.array(w))
     assert str(found.value) == str(want.value)
 
