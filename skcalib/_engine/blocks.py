@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._typing import Array
+from skcalib._typing import Array, Floats
 
-from .array_api import astype, into, namespace
+from .array_api import astype, into, like, namespace, on_host
 
 
 def both_columns(Z: Array) -> Array:
@@ -120,3 +120,24 @@ def weighted_sum(values: Array, w: Array | None) -> Any:
         values = double(values)
         return namespace(values).sum(values if w is None else values * w)
     return values.sum(dtype=np.float64) if w is None else w @ values
+
+
+def number_below(edges: Floats, x: Array) -> Array:
+    """Number of the edges, which are in order, that are below each number of a tensor."""
+    x = double(x)
+    x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns of others
+    return namespace(x).searchsorted(like(edges, x), x)
+
+
+def sums_by_index(index: Array, values: Any, n: int) -> Floats:
+    """Sum on the host of the values at each index below ``n``, or their number: float64 (n,).
+
+    Values are those of arrays of the shape of the indices, or are broadcast to it.
+    """
+    xp = namespace(index)
+    if values is not None:
+        values = xp.reshape(xp.broadcast_to(double(values), index.shape), (-1,))
+    index = xp.reshape(index, (-1,))
+    if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
+        xp, index, values = np, on_host(index), on_host(values)
+    return np.asarray(on_host(xp.bincount(index, values, minlength=n)), np.float64)

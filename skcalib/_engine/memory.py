@@ -127,9 +127,6 @@ class MemoryRows(Rows):
     def _call(self, f: Callable[[Rows], T], step: int) -> T:
         return f(self.every(step))
 
-    def _are_one_block(self, plan: Plan) -> bool:
-        return self.n_rows <= self._rows_of_a_block(plan) and self._n_threads() < 2
-
     def _blocks(
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
