@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -131,8 +131,11 @@ class Rows(ABC):
         """As :meth:`sum`, with the associative operation ``merge`` instead of addition."""
 
     @abstractmethod
-    def map(self, f: OfBlock, plan: Plan = PLAIN) -> Any:
-        """Concatenation of ``f(*blocks)``: an array with which the rows can be extended."""
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+        """Concatenation of ``f(*blocks)``: an array with which the rows can be extended.
+
+        ``order`` is its memory layout, where it is one array in memory.
+        """
 
     @abstractmethod
     def ranked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -47,7 +47,8 @@ class TensorRows(Rows):
         del merge  # there is one block
         return np.asarray(on_host(f(*self.arrays, *[None] * plan.scratch)))
 
-    def map(self, f: OfBlock, plan: Plan = PLAIN) -> Any:
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+        del order  # their layout is that of the library
         return f(*self.arrays, *[None] * plan.scratch)
 
     def ranked(
