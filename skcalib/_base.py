@@ -270,7 +270,8 @@ class BaseCalibrator(
     def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
         """Outputs for a tensor, and where it is, from arrays of NumPy, which a copy has."""
         check_needs_no_gradients(X, "X")
-        return following(copy(self)._outputs(on_host(X), method, *more), X)
+        outputs = copy(self)._outputs(on_host(X), method, *more)  # noqa: SLF001
+        return following(outputs, X)
 
     def _check_library(self, X: Any, method: str) -> None:
         """Raise a ValueError for logits in another library, or on another device, than in fit."""
