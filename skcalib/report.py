@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from ._engine.array_api import on_host
 from ._engine.blocks import both_columns
 from ._engine.memory import MemoryRows
 from ._scores.proper import brier_scores, log_losses
@@ -132,7 +133,7 @@ def calibration_report(
     _check_figure(figure)
     # First, because it checks logits and labels.
     sweep, reference = sweep_of(calibrator, logits, y, sample_weight, n_bins=n_bins)
-    after = calibrator.predict_proba(logits)
+    after, logits, y = map(on_host, (calibrator.predict_proba(logits), logits, y))
     Z = both_columns(check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False))
     before = MemoryRows(Z).map(lambda z: softmax(z, axis=1))
     w = check_weights(sample_weight, len(Z))

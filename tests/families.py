@@ -1,6 +1,7 @@
 """The families whose laws are tested. What skcalib exports joins them by itself."""
 
 from contextlib import contextmanager
+from inspect import isfunction, signature
 
 import numpy as np
 import pytest
@@ -210,6 +211,12 @@ def log_probabilities_of(Z, y, w, scale):
     return Features.of_log_probabilities(MemoryRows(Z, y, w), scale)
 
 
+# Everything that measures probabilities.
+MEASURES = [
+    member
+    for member in (getattr(skcalib.metrics, name) for name in skcalib.metrics.__all__)
+    if isfunction(member) and "y_proba" in signature(member).parameters
+]
 # Measures in proportion to the gaps of bins.
 GAPS = [
     skcalib.metrics.expected_calibration_error,

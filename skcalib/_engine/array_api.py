@@ -63,7 +63,7 @@ def like(value: Any, x: Any, dtype: Any = None) -> Any:
 
 
 def following(value: Array, x: Any) -> Any:
-    """An array of NumPy in the library of ``x``, unless of text or objects, which NumPy alone has."""
+    """An array of NumPy in the library of ``x``, except for text, which no other has."""
     return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
@@ -113,6 +113,13 @@ def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
     return (np.concatenate if xp is np else xp.concat)(arrays, axis=axis)
 
 
+def entries(values: Array, index: Any) -> Any:
+    """Entries of an array of NumPy along its first axis, where the indices (m,) are."""
+    if isinstance(index, np.ndarray):
+        return values[index]
+    return namespace(index).take(like(values, index), index, axis=0)
+
+
 def astype(x: Any, dtype: Any) -> Any:
     """The array in another type of its library; itself if it has that type."""
     if isinstance(x, np.ndarray | np.generic):
@@ -130,7 +137,7 @@ def check_tensor(x: Any, name: str) -> Any:
     xp = namespace(x)
     library = _name(xp)
     # Types of JAX are equal to others that have another hash.
-    if x.dtype not in (xp.float32, xp.float64):  # noqa: PLR6201
+    if x.dtype not in (xp.float32, xp.float64):
         remedy = f"{name}.to(torch.float32)" if library == "torch" else f"{name}.astype('float32')"
         if library == "array_api_strict":
             remedy = f"array_api_strict.astype({name}, array_api_strict.float32)"

@@ -8,7 +8,7 @@ import numpy as np
 
 from skcalib._typing import Array, Floats
 
-from .array_api import astype, concat, into, namespace, on_host
+from .array_api import astype, concat, into, like, namespace, on_host
 
 
 def both_columns(Z: Array) -> Array:
@@ -144,6 +144,13 @@ def weighted_sum(values: Array, w: Array | None) -> Any:
         values = double(values)
         return namespace(values).sum(values if w is None else values * w)
     return values.sum(dtype=np.float64) if w is None else w @ values
+
+
+def number_below(edges: Floats, x: Array) -> Array:
+    """Number of the edges, which are in order, that are below each number of a tensor."""
+    x = double(x)
+    x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns of others
+    return namespace(x).searchsorted(like(edges, x), x)
 
 
 def sums_by_index(index: Array, values: Any, n: int) -> Floats:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logit
@@ -97,7 +97,7 @@ class Logistic:
             F, counts = features(Z, y)
             limits = [like(OUTLYING * size, F[0]) for size in spread]
             far = [abs(f) > limit for f, limit in zip(F, limits, strict=True)]
-            outliers = sum(map(column_sums, far))
+            outliers: Any = sum(map(column_sums, far))
             if counts is not None:
                 of_class = column_sums(counts & is_event(y, K), w)
                 return stacked(of_class, column_sums(counts, w), outliers)
@@ -137,7 +137,7 @@ class Logistic:
                 R, Q = R * w[:, None], Q * w[:, None]
             return _moments(R, Q, F)
 
-        sums = self.rows.sum(block) / self.weight
+        sums = self.rows.sum(block).reshape(1 + d, d, -1) / self.weight
         gradient, hessian = sums[0].T, sums[1:].transpose(2, 0, 1)
         if self.ridge is not None:
             gradient = gradient + 2 * self.ridge * (theta - self.centre)
@@ -162,7 +162,7 @@ class Logistic:
 
 
 def _moments(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
-    """Sums of ``R`` times each feature, and of ``Q`` times each two: (1 + d, d, K).
+    """Sums of ``R`` times each feature, and of ``Q`` times each two: (d + d * d, K).
 
     The features ``F`` are without the last one, which is 1.
     """
@@ -172,8 +172,7 @@ def _moments(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
         return [*(_dot(A, f) for f in F[least:]), column_sums(A)]
 
     upper = [sums(Q * f, i) for i, f in enumerate(F)] + [[column_sums(Q)]]
-    products = [[upper[min(i, j)][abs(i - j)] for i in range(d)] for j in range(d)]
-    return stacked(*(stacked(*row) for row in [sums(R), *products]))
+    return stacked(*sums(R), *(upper[min(i, j)][abs(i - j)] for j in range(d) for i in range(d)))
 
 
 def _dot(A: Floats, B: Floats) -> Floats:

@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._engine.array_api import astype, like, namespace
+from skcalib._engine.blocks import number_below, sums_by_index
 from skcalib._engine.ranking import Ranked
 from skcalib._typing import Floats
 
@@ -98,6 +100,8 @@ def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
     """Index of the bin of each score, for scores of any shape."""
     inner = edges[1:-1]
+    if not isinstance(scores, np.ndarray):
+        return number_below(inner, scores)
     if len(inner) > FEW_EDGES or scores.size <= FEW_SCORES:
         return inner.searchsorted(scores)
     # Counting the edges below a score needs no branches: ten times faster than a binary search.
@@ -121,25 +125,23 @@ def bin_sums(
     shape (m,). Scores of NaN are in no bin. ``edges`` are those of at most ``n_bins`` bins, one
     array for all columns or a list of arrays.
     """
-    n_columns = scores.shape[1]
+    xp, n_columns = namespace(scores), scores.shape[1]
     if isinstance(edges, list):
-        each = zip(scores.T, edges, strict=True)
-        bins = np.stack([bin_index(column, of_column) for column, of_column in each], axis=1)
+        columns = [bin_index(scores[:, k], of_column) for k, of_column in enumerate(edges)]
+        bins = xp.stack(columns, axis=1)
     else:
         bins = bin_index(scores, edges)
     # Cell 2m + 1 holds the hits of bin m and cell 2m the misses: one bincount sums both.
-    cells = 2 * bins + hits
+    cells = 2 * bins + astype(hits, bins.dtype)
     if n_columns > 1:
-        cells = cells + 2 * n_bins * np.arange(n_columns)
+        cells = cells + like(2 * n_bins * np.arange(n_columns), cells)
     n_cells = 2 * n_bins * n_columns
-    if np.isnan(scores.min()):  # an additional cell, which is dropped
-        cells = np.where(np.isnan(scores), n_cells, cells)
+    if xp.isnan(xp.min(scores)):  # an additional cell, which is dropped
+        cells = xp.where(xp.isnan(scores), n_cells, cells)
 
-    def per_cell(values: Floats | None) -> Floats:
-        if values is not None:
-            values = np.broadcast_to(values, cells.shape).ravel()
-        count = np.bincount(cells.ravel(), values, n_cells)[:n_cells]
-        return count.reshape(n_columns, n_bins, 2).astype(np.float64)
+    def per_cell(values: Any) -> Floats:
+        count = sums_by_index(cells, values, n_cells + 1)[:n_cells]
+        return count.reshape(n_columns, n_bins, 2)
 
     count = weighted = squared = per_cell(None)
     if weights is not None:

@@ -53,11 +53,12 @@ class Columns:
         return self.rows.ranked(self.of_block, len(self.labels), then, events=events)
 
     def each(self) -> Iterator[Scored]:
-        """Scores and events of all rows, column by column."""
-        S, E = self.rows.map(lambda P, y, _: self.of_block(P, y))
+        """Scores and events of all rows, column by column, in memory."""
+        rows = self.rows.in_memory()
+        S, E = rows.map(lambda P, y, _: self.of_block(P, y))
         for k, label in enumerate(self.labels):
             score = np.ascontiguousarray(S[:, k], dtype=np.float64)
-            yield Scored(label, score, E[:, k], self.rows.w)
+            yield Scored(label, score, E[:, k], rows.w)
 
 
 def _of_scores(

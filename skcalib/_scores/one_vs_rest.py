@@ -88,7 +88,8 @@ def probabilities(Z: Floats) -> Floats:
     """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
     if Z.shape[1] > 2:
         return softmax(Z)
-    return expit(margins(Z)) if isinstance(Z, np.ndarray) else softmax(margins(Z))[:, 1:]
+    M = margins(Z)
+    return expit(M) if isinstance(M, np.ndarray) else softmax(M)[:, 1:]
 
 
 def joined(S: Floats, n_columns: int) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._engine.array_api import namespace
+from skcalib._engine.array_api import namespace, on_host
 from skcalib._engine.tensors import held
 from skcalib._typing import Floats
 
@@ -32,7 +32,9 @@ ROUNDING = 1e-6
 
 def check_probabilities(P: Floats) -> None:
     if P.ndim == 1:
-        if not (P.min() >= 0 and P.max() <= 1 + ROUNDING):
+        xp = namespace(P)
+        if not (xp.min(P) >= 0 and xp.max(P) <= 1 + ROUNDING):
+            P = on_host(P)
             worst = P[np.argmax(~((P >= 0) & (P <= 1 + ROUNDING)))]
             raise ValueError(
                 f"y_proba must hold probabilities between 0 and 1, got {worst:g}. Pass "
@@ -40,6 +42,7 @@ def check_probabilities(P: Floats) -> None:
             )
         return
     if n_bad := improper_rows(P):
+        P = on_host(P)
         row = next(row for row in P if improper_rows(row[None]))
         raise ValueError(
             "Each row of y_proba must hold probabilities between 0 and 1 that sum to one within "

@@ -69,6 +69,11 @@ class HistogramBinning(_PerClass):
     UserWarning
         As for :class:`TemperatureScaling`.
 
+    Notes
+    -----
+    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device. Steps
+    have no gradients, so that tensors must not need any.
+
     References
     ----------
     .. [1] Zadrozny, Elkan, "Obtaining Calibrated Probability Estimates from Decision Trees and
@@ -117,7 +122,7 @@ class HistogramBinning(_PerClass):
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]
-        if any(other is not edges for other in self.bin_edges_):
+        if not isinstance(P, np.ndarray) or any(other is not edges for other in self.bin_edges_):
             return super()._values(P)
         values = np.stack(self.bin_values_).astype(P.dtype)
         return values[np.arange(P.shape[1]), bin_index(P, edges)]

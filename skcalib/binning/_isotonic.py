@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._engine.ranking import Ranked
 from skcalib._scores.bins import bins_ending_at
-from skcalib._scores.isotonic import isotonic_blocks, knots, with_pseudo_rows
+from skcalib._scores.isotonic import interpolated, isotonic_blocks, knots, with_pseudo_rows
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option, check_real
 
@@ -71,6 +71,9 @@ class IsotonicCalibration(_PerClass):
     With ``smoothing=0`` the value of the lowest step is often exactly 0, so the probability of the
     label of a held-out row may be zero, which makes the log loss very large.
 
+    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device. Steps
+    have no gradients, so that tensors must not need any.
+
     References
     ----------
     .. [1] Zadrozny, Elkan, "Transforming Classifier Scores into Accurate Multiclass Probability
@@ -123,5 +126,5 @@ class IsotonicCalibration(_PerClass):
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         if len(edges) == len(values):  # linear interpolation; steps have one edge more
-            return np.interp(p, edges, values)
+            return interpolated(p, edges, values)
         return super()._value(p, edges, values)

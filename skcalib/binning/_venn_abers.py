@@ -84,6 +84,10 @@ class VennAbersCalibration(_PerClass):
     single precision. For Dask collections scores are ranked on a grid, as for
     :class:`IsotonicCalibration`.
 
+    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device,
+    but for pairs of classes and for intervals. Steps have no gradients, so that tensors must not
+    need any.
+
     References
     ----------
     .. [1] Vovk, Petej, Fedorova, "Large-Scale Probabilistic Predictors with and without Guarantees
@@ -143,7 +147,7 @@ class VennAbersCalibration(_PerClass):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
         one_vs_one = self.multi_class == "ovo" and rows.n_columns > 2
-        pairs = pairs_of(rows.n_columns if one_vs_one else 1)
+        rows, pairs = rows.on_host(), pairs_of(rows.n_columns if one_vs_one else 1)
         if not one_vs_one:
             return {**super()._fit(rows), "pairs_": pairs}
         fits = []
@@ -160,8 +164,13 @@ class VennAbersCalibration(_PerClass):
             "bin_intervals_": np.stack([found.p0, found.p1], axis=1),
         }
 
+    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
+        if self.pairs_.shape[0] or method == "_intervals":
+            return self._outputs_of_host(X, method)
+        return super()._outputs_of_tensor(method, X)
+
     def _calibrate(self, Z: Floats) -> Floats:
-        if not len(self.pairs_):
+        if not self.pairs_.shape[0]:
             return super()._calibrate(Z)
 
         def of_pair(i: int) -> Floats:

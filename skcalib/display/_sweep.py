@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
+from skcalib._engine.array_api import on_host
 from skcalib._engine.blocks import both_columns
-from skcalib._engine.inputs import check_in_memory
+from skcalib._engine.inputs import as_numpy, check_in_memory
 from skcalib._engine.memory import MemoryRows
 from skcalib._scores.columns import Scored
 from skcalib._scores.proper import log_losses, log_losses_of
@@ -282,7 +283,7 @@ def sweep_of(
     """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
-    P = calibrator.predict_proba(X)
+    P = on_host(calibrator.predict_proba(X))
     sweep = _sweep(X, y, sample_weight, calibrator.classes_, **params)
     w = check_weights(sample_weight, len(P))
     losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
@@ -298,6 +299,7 @@ def _sweep(
     temperatures: ArrayLike | None = None,
 ) -> tuple[Floats, Floats, Floats, float]:
     """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""
+    logits, y = as_numpy(logits, "X"), on_host(y)
     scaling = TemperatureScaling(classes=classes).fit(logits, y, sample_weight)
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)

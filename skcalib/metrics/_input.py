@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from skcalib._engine.array_api import check_needs_no_gradients, is_tensor, like, namespace
+from skcalib._engine.blocks import of_labels
 from skcalib._engine.inputs import as_array, check_in_memory, checked_rows
 from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Rows
@@ -86,20 +88,26 @@ def _checked_arrays(
     y_proba: Any, y_true: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
     """Probabilities, labels and weights of rows of positive weight, and statistics of them."""
-    P = as_floats(y_proba, "y_proba")
+    is_on_device = is_tensor(y_proba)
+    if is_on_device:
+        check_needs_no_gradients(y_proba, "y_proba")
+    # In place of a tensor an array of its shape, which takes no memory.
+    like_it = np.broadcast_to(0.0, tuple(y_proba.shape)) if is_on_device else y_proba
+    P = as_floats(like_it, "y_proba")
+    P = y_proba if is_on_device else P
     if P.ndim == 2 and P.shape[1] == 1:
         raise ValueError(
             "y_proba must have one column per class, or one dimension for two classes, got "
-            f"shape {P.shape}."
+            f"shape {tuple(P.shape)}."
         )
     check_probabilities(P)
     y = flat(as_labels(y_true, "y_true"))
-    if len(y) != len(P):
+    if len(y) != P.shape[0]:
         check_consistent_length(y, P)
-    y, P, w = with_weight_only(y, P, check_each_weight(sample_weight, len(P)))
+    y, P, w = with_weight_only(y, P, check_each_weight(sample_weight, len(y)))
     if not len(y):
         return (P, y, w), Found(y, 0.0)
-    return (P, y, w), Found(distinct_labels(y, w), MemoryRows(P, y, w).weight)
+    return (P, y, w), Found(distinct_labels(y, w), MemoryRows(y, y, w).weight)
 
 
 def scored(rows: Rows, classes: Array, kind: Kind, pos_label: Any) -> Columns:
@@ -119,18 +127,18 @@ def scored(rows: Rows, classes: Array, kind: Kind, pos_label: Any) -> Columns:
 
 
 def _top_label(P: Floats, y: Indices) -> Events:
-    best = P.argmax(axis=1)
-    return P[np.arange(len(P)), best][:, None], (best == y)[:, None]
+    best = namespace(P).argmax(P, axis=1)
+    return of_labels(P, best)[:, None], (best == y)[:, None]
 
 
 def _top_label_of_two(p: Floats, y: Indices) -> Events:
-    return np.maximum(p, 1 - p)[:, None], ((p > 0.5) == y)[:, None]
+    return namespace(p).maximum(p, 1 - p)[:, None], ((p > 0.5) == (y == 1))[:, None]
 
 
 def _every_class(P: Floats, y: Indices) -> Events:
     if P.ndim == 1:  # the probability of the other class is 1 - P
-        P = np.stack([1 - P, P], axis=1)
-    return P, y[:, None] == np.arange(P.shape[1])
+        P = namespace(P).stack([1 - P, P], axis=1)
+    return P, y[:, None] == like(np.arange(P.shape[1]), P)
 
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:

@@ -55,7 +55,7 @@ def problem_of(
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight))
     rows, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    return Problem(rows, classes, kind, pos_label)
+    return Problem(rows.in_memory(), classes, kind, pos_label)
 
 
 def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strategy) -> Measured:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from skcalib._engine.array_api import on_host
 from skcalib._engine.inputs import if_in_memory
 from skcalib._engine.rows import Rows
 from skcalib._typing import Array, Floats
@@ -79,7 +80,7 @@ class CalibrationScorer(BaseEstimator):
                 "A calibration error needs an estimator with predict_proba, got "
                 f"{type(estimator).__name__}."
             )
-        P, labels = estimator.predict_proba(X), np.asarray(estimator.classes_)
+        P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
         if not isinstance(P, Rows):  # which have been checked
             y_true, P, labels = if_in_memory(_with_unseen_classes, y_true, P, labels)
         return -self.measure(y_true, P, labels=labels, sample_weight=sample_weight, **self.params)
@@ -90,6 +91,7 @@ def _with_unseen_classes(y: Any, P: Floats, labels: Array) -> tuple[Any, Floats,
     y = column_or_1d(as_labels(y, "y_true"))
     unseen = not_among(y, labels)
     if len(unseen):
+        P = on_host(P)
         P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)])
         labels = np.concatenate(in_one_type(labels, unseen))
     return y, P, labels

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
+from skcalib._engine.array_api import astype, like, namespace
+from skcalib._engine.blocks import double, sums_by_index
 from skcalib._engine.rows import Plan
 from skcalib._typing import Floats
 
@@ -91,16 +93,15 @@ def _smooth_error(residuals: Floats) -> float:
 
 def _residuals(scores: Floats, events: Any, weights: Floats | None) -> Floats:
     """Sums of residuals on the midpoints of cells, for each column: (n_columns, N_CELLS)."""
-    scores = scores.astype(np.float64, copy=False)
-    residual = scores - events
+    scores = double(scores)
+    xp, n_columns = namespace(scores), scores.shape[1]
+    residual = scores - double(events)
     if weights is not None:
         residual *= weights[:, None]
-    n_columns = scores.shape[1]
-    place = np.clip(scores * N_CELLS - 0.5, 0, N_CELLS - 1)
-    below = np.minimum(place.astype(np.intp), N_CELLS - 2)
-    upper = (residual * (place - below)).ravel()
-    cell = (below + N_CELLS * np.arange(n_columns)).ravel()
+    place = xp.clip(scores * N_CELLS - 0.5, 0, N_CELLS - 1)
+    below = astype(xp.clip(place, 0, N_CELLS - 2), xp.int64)
+    upper = residual * (place - double(below))
+    cell = below + like(N_CELLS * np.arange(n_columns), below)
     size = N_CELLS * n_columns
-    on_grid: Floats = np.bincount(cell, residual.ravel() - upper, size).astype(np.float64)
-    on_grid += np.bincount(cell + 1, upper, size)
+    on_grid = sums_by_index(cell, residual - upper, size) + sums_by_index(cell + 1, upper, size)
     return on_grid.reshape(n_columns, N_CELLS)

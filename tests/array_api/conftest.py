@@ -61,16 +61,27 @@ def library_of(name, device):
             pytest.skip("torch sees no GPU")
         return Library(f"torch-{device}", module, module.device(device, *[0] * (device == "cuda")))
     if name == "jax":
-        module.config.update("jax_enable_x64", True)  # noqa: FBT003
+        module.config.update("jax_enable_x64", True)
         return Library("jax", module.numpy, module.devices(device)[0])
     return Library("cupy", module, module.cuda.Device(0))
+
+
+class Skipped(pytest.Module):
+    """A module of tests that is not even imported, which takes less time than to skip each test."""
+
+    def collect(self):
+        pytest.skip("scikit-learn needs SCIPY_ARRAY_API=1 in the environment")
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    if not os.environ.get("SCIPY_ARRAY_API"):
+        return Skipped.from_parent(parent, path=module_path)
+    return None
 
 
 @pytest.fixture(autouse=True)
 def _dispatching():
     """scikit-learn hands on arrays of other libraries as they are."""
-    if not os.environ.get("SCIPY_ARRAY_API"):
-        pytest.skip("scikit-learn needs SCIPY_ARRAY_API=1 in the environment")
     with config_context(array_api_dispatch=True):
         yield
 

@@ -1,0 +1,314 @@
+"""Laws of all measures that are given arrays of other libraries than NumPy."""
+
+import pickle
+from dataclasses import astuple, is_dataclass
+from inspect import signature
+
+import numpy as np
+import pytest
+from families import MEASURES, of_case
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import skcalib._engine.array_api
+from skcalib import (
+    ConfidenceDisplay,
+    HistogramBinning,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    TemperatureSweepDisplay,
+    calibration_report,
+)
+from skcalib._scores.bins import bin_sums, uniform_edges
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error, get_scorer
+from skcalib.metrics._scorers import _SCORERS
+from skcalib.monitor import CalibrationMonitor
+
+TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
+SEED = {"n_resamples": 9, "random_state": 0}
+FORMS = {
+    "default": {},
+    "class-wise": {"kind": "classwise"},
+    "binary": {"kind": "binary"},
+    "first class": {"kind": "binary", "pos_label": 0},
+    "equal weight": {"strategy": "quantile"},
+    "equal weight, class-wise": {"strategy": "quantile", "kind": "classwise"},
+    "edges that scores are on": {"n_bins": 20},
+    "many bins": {"n_bins": 100},
+}
+every = pytest.mark.parametrize("measure", MEASURES, ids=lambda f: f.__name__)
+
+
+def rows(n_classes=3, n=200, dtype="float64"):
+    """Labels, probabilities that are on the edges of bins, and weights."""
+    rng = np.random.default_rng(n_classes)
+    P = rng.multinomial(20, [1 / n_classes] * n_classes, size=n) / 20
+    P[: n // 2] = make_logits(n // 2, n_classes, return_proba=True, random_state=0)[2]
+    w = rng.integers(0, 4, n).astype(float)
+    return rng.integers(n_classes, size=n), P.astype(dtype), w
+
+
+def forms(measure):
+    """The arguments of the measure, by name, and the number of classes of the rows."""
+    known = signature(measure).parameters
+    seed = {name: value for name, value in SEED.items() if name in known}
+    for name, form in FORMS.items():
+        if form.keys() <= known.keys():
+            yield name, {**form, **seed}, 2 if form.get("kind") == "binary" else 3
+
+
+def numbers(result):
+    """A number, or the numbers and arrays of a result, all of them on the host."""
+    if isinstance(result, float):
+        return [result]
+    assert is_dataclass(result)
+    values = [value for value in astuple(result) if value is not None]
+    assert all(isinstance(value, float | np.ndarray) for value in values)
+    return values
+
+
+def arguments(measure, y, P, convert):
+    """Labels and probabilities, for a comparison those of two models."""
+    others = [np.roll(P, 1, axis=0)] if "other_proba" in signature(measure).parameters else []
+    return [convert(y), convert(P), *map(convert, others)]
+
+
+def check_equal(found, want, dtype):
+    for a, b in zip(numbers(found), numbers(want), strict=True):
+        assert type(a) is type(b)
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE[dtype])
+
+
+@every
+@pytest.mark.parametrize("weighted", [False, True])
+def test_results_are_those_of_numpy(measure, weighted, lib, dtype):
+    for name, given, n_classes in forms(measure):
+        with of_case(name):
+            y, P, w = rows(n_classes, dtype=dtype)
+            w = w if weighted else None
+            want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **given)
+            tensors = arguments(measure, y, P, lib.array)
+            check_equal(measure(*tensors, sample_weight=lib.array(w), **given), want, dtype)
+
+
+@every
+def test_one_dimension(measure, lib, dtype):
+    y, P, _ = rows(2, dtype=dtype)
+    for name, given, _ in forms(measure):
+        with of_case(name):
+            want = measure(*arguments(measure, y, P[:, 1], np.asarray), **given)
+            check_equal(measure(*arguments(measure, y, P[:, 1], lib.array), **given), want, dtype)
+
+
+@every
+def test_labels_and_weights_may_be_anywhere(measure, lib, strict):
+    """As may be the probabilities: then the labels and weights come to the host."""
+    y, P, w = rows()
+    names = np.array(["a", "b", "c"])
+    seed = {name: value for name, value in SEED.items() if name in signature(measure).parameters}
+    want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **seed)
+    _, *tensors = arguments(measure, y, P, lib.array)
+    for labels in (names[y], names[y].tolist(), y, strict.array(y)):
+        found = measure(labels, *tensors, sample_weight=strict.array(w), **seed)
+        check_equal(found, want, "float64")
+    _, *arrays = arguments(measure, y, P, np.asarray)
+    found = measure(lib.array(y), *arrays, sample_weight=lib.array(w), **seed)
+    check_equal(found, want, "float64")
+    named = {"labels": lib.array([0, 1, 2]), "sample_weight": w.tolist()}
+    check_equal(measure(y.tolist(), *tensors, **named, **seed), want, "float64")
+
+
+# What ranks rows or draws them again.
+ON_HOST = {
+    "score_decomposition",
+    "calibration_error_interval",
+    "calibration_test",
+    "compare_calibration",
+}
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+@every
+def test_rows_stay_on_the_device(measure, kind, torch_lib, monkeypatch):
+    """But for labels there, which are encoded on the host."""
+    converted = []
+
+    def recorded(x, xp, convert=skcalib._engine.array_api._convert_to_numpy):
+        converted.append(x.shape)
+        return convert(x, xp)
+
+    monkeypatch.setattr(skcalib._engine.array_api, "_convert_to_numpy", recorded)
+    seed = {name: value for name, value in SEED.items() if name in signature(measure).parameters}
+    y, P, w = rows(n=100_000)
+    _, *tensors = arguments(measure, y, P, torch_lib.array)
+    measure(y, *tensors, kind=kind, sample_weight=w, **seed)
+    many = any(shape and shape[0] >= len(y) // 2 for shape in converted)
+    assert many == (measure.__name__ in ON_HOST)
+
+
+def test_sums_of_bins(lib, dtype):
+    """Of scores that may be missing, and of edges that may differ between columns."""
+    rng = np.random.default_rng(0)
+    S, w = rng.random((300, 3)).astype(dtype), rng.random(300)
+    E = rng.random(S.shape) < S
+    S[rng.random(S.shape) < 0.1] = np.nan
+    of_columns = [np.r_[0, np.sort(rng.random(n)), 1] for n in (3, 70, 0)]
+    for edges, n_bins in ((uniform_edges(15), 15), (uniform_edges(90), 90), (of_columns, 71)):
+        for weights in (None, w):
+            want = bin_sums(S, E, weights, edges, n_bins)
+            found = bin_sums(lib.array(S), lib.array(E), lib.array(weights), edges, n_bins)
+            assert found.dtype == np.float64
+            np.testing.assert_allclose(found, want, rtol=1e-12)
+
+
+def test_views(torch_lib):
+    """Tensors in other orders than those of rows, which torch warns about."""
+    y, P, w = rows()
+    want = expected_calibration_error(y, P, kind="classwise", sample_weight=w)
+    X = torch_lib.array(np.ascontiguousarray(P.T)).T
+    assert not X.is_contiguous()
+    found = expected_calibration_error(y, X, kind="classwise", sample_weight=w)
+    assert found == pytest.approx(want, abs=1e-9)
+    y, P, w = rows(2)
+    assert expected_calibration_error(y, torch_lib.array(P)[:, 1], kind="binary") == pytest.approx(
+        expected_calibration_error(y, P[:, 1], kind="binary"), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", _SCORERS)
+def test_scorers(name, lib):
+    Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
+    scorer, texts = get_scorer(name), np.array(["a", "b", "c"])[y]
+    want = cross_val_score(HistogramBinning(), Z, y, scoring=scorer, cv=3)
+    for labels in (lib.array(y), y, texts):
+        found = cross_val_score(HistogramBinning(), lib.array(Z), labels, scoring=scorer, cv=3)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
+
+
+def test_a_fold_that_lacks_a_class(lib):
+    Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
+    scorer = get_scorer("neg_expected_calibration_error", kind="classwise")
+    fitted = TemperatureScaling().fit(lib.array(Z[:, :2]), y % 2)
+    want = scorer(TemperatureScaling().fit(Z[:, :2], y % 2), Z[:, :2], y)
+    assert scorer(fitted, lib.array(Z[:, :2]), lib.array(y)) == pytest.approx(want, abs=1e-9)
+
+
+def test_grid_search(lib):
+    Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
+    params = {"n_bins": [2, 5], "strategy": ["uniform", "quantile"]}
+    scorer = get_scorer("neg_smooth_calibration_error")
+    want = GridSearchCV(HistogramBinning(), params, scoring=scorer, cv=3).fit(Z, y)
+    found = GridSearchCV(HistogramBinning(), params, scoring=scorer, cv=3)
+    found.fit(lib.array(Z), lib.array(y))
+    assert found.best_params_ == want.best_params_
+    assert found.score(lib.array(Z), lib.array(y)) == pytest.approx(want.score(Z, y), abs=1e-9)
+    P = lib.numpy(found.predict_proba(lib.array(Z)))
+    np.testing.assert_allclose(P, want.predict_proba(Z), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
+def test_monitor(kind, lib, dtype):
+    y, P, w = rows(2, dtype=dtype)
+    want, found = (CalibrationMonitor(labels=[0, 1], kind=kind) for _ in range(2))
+    for batch in (slice(0, 1), slice(1, 90), slice(90, None)):
+        want.update(y[batch], P[batch], w[batch] + 1)
+        found.update(*map(lib.array, (y[batch], P[batch], w[batch] + 1)))
+    found.update(y, P), want.update(lib.array(y), P)
+    want.update(y, P[:, 1]), found.update(y, lib.array(P[:, 1]))
+    check_equal(found.curve(), want.curve(), dtype)
+    check_equal(pickle.loads(pickle.dumps(found)).curve(), want.curve(), dtype)
+
+
+def test_displays(lib):
+    Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
+    X, labels, w = lib.array(Z), lib.array(y), lib.array(np.arange(150.0))
+    plain, fitted = TemperatureScaling().fit(Z, y), TemperatureScaling().fit(X, y)
+    for kind in (ReliabilityDisplay, ConfidenceDisplay):
+        found = kind.from_estimator(fitted, X, labels, sample_weight=w)
+        want = kind.from_estimator(plain, Z, y, sample_weight=np.arange(150.0))
+        check_equal(found.curve, want.curve, "float64")
+    P = fitted.predict_proba(X)
+    grid = ReliabilityDisplay.from_predictions(labels, P, kind="classwise")
+    assert len(grid.displays) == 3
+    found = TemperatureSweepDisplay.from_estimator(fitted, X, labels, sample_weight=w)
+    want = TemperatureSweepDisplay.from_logits(Z, y, sample_weight=np.arange(150.0))
+    np.testing.assert_allclose(found.log_loss, want.log_loss, rtol=0, atol=1e-9)
+    sweep = TemperatureSweepDisplay.from_logits(X, labels)
+    assert sweep.best_temperature == pytest.approx(plain.temperature_)
+    assert len(calibration_report(fitted, X, labels).axes) == 7
+
+
+BAD = {
+    "negative": lambda y, P, w: (y, P - 0.1, w),
+    "not a number": lambda y, P, w: (y, P * np.nan, w),
+    "sums": lambda y, P, w: (y, P * 1.1, w),
+    "above one": lambda y, P, w: (y % 2, P[:, 1] * 40, w),
+    "one column": lambda y, P, w: (y % 2, P[:, :1], w),
+    "no rows": lambda y, P, w: (y[:0], P[:0], w[:0]),
+    "no columns": lambda y, P, w: (y, P[:, :0], w),
+    "lengths": lambda y, P, w: (y[1:], P, w),
+    "length of weights": lambda y, P, w: (y, P, w[1:]),
+    "columns": lambda y, P, w: (y + 7, P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), w),
+    "negative weight": lambda y, P, w: (y, P, w - 1),
+    "no weight": lambda y, P, w: (y, P, w * 0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("bad", BAD)
+def test_errors_are_those_of_numpy(bad, lib):
+    y, P, w = BAD[bad](*rows())
+    with pytest.raises(ValueError, match=r".+") as want:
+        expected_calibration_error(y, P, sample_weight=w)
+    with pytest.raises(ValueError, match=r".+") as found:
+        expected_calibration_error(*map(lib.array, (y, P)), sample_weight=lib.array(w))
+    assert str(found.value) == str(want.value)
+
+
+@every
+def test_types_that_are_not_supported(measure, lib):
+    y, P, _ = rows()
+    P = np.eye(3)[y]
+    types = ["int64"] if lib.name.startswith("strict") else ["int64", "float16"]
+    for dtype in types:
+        tensors = arguments(measure, y, P, lambda a, dtype=dtype: lib.array(a, dtype))
+        with pytest.raises(ValueError, match=f"^y_proba must be float32 or float64 .* {dtype}|got"):
+            measure(*tensors)
+
+
+@every
+def test_gradients_are_not_lost_silently(measure, torch_lib):
+    y, P, w = rows()
+    _, *tensors = arguments(measure, y, P, torch_lib.array)
+    tensors[0].requires_grad_()
+    with pytest.raises(ValueError, match=r"y_proba must not need gradients .*y_proba\.detach\(\)"):
+        measure(y, *tensors)
+    weights = torch_lib.array(w).requires_grad_()
+    _, *tensors = arguments(measure, y, P, torch_lib.array)
+    with pytest.raises(ValueError, match=r"sample_weight must be .* Pass sample_weight\.detach"):
+        measure(y, *tensors, sample_weight=weights)
+
+
+def test_half_precision(torch_lib):
+    y, P, w = rows()
+    X = torch_lib.array(P)
+    with pytest.raises(ValueError, match=r"y_proba must be float32 or float64 .*bfloat16\. Pass "):
+        expected_calibration_error(y, X.bfloat16())
+    with pytest.raises(ValueError, match=r"Pass sample_weight\.float\(\)"):
+        expected_calibration_error(y, X, sample_weight=torch_lib.array(w).bfloat16())
+
+
+@every
+def test_without_dispatch_tensors_are_converted(measure, torch_lib):
+    y, P, w = rows(dtype="float32")
+    seed = {name: value for name, value in SEED.items() if name in signature(measure).parameters}
+    want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **seed)
+    tensors = arguments(measure, y, P, torch_lib.array)
+    with config_context(array_api_dispatch=False):
+        found = measure(*tensors, sample_weight=torch_lib.array(w), **seed)
+        tensors[1].requires_grad_()
+        with pytest.raises(ValueError, match=r"Pass y_proba\.detach\(\)"):
+            measure(*tensors)
+    check_equal(found, want, "float64")
