@@ -55,9 +55,13 @@ def rows(K, dtype, *, n=240):
 
 def check_same(kind, Z, y, w, lib, dtype):
     want = kind.fit(Z, y, w).predict_proba(Z)
+    losses = getattr(kind, "loo_losses_", np.empty(0))
     X = lib.array(Z)
     found = lib.numpy(kind.fit(X, y, w).predict_proba(X))
     np.testing.assert_allclose(found, want, rtol=0, atol=TOLERANCE[dtype])
+    if len(losses):
+        # Those at which the search of each strength ended.
+        np.testing.assert_allclose(lib.numpy(kind.loo_losses_), losses, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 7])
