@@ -50,7 +50,7 @@ def rows(K, dtype, *, n=240):
     Z, y = make_logits(n, max(K, 2), temperature=2.0, random_state=1)
     Z += 0.5 * rng.normal(size=Z.shape)
     Z = Z[:, 1:] - Z[:, :1] if K == 1 else Z
-    return Z.astype(dtype), y, rng.integers(0, 4, n).astype(np.float64)
+    return Z.astype(dtype), y, rng.integers(0, 4, n) / 2
 
 
 def check_same(kind, Z, y, w, lib, dtype):
