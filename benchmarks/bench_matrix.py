@@ -2,9 +2,13 @@
 
 For the default ridge penalty, for weaker ones and for the paper's unregularized form: time, peak
 memory, log loss before and after, and the gradient norm of the objective at the solution, computed
-here from its formula in double precision, independently of the fit. Run::
+here from its formula in double precision, independently of the fit. Also the share of the matrix
+products, of logits with the matrix and of residuals with logits, in the time of the threads of a
+fit; and with ``--peers`` the times of the matrix scaling of other libraries that are installed, with
+their defaults. Run::
 
     python benchmarks/bench_matrix.py [--rows 25000] [--classes 1000] [--alphas auto 0.01 0.0001 0]
+        [--peers] [--repeat 5]
 """
 
 from __future__ import annotations
@@ -13,11 +17,18 @@ import argparse
 import resource
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+from interface import probabilities
+from peers import peers
 from scipy.special import log_softmax, softmax
+from timing import seconds
 
-from skcalib import MatrixScaling
+from skcalib import MatrixScaling, VectorScaling
+from skcalib._linear.maps import MatrixMap
 from skcalib.datasets import make_logits
 
 
@@ -40,6 +51,12 @@ def independent_logits(n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
     return make_logits(n, K, temperature=2.0, offset=offset, dtype=np.float32, random_state=0)
 
 
+def features(fitted: MatrixScaling, Z: np.ndarray) -> np.ndarray:
+    """Log-probabilities of the mixture that temperature scaling gives, in double precision."""
+    P = softmax(Z.astype(np.float64) / fitted.temperature_, axis=1)
+    return np.log((1 - fitted.smoothing_) * P + fitted.smoothing_ / Z.shape[1])
+
+
 def gradient_norm(fitted: MatrixScaling, Z: np.ndarray, y: np.ndarray, alpha: float) -> float:
     """Gradient norm of the objective in the docstring of MatrixScaling."""
     n, K = Z.shape
@@ -48,7 +65,7 @@ def gradient_norm(fitted: MatrixScaling, Z: np.ndarray, y: np.ndarray, alpha: fl
     by_matrix = strength * np.where(on_diagonal, 1, K - 1) * (fitted.coef_ - np.eye(K))
     by_offset = strength * fitted.intercept_
     for rows in np.array_split(np.arange(n), max(1, n // 1000)):
-        F = log_softmax(Z[rows].astype(np.float64) / fitted.temperature_, axis=1)
+        F = features(fitted, Z[rows])
         R = softmax(F @ fitted.coef_.T + fitted.intercept_, axis=1)
         R[np.arange(len(rows)), y[rows]] -= 1
         by_matrix += R.T @ F / n
@@ -56,11 +73,52 @@ def gradient_norm(fitted: MatrixScaling, Z: np.ndarray, y: np.ndarray, alpha: fl
     return float(np.sqrt(np.sum(by_matrix**2) + np.sum(by_offset**2)))
 
 
+@contextmanager
+def time_of_products() -> Iterator[list[float]]:
+    """Seconds that threads spend in the products of a matrix with logits and residuals."""
+    spent: list[float] = []
+    plain = {name: getattr(MatrixMap, name) for name in ("scores", "adjoint")}
+
+    def timed(name: str) -> Any:
+        def product(*args: Any, **kwargs: Any) -> Any:
+            start = time.thread_time()
+            found = plain[name](*args, **kwargs)
+            spent.append(time.thread_time() - start)
+            return found
+
+        return product
+
+    for name in plain:
+        setattr(MatrixMap, name, timed(name))
+    try:
+        yield spent
+    finally:
+        for name, method in plain.items():
+            setattr(MatrixMap, name, method)
+
+
+def compare(Z: np.ndarray, y: np.ndarray, repeat: int) -> None:
+    """Print the least times of fits, one after the other, of this library and of others."""
+    kinds = {"VectorScaling": VectorScaling, "MatrixScaling": MatrixScaling}
+    P = probabilities(Z)
+    tasks = {kind: [("skcalib", lambda c=c: c().fit(Z, y))] for kind, c in kinds.items()}
+    for m in peers():
+        if m.kind in tasks:
+            tasks[m.kind].append((m.library, lambda m=m: m.fit(P, y)))
+    for kind, methods in tasks.items():
+        times = [[seconds(task) for _, task in methods] for _ in range(repeat + 1)][1:]
+        least = np.min(times, axis=0)
+        each = (f"{name} {t:.4f} s" for (name, _), t in zip(methods, least, strict=True))
+        print(f"    {kind}:", ", ".join(each), f"(1 to {least[-1] / least[0]:.1f})", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=25_000)
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--alphas", nargs="+", default=["auto", "0.01", "0.0001", "0"])
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--repeat", type=int, default=5, help="of the comparison with --peers")
     args = parser.parse_args()
     for make in (independent_logits, correlated_logits):
         Z, y = make(args.rows, args.classes)
@@ -69,14 +127,16 @@ def main() -> None:
         softmax(Z, axis=1)
         unit = time.perf_counter() - start
         print(f"{make.__name__}, {args.rows} x {args.classes}, softmax {unit:.4f} s")
+        if args.peers:
+            compare(Z, y, args.repeat)
         before = None
         for alpha in args.alphas:
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True) as caught, time_of_products() as products:
                 warnings.simplefilter("always")
-                start = time.perf_counter()
+                start, cpu = time.perf_counter(), time.process_time()
                 strength = "auto" if alpha == "auto" else float(alpha)
                 fitted = MatrixScaling(alpha=strength).fit(Z, y)
-                seconds = time.perf_counter() - start
+                wall, cpu = time.perf_counter() - start, time.process_time() - cpu
             if before is None:
                 F = log_softmax(Z.astype(np.float64) / fitted.temperature_, axis=1)
                 before = -F[np.arange(len(y)), y].mean()
@@ -84,8 +144,8 @@ def main() -> None:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             norm = gradient_norm(fitted, Z, y, 1.0 if alpha == "auto" else float(alpha))
             print(
-                f"    alpha={alpha:7} {seconds:6.1f} s = {seconds / unit:6.1f} softmax, "
-                f"{fitted.n_iter_} iterations, peak {peak:.2f} GiB so far, "
+                f"    alpha={alpha:7} {wall:6.2f} s = {wall / unit:6.1f} softmax, "
+                f"products {sum(products) / cpu:.0%}, {fitted.n_iter_} iterations, peak {peak:.2f} GiB so far, "
                 f"loss {before:.6f} -> {fitted.loss_:.6g}, gradient {norm:.1e}",
                 *(f"\n        {w.category.__name__}: {w.message}" for w in caught),
                 flush=True,

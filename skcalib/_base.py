@@ -218,9 +218,7 @@ class BaseCalibrator(
         """
         return self._outputs(X, "_most_probable")
 
-    def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of the most probable classes.
 
         Parameters

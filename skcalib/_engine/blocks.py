@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from skcalib._typing import Array, Floats
 
-from .array_api import astype, into, like, namespace, on_host
+from .array_api import astype, concat, into, like, namespace, on_host
 
 
 def both_columns(Z: Array) -> Array:
@@ -64,10 +63,8 @@ def softmax(S: Array) -> Array:
 
 
 def log_softmax(S: Array) -> Array:
-    """Logarithms of the same."""
+    """Logarithms of the same, finite but for masked classes."""
     both = both_columns(S)
-    if isinstance(both, np.ndarray):
-        return special.log_softmax(both, axis=1)
     xp = namespace(both)
     below = both - xp.max(both, axis=1, keepdims=True)
     return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
@@ -87,8 +84,8 @@ def less_at_labels(S: Array, y: Array, amount: Any) -> Array:
         return S
     xp = namespace(S)
     is_label = y[:, None] == xp.arange(S.shape[1], device=S.device)
-    amount = amount if isinstance(amount, int | float) else amount[:, None]
-    return S - xp.astype(is_label, S.dtype) * amount
+    amount = amount if isinstance(amount, int | float) else astype(amount, S.dtype)[:, None]
+    return xp.where(is_label, S - amount, S)
 
 
 def row_dots(A: Array, B: Array) -> Array:
@@ -98,9 +95,33 @@ def row_dots(A: Array, B: Array) -> Array:
     return namespace(A).sum(A * B, axis=1)
 
 
+def column_dots(A: Array, B: Array) -> Array:
+    """Scalar product of each column of ``A`` (m, K) with that of ``B``: (K,)."""
+    if isinstance(A, np.ndarray):
+        return np.einsum("ij,ij->j", A, B)
+    return namespace(A).sum(A * B, axis=0)
+
+
+def scaled(Z: Array, scale: float, dtype: np.dtype[Any], out: Array | None = None) -> Array:
+    """The array times a number, in a precision; for NumPy written to ``out``."""
+    if isinstance(Z, np.ndarray):
+        return np.multiply(Z, scale, out=out, dtype=dtype)
+    return astype(Z, getattr(namespace(Z), dtype.name)) * float(scale)
+
+
 def double(A: Array) -> Array:
     """The array in double precision."""
     return astype(A, namespace(A).float64)
+
+
+def ones_unless(w: Array | None, Z: Array) -> Array:
+    """The weights in double precision, or ones for the rows of ``Z`` (m, K)."""
+    return double(namespace(Z).ones_like(Z[:, 0]) if w is None else w)
+
+
+def flat(*parts: Array) -> Array:
+    """Arrays of a block as one flat array."""
+    return concat([namespace(parts[0]).reshape(part, (-1,)) for part in parts])
 
 
 def joined_flat(*parts: Any) -> Array:
@@ -108,7 +129,7 @@ def joined_flat(*parts: Any) -> Array:
     xp = namespace(parts[0])
     if xp is np:
         return np.concatenate([np.ravel(part) for part in parts], dtype=np.float64)
-    return xp.concat([xp.reshape(double(part), (-1,)) for part in parts])
+    return flat(*map(double, parts))
 
 
 def with_both_columns(Z: Array, *scratch: Array | None) -> tuple[Any, ...]:

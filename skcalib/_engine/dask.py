@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -80,9 +80,9 @@ class DaskRows(Rows):
         n = len(self.X.tasks)
         return list(zip(*((None,) * n if a is None else a.tasks for a in self.arrays), strict=True))
 
-    def map(self, f: OfBlock, plan: Plan = PLAIN) -> Chunked:
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Chunked:
         row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
-        return self._chunked(self.tasks(partial(_mapped_chunk, f, plan)), f(*row))
+        return self._chunked(self.tasks(partial(_mapped_chunk, f, plan, order)), f(*row))
 
     def _chunked(self, tasks: list[Any], like: Array) -> Chunked:
         return Chunked(tuple(kept(tasks)), self.X.lengths, like[:0])
@@ -127,8 +127,8 @@ def _reduced_chunk(merge: Any, f: Any, plan: Plan, *arrays: Array | None) -> Any
     return MemoryRows(*arrays).reduce_in_one_thread(merge, f, plan)
 
 
-def _mapped_chunk(f: Any, plan: Plan, *arrays: Array | None) -> Any:
-    return MemoryRows(*arrays).map(f, plan)
+def _mapped_chunk(f: Any, plan: Plan, order: Any, *arrays: Array | None) -> Any:
+    return MemoryRows(*arrays).map(f, plan, order)
 
 
 def _summaries(

@@ -132,7 +132,7 @@ class MemoryRows(Rows):
     ) -> Iterator[tuple[slice, list[Array | None]]]:
         """Slices of rows with the block of each array, and scratch arrays, which are reused."""
         step = min(self._rows_of_a_block(plan), stop - start)
-        columns = [_columns(a, step) if _is_narrow(a) else None for a in self.arrays]
+        columns = [_columns(a, step) if _is_copied(a) else None for a in self.arrays]
         spare = [_columns(self.X, step, plan.dtype) for _ in range(plan.scratch)]
         for low in range(start, stop, step):
             rows = slice(low, min(low + step, stop))
@@ -182,6 +182,10 @@ def _gives_memory_back() -> bool:
 
 def _is_narrow(a: Array | None) -> bool:
     return a is not None and a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS
+
+
+def _is_copied(a: Array | None) -> bool:
+    return a is not None and _is_narrow(a) and not a.flags.f_contiguous
 
 
 def _columns(a: Any, n_rows: int, dtype: DTypeLike | None = None) -> Array:

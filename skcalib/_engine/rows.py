@@ -11,14 +11,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from operator import add
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from skcalib._typing import Array
 
+from .blocks import weighted_sum
 from .ranking import Ranked
 
 T = TypeVar("T")
@@ -107,7 +109,7 @@ class Rows(ABC):
             self._weight = float(self.n_rows)
         elif self._weight is None:
             with np.errstate(over="ignore"):
-                self._weight = float(self._having(self.w).sum(np.sum))
+                self._weight = float(self._having(self.w).sum(partial(weighted_sum, w=None)))
         return self._weight
 
     @property
@@ -132,8 +134,11 @@ class Rows(ABC):
         """As :meth:`sum`, with the associative operation ``merge`` instead of addition."""
 
     @abstractmethod
-    def map(self, f: OfBlock, plan: Plan = PLAIN) -> Any:
-        """Concatenation of ``f(*blocks)``: an array with which the rows can be extended."""
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+        """Concatenation of ``f(*blocks)``: an array with which the rows can be extended.
+
+        ``order`` is its memory layout, where it is one array in memory.
+        """
 
     @abstractmethod
     def ranked(

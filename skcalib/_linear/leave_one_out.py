@@ -23,10 +23,12 @@ equations have a closed form.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from skcalib._engine.blocks import weighted_sum
+from skcalib._engine.array_api import at_least, at_most, like, namespace
+from skcalib._engine.blocks import less_at_labels, of_labels, row_dots, weighted_sum
 from skcalib._typing import Floats, Indices
 
 from .loss import Objective, centred_scores
@@ -59,20 +61,22 @@ def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
     weight, masks = features.rows.weight, features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-        each = np.arange(len(F))
-        S = centred_scores(theta, map_, F, None, masks=masks)
-        P = np.exp(S)
-        P /= P.sum(axis=1, keepdims=True)
-        R = P.copy()
-        R[each, y] -= 1
+        xp, S = namespace(F), centred_scores(theta, map_, F, None, masks=masks)
+        P = xp.exp(S)
+        P /= xp.sum(P, axis=1, keepdims=True)
+        R = less_at_labels(xp.positive(P), y, 1)  # NumPy's is a copy
         A = leverages(F)
-        left_out = 1 if w is None else np.minimum(w, 1).reshape(-1, *[1] * (A.ndim - 1))
-        A *= left_out / weight
+        A *= _left_out(w, A.ndim) / weight
         S += change(A, P, R)
-        S -= S.max(axis=1, keepdims=True)
-        return np.array(weighted_sum(np.log(np.exp(S).sum(axis=1)) - S[each, y], w))
+        S -= xp.max(S, axis=1, keepdims=True)
+        return weighted_sum(xp.log(xp.sum(xp.exp(S), axis=1)) - of_labels(S, y), w)
 
     return float(features.mean(block, scratch=0, room=room))
+
+
+def _left_out(w: Floats | None, ndim: int) -> Any:
+    """The part of the weight of each row that is left out, along the first of the axes."""
+    return 1.0 if w is None else at_most(w, 1.0)[(slice(None), *[None] * (ndim - 1))]
 
 
 def _leverages(
@@ -90,16 +94,17 @@ def _leverages(
 
 def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:
     """``A (I - D A)^-1 r`` for each row of leverages (m, K, K)."""
+    xp = namespace(P)
     PA = P[:, :, None] * A
-    DA = PA - P[:, :, None] * PA.sum(axis=1, keepdims=True)
-    solved: Floats = np.linalg.solve((1 + NOISE) * np.eye(P.shape[1]) - DA, R[:, :, None])
-    return (A @ solved)[:, :, 0]
+    DA = PA - P[:, :, None] * xp.sum(PA, axis=1, keepdims=True)
+    unit = like((1 + NOISE) * np.eye(P.shape[1]), P)
+    return (A @ xp.linalg.solve(unit - DA, R[:, :, None]))[:, :, 0]
 
 
 def change_by_class(A: Floats, P: Floats, R: Floats) -> Floats:
     """The same for diagonal leverages (m, K), with a share of D (Sherman and Morrison)."""
     PA = SHARE_OF_ROW * P * A
-    rest = np.maximum(1 - PA, LEAST_REST)
+    rest = at_least(1 - PA, LEAST_REST)
     PA /= rest
-    total = np.einsum("ij,ij->i", PA, R) / (1 + np.einsum("ij,ij->i", PA, P))
+    total = row_dots(PA, R) / (1 + row_dots(PA, P))
     return A * (R - total[:, None] * P) / rest

@@ -21,7 +21,8 @@ from typing import Protocol
 
 import numpy as np
 
-from skcalib._engine.blocks import weighted_sum
+from skcalib._engine.array_api import astype, into, like, namespace
+from skcalib._engine.blocks import joined_flat, less_at_labels, of_labels, ones_unless, weighted_sum
 from skcalib._typing import Floats, Indices
 
 from .features import Features, mask_scores
@@ -109,17 +110,17 @@ def loss_gradient(theta: Floats, map_: LinearMap, features: Features) -> tuple[f
     theta, masks = theta.astype(features.dtype, copy=False), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
-        each = np.arange(len(F))
-        S = centred_scores(theta, map_, F, S, masks=masks)
-        of_label = S[each, y]
-        R = np.exp(S, out=S)
-        total = R.sum(axis=1)
-        loss = weighted_sum(np.log(total) - of_label, w)
+        xp, S = namespace(F), centred_scores(theta, map_, F, S, masks=masks)
+        of_label = of_labels(S, y)
+        R = into("exp", S, S)
+        total = xp.sum(R, axis=1)
+        loss = weighted_sum(xp.log(total) - of_label, w)
         R *= _per_row(1 / total, w)
-        R[each, y] -= 1 if w is None else w
-        return np.append(loss, map_.adjoint(R, F))
+        R = less_at_labels(R, y, 1 if w is None else w)
+        return joined_flat(loss, map_.adjoint(R, F))
 
-    mean = features.mean(block, scratch=1)
+    # Else adding the gradients of matrices up takes as long as their products.
+    mean = features.mean(block, scratch=1, at_least=2 * len(theta) // features.n_classes)
     return float(mean[0]), mean[1:]
 
 
@@ -130,16 +131,15 @@ def second_order(
     p, masks = len(theta), features.masks
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-        w = np.ones(len(F)) if w is None else w
+        xp, w = namespace(F), ones_unless(w, F)
         S = centred_scores(theta, map_, F, None, masks=masks)
-        each = np.arange(len(F))
-        of_label, P = S[each, y], np.exp(S)
-        total = P.sum(axis=1)
+        of_label, P = of_labels(S, y), xp.exp(S)
+        total = xp.sum(P, axis=1)
         P /= total[:, None]
         H = map_.hessian(P, F, w)
-        R = P * w[:, None]
-        R[each, y] -= w
-        return np.concatenate([[w @ (np.log(total) - of_label)], map_.adjoint(R, F), H.ravel()])
+        R = less_at_labels(P * w[:, None], y, w)
+        loss = weighted_sum(xp.log(total) - of_label, w)
+        return joined_flat(loss, map_.adjoint(R, F), H)
 
     mean = features.mean(block, scratch=0, room=p // features.n_classes)
     return float(mean[0]), mean[1 : p + 1], mean[p + 1 :].reshape(p, p)
@@ -151,10 +151,9 @@ def share_wrong(theta: Floats, map_: LinearMap, features: Features) -> float:
 
     def block(F: Floats, y: Indices, w: Floats | None, S: Floats | None) -> Floats:
         S = centred_scores(theta, map_, F, S, masks=masks)
-        each = np.arange(len(F))
-        of_label = S[each, y]
-        S[each, y] = -np.inf
-        return weighted_sum(of_label <= S.max(axis=1), w)
+        of_label = of_labels(S, y)
+        others = less_at_labels(S, y, np.inf)
+        return weighted_sum(of_label <= namespace(F).max(others, axis=1), w)
 
     return float(features.mean(block, scratch=1))
 
@@ -163,15 +162,15 @@ def centred_scores(
     theta: Floats, map_: LinearMap, F: Floats, out: Floats | None, *, masks: bool
 ) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""
-    S = map_.scores(theta, F, out=out)
+    S = map_.scores(like(theta, F), F, out=out)
     S = mask_scores(S, F) if masks else S
-    S -= S.max(axis=1, keepdims=True)
+    S -= namespace(S).max(S, axis=1, keepdims=True)
     return S
 
 
 def _per_row(values: Floats, w: Floats | None) -> Floats:
     """Numbers per row, times the weights, as a column to multiply rows with."""
-    return (values if w is None else w * values)[:, None]
+    return (values if w is None else astype(w * values, values.dtype))[:, None]
 
 
 @dataclass(frozen=True)

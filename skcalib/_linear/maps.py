@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skcalib._engine.array_api import concat, into, like, namespace
+from skcalib._engine.blocks import column_dots, flat, row_dots
 from skcalib._typing import Floats, Indices
 
 from .loss import Objective, Regularization
@@ -50,37 +52,36 @@ class VectorMap:
     def scores(self, theta: Floats, Z: Floats, out: Floats | None = None) -> Floats:
         """Scores (m, K) of features ``Z`` (m, K)."""
         K = Z.shape[1]
-        out = np.multiply(Z, theta[:K], out=out)
+        out = into("multiply", out, Z, theta[:K])
         if self.fit_intercept:
             out += theta[K:]
         return out
 
     def adjoint(self, R: Floats, Z: Floats) -> Floats:
         """Gradient (p,) of ``<R, scores(theta, Z)>``, for ``R`` (m, K)."""
-        slopes = np.einsum("ij,ij->j", R, Z)
-        return np.concatenate([slopes, R.sum(axis=0)]) if self.fit_intercept else slopes
+        slopes = column_dots(R, Z)
+        return flat(slopes, namespace(R).sum(R, axis=0)) if self.fit_intercept else slopes
 
     def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
         n_kinds, K = 1 + self.fit_intercept, Z.shape[1]
-        F = _slopes_and_offsets(Z.T)[:n_kinds]
+        xp, p = namespace(Z), n_kinds * K
+        F = _slopes_and_offsets(Z.T)[:n_kinds, ...]
         G = P.T * F
         WG = w * G
-        H = -WG.reshape(n_kinds * K, -1) @ G.reshape(n_kinds * K, -1).T
-        # A view of the diagonals of the blocks (K, K) that slopes and offsets have.
-        diagonals = np.einsum("akbk->abk", H.reshape(n_kinds, K, n_kinds, K))
-        diagonals += np.einsum("akm,bkm->abk", WG, F)
-        return H
+        kinds = range(n_kinds)
+        sums = xp.stack([row_dots(WG[a, ...], F[b, ...]) for a in kinds for b in kinds])
+        # On the diagonals of the blocks (K, K) that slopes and offsets have.
+        own = xp.reshape(sums, (n_kinds, 1, n_kinds, K)) * _unit(Z)[:, None, :]
+        return xp.reshape(own, (p, p)) - xp.reshape(WG, (p, -1)) @ xp.reshape(G, (p, -1)).T
 
     def leverages(self, inverse: Floats, Z: Floats) -> Floats:
         """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``Z`` (m, K)."""
         K = Z.shape[1]
-        blocks = inverse.reshape(-1, K, inverse.shape[1] // K, K)
-        F = _slopes_and_offsets(Z)[: len(blocks)]
+        blocks = like(inverse.reshape(-1, K, inverse.shape[1] // K, K), Z)
+        F, kinds = _slopes_and_offsets(Z), range(blocks.shape[0])
         return sum(
-            f[:, :, None] * blocks[a, :, b] * g[:, None]
-            for a, f in enumerate(F)
-            for b, g in enumerate(F)
+            F[a, :, :, None] * blocks[a, :, b, :] * F[b, :, None, :] for a in kinds for b in kinds
         )
 
     def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
@@ -89,11 +90,13 @@ class VectorMap:
         inverse = CAUTION * vector_blocks(objective, theta, n_kinds)
 
         def of(Z: Floats) -> Floats:
-            Q = Z * inverse[:, 0, 0]
-            if n_kinds > 1:
-                Q += 2 * inverse[:, 0, 1]
+            slopes, *others = (like(entries, Z) for entries in _entries(inverse))
+            Q = Z * slopes
+            if not others:
+                return Q * Z
+            Q += 2 * others[0]
             Q *= Z
-            return Q + inverse[:, 1, 1] if n_kinds > 1 else Q
+            return Q + others[1]
 
         return of
 
@@ -117,39 +120,39 @@ class MatrixMap:
 
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
         """Matrix (K, K) and offsets (K,)."""
-        return theta[: K * K].reshape(K, K), theta[K * K :]
+        return namespace(theta).reshape(theta[: K * K], (K, K)), theta[K * K :]
 
     def scores(self, theta: Floats, Z: Floats, out: Floats | None = None) -> Floats:
         """Scores (m, K) of features ``Z`` (m, K)."""
         A, c = self.coefficients(theta, Z.shape[1])
-        out = np.matmul(Z, A.T, out=out)
+        out = into("matmul", out, Z, A.T)
         out += c
         return out
 
     def adjoint(self, R: Floats, Z: Floats) -> Floats:
         """Gradient (p,) of ``<R, scores(theta, Z)>``, for ``R`` (m, K)."""
-        return np.concatenate([(R.T @ Z).ravel(), R.sum(axis=0)])
+        return flat(R.T @ Z, namespace(R).sum(R, axis=0))
 
     def hessian(self, P: Floats, Z: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
-        m, K = Z.shape
-        F = np.vstack([Z.T, np.ones(m)])
-        G = P.T[:, None] * F
+        xp, K = namespace(Z), Z.shape[1]
+        p = K * (K + 1)
+        F = concat([Z.T, xp.ones_like(Z.T[:1, ...])])
+        G = P.T[:, None, :] * F
         WG = w * G
-        H = -WG.reshape(-1, m) @ G.reshape(-1, m).T
-        blocks = np.einsum("kikj->kij", H.reshape(K, K + 1, K, K + 1))
-        blocks += WG @ F.T
-        order = np.argsort(_by_class(K))
-        return H[np.ix_(order, order)]
+        own = (WG @ F.T)[:, :, None, :] * _unit(Z)[:, None, :, None]
+        H = xp.reshape(own, (p, p)) - xp.reshape(WG, (p, -1)) @ xp.reshape(G, (p, -1)).T
+        order = like(np.argsort(_by_class(K)), Z)
+        return xp.take(xp.take(H, order, axis=0), order, axis=1)
 
     def leverages(self, inverse: Floats, Z: Floats) -> Floats:
         """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``Z`` (m, K)."""
-        m, K = Z.shape
+        xp, (m, K) = namespace(Z), Z.shape
         order, shape = _by_class(K), (K, K + 1, K, K + 1)
         blocks = inverse[np.ix_(order, order)].reshape(shape).transpose(1, 3, 0, 2)
-        F = np.column_stack([Z, np.ones(m)])
-        squares = (F[:, :, None] * F[:, None]).reshape(m, -1)
-        return (squares @ blocks.reshape(-1, K * K)).reshape(m, K, K)
+        F = concat([Z, xp.ones_like(Z[:, :1])], axis=1)
+        squares = xp.reshape(F[:, :, None] * F[:, None, :], (m, -1))
+        return xp.reshape(squares @ like(blocks.reshape(-1, K * K), Z), (m, K, K))
 
     def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
         """Diagonals (m, K) of the same of logits, for an approximate inverse of the Hessian."""
@@ -163,7 +166,19 @@ class MatrixMap:
 
 def _slopes_and_offsets(Z: Floats) -> Floats:
     """What slopes and offsets are multiplied with: (2, *shape of Z)."""
-    return np.stack([Z, np.ones_like(Z)])
+    xp = namespace(Z)
+    return xp.stack([Z, xp.ones_like(Z)])
+
+
+def _unit(Z: Floats) -> Floats:
+    """The unit matrix (K, K), like ``Z`` (m, K)."""
+    return like(np.eye(Z.shape[1]), Z, Z.dtype)
+
+
+def _entries(blocks: Floats) -> list[Floats]:
+    """Entries (K,) of symmetric blocks (K, n, n) on and above the diagonal."""
+    n = blocks.shape[1]
+    return [blocks[:, i, j] for i in range(n) for j in range(i, n)]
 
 
 def _by_class(K: int) -> Indices:

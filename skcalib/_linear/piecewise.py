@@ -20,6 +20,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from skcalib._engine.array_api import into, namespace, on_host
+from skcalib._engine.blocks import double, joined_flat, of_labels, ones_unless, row_dots
 from skcalib._engine.rows import Plan, Rows
 from skcalib._typing import Floats, Indices
 
@@ -43,49 +45,64 @@ MAX_PASSES = 100
 def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
     """The terms of the function without their slopes, each of the shape of the scores ``L``.
 
-    All are in the same array, which the next one overwrites.
+    In NumPy all are in the same array, which the next one overwrites.
     """
-    out = np.empty_like(L)
-    limits = np.concatenate([[-np.inf], knots, [np.inf]]).astype(L.dtype)
-    for low, high in pairwise(limits):
-        yield np.clip(L, low, high, out=out)
+    out = namespace(L).empty_like(L)
+    for low, high in pairwise([-np.inf, *on_host(knots).tolist(), np.inf]):
+        yield into("clip", out, L, low, high)
 
 
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
     """Values of the function at the scores ``L``."""
-    S = np.zeros_like(L)
-    for term, slope in zip(segments(L, knots), slopes.astype(L.dtype), strict=True):
-        S += np.multiply(term, slope, out=term)
+    S = namespace(L).zeros_like(L)
+    for term, slope in zip(segments(L, knots), on_host(slopes).tolist(), strict=True):
+        S += into("multiply", term, term, slope)
     return S
 
 
 def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Summed log loss of a block, its gradient (p,) and its Hessian (p, p), in one flat array.
+    """Summed log loss of a block, its gradient (p,), and sums for :func:`_hessian`, as one array.
 
     ``L`` are features, as of :mod:`.features`. Computed in double precision, since variances on
-    segments may be small differences of large numbers. The Hessian needs no products of two terms:
-    on a segment the distances from the origins of the lower segments are their widths.
+    segments may be small differences of large numbers.
     """
-    each, w = np.arange(len(L)), np.ones(len(L)) if w is None else w
-    L = L.astype(np.float64, copy=False)
+    L, w = double(L), ones_unless(w, L)
+    xp = namespace(L)
     P = mask_scores(piecewise(L, knots, slopes), L)
-    P -= P.max(axis=1, keepdims=True)
-    loss = -P[each, y]
-    np.exp(P, out=P)
-    total = P.sum(axis=1, keepdims=True)
+    P -= xp.max(P, axis=1, keepdims=True)
+    loss = -of_labels(P, y)
+    P = into("exp", P, P)
+    total = xp.sum(P, axis=1, keepdims=True)
     P /= total
-    loss = w @ (loss + np.log(total[:, 0]))
-    origins = np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
-    mean, of_label = np.empty((2, len(slopes), len(L)))
-    square, product = np.empty(len(slopes)), np.empty_like(L)
-    for j, clipped in enumerate(segments(L, knots)):
-        term = np.subtract(clipped, origins[j], out=clipped)
-        of_label[j] = term[each, y]
-        mean[j] = np.multiply(P, term, out=product).sum(axis=1)
-        square[j] = w @ np.einsum("ij,ij->i", product, term)
-    H = np.triu(np.outer(np.diff(origins, append=0), mean @ w), 1)
-    H += H.T + np.diag(square) - (mean * w) @ mean.T
-    return np.concatenate([[loss], (mean - of_label) @ w, H.ravel()])
+    loss = w @ (loss + xp.log(total[:, 0]))
+    means, labels, squares = [], [], []
+    product = xp.empty_like(L)
+    for clipped, origin in zip(segments(L, knots), _origins(knots).tolist(), strict=True):
+        term = into("subtract", clipped, clipped, origin)
+        labels.append(of_labels(term, y))
+        product = into("multiply", product, P, term)
+        means.append(xp.sum(product, axis=1))
+        squares.append(w @ row_dots(product, term))
+    mean, of_label = xp.stack(means), xp.stack(labels)
+    return joined_flat(loss, (mean - of_label) @ w, mean @ w, *squares, (mean * w) @ mean.T)
+
+
+def _origins(knots: Floats) -> Floats:
+    """What is subtracted from each term: (p,)."""
+    return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
+
+
+def _hessian(knots: Floats, sums: Floats) -> Floats:
+    """Hessian (p, p) from sums of the means of terms, of their squares, and of products of means.
+
+    It needs no products of two terms: on a segment the distances from the origins of the lower
+    segments are their widths.
+    """
+    p = len(knots) + 1
+    mean, square, products = np.split(sums, [p, 2 * p])
+    H = np.triu(np.outer(np.diff(_origins(knots), append=0), mean), 1)
+    H += H.T + np.diag(square) - products.reshape(p, p)
+    return H
 
 
 @dataclass(frozen=True)
@@ -101,7 +118,7 @@ class PiecewiseObjective:
         p, off = len(slopes), slopes - 1
         sums = self.rows.sum(partial(derivatives, self.knots, slopes), Plan(room=4))
         mean = sums / self.rows.weight
-        hessian = mean[p + 1 :].reshape(p, p) + 2 * self.ridge * np.eye(p)
+        hessian = _hessian(self.knots, mean[p + 1 :]) + 2 * self.ridge * np.eye(p)
         value = float(mean[0] + self.ridge * off @ off)
         return value, mean[1 : p + 1] + 2 * self.ridge * off, hessian
 

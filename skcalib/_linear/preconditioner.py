@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
+from skcalib._engine.array_api import at_least, concat, into, like, namespace
+from skcalib._engine.blocks import column_dots, double
 from skcalib._typing import Floats
 
-from .features import mask_scores
-from .loss import Objective, Regularization
+from .loss import Objective, Regularization, centred_scores
 
 # From a gradient (p,) to a step (p,).
 Preconditioner = Callable[[Floats], Floats]
@@ -37,7 +37,7 @@ Preconditioner = Callable[[Floats], Floats]
 SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12
 
 # Number of rows of the sample that moments are estimated from: per class, and at least.
-ROWS_PER_CLASS, FEWEST_ROWS = 4, 2048
+ROWS_PER_CLASS, FEWEST_ROWS = 4, 1024
 
 
 def vector_preconditioner(objective: Objective, theta: Floats, n_kinds: int) -> Preconditioner:
@@ -60,7 +60,8 @@ def vector_blocks(objective: Objective, theta: Floats, n_kinds: int) -> Floats:
 
     def moments(F: Floats, Q: Floats) -> Floats:
         QF = Q * F
-        return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
+        xp = namespace(F)
+        return xp.stack([column_dots(QF, F), xp.sum(QF, axis=0), xp.sum(Q, axis=0)])
 
     square, mean, mass = _mean_of_curvatures(moments, objective, theta)
     hessian = np.array([[square, mean], [mean, mass]]).transpose(2, 0, 1)[:, :n_kinds, :n_kinds]
@@ -141,12 +142,18 @@ class ClassBlocks:
 
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
-        F, T = F @ self.basis, self.offset_per_slope @ self.basis
+        T = self.offset_per_slope @ self.basis
         weighted = self.inverse_diagonal * T
-        Q = F**2 @ self.inverse_diagonal.T - 2 * F @ weighted.T + _row_products(weighted, T)
+
+        def of(matrix: Floats) -> Floats:  # on the device of F
+            return like(matrix, F)
+
+        F = F @ of(self.basis)
+        Q = F**2 @ of(self.inverse_diagonal).T - F @ of(2 * weighted).T
+        Q += of(_row_products(weighted, T))
         for gain, V in self.rank_one:
-            Q += gain * (F @ V.T - _row_products(V, T)) ** 2
-        return np.maximum(Q, 0) + self.inverse_offset
+            Q += of(gain) * (F @ of(V).T - of(_row_products(V, T))) ** 2
+        return at_least(Q, 0, Q) + of(self.inverse_offset)
 
 
 def _rank_one_change(factor: Any, U: Floats, V: Floats) -> tuple[Floats, Floats]:
@@ -167,8 +174,9 @@ def pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats,
     K = objective.features.n_classes
 
     def moments(F: Floats, Q: Floats) -> Floats:
-        second = (F * Q.sum(axis=1, keepdims=True)).T @ F
-        return np.concatenate([Q.sum(axis=0)[None], Q.T @ F, second])
+        xp = namespace(F)
+        second = (F * xp.sum(Q, axis=1, keepdims=True)).T @ F
+        return concat([xp.sum(Q, axis=0)[None, :], Q.T @ F, second])
 
     b, first, second = np.split(_mean_of_curvatures(moments, objective, theta), [1, K + 1])
     mass = b[0] + np.finfo(float).tiny
@@ -191,13 +199,14 @@ def _mean_of_curvatures(
         features = features.every(max(1, rows.n_rows // sampled))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
-        F = F.astype(np.float64)
-        S = map_.scores(theta, F)
-        Q = softmax(mask_scores(S, F) if masks else S, axis=1)
-        Q -= Q**2
+        F = double(F)
+        P = centred_scores(theta, map_, F, None, masks=masks)
+        P = into("exp", P, P)
+        P /= namespace(P).sum(P, axis=1, keepdims=True)
+        Q = P * (1 - P)
         return f(F, Q if w is None else Q * w[:, None])
 
-    return features.mean(block, scratch=0)
+    return features.mean(block, scratch=0, room=4)
 
 
 def _floor(curvatures: Floats) -> float:

@@ -17,6 +17,8 @@ from itertools import combinations
 
 import numpy as np
 
+from skcalib._engine.array_api import at_least, like, namespace
+from skcalib._engine.blocks import joined_flat
 from skcalib._engine.rows import Rows
 from skcalib._typing import Floats, Indices
 
@@ -107,10 +109,10 @@ class Weights:
         M = len(x)
 
         def block(Q: Floats, _: Indices, w: Floats | None) -> Floats:
-            mixed = np.maximum(Q @ x, TINY)
+            mixed = at_least(Q @ like(x, Q), TINY)
             shares = Q / mixed[:, None]
             weighted = shares if w is None else shares * w[:, None]
-            return np.append(weighted.sum(axis=0), weighted.T @ shares)
+            return joined_flat(namespace(Q).sum(weighted, axis=0), weighted.T @ shares)
 
         mean = rows.sum(block) / rows.weight
         return cls(x, mean[:M], mean[M:].reshape(M, M))

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -49,12 +49,16 @@ from skcalib._typing import Floats
 
 from .features import Features
 from .loss import LinearMap, Objective, Regularization
+from .two_classes import TwoClasses
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.
 MANY_PARAMETERS = 512
 
 # Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
 PATIENCE = 60
+
+# Up to so many features a pass in double precision costs little more than in single precision.
+FEW_ELEMENTS = 1 << 15
 
 # Number of differences that L-BFGS keeps, and of iterations between new preconditioners.
 HISTORY, RENEWAL = 20, 15
@@ -104,6 +108,8 @@ def best_parameters(
     x = start
     if x is None:
         x = _start_of_sample(objective, tol) if distributed else objective.identity
+    if objective.features.n_classes == 2:
+        return _of_two_classes(TwoClasses(objective), x, tol, max_iter)
     if p > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter)
     nit = 0
@@ -116,8 +122,16 @@ def best_parameters(
     return found
 
 
+def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -> Solution:
+    """Newton's method for the three parameters that two classes have, whatever the map."""
+    T = two.of_parameters
+    # At most two parameters have the same derivative, up to its sign.
+    found = newton(two, T @ start, tol / np.sqrt(2), max_iter)
+    return replace(found, x=two.parameters(found.x), jac=found.jac @ T, hessian=None)
+
+
 def newton(
-    objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0
+    objective: Objective | TwoClasses, start: Floats, tol: float, max_iter: int, nit: int = 0
 ) -> Solution:
     """Newton's method with the whole Hessian, in double precision, after ``nit`` iterations."""
 
@@ -135,15 +149,21 @@ def newton(
 def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int, nit: int = 0) -> Solution:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
     direction, exact = _QuasiNewton(objective), objective.in_double()
-    if objective.features.dtype != np.float64:
+    if _is_worth_single_precision(objective.features):
         evaluate = objective.value_gradient
         found = _descend(objective, evaluate, direction, start, tol, max_iter, nit)
         start, nit = found.x, found.nit
     return _descend(exact, exact.value_gradient, direction, start, tol, max_iter, nit)
 
 
+def _is_worth_single_precision(features: Features) -> bool:
+    """Whether passes over single precision rows are much faster than those in double precision."""
+    many = features.rows.n_rows * features.n_classes > FEW_ELEMENTS
+    return many and features.dtype != np.float64
+
+
 def _descend(
-    objective: Objective,
+    objective: Objective | TwoClasses,
     evaluate: Callable[[Floats], tuple[Any, ...]],
     direction: Callable[[Solution], Floats],
     start: Floats,
@@ -200,7 +220,7 @@ class _QuasiNewton:
         self.objective = objective
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
         self.last: Solution | None = None
-        self.scale, self.age = 1.0, 0
+        self.age = 0
         self.precondition: Callable[[Floats], Floats]
 
     def __call__(self, found: Solution) -> Floats:
@@ -220,7 +240,7 @@ class _QuasiNewton:
         for s, y, sy in reversed(self.pairs):
             shares.append(float(s @ step) / sy)
             step = step - shares[-1] * y
-        step = self.scale * self.precondition(step)
+        step = self.precondition(step)
         for s, y, sy in self.pairs:
             step += (shares.pop() - float(y @ step) / sy) * s
         return step
@@ -232,10 +252,8 @@ class _QuasiNewton:
             sy = float(s @ y)
             if sy > 0:
                 self.pairs.append((s, y, sy))
-                self.scale = sy / float(y @ self.precondition(y))
-        if self.age % RENEWAL == 0:
+        if self.age % RENEWAL < 2:  # the first step goes most of the way
             self.precondition = self.objective.map_.preconditioner(self.objective, found.x)
-            self.scale = 1.0
         self.last, self.age = found, self.age + 1
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.blocks import both_columns, weighted_sum
+from skcalib._engine.array_api import astype, namespace, on_host
+from skcalib._engine.blocks import both_columns, double, of_labels, row_dots, weighted_sum
 from skcalib._engine.rows import Plan, Rows
 from skcalib._linear.mixed import mix_logits, mixture
 from skcalib._linear.simplex import MAX_PASSES, least_log_loss, least_quadratic
@@ -124,6 +125,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     """
 
     _keeps_order = True
+    _on_device = True
 
     temperature_: float
     weights_: Floats
@@ -156,13 +158,14 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         """Logits of the mixture of the first two members."""
-        if self.weights_[1] == 0 or self.weights_[0] == 0:
-            return Z if self.weights_[1] > 0 else _divided(Z, self.temperature_)
+        xp, weights = namespace(Z), on_host(self.weights_)[:2]
+        if weights[1] == 0 or weights[0] == 0:
+            return Z if weights[1] > 0 else _divided(Z, self.temperature_)
         # Differences of the logarithms of two probabilities that are nearly equal are small.
-        exact = Z.astype(np.float64) if Z.shape[1] == 1 else Z
-        members = [S - np.log(total)[:, None] for S, _, total in _members(self.temperature_, exact)]
-        L = mixture(np.stack(members), self.weights_[:2] / self.weights_[:2].sum())
-        return (L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L).astype(Z.dtype, copy=False)
+        exact = double(Z) if Z.shape[1] == 1 else Z
+        members = [S - xp.log(total)[:, None] for S, _, total in _members(self.temperature_, exact)]
+        L = mixture(xp.stack(members), weights / weights.sum())
+        return astype(L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L, Z.dtype)
 
     def _calibrated(self, Z: Floats) -> Floats:
         return mix_logits(super()._calibrated(Z), float(self.weights_[2]))
@@ -174,16 +177,17 @@ def _members(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Fl
     The largest score of a row is 0, so that scores can overflow to -inf only.
     """
     U = both_columns(Z)
+    xp = namespace(U)
     with np.errstate(over="ignore"):
-        U = U - U.max(axis=1, keepdims=True)
+        U = U - xp.max(U, axis=1, keepdims=True)
         for S in (_divided(U, temperature), U):
-            E = np.exp(S)
-            yield S, E, E.sum(axis=1)
+            E = xp.exp(S)
+            yield S, E, xp.sum(E, axis=1)
 
 
 def _uniform(Z: Floats) -> Floats:
     """Probability (m,) of each class that is not masked, if all are equally probable."""
-    return 1 / np.count_nonzero(~np.isneginf(both_columns(Z)), axis=1)
+    return 1 / double(namespace(Z).count_nonzero(-np.inf != both_columns(Z), axis=1))
 
 
 def _by_log_loss(rows: Rows, temperature: float) -> Floats:
@@ -201,10 +205,10 @@ def _by_log_loss(rows: Rows, temperature: float) -> Floats:
 
 def _of_labels(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
     """Probabilities (m, 3) that the members give the labels, relative to the largest of these."""
-    each = np.arange(len(y))
-    logs = [S[each, y] - np.log(total) for S, _, total in _members(temperature, Z)]
-    L = np.column_stack([*logs, np.log(_uniform(Z))])
-    return np.exp(L - L.max(axis=1, keepdims=True))
+    xp = namespace(Z)
+    logs = [double(of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)]
+    L = xp.stack([*logs, xp.log(_uniform(Z))], axis=1)
+    return xp.exp(L - xp.max(L, axis=1, keepdims=True))
 
 
 def _by_brier_score(rows: Rows, temperature: float) -> Floats:
@@ -216,9 +220,8 @@ def _by_brier_score(rows: Rows, temperature: float) -> Floats:
 def _squares_and_hits(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Products of the probabilities of members (3, 3), and those of labels (1, 3), summed."""
     P, Q = (E / total[:, None] for _, E, total in _members(temperature, Z))
-    each, uniform = np.arange(len(y)), _uniform(Z)
-    pairs = [(P, P), (P, Q), (Q, Q)]
-    products = [np.einsum("ij,ij->i", A, B, dtype=np.float64) for A, B in pairs]
-    values = [*products, P[each, y], Q[each, y], uniform]
-    pp, pq, qq, p, q, u = (weighted_sum(value, w) for value in values)
+    P, Q = double(P), double(Q)
+    products = [row_dots(*pair) for pair in ((P, P), (P, Q), (Q, Q))]
+    values = [*products, of_labels(P, y), of_labels(Q, y), _uniform(Z)]
+    pp, pq, qq, p, q, u = (float(weighted_sum(value, w)) for value in values)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

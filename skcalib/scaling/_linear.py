@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 
 from skcalib._base import finite_unless_masked
+from skcalib._engine.array_api import astype, namespace
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.blocks import both_columns, flat, log_softmax
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import Features, raised
 from skcalib._linear.loss import Objective, Regularization, share_wrong
@@ -42,6 +42,7 @@ class Prepared(NamedTuple):
 class _LinearScaling(_Smoothed):
     """What vector, matrix and Dirichlet scaling share: a linear map around temperature scaling."""
 
+    _on_device = True
     # The map of a fitted calibrator, whose offsets may be zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
 
@@ -124,12 +125,12 @@ class _LinearScaling(_Smoothed):
         return super()._unmixed(Z)
 
     def _calibrate(self, Z: Floats) -> Floats:
-        theta = np.concatenate([self.coef_.ravel(), self.intercept_]).astype(Z.dtype)
+        theta = astype(flat(self.coef_, self.intercept_), Z.dtype)
         F = both_columns(Z)
         if self.normalize_:
             # Several logits of a mixture are its log-probabilities.
             mixed = self.smoothing_ > 0 and F is Z
-            F = raised(F if mixed else log_softmax(F, axis=1))
+            F = raised(F if mixed else log_softmax(F))
         S = self._fitted_map.scores(theta, F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
@@ -152,16 +153,22 @@ def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) ->
     if smoothing > 0 and rows.n_rows * rows.n_columns > MOST_STORED:
         return replace(Features.of_log_probabilities(rows, scale), smoothing=smoothing)
     if smoothing > 0:  # logarithms of a mixture would double the time of each pass
-        rows, scale = rows.with_logits(rows.map(partial(_mixed, 1 / scale, smoothing))), 1.0
+        return Features.of_stored(rows, partial(_log_mixture, 1 / scale, smoothing))
     return Features.of_log_probabilities(rows, scale)
 
 
 def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Logits of the mixture that temperature scaling gives."""
     if Z.shape[1] > 1:  # else constants of rows leave rounding errors of their size
-        Z = Z - Z.max(axis=1, keepdims=True)
+        Z = Z - namespace(Z).max(Z, axis=1, keepdims=True)
     scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
     return mix_logits(scaled, smoothing)
+
+
+def _log_mixture(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Its log-probabilities, with one column per class."""
+    L = _mixed(temperature, smoothing, Z)
+    return L if Z.shape[1] > 1 else log_softmax(L)
 
 
 def _unchanged(objective: Objective, *_: Any) -> Solution:

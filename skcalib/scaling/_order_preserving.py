@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
 
 from skcalib._base import BaseCalibrator, finite_unless_masked
+from skcalib._engine.array_api import astype, at_least, namespace
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.blocks import both_columns, double, log_softmax, sums_by_index
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import LOWEST_FEATURE, raised
 from skcalib._linear.mixed import mix_with_uniform
@@ -146,6 +146,7 @@ class OrderPreservingScaling(BaseCalibrator):
     """
 
     _keeps_order = True
+    _on_device = True
 
     knots_: Floats
     slopes_: Floats
@@ -191,16 +192,15 @@ class OrderPreservingScaling(BaseCalibrator):
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
     def _calibrate(self, L: Floats) -> Floats:
-        np.maximum(L, np.asarray(LOWEST_FEATURE, L.dtype), out=L)
-        return piecewise(L, self.knots_, self.slopes_)
+        return piecewise(at_least(L, LOWEST_FEATURE, L), self.knots_, self.slopes_)
 
 
 def _log_probabilities(temperature: float, smoothing: float, Z: Floats) -> Floats:
     """Log-probabilities (m, K) of the mixture that temperature scaling gives, -inf if masked."""
-    scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
+    divided = finite_unless_masked(partial(_divided, temperature=temperature), Z)
     if smoothing == 0:
-        return log_softmax(both_columns(scaled), axis=1)
-    return mix_with_uniform(both_columns(scaled), smoothing)
+        return log_softmax(divided)
+    return mix_with_uniform(both_columns(divided), smoothing)
 
 
 def _features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
@@ -222,11 +222,12 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
 
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
-    cells = N_CELLS - np.multiply(L, N_CELLS / LOWEST_KNOT, dtype=np.float64)
-    cells = np.clip(cells, 0, N_CELLS - 1).astype(np.intp)
-    P = np.exp(L, dtype=np.float64)
-    P = P if w is None else P * w[:, None]
-    return np.bincount(cells.ravel("K"), P.ravel("K"), N_CELLS).astype(np.float64)
+    L = double(L)
+    xp = namespace(L)
+    cells = xp.clip(N_CELLS - L * (N_CELLS / LOWEST_KNOT), 0, N_CELLS - 1)
+    cells = astype(cells, getattr(xp, "intp", xp.int64))
+    P = xp.exp(L)
+    return sums_by_index(cells, P if w is None else P * w[:, None], N_CELLS)
 
 
 def _slopes(knots: Floats, alpha: float, rows: Rows) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier
 
 from skcalib._base import BaseCalibrator
 from skcalib._engine.rows import Rows
@@ -70,6 +69,8 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         found["spline"] = SplineCalibration()
         found["isotonic"] = IsotonicCalibration(interpolation="centered")
     if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
+        from sklearn.ensemble import ExtraTreesClassifier
+
         forest = ExtraTreesClassifier(50, min_samples_leaf=10, max_features=0.5, random_state=0)
         found["gradient boosting"] = ClassifierCalibrator()
         found["extra trees"] = ClassifierCalibrator(forest)
