@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils import Tags, check_array
+from sklearn.utils.validation import validate_data
 
 from ._engine.array_api import (
     check_needs_no_gradients,
@@ -32,6 +32,7 @@ from ._engine.memory import MemoryRows
 from ._engine.rows import Plan, Rows
 from ._typing import Array, Floats
 from ._validation.classes import check_column_names, resolve_classes
+from ._validation.floats import check_fitted, logits_for
 from ._validation.labels import encode, shown
 from ._validation.logits import check_finite, check_labels_are_not_masked, warn_of_probabilities
 from ._validation.rows import check_rows
@@ -239,19 +240,16 @@ class BaseCalibrator(
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of logits, which are checked first, applied to all of them."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         self._check_library(X, method)
         check_column_names(X, self.classes_)
         if is_tensor(X):
             return self._outputs_of_tensor(method, X)
-        # A copy, since lazy outputs must not change when the calibrator is fitted again.
-        return map_outputs(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
+        return map_outputs(BaseCalibrator._outputs_of_rows, self, method, X)
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
-        Z = validate_data(
-            self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        Z = logits_for(self, X)
         self._check_takes_masked(masked=check_finite(Z))
         plan = Plan(at_least=self._rows_at_least)
         outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)

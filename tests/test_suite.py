@@ -301,6 +301,20 @@ def test_times_beside_other_libraries(script, tmp_path):
     assert "Temperature" not in table
 
 
+def test_times_of_small_fits(script, tmp_path, monkeypatch):
+    """Of skcalib, of scikit-learn directly, and in its classifier; the others are left out."""
+    import peers
+
+    monkeypatch.setattr(peers, "LIBRARIES", {"sklearn": peers.scikit_learn})
+    args = "--kinds", "TemperatureScaling", "PlattScaling", "--seconds", 0, "--sizes", "50x2"
+    text = script("bench_small_fits.py", *args, "--rst", tmp_path / "times.rst")
+    table = (tmp_path / "times.rst").read_text()
+    assert table in text
+    assert "%" in row(table, "", "PlattScaling")[-1]
+    ours, theirs, ratio, _, _ = row(table, "ms", "PlattScaling")
+    assert float(theirs) / float(ours) == pytest.approx(float(ratio.strip("()")), abs=0.2)
+
+
 def test_times_in_units(benchmarks):
     """In multiples of the fastest unit, and of both times of skcalib's method."""
     from bench_methods import Times, table

@@ -113,6 +113,13 @@ def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
     return (np.concatenate if xp is np else xp.concat)(arrays, axis=axis)
 
 
+def entries(values: Array, index: Any) -> Any:
+    """Entries of an array of NumPy along its first axis, where the indices (m,) are."""
+    if isinstance(index, np.ndarray):
+        return values[index]
+    return namespace(index).take(like(values, index), index, axis=0)
+
+
 def astype(x: Any, dtype: Any) -> Any:
     """The array in another type of its library; itself if it has that type."""
     if isinstance(x, np.ndarray | np.generic):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -145,9 +147,12 @@ def checked_rows(
     return rows(*arrays), found
 
 
-def map_outputs(f: Callable[[Any], Array], X: Any) -> Any:
-    """``f(X)``; for a Dask array or data frame lazily and chunk by chunk."""
-    return map_collection(f, X) if is_dask(X) else f(X)
+def map_outputs(f: Callable[[Any, str, Any], Array], estimator: Any, method: str, X: Any) -> Any:
+    """``f(estimator, method, X)``; for a Dask array or data frame lazily and chunk by chunk."""
+    if is_dask(X):
+        # A copy, since lazy outputs must not change when the estimator is fitted again.
+        return map_collection(partial(f, copy(estimator), method), X)
+    return f(estimator, method, X)
 
 
 def row_like(X: Any) -> Any:

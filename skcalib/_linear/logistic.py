@@ -127,7 +127,6 @@ class Logistic:
         With the ridge penalty ``ridge * (theta - centre)**2`` of each class, if there is one.
         """
         d = theta.shape[1]
-        pairs = [(i, j) for i in range(d) for j in range(i + 1)]
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = self.features(Z, y)
@@ -136,16 +135,10 @@ class Logistic:
                 R, Q = (namespace(A).where(counts, A, 0.0) for A in (R, Q))
             if w is not None:
                 R, Q = R * w[:, None], Q * w[:, None]
-            G = [R, *(Q * f for f in F), Q]  # the last feature is 1
-            products = [(R, i) for i in range(d)] + [(G[j + 1], i) for i, j in pairs]
-            dots = [_dot(A, F[i]) if i < d - 1 else column_sums(A) for A, i in products]
-            return stacked(*dots)
+            return _moments(R, Q, F)
 
-        sums = self.rows.sum(block) / self.weight
-        place = np.empty((d, d), int)
-        for n, (i, j) in enumerate(pairs, start=d):
-            place[i, j] = place[j, i] = n
-        gradient, hessian = sums[:d].T, sums[place].transpose(2, 0, 1)
+        sums = self.rows.sum(block).reshape(1 + d, d, -1) / self.weight
+        gradient, hessian = sums[0].T, sums[1:].transpose(2, 0, 1)
         if self.ridge is not None:
             gradient = gradient + 2 * self.ridge * (theta - self.centre)
             hessian = hessian + 2 * self.ridge[:, :, None] * np.eye(d)
@@ -166,6 +159,20 @@ class Logistic:
 
         share: Floats = self.rows.sum(block) / self.weight
         return np.where(self.weight > NO_WEIGHT, share, 1.0)
+
+
+def _moments(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
+    """Sums of ``R`` times each feature, and of ``Q`` times each two: (d + d * d, K).
+
+    The features ``F`` are without the last one, which is 1.
+    """
+    d = len(F) + 1
+
+    def sums(A: Floats, least: int = 0) -> list[Floats]:
+        return [*(_dot(A, f) for f in F[least:]), column_sums(A)]
+
+    upper = [sums(Q * f, i) for i, f in enumerate(F)] + [[column_sums(Q)]]
+    return stacked(*sums(R), *(upper[min(i, j)][abs(i - j)] for j in range(d) for i in range(d)))
 
 
 def _dot(A: Floats, B: Floats) -> Floats:
@@ -212,7 +219,7 @@ def fit_logistic(
     of its own. A step is shortened where the loss rises steeply at its end, a condition on
     derivatives alone that suits a convex loss.
     """
-    rate = np.clip(problem.rate, 1e-10, 1 - 1e-10)
+    rate = np.minimum(np.maximum(problem.rate, 1e-10), 1 - 1e-10)
     theta = start
     if theta is None:
         theta = np.column_stack([np.zeros_like(problem.spread.T), logit(rate)])
@@ -277,10 +284,8 @@ def _newton_step(gradient: Floats, hessian: Floats, least: Floats) -> Floats:
     Curvatures are no smaller than ``least`` (K, d). Parameters for which that is zero do not move.
     """
     diagonal = np.einsum("kii->ki", hessian)
-    scale = np.sqrt(np.maximum(diagonal, least) + np.finfo(float).tiny)
-    moves = least > 0
+    scale = np.where(least > 0, np.sqrt(np.maximum(diagonal, least)), np.inf)
     # Correlations, which are as well conditioned as they can be, whatever the features measure.
     scaled = hessian / (scale[:, :, None] * scale[:, None, :])
-    scaled *= moves[:, :, None] & moves[:, None, :]
     np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
-    return -np.linalg.solve(scaled, (gradient / scale * moves)[..., None])[..., 0] / scale
+    return -np.linalg.solve(scaled, (gradient / scale)[..., None])[..., 0] / scale

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from skcalib._engine.array_api import at_least, into, like, namespace
 from skcalib._typing import Floats
 
 
@@ -67,22 +68,25 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
 
     The cubes are in the same array, which the next one overwrites.
     """
-    yield np.ones_like(U)
+    xp = namespace(U)
+    yield xp.ones_like(U)
     yield U
-    inside, above = np.clip(U, 0, 1), np.maximum(U - 1, 0)
-    distance, out = np.empty_like(U), np.empty_like(U)
-    for knot in np.arange(n_knots - 1) / (n_knots - 1):
-        np.maximum(np.subtract(inside, knot, out=distance), 0, out=distance)
-        np.multiply(distance, distance, out=out)
-        out *= distance
+    inside, above = xp.clip(U, 0.0, 1.0), at_least(U - 1, 0)
+    distance, out = xp.empty_like(U), xp.empty_like(U)
+    for j in range(n_knots - 1):
+        knot = j / (n_knots - 1)
+        distance = into("subtract", distance, inside, knot)
+        distance = at_least(distance, 0, distance)
+        out = into("multiply", out, distance, distance)
+        out = into("multiply", out, out, distance)
         # The slope at the end of the interval.
-        out += np.multiply(above, 3 * (1 - knot) ** 2, out=distance)
+        out += into("multiply", distance, above, 3 * (1 - knot) ** 2)
         yield out
 
 
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
     """Splines with coefficients (J + 1, K) at the points ``U`` (m, K), one for each column."""
-    S, product = np.zeros_like(U), np.empty_like(U)
+    S, product = namespace(U).zeros_like(U), namespace(U).empty_like(U)
     for power, r in zip(powers(U, len(coefficients) - 1), coefficients, strict=True):
-        S += np.multiply(power, r, out=product)
+        S += into("multiply", product, power, like(r, U))
     return S

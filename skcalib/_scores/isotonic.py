@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from skcalib._engine.array_api import entries, namespace
+from skcalib._engine.blocks import double, number_below
 from skcalib._engine.ranking import Ranked
 from skcalib._typing import Floats
 
@@ -52,3 +54,17 @@ def knots(rows: Ranked, blocks: Blocks, *, centered: bool) -> tuple[Floats, Floa
     x, values = np.stack([first, last], axis=1).ravel(), np.repeat(blocks.value, 2)
     new = np.append(True, x[1:] > x[:-1])
     return x[new], values[new]
+
+
+def interpolated(p: Floats, x: Floats, values: Floats) -> Floats:
+    """Linear interpolation between knots, and constant beyond them, at the points ``p`` (m,)."""
+    if isinstance(p, np.ndarray):
+        return np.interp(p, x, values)
+    if len(x) == 1:
+        x, values = np.append(x, np.inf), np.repeat(values, 2)
+    xp, p = namespace(p), double(p)
+    right = xp.clip(number_below(x, p), 1, len(x) - 1)
+    low, high = entries(x, right - 1), entries(x, right)
+    share = xp.clip((p - low) / (high - low), 0.0, 1.0)
+    left = entries(values, right - 1)
+    return left + share * (entries(values, right) - left)

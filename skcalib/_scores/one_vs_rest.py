@@ -10,11 +10,10 @@ for the event that the label is k. Two classes need only one map, for the second
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from skcalib._engine.array_api import at_least, at_most, concat, namespace, smallest_normal
-from skcalib._engine.blocks import both_columns, is_event
-from skcalib._engine.blocks import softmax as blocks_softmax
+from skcalib._engine.blocks import both_columns, is_event, softmax
 from skcalib._typing import Floats, Indices
 
 
@@ -87,9 +86,10 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
 
 def probabilities(Z: Floats) -> Floats:
     """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
-    if not isinstance(Z, np.ndarray):
-        return blocks_softmax(Z) if Z.shape[1] > 2 else blocks_softmax(margins(Z))[:, 1:]
-    return softmax(Z, axis=1) if Z.shape[1] > 2 else expit(margins(Z))
+    if Z.shape[1] > 2:
+        return softmax(Z)
+    M = margins(Z)
+    return expit(M) if isinstance(M, np.ndarray) else softmax(M)[:, 1:]
 
 
 def joined(S: Floats, n_columns: int) -> Floats:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import column_or_1d
 
 from skcalib._engine.inputs import as_numpy
 from skcalib._engine.memory import MemoryRows
@@ -77,6 +78,14 @@ def in_one_dimension(labels: Any) -> Any:
         DataConversionWarning,
     )
     return labels.ravel()
+
+
+def flat(labels: Any) -> Any:
+    """Labels (n,) or (n, 1) as an array (n,), without a warning; a ValueError for others."""
+    # scikit-learn's function looks for data frames of many kinds, which takes longer than the rest.
+    if type(labels) is np.ndarray and labels.ndim == 1 and labels.dtype.kind in "biufUO":
+        return np.ascontiguousarray(labels)
+    return column_or_1d(labels)
 
 
 def _is_one_hot(labels: Labels) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaln, logsumexp
+from scipy.special import betaln
 
 from skcalib._engine.ranking import Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
@@ -120,7 +120,8 @@ class BBQ(_PerClass):
         n_bins = np.arange(low, high + 1)
         bins = equal_mass_bins(rows, n_bins)
         log_evidence, values = _binning_evidence(bins, len(n_bins))
-        log_weights = log_evidence - logsumexp(log_evidence)
+        log_weights = log_evidence - log_evidence.max()
+        log_weights -= np.log(np.exp(log_weights).sum())
         edges, average = _average_steps(bins, values, np.exp(log_weights))
         return {
             "bin_edges_": edges,

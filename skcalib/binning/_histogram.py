@@ -117,7 +117,7 @@ class HistogramBinning(_PerClass):
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]
-        if any(other is not edges for other in self.bin_edges_):
+        if not isinstance(P, np.ndarray) or any(other is not edges for other in self.bin_edges_):
             return super()._values(P)
         values = np.stack(self.bin_values_).astype(P.dtype)
         return values[np.arange(P.shape[1]), bin_index(P, edges)]

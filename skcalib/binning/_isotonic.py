@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._engine.ranking import Ranked
 from skcalib._scores.bins import bins_ending_at
-from skcalib._scores.isotonic import isotonic_blocks, knots, with_pseudo_rows
+from skcalib._scores.isotonic import interpolated, isotonic_blocks, knots, with_pseudo_rows
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option, check_real
 
@@ -123,5 +123,5 @@ class IsotonicCalibration(_PerClass):
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         if len(edges) == len(values):  # linear interpolation; steps have one edge more
-            return np.interp(p, edges, values)
+            return interpolated(p, edges, values)
         return super()._value(p, edges, values)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._base import BaseCalibrator
+from skcalib._engine.array_api import astype, check_needs_no_gradients, entries, namespace
 from skcalib._engine.ranking import Ranked
 from skcalib._engine.rows import Rows
 from skcalib._scores.bins import bin_index
@@ -20,8 +21,12 @@ ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
 
 
 class _PerClass(BaseCalibrator):
-    """One-vs-rest step functions of the probability of each class; rows are then normalized."""
+    """One-vs-rest step functions of the probability of each class; rows are then normalized.
 
+    They are fitted on the host, and applied where the logits are.
+    """
+
+    _on_device = True
     # The loop over the classes has an overhead, which fewer rows would not outweigh.
     _rows_at_least = 4096
 
@@ -37,7 +42,8 @@ class _PerClass(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
-        columns = Columns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows)
+        # Distinct scores are found on the host, as ties need not be equal.
+        columns = Columns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows.on_host())
         fits = self._fit_columns(columns)
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
@@ -49,19 +55,26 @@ class _PerClass(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         calibrated = self._values(probabilities(Z))
-        return joined_probabilities(calibrated.astype(Z.dtype, copy=False), Z.shape[1])
+        return joined_probabilities(astype(calibrated, Z.dtype), Z.shape[1])
+
+    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
+        check_needs_no_gradients(X, "X")
+        return super()._outputs_of_tensor(method, X)
 
     def _values(self, P: Floats) -> Floats:
         """Calibrated one-vs-rest probabilities of a block of probabilities (m, n_maps)."""
+        each = list(zip(self.bin_edges_, self.bin_values_, strict=True))
+        if not isinstance(P, np.ndarray):
+            columns = [self._value(P[:, k], *of_class) for k, of_class in enumerate(each)]
+            return namespace(P).stack(columns, axis=1)
         out = np.empty_like(P)
-        each = zip(P.T, self.bin_edges_, self.bin_values_, strict=True)
         for k, of_class in enumerate(each):
-            out[:, k] = self._value(*of_class)
+            out[:, k] = self._value(P[:, k], *of_class)
         return out
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
-        return values[bin_index(p, edges)]
+        return entries(values, bin_index(p, edges))
 
 
 def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._base import BaseCalibrator
 from skcalib._engine.ranking import Ranked
 from skcalib._engine.rows import Rows
 from skcalib._scores.bins import bin_index
@@ -143,7 +144,7 @@ class VennAbersCalibration(_PerClass):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
         one_vs_one = self.multi_class == "ovo" and rows.n_columns > 2
-        pairs = pairs_of(rows.n_columns if one_vs_one else 1)
+        rows, pairs = rows.on_host(), pairs_of(rows.n_columns if one_vs_one else 1)
         if not one_vs_one:
             return {**super()._fit(rows), "pairs_": pairs}
         fits = []
@@ -160,8 +161,13 @@ class VennAbersCalibration(_PerClass):
             "bin_intervals_": np.stack([found.p0, found.p1], axis=1),
         }
 
+    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
+        if self.pairs_.shape[0] or method == "_intervals":
+            return self._outputs_of_host(X, partial(BaseCalibrator._outputs_of_rows, method=method))
+        return super()._outputs_of_tensor(method, X)
+
     def _calibrate(self, Z: Floats) -> Floats:
-        if not len(self.pairs_):
+        if not self.pairs_.shape[0]:
             return super()._calibrate(Z)
 
         def of_pair(i: int) -> Floats:

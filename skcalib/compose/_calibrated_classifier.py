@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRouter
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._splits import check_training_rows, presence
 from skcalib._subestimator import (
@@ -21,6 +21,7 @@ from skcalib._subestimator import (
     with_unknown_classes,
 )
 from skcalib._typing import Array, Floats, Indices
+from skcalib._validation.floats import check_fitted
 from skcalib._validation.weights import check_weights
 from skcalib._warnings import warn
 from skcalib.selection import AutoCalibrator
@@ -271,7 +272,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         total: Any = 0
         for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True):
             P = calibrator.predict_proba(self._logits(estimator, X))
@@ -308,7 +309,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def get_metadata_routing(self) -> MetadataRouter:

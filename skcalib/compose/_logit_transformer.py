@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from skcalib._splits import check_training_rows, presence
 from skcalib._typing import Array, Floats
+from skcalib._validation.floats import check_fitted
 from skcalib._warnings import warn
 
 from ._folds import (
@@ -216,7 +216,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             One column per class in the order of ``classes_``; for two classes with
             ``decision_function`` a single column with the margin of ``classes_[1]``.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._logits(self.estimator_, X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
@@ -232,7 +232,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         ndarray of str
             One name per column.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         margin = self.response_method_ == "decision_function"
         labels = self.classes_[1:] if margin and len(self.classes_) == 2 else self.classes_
         return np.array([f"logit_{label}" for label in labels.tolist()], dtype=object)

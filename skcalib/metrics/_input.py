@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
 from skcalib._engine.array_api import check_needs_no_gradients, is_tensor, like, namespace
 from skcalib._engine.blocks import of_labels
@@ -18,7 +18,8 @@ from skcalib._engine.rows import Rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.classes import check_column_names, resolve_classes
-from skcalib._validation.labels import as_labels, distinct_labels, encode, shown
+from skcalib._validation.floats import as_floats
+from skcalib._validation.labels import as_labels, distinct_labels, encode, flat, shown
 from skcalib._validation.parameters import check_option
 from skcalib._validation.probabilities import check_probabilities
 from skcalib._validation.rows import Found, with_weight_only
@@ -90,14 +91,9 @@ def _checked_arrays(
     is_on_device = is_tensor(y_proba)
     if is_on_device:
         check_needs_no_gradients(y_proba, "y_proba")
-    P = check_array(
-        # In place of a tensor an array of its shape, which takes no memory.
-        np.broadcast_to(0.0, tuple(y_proba.shape)) if is_on_device else y_proba,
-        dtype=[np.float64, np.float32],
-        ensure_2d=False,
-        ensure_all_finite=False,
-        input_name="y_proba",
-    )
+    # In place of a tensor an array of its shape, which takes no memory.
+    like_it = np.broadcast_to(0.0, tuple(y_proba.shape)) if is_on_device else y_proba
+    P = as_floats(like_it, "y_proba")
     P = y_proba if is_on_device else P
     if P.ndim == 2 and P.shape[1] == 1:
         raise ValueError(
@@ -105,8 +101,9 @@ def _checked_arrays(
             f"shape {tuple(P.shape)}."
         )
     check_probabilities(P)
-    y = column_or_1d(as_labels(y_true, "y_true"))
-    check_consistent_length(y, P)
+    y = flat(as_labels(y_true, "y_true"))
+    if len(y) != P.shape[0]:
+        check_consistent_length(y, P)
     y, P, w = with_weight_only(y, P, check_each_weight(sample_weight, len(y)))
     if not len(y):
         return (P, y, w), Found(y, 0.0)

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._engine.array_api import into, like, namespace
+from skcalib._engine.blocks import double
 from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
 
@@ -154,7 +156,7 @@ class BetaCalibration(_OneVsRestScaling):
         mean, difference = (self.a_ + self.b_) / 2, self.b_ - self.a_
         scaled = self.temperature_ * mean, self.temperature_ * difference
         S = _bend(self.temperature_, U)
-        S *= scaled[1]
+        S = into("multiply", S, S, scaled[1])
         S += scaled[0] * U
         S += self.intercept_
         return S
@@ -162,14 +164,13 @@ class BetaCalibration(_OneVsRestScaling):
 
 def _bend(temperature: float, U: Floats) -> Floats:
     r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
-    distance = np.abs(U, dtype=np.float64)
+    distance = namespace(U).abs(double(U))
     bent: Floats = -temperature * distance
-    np.expm1(bent, out=bent)
-    bent /= 2
-    np.log1p(bent, out=bent)
+    bent = into("expm1", bent, bent)
+    bent = into("divide", bent, bent, 2.0)
+    bent = into("log1p", bent, bent)
     bent /= temperature
-    distance /= 2
-    bent += distance
+    bent += into("divide", distance, distance, 2.0)
     return bent
 
 
@@ -180,7 +181,8 @@ def _expand(temperature: float, U: Floats) -> list[Floats]:
 
 def _expand_edge(temperature: float, edge: Floats, U: Floats) -> list[Floats]:
     """The one feature that is left where a (edge 1) or b (edge -1) is zero, or both (edge 0)."""
-    return [np.abs(edge) * U + 2 * edge * _bend(temperature, U)]
+    edge = like(edge, U)
+    return [abs(edge) * U + 2 * edge * _bend(temperature, U)]
 
 
 def _increasing(odds: Rows, temperature: float, alpha: float, free: Fitted) -> Fitted:

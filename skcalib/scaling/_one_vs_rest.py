@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from skcalib._base import finite_unless_masked
+from skcalib._engine.array_api import astype, namespace
+from skcalib._engine.blocks import double
 from skcalib._engine.rows import Rows
 from skcalib._linear.logistic import Logistic, fit_logistic
 from skcalib._linear.temperature import SMALLEST_SCALE, fit_scale
@@ -39,6 +41,8 @@ class _OneVsRestScaling(_Smoothed):
 
     The log-odds are those of temperature scaling, mixed with the uniform distribution.
     """
+
+    _on_device = True
 
     alpha: Literal["auto", "loo"] | float
     temperature_: float
@@ -76,9 +80,8 @@ class _OneVsRestScaling(_Smoothed):
 
     def _calibrate(self, Z: Floats) -> Floats:
         """As in the base, but of logits with masked classes, which change the mixture."""
-        U = _mixed_log_odds(self.temperature_, self.smoothing_, Z).astype(np.float64, copy=False)
-        S = self._scores(np.clip(U, -FARTHEST, FARTHEST, out=U))
-        return joined(S.astype(Z.dtype, copy=False), Z.shape[1])
+        U = _bounded(double(_mixed_log_odds(self.temperature_, self.smoothing_, Z)))
+        return joined(astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
 def _fit_temperature(rows: Rows) -> float:
@@ -97,10 +100,18 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
     else:
         M = margins(Z)
         U = _mixed(temperature, smoothing, M)
-    finite = np.isfinite(M)
-    if finite.all():
+    xp = namespace(M)
+    finite = xp.isfinite(M)
+    if xp.all(finite):
+        return _bounded(U)
+    return xp.where(finite, xp.clip(U, -FARTHEST, FARTHEST), M)
+
+
+def _bounded(U: Floats) -> Floats:
+    """Log-odds, which may be overwritten, no further from zero than is meant for finite ones."""
+    if isinstance(U, np.ndarray):
         return np.clip(U, -FARTHEST, FARTHEST, out=U)
-    return np.where(finite, np.clip(U, -FARTHEST, FARTHEST), M)
+    return namespace(U).clip(U, -FARTHEST, FARTHEST)
 
 
 # Parameters (K, d), the number of passes over the rows, and whether Newton's method has converged.
@@ -129,11 +140,11 @@ def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bool
 
     In double precision: log-odds that hardly vary are next to proportional to the constant feature.
     """
-    U = U.astype(np.float64, copy=False)
-    counts = np.isfinite(U)
-    if counts.all():
+    U, xp = double(U), namespace(U)
+    counts = xp.isfinite(U)
+    if xp.all(counts):
         return expand(U), None
-    return expand(np.where(counts, U, 0)), counts
+    return expand(xp.where(counts, U, 0.0)), counts
 
 
 def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:

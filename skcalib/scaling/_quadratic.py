@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._engine.array_api import into, like, namespace
+from skcalib._engine.blocks import stacked
 from skcalib._engine.rows import Rows
 from skcalib._typing import Floats
 
@@ -134,7 +136,7 @@ class QuadraticScaling(_OneVsRestScaling):
         highest, lowest = odds.reduce(np.maximum, _farthest)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
-        unit = 2 * np.log1p(2 * max(odds.weight, 1))
+        unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
         prior = Prior(np.array([1.0, 0, 0]), np.full(3, alpha))
         theta, n_passes = fit_maps(odds, partial(_expand, limits, unit), prior)
         return {
@@ -147,7 +149,7 @@ class QuadraticScaling(_OneVsRestScaling):
 
     def _scores(self, U: Floats) -> Floats:
         S = _square(self.limits_, U)
-        S *= self.quadratic_
+        S = into("multiply", S, S, self.quadratic_)
         S += self.coef_ * U
         S += self.intercept_
         return S
@@ -155,11 +157,11 @@ class QuadraticScaling(_OneVsRestScaling):
 
 def _square(limits: Floats, U: Floats) -> Floats:
     """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
-    C = np.clip(U, *limits)
+    limits = like(limits, U)
+    C = namespace(U).clip(U, limits[0, ...], limits[1, ...])
     S = 2 * U
     S -= C
-    S *= C
-    return S
+    return into("multiply", S, S, C)
 
 
 def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
@@ -168,5 +170,5 @@ def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
 
 def _farthest(U: Floats, *_: Any) -> Floats:
     """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
-    finite = np.isfinite(U)
-    return np.stack([np.where(finite, V, -np.inf).max(axis=0) for V in (U, -U)]).astype(np.float64)
+    xp, finite = namespace(U), namespace(U).isfinite(U)
+    return stacked(*(xp.max(xp.where(finite, V, -np.inf), axis=0) for V in (U, -U)))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._engine.blas import with_one_blas_thread
+from skcalib._engine.array_api import on_host
 from skcalib._engine.rows import Rows
 from skcalib._linear.natural_spline import evaluate, powers_of_values
 from skcalib._linear.path import ALPHAS
@@ -174,7 +175,7 @@ class SplineCalibration(_OneVsRestScaling):
         return self._fit_around_temperature(rows, 0)  # lines are not regularized
 
     def _fit_maps(self, odds: Rows, *_: float) -> dict[str, Any]:
-        return with_one_blas_thread(self._fit_splines, odds)
+        return with_one_blas_thread(self._fit_splines, odds.on_host())
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
@@ -202,7 +203,7 @@ class SplineCalibration(_OneVsRestScaling):
 
     def _scores(self, U: Floats) -> Floats:
         low, high = self.knots_[:, 0], self.knots_[:, -1]
-        coefficients = powers_of_values(self.knots_.shape[1]) @ self.values_.T
+        coefficients = powers_of_values(self.knots_.shape[1]) @ on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)
 
 

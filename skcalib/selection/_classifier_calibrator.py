@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
 from sklearn.base import clone
 
-from skcalib._engine.blocks import both_columns
+from skcalib._engine.blocks import log_softmax
 from skcalib._engine.rows import Rows
 from skcalib._engine.threads import with_one_openmp_thread
 from skcalib._linear.features import LOWEST_FEATURE
@@ -192,7 +191,7 @@ def _features_of_logits(temperature: float, smoothing: float, Z: Floats, *_: Any
 
 def _features(Z: Floats, smoothing: float) -> Floats:
     """Features of logits of the mixture that temperature scaling gives."""
-    L = log_softmax(both_columns(Z), axis=1)
+    L = log_softmax(Z)
     K = L.shape[1]
     # No log-probability is lower, and those of masked classes are as low.
     lowest = np.asarray(max(np.log(smoothing / K), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE)

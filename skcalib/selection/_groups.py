@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from skcalib._base import BaseCalibrator, accuracy
 from skcalib._engine.array_api import is_tensor
@@ -17,6 +16,7 @@ from skcalib._engine.memory import MemoryRows
 from skcalib._engine.rows import Plan, Rows
 from skcalib._subestimator import check_calibrator, check_order, fit_to_rows
 from skcalib._typing import Array, Floats
+from skcalib._validation.floats import check_fitted
 from skcalib._validation.logits import any_masked
 from skcalib._validation.parameters import check_real
 from skcalib._validation.weights import check_weights
@@ -334,7 +334,7 @@ class GroupCalibrator(BaseCalibrator):
     def _outputs(self, X: Any, method: str, groups: Any = None) -> Array:
         if groups is None:
             return super()._outputs(X, method)
-        check_is_fitted(self)
+        check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         self._check_library(X, method)
         if is_tensor(X):

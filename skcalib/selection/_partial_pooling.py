@@ -7,11 +7,12 @@ the weight of its calibration rows and ``s`` the shrinkage, and otherwise the po
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
 from skcalib._engine.blocks import weighted_sum
 from skcalib._engine.inputs import check_in_memory
@@ -20,7 +21,7 @@ from skcalib._linear.mixed import mixture
 from skcalib._splits import Split
 from skcalib._subestimator import fit_to_rows, log_probabilities
 from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.labels import as_labels, encode, is_among, shown
+from skcalib._validation.labels import as_labels, encode, flat, is_among, shown
 
 from ._fit_and_score import Messages, messages_of, recorded_warnings, warn_once
 from ._out_of_fold import hold_two_classes, part_of
@@ -44,7 +45,7 @@ def checked_groups(X: Any, groups: Any) -> Array:
             f"groups must have one entry per row, got {labels!r}. For rows of a single group pass "
             f"[{labels!r}] * len(X)."
         )
-    of_rows: Array = column_or_1d(labels)
+    of_rows: Array = flat(labels)
     check_consistent_length(X, of_rows)
     return of_rows
 
@@ -65,8 +66,10 @@ def encoded(labels: Array, groups: Array) -> Indices:
 def members(group: Indices) -> Iterator[tuple[int, Indices]]:
     """The number of each group that has rows, and the numbers of its rows."""
     order = np.argsort(group, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        yield int(group[rows[0]]), rows
+    ordered = group[order]
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for low, high in pairwise([0, *starts.tolist(), len(group)]):
+        yield int(ordered[low]), order[low:high]
 
 
 class Fitted(NamedTuple):

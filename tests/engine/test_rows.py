@@ -285,3 +285,18 @@ def test_weights_of_ones_need_no_pass(monkeypatch):
     rows = MemoryRows(np.zeros((10, 2)), np.arange(10), None)
     monkeypatch.setattr(MemoryRows, "reduce", None)
     assert (rows.weight, rows.least_weight) == (10, 1)
+
+
+@pytest.mark.parametrize("width", [1, 3, 200])
+def test_one_block_is_kept_and_not_written_to(rng, width):
+    """Passes over few rows share a block, by columns where that is faster, which stays as it is."""
+    X = rng.normal(size=(7, width))
+    blocks, rows = [], MemoryRows(X.copy())
+    rows.sum(lambda X: blocks.append(X) or np.zeros(1))
+    rows.sum(lambda X, scratch: blocks.append(X) or scratch.sum(), Plan(scratch=1, at_least=5))
+    assert blocks[0] is blocks[1]
+    assert blocks[0].flags.f_contiguous == (width != 200)
+    if width == 3:
+        with pytest.raises(ValueError, match="read-only"):
+            rows.sum(lambda X: np.multiply(X, 2, out=X))
+    np.testing.assert_array_equal(rows.sum(lambda X: X), X)

@@ -9,7 +9,14 @@ from scipy.optimize import minimize
 
 from skcalib._engine.memory import MemoryRows
 from skcalib._linear import simplex
-from skcalib._linear.simplex import GAP, Weights, least_log_loss, least_quadratic
+from skcalib._linear.simplex import (
+    GAP,
+    Weights,
+    _least_of_all_faces,
+    _stationary,
+    least_log_loss,
+    least_quadratic,
+)
 
 
 def rows_of(Q, w=None):
@@ -162,3 +169,29 @@ def test_equal_members_are_no_obstacle():
 def test_it_says_when_it_did_not_converge(monkeypatch):
     monkeypatch.setattr(simplex, "MAX_PASSES", 4)
     assert not least_log_loss(rows_of(problem(1, scale=30)[0]))[1]
+
+
+@pytest.mark.parametrize("M", [1, 2, 3, 5])
+def test_least_quadratic_is_that_of_all_faces(M):
+    """Also where several points are the least, and where leaving out coordinates goes astray."""
+    random = np.random.default_rng(M)
+    for rank in range(M + 1):
+        for scale in (0, 0.3, 3):
+            B, g = random.normal(size=(rank, M)), scale * random.normal(size=M)
+            H = B.T @ B
+            values = [
+                x @ H @ x / 2 + g @ x for x in (least_quadratic(H, g), _least_of_all_faces(H, g))
+            ]
+            assert values[0] == pytest.approx(values[1], abs=1e-12)
+
+
+def test_least_quadratic_where_leaving_out_coordinates_goes_astray():
+    """The coordinate that is negative first is positive at the minimum."""
+    random, astray = np.random.default_rng(0), 0
+    for _ in range(200):
+        B, g = random.normal(size=(3, 3)) * [1, 3, 0.3], random.normal(size=3)
+        H = B.T @ B
+        first, x = _stationary(H, g), least_quadratic(H, g)
+        astray += bool(first.min() < 0 < x[first.argmin()])
+        assert (H @ x + g).min() >= (H @ x + g) @ x - 1e-9
+    assert astray

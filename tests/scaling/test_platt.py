@@ -289,3 +289,12 @@ def test_all_classes_have_to_converge(monkeypatch):
     monkeypatch.setattr(logistic, "MAX_PASSES", 2)
     start[1:] += 1
     assert not logistic.fit_logistic(problem, start)[2]
+
+
+@pytest.mark.parametrize("margin", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("share", [0.5, 0.05])
+def test_few_passes_from_slopes_of_zero(rng, margin, share):
+    """The first step is as long as suits two normal distributions, if classes are balanced."""
+    y = (np.arange(400) % round(1 / share) == 0).astype(int)
+    n_passes = PlattScaling().fit((rng.normal(size=400) + margin * y)[:, None], y).n_iter_
+    assert n_passes <= (6 if share == 0.5 else 10)

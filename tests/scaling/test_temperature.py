@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling, VectorScaling
+from skcalib._linear import temperature
 from skcalib._linear.loss import loss_gradient
 from skcalib.datasets import make_logits
 
@@ -279,3 +280,17 @@ def test_temperature_is_that_of_no_better_than_chance_where_only_rounding_tells(
     with pytest.warns(ConvergenceWarning, match="no better than chance"):
         calibrator = TemperatureScaling().fit(Z, range(n_classes), weights)
     assert calibrator.temperature_ == pytest.approx(1e6 * scale)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
+@pytest.mark.parametrize("margin", [1.0, 2.0, 4.0])
+def test_few_passes_also_for_accurate_classifiers(monkeypatch, rng, margin, scale):
+    """The start is close to the minimum where few rows are wrong, and by little, as well."""
+    passes = []
+    slope = temperature._summed_slope
+    monkeypatch.setattr(temperature, "_summed_slope", lambda *a: passes.append(a[0]) or slope(*a))
+    y = np.arange(200) % 2
+    z = rng.normal(size=200) + margin * (y - 0.5)
+    found = 1 / TemperatureScaling().fit(scale * z[:, None], y).temperature_
+    assert len(passes) <= 6
+    assert found / 8 < passes[0] < 8 * found

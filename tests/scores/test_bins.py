@@ -40,6 +40,8 @@ def test_both_ways_of_finding_a_bin_agree(n_bins, monkeypatch):
     scores = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1)])
     scores = np.concatenate([scores, scores.astype(np.float32)])
     found = bin_index(scores, edges)
+    assert found.tolist() == [literal_bin(min(float(s), 1), edges) for s in scores]
+    monkeypatch.setattr(bins, "FEW_SCORES", -1)
     monkeypatch.setattr(bins, "FEW_EDGES", -1)
     assert np.array_equal(found, bin_index(scores, edges))
     monkeypatch.setattr(bins, "FEW_EDGES", 10**6)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from families import CALIBRATORS
 from numpy.testing import assert_array_equal
+from sklearn.utils import check_X_y
 
 from skcalib import TemperatureScaling
-from skcalib._validation.labels import distinct_labels, encode
+from skcalib._validation.labels import as_labels, distinct_labels, encode
 from skcalib._validation.logits import are_like_probabilities
 from skcalib._validation.parameters import (
     check_flag,
@@ -18,7 +19,7 @@ from skcalib._validation.parameters import (
     check_real,
 )
 from skcalib._validation.probabilities import improper_rows
-from skcalib._validation.rows import Found
+from skcalib._validation.rows import Found, check_rows
 from skcalib._validation.weights import check_weights
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
@@ -202,3 +203,73 @@ def test_options(options):
     for value in ("c", None, ["a"], np.array(["a", "b"])):
         with pytest.raises(ValueError, match=r"^strategy must be one of 'a', 'b', got "):
             check_option("strategy", value, options)
+
+
+def _data(Z, y):
+    return [
+        (Z, y),
+        (Z.astype(np.float32), y.astype(np.int8)),
+        (np.asfortranarray(Z), y.astype(str)),
+        (Z[::-1, ::2], y > 0),
+        (Z.astype(">f8"), y),
+        (Z.astype(int), y),
+        (Z.astype(np.float16), y.astype(object)),
+        (Z.tolist(), y.tolist()),
+        (Z.astype(np.longdouble), y.astype(float)),
+    ]
+
+
+@pytest.mark.parametrize("k", range(9))
+def test_arrays_that_are_not_checked_are_what_scikit_learn_returns(rng, k):
+    Z, y = _data(rng.normal(size=(20, 4)), rng.integers(0, 3, size=20))[k]
+    (found, labels, w), _ = check_rows(np.asarray(Z), np.asarray(y), None)
+    wanted = check_X_y(Z, as_labels(y), dtype=[np.float64, np.float32])
+    assert found.dtype == wanted[0].dtype
+    assert_array_equal(found, wanted[0])
+    assert_array_equal(labels, wanted[1])
+    assert w is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda Z, y: (np.matrix(Z), y), "np.matrix is not supported"),
+        (lambda Z, y: (Z + 0j, y), "Complex data not supported"),
+        (lambda Z, y: (Z, y[:-1]), "inconsistent numbers of samples"),
+        (lambda Z, y: (Z[:0], y[:0]), r"Found array with 0 sample\(s\)"),
+        (lambda Z, y: (Z[:, :0], y), r"0 feature\(s\)"),
+        (lambda Z, y: (Z, np.where(y, np.inf, 0.0)), "Input y contains infinity"),
+        (lambda Z, y: (Z, y + 0j), "Complex data not supported"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_scikit_learn_checks_all_other_arrays(rng, change, message):
+    Z, y = change(rng.normal(size=(20, 2)), rng.integers(0, 2, size=20))
+    with pytest.raises((ValueError, TypeError), match=message):
+        TemperatureScaling().fit(Z, y)
+
+
+def test_rows_have_two_dimensions():
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        check_rows(np.arange(3.0), np.arange(3), None)
+
+
+def test_a_second_fit_forgets_the_names_of_the_first():
+    pandas = pytest.importorskip("pandas")
+    Z, y = make_logits(30, 3, temperature=2.0, random_state=0)
+    c = TemperatureScaling().fit(pandas.DataFrame(Z, columns=list("abc")), y)
+    c.fit(Z[:, :2], Z[:, 1] > Z[:, 0] + np.linspace(-2, 2, 30))
+    assert c.n_features_in_ == 2
+    assert not hasattr(c, "feature_names_in_")
+    assert c.predict(Z[:, :2]).shape == (30,)
+
+
+@pytest.mark.parametrize("n", [3, 200])
+def test_probabilities_in_all_rows_only(rng, n):
+    P = rng.dirichlet([1, 1, 1], size=n)
+    assert are_like_probabilities(P)
+    for row in (0, n - 1):
+        for values in ([-0.1, 0.6, 0.5], [0.5, 0.6, 0.5]):
+            Z = P.copy()
+            Z[row] = values
+            assert not are_like_probabilities(Z)

@@ -1,0 +1,170 @@
+"""Time to fit few rows, with every calibrator and with those of other libraries.
+
+The first table has the fixed cost of a fit, that of a calibrator that only checks its input and has
+nothing to fit, and its share in fits to 20 rows of two classes. The others have the time to fit
+alone. A time is the least of many, of all methods of a kind in turn.
+scikit-learn's calibrators are fitted directly, and as users do, in ``CalibratedClassifierCV`` with
+a frozen classifier that returns its input. Run::
+
+    OMP_NUM_THREADS=1 python benchmarks/bench_small_fits.py [--sizes 200x2 1000x10] [--seconds 0.5]
+        [--kinds TemperatureScaling PlattScaling] [--only skcalib] [--rst FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_methods import logits, shape
+from interface import Fitted, Method, both_columns
+from methods import all_methods, calibrators
+from results import simple_table, titled
+from sklearn import calibration
+from sklearn.base import BaseEstimator, ClassifierMixin
+from timing import seconds
+
+from skcalib._base import BaseCalibrator
+from skcalib._engine.rows import Rows
+from skcalib._typing import Floats
+
+SIZES = ["200x2", "1000x2", "5000x2", "200x10", "1000x10", "5000x10", "200x100", "5000x100"]
+# Rows of the fixed cost.
+FEWEST = 20
+# These fit other classifiers or several calibrators.
+COMPOSED = {"AutoCalibrator", "ClassifierCalibrator"}
+LIBRARIES = ["skcalib", "scikit-learn", "CalibratedClassifierCV", "probmetrics", "betacal"]
+METHODS = {
+    "TemperatureScaling": "temperature",
+    "PlattScaling": "sigmoid",
+    "IsotonicCalibration": "isotonic",
+}
+
+
+class Logits(ClassifierMixin, BaseEstimator):
+    """A classifier whose scores are its input."""
+
+    def fit(self, _: np.ndarray, y: np.ndarray) -> Logits:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.classes_[both_columns(X).argmax(axis=1)]
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        return X[:, 1] - X[:, 0] if X.shape[1] == 2 else X
+
+
+def in_classifier() -> list[Method]:
+    """Calibrators of scikit-learn with a frozen classifier."""
+    from sklearn.frozen import FrozenEstimator
+
+    def fit(method: str, Z: np.ndarray, y: np.ndarray) -> Fitted:
+        frozen = FrozenEstimator(Logits().fit(Z, y))
+        return calibration.CalibratedClassifierCV(frozen, method=method).fit(Z, y).predict_proba
+
+    known = [m for m in METHODS if m != "TemperatureScaling" or has_temperature()]
+    return [Method(m, "CalibratedClassifierCV", partial(fit, METHODS[m])) for m in known]
+
+
+def has_temperature() -> bool:
+    return hasattr(calibration, "_TemperatureScaling")
+
+
+def least(tasks: list[Callable[[], object]], each: float) -> list[float]:
+    """Least seconds of each task, run in turn until each had so many seconds."""
+    found = [seconds(task) for task in tasks]  # the first runs, with imports, last longer
+    end = time.perf_counter() + each * len(tasks)
+    while time.perf_counter() < end:
+        found = [min(t, seconds(task)) for t, task in zip(found, tasks, strict=True)]
+    return found
+
+
+class Nothing(BaseCalibrator):
+    """A calibrator that fits nothing, and so takes the fixed cost."""
+
+    def _fit(self, _: Rows) -> dict[str, Any]:
+        return {}
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return Z
+
+
+def fixed_costs(kinds: list[str], each: float) -> str:
+    """Microseconds of fits to few rows, and the share of the fixed cost in them."""
+    Z, y = logits(FEWEST, 2)
+    makers = [Nothing, *(calibrators()[kind] for kind in kinds)]
+    fixed, *times = least([partial(make().fit, Z, y) for make in makers], each)
+    lines = [["fixed cost", f"{1e6 * fixed:.0f}", ""]]
+    lines += [[k, f"{1e6 * t:.0f}", f"{fixed / t:.0%}"] for k, t in zip(kinds, times, strict=True)]
+    header = ["", "microseconds", "fixed cost"]
+    return titled(f"{FEWEST} x 2", simple_table(header, lines))
+
+
+def table(size: str, kinds: list[str], methods: list[Method], each: float) -> str:
+    """Milliseconds by library, and in brackets multiples of skcalib's."""
+    Z, y = logits(*shape(size))
+    lines = []
+    for kind in kinds:
+        some = {m.library: m for m in methods if m.kind == kind and works(m, Z, y)}
+        tasks = [partial(m.fit, m.prepare(Z), y) for m in some.values()]
+        times = dict(zip(some, least(tasks, each), strict=True))
+        cells = [cell(times.get(name), times["skcalib"]) for name in LIBRARIES]
+        lines.append([kind, *cells])
+        print(size, *lines[-1], flush=True)
+    return titled("{} x {}".format(*shape(size)), simple_table(["ms", *LIBRARIES], lines))
+
+
+def works(method: Method, Z: np.ndarray, y: np.ndarray) -> bool:
+    """Whether the method takes such logits, also where some class has too few rows for it."""
+    if method.library not in LIBRARIES or not method.takes(Z):
+        return False
+    try:
+        method.fit(method.prepare(Z), y)
+    except Exception as error:
+        print(f"{method.name}: {type(error).__name__}", flush=True)
+        return False
+    return True
+
+
+def cell(t: float | None, own: float) -> str:
+    if t is None:
+        return ""
+    return f"{1e3 * t:.2f}" + (f" ({t / own:.1f})" if t != own else "")
+
+
+def tables(args: argparse.Namespace) -> Iterator[str]:
+    kinds = args.kinds or sorted(calibrators().keys() - COMPOSED)
+    methods = [m for m in [*all_methods(), *in_classifier()] if args.only in (None, m.library)]
+    yield fixed_costs(kinds, args.seconds)
+    for size in args.sizes:
+        yield table(size, kinds, methods, args.seconds)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    add = parser.add_argument
+    add("--sizes", nargs="*", default=SIZES, metavar="ROWSxCOLUMNS")
+    add("--kinds", nargs="+", help="names of skcalib's calibrators")
+    add("--only", metavar="LIBRARY")
+    add("--seconds", type=float, default=0.5, help="for each fit, and at least two fits")
+    add("--rst", type=Path, metavar="FILE", help="the tables for the documentation")
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = arguments()
+    warnings.simplefilter("ignore")
+    text = "\n".join(tables(args))
+    print(text)
+    if args.rst:
+        args.rst.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

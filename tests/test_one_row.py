@@ -1,0 +1,178 @@
+"""One row at a time, as a server predicts: the same answers and messages as by all checks."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from families import CALIBRATORS, quick
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import column_or_1d
+
+from skcalib import CalibratedClassifier, LogitTransformer, TemperatureScaling
+from skcalib._validation import floats
+from skcalib._validation.labels import flat
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error
+from skcalib.monitor import CalibrationMonitor
+
+METHODS = ["transform", "predict_proba", "predict_log_proba", "predict"]
+every = pytest.mark.parametrize("kind", quick(CALIBRATORS))
+
+
+def outcome(f, *args):
+    """What a call returns, or the error it raises, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = f(*args)
+            found = found.dtype, found.shape, found.tolist()
+        except (ValueError, TypeError) as error:
+            found = type(error), str(error)
+    return found, [(w.category, str(w.message)) for w in caught]
+
+
+def with_all_checks(monkeypatch, f, *args):
+    with monkeypatch.context() as patch:
+        patch.setattr(floats, "_is_plain", lambda _: False)
+        return outcome(f, *args)
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_checks_that_are_left_out_would_change_nothing(kind, dtype, monkeypatch):
+    X, y = make_logits(200, 3, dtype=dtype, random_state=0)
+    calibrator = kind().fit(X, y)
+    for rows in (X[:1], X[:5], np.asfortranarray(X[:5]), X[:10:2], X[:0]):
+        for name in METHODS:
+            method = getattr(calibrator, name)
+            assert outcome(method, rows) == with_all_checks(monkeypatch, method, rows)
+
+
+@every
+def test_a_row_of_an_array_passes_no_check_of_scikit_learn(kind, monkeypatch):
+    """They look for data frames, which takes longer than all else."""
+    X, y = make_logits(200, 3, random_state=0)
+    calibrator = kind().fit(X, y)
+    expected = calibrator.transform(X[:1])
+    for name in ("check_array", "validate_data", "check_is_fitted"):
+        monkeypatch.setattr(floats, name, None)
+    assert np.array_equal(calibrator.transform(X[:1]), expected)
+
+
+ODD = {
+    "narrow": np.zeros((1, 2)),
+    "wide": np.zeros((2, 4)),
+    "no rows": np.zeros((0, 3)),
+    "no columns": np.zeros((3, 0)),
+    "one dimension": np.zeros(3),
+    "three dimensions": np.zeros((1, 1, 3)),
+    "NaN": np.array([[0, np.nan, 1]]),
+    "+inf": np.array([[0, np.inf, 1]]),
+    "masked": np.array([[0, -np.inf, 1]]),
+    "nothing but -inf": np.full((1, 3), -np.inf),
+    "too large": np.array([[0, 1e308, -1e308]]),
+    "integers": np.arange(3)[None],
+    "half precision": np.arange(3.0)[None].astype(np.float16),
+    "other byte order": np.arange(3.0)[None].astype(">f8"),
+    "long double": np.arange(3.0)[None].astype(np.longdouble),
+    "complex": np.ones((1, 3), complex),
+    "strings": np.array([["a", "b", "c"]]),
+    "objects": np.array([[0.0, 1, 2]], dtype=object),
+    "subclass": np.arange(3.0)[None].view(type("Own", (np.ndarray,), {})),
+    "list": [[0.0, 1, 2]],
+    "data frame": pd.DataFrame([[0.0, 1, 2]]),
+    "named": pd.DataFrame([[0.0, 1, 2]], columns=["b", "a", "c"]),
+}
+
+GOOD = {"masked", "integers", "half precision", "other byte order", "long double", "objects"}
+GOOD |= {"subclass", "list", "data frame", "named"}
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("case", ODD)
+def test_other_input_has_the_same_messages(case, named, monkeypatch):
+    X, y = make_logits(200, 3, random_state=0)
+    calibrator = TemperatureScaling().fit(pd.DataFrame(X, columns=list("abc")) if named else X, y)
+    found = outcome(calibrator.predict_proba, ODD[case])
+    assert found == with_all_checks(monkeypatch, calibrator.predict_proba, ODD[case])
+    if not named:
+        assert isinstance(found[0][0], np.dtype) == (case in GOOD)
+
+
+def test_array_after_a_data_frame_warns_of_the_names():
+    X, y = make_logits(200, 3, random_state=0)
+    calibrator = TemperatureScaling().fit(pd.DataFrame(X, columns=list("abc")), y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        calibrator.predict_proba(X[:1])
+
+
+@pytest.mark.parametrize("make", [TemperatureScaling, CalibratedClassifier, LogitTransformer])
+def test_not_fitted(make):
+    estimator = make() if make is TemperatureScaling else make(LogisticRegression())
+    name = "transform" if hasattr(estimator, "transform") else "predict_proba"
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(estimator, name)([[0.0, 1.0]])
+
+
+def test_classifiers_are_not_asked_for_their_tags_at_each_prediction(monkeypatch):
+    X, y = make_logits(200, 3, random_state=0)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+    estimators = (
+        CalibratedClassifier(frozen, TemperatureScaling()).fit(X, y),
+        LogitTransformer(frozen).fit(X, y),
+    )
+    monkeypatch.setattr(floats, "check_is_fitted", None)
+    assert estimators[0].predict_proba(X[:1]).shape == (1, 3)
+    assert estimators[1].transform(X[:1]).shape == (1, 3)
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+def test_monitor_with_one_row_at_a_time(kind, monkeypatch):
+    _, y, P = make_logits(30, 3, return_proba=True, random_state=0)
+    once = CalibrationMonitor(labels=range(3), kind=kind).update(y, P)
+    by_row = CalibrationMonitor(labels=range(3), kind=kind)
+    monkeypatch.setattr(floats, "check_array", None)
+    monkeypatch.setattr("skcalib._validation.labels.column_or_1d", None)
+    for k in range(30):
+        by_row.update(y[k : k + 1], P[k : k + 1])
+    np.testing.assert_allclose(by_row._sums, once._sums, rtol=1e-12)
+
+
+BAD = {
+    "one column": ([0, 1], np.ones((2, 1))),
+    "no rows": ([], np.ones((0, 2))),
+    "three dimensions": ([0, 1], np.ones((2, 2, 2))),
+    "no sum": ([0, 1], np.ones((2, 2))),
+    "NaN": ([0, 1], np.array([0.5, np.nan])),
+    "other length": ([0, 1, 1], np.array([0.5, 0.5])),
+    "columns of labels": (np.array([[0], [1]]), np.array([0.5, 0.75])),
+    "rows of labels": (np.array([[0, 1]]), np.array([0.5, 0.75])),
+    "complex labels": (np.array([0, 1j]), np.array([0.5, 0.75])),
+    "strings": (np.array(["a", "b"]), np.array([0.5, 0.75])),
+    "strided": (np.arange(4)[::2] // 2, np.array([0.5, 0, 0.75])[::2]),
+    "half precision": ([0, 1], np.array([0.5, 0.75], np.float16)),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_probabilities_and_labels_have_the_same_messages(case, monkeypatch):
+    def error(y, p):
+        return np.asarray(expected_calibration_error(y, p))
+
+    found = outcome(error, *BAD[case])
+    monkeypatch.setattr("skcalib.metrics._input.flat", column_or_1d)
+    assert found == with_all_checks(monkeypatch, error, *BAD[case])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.arange(6)[::2], np.array(["a", "b"]), np.array([1, "a"], object), np.ones(2, bool)],
+)
+def test_flat_labels_are_those_of_scikit_learn(labels):
+    found, expected = flat(labels), column_or_1d(labels)
+    assert found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist() == flat(labels[:, None]).tolist()
+    assert found.flags.c_contiguous
