@@ -14,7 +14,7 @@ def names(on_device):
         for name, member in members.items()
         if isinstance(member, type)
         and issubclass(member, BaseCalibrator)
-        and member._on_device is on_device
+        and member._on_device is on_device  # noqa: SLF001
     )
 
 

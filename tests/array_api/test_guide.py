@@ -17,7 +17,7 @@ def test_code(torch_lib):
     torch_lib.xp.manual_seed(0)
     found = {}
     with config_context(array_api_dispatch=False):  # they switch it on themselves
-        exec("\n".join(map(textwrap.dedent, blocks)), found)  # noqa: S102
+        exec("\n".join(map(textwrap.dedent, blocks)), found)
     assert abs(found["calibrator"].temperature_ - 2) < 0.2
     np.testing.assert_allclose(found["on_host"], found["proba"].cpu().numpy(), atol=1e-6)
     assert found["scores"].shape == (5,)
