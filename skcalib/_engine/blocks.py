@@ -160,7 +160,9 @@ def sums_by_index(index: Array, values: Any, n: int) -> Floats:
     """
     xp = namespace(index)
     if values is not None:
-        values = xp.reshape(xp.broadcast_to(double(values), index.shape), (-1,))
+        values = double(values)
+        alike = values.shape == index.shape  # for one row broadcasting takes longer than the sums
+        values = xp.reshape(values if alike else xp.broadcast_to(values, index.shape), (-1,))
     index = xp.reshape(index, (-1,))
     if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
         xp, index, values = np, on_host(index), on_host(values)
