@@ -4,8 +4,8 @@ For the default ridge penalty, for weaker ones and for the paper's unregularized
 memory, log loss before and after, and the gradient norm of the objective at the solution, computed
 here from its formula in double precision, independently of the fit. Also the share of the matrix
 products, of logits with the matrix and of residuals with logits, in the time of the threads of a
-fit; and with ``--peers`` the times of the matrix scaling of other libraries that are installed, with
-their defaults. Run::
+fit; and with ``--peers`` the times of vector and matrix scaling beside those of other libraries
+that are installed, with their defaults. Run::
 
     python benchmarks/bench_matrix.py [--rows 25000] [--classes 1000] [--alphas auto 0.01 0.0001 0]
         [--peers] [--repeat 5]
@@ -145,7 +145,8 @@ def main() -> None:
             norm = gradient_norm(fitted, Z, y, 1.0 if alpha == "auto" else float(alpha))
             print(
                 f"    alpha={alpha:7} {wall:6.2f} s = {wall / unit:6.1f} softmax, "
-                f"products {sum(products) / cpu:.0%}, {fitted.n_iter_} iterations, peak {peak:.2f} GiB so far, "
+                f"products {sum(products) / cpu:.0%}, "
+                f"{fitted.n_iter_} iterations, peak {peak:.2f} GiB so far, "
                 f"loss {before:.6f} -> {fitted.loss_:.6g}, gradient {norm:.1e}",
                 *(f"\n        {w.category.__name__}: {w.message}" for w in caught),
                 flush=True,

@@ -70,7 +70,7 @@ class MemoryRows(Rows):
         """
         # The first tells the shape of the results: all rows, if they are few.
         n_rows, few = self.n_rows, self._are_one_block(plan)
-        first = f(*next(self._blocks(0, n_rows if few else 1, plan))[1])
+        first = f(*self._first_block(n_rows if few else 1, plan))
         several = isinstance(first, tuple)
         out = tuple(
             np.empty((n_rows, *one.shape[1:]), one.dtype, order)
@@ -127,6 +127,9 @@ class MemoryRows(Rows):
     def _call(self, f: Callable[[Rows], T], step: int) -> T:
         return f(self.every(step))
 
+    def _first_block(self, n_rows: int, plan: Plan) -> list[Array | None]:
+        return next(self._blocks(0, n_rows, plan))[1]
+
     def _blocks(
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
@@ -158,8 +161,8 @@ class MemoryRows(Rows):
         return max(plan.at_least, elements // (self._width * plan.room))
 
     def _n_threads(self) -> int:
-        most = min(self.n_rows, self.n_rows * self._width // THREAD_ELEMENTS)
-        return min(max_threads(), most) if most > 1 else 1
+        n = min(self.n_rows, self.n_rows * self._width // THREAD_ELEMENTS)
+        return min(max_threads(), n) if n > 1 else n
 
     def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""

@@ -5,33 +5,40 @@ methods serve them:
 
 - *Temperature scaling*, one parameter: the zero of an increasing slope, bracketed and then found by
   Newton's method (:mod:`skcalib._linear.temperature`).
-- *Vector and matrix maps*: L-BFGS (:func:`lbfgs`) with the preconditioners of
-  :mod:`skcalib._linear.preconditioner`. Passes over the rows are in the precision of the logits
-  until the gradient norm is small or rounding hides progress, and then in double precision.
-- *Vector and matrix maps with up to* ``MANY_PARAMETERS`` *parameters*, for row-chunked Dask arrays,
-  on which each pass costs a round trip to the workers whatever it computes, and where L-BFGS does
-  not converge in ``PATIENCE`` iterations: Newton's method with the whole Hessian (:func:`newton`).
+- *Vector and matrix maps of two classes*: Newton's method (:func:`newton`) for the three parameters
+  that the log-odds under any linear map have (:mod:`skcalib._linear.two_classes`), in double
+  precision, which costs little with one exponential and one logarithm for each row.
+- *Vector and matrix maps of more classes*: L-BFGS (:func:`lbfgs`) with the preconditioners of
+  :mod:`skcalib._linear.preconditioner`. Passes over more than ``FEW_ELEMENTS`` features are in the
+  precision of the logits until the gradient norm is small or rounding hides progress, and then in
+  double precision.
+- *The same with up to* ``MANY_PARAMETERS`` *parameters*, for row-chunked Dask arrays, on which each
+  pass costs a round trip to the workers whatever it computes, and where L-BFGS does not converge in
+  ``PATIENCE`` iterations: Newton's method with the whole Hessian.
 - *Sigmoids, K problems of a few parameters each*: Newton's method for all of them at once
   (:mod:`skcalib._linear.logistic`).
 
-Measured times, as multiples of those of L-BFGS for vector and matrix maps of single precision
-logits, default regularization (``python benchmarks/bench_solvers.py``, one machine with two cores):
+Measured times, as multiples of those of the method that is used, for vector and matrix maps of
+single precision logits, default regularization and smoothing (``python
+benchmarks/bench_solvers.py``, one thread):
 
-=============  =====================  ================================  =================
-rows, classes  Newton's method        L-BFGS in double precision alone  parameters
-=============  =====================  ================================  =================
-1000 x 2       0.5 and 0.9            1.0 and 0.9                       4 and 6
-5000 x 10      3 and 6                1.0 and 1.0                       20 and 110
-300 000 x 10   3 and 9                1.1 and 1.4                       20 and 110
-5000 x 100     5 (matrix: not tried)  1.0 and 1.3                       200 and 10 100
-50 000 x 100   7 (matrix: not tried)  1.2 and 1.5                       200 and 10 100
-1 000 000 x 2  1.0 and 5              1.1 and 1.0                       4 and 6
-=============  =====================  ================================  =================
+=============  =====================  =============  ========================  =================
+rows, classes  Newton, whole Hessian  L-BFGS         L-BFGS in double alone    parameters
+=============  =====================  =============  ========================  =================
+200 x 2        1.0 and 1.0            1.8 and 2.3    1.8 and 2.1               4 and 6
+1000 x 2       1.1 and 1.7            2.4 and 2.9    2.4 and 2.8               4 and 6
+1 000 000 x 2  4 and 16               4.6 and 3.2    4.6 and 3.3               4 and 6
+1000 x 10      1.1 and 3.7            used           1.0 and 0.9               20 and 110
+5000 x 10      4 and 9                used           1.0 and 1.1               20 and 110
+300 000 x 10   3 and 9                used           1.2 and 1.2               20 and 110
+5000 x 100     6 (matrix: not tried)  used           1.4 and 1.3               200 and 10 100
+50 000 x 100   4 (matrix: not tried)  used           1.6 and 1.7               200 and 10 100
+=============  =====================  =============  ========================  =================
 
-Newton's method would save a millisecond with two classes and few rows, which is not worth a rule
-that would make large matrix fits of two classes five times as slow. An inexact Newton method,
-whose equations are solved by MINRES with the same preconditioner, took 1.1 to 2.1 times as long as
-L-BFGS with five classes or more, since each product with the Hessian costs more than a gradient.
+An inexact Newton method, whose equations are solved by MINRES with the same preconditioner, took
+1.1 to 2.1 times as long as L-BFGS with five classes or more, since each product with the Hessian
+costs more than a gradient. The minimum for a sample of the rows as the start saved one or two of
+ten passes, about what it costs.
 """
 
 from __future__ import annotations
@@ -60,7 +67,8 @@ PATIENCE = 60
 # Up to so many features a pass in double precision costs little more than in single precision.
 FEW_ELEMENTS = 1 << 15
 
-# Number of differences that L-BFGS keeps, and of iterations between new preconditioners.
+# Number of differences that L-BFGS keeps, and of iterations between new preconditioners, but for
+# the second one, where the first step leads.
 HISTORY, RENEWAL = 20, 15
 
 # Number of rows of a sample for each parameter: a minimum on fewer would be a poor start.

@@ -1,6 +1,6 @@
-"""Arrays of floating-point numbers, checked by scikit-learn unless there is nothing to check.
+"""Checks by scikit-learn of arrays and of fitted estimators, left out where they change nothing.
 
-scikit-learn looks for data frames of many kinds first, which takes most of the time of one row.
+They look for data frames of many kinds first, which takes most of the time of one row.
 """
 
 from __future__ import annotations

@@ -98,10 +98,10 @@ class MatrixScaling(_LinearScaling):
     Notes
     -----
     Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
-    With ``smoothing`` the fit stores the logarithms of the mixture, one more array like ``X``, or
-    two for a single column, and takes 2 to 5 % longer than without. With ``normalize=False`` the
-    map is that of the raw logits, and only the final probabilities are mixed. Without
-    ``smoothing`` log-probabilities below -1000 count as -1000.
+    With ``smoothing`` a fit of up to four million logits stores the logarithms of the mixture, one
+    more array like ``X``, or two for a single column; of more, each pass makes them anew. With
+    ``normalize=False`` the map is that of the raw logits, and only the final probabilities are
+    mixed. Without ``smoothing`` log-probabilities below -1000 count as -1000.
 
     The objective is convex, and the fit ends where its gradient norm, in double precision, is at
     most ``tol``. A fit takes time :math:`O(n K^2)` and holds some fifty arrays of the size of

@@ -96,10 +96,10 @@ class VectorScaling(_LinearScaling):
 
     Notes
     -----
-    With ``smoothing`` the fit stores the logarithms of the mixture, one more array like ``X``, or
-    two for a single column, since making them anew in each pass would double its time: a fit takes
-    2 to 5 % longer than without. Masked classes stay masked. With ``normalize=False`` the map is
-    that of the raw logits, and only the final probabilities are mixed.
+    With ``smoothing`` a fit of up to four million logits stores the logarithms of the mixture, one
+    more array like ``X``, or two for a single column; of more, each pass makes them anew. Masked
+    classes stay masked. With ``normalize=False`` the map is that of the raw logits, and only the
+    final probabilities are mixed.
 
     References
     ----------
