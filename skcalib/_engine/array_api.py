@@ -8,6 +8,7 @@ both have by the same name. What is called a tensor here is an array of any libr
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -144,6 +145,25 @@ def check_tensor(x: Any, name: str) -> Any:
             f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Pass {remedy}."
         )
     return x
+
+
+def check_has_doubles(x: Any, name: str) -> None:
+    """Raise a ValueError for a tensor where there is no double precision, as on MPS of Apple."""
+    xp = namespace(x)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX warns, and gives single precision
+            has_doubles = xp.zeros(1, dtype=xp.float64, device=x.device).dtype == xp.float64
+    except (TypeError, RuntimeError):
+        has_doubles = False
+    if not has_doubles:
+        remedy = f"{name}.cpu()"
+        if _name(xp) == "jax":
+            remedy = f"{name} after jax.config.update('jax_enable_x64', True)"
+        raise ValueError(
+            f"{name} must be where there is double precision, in which sums over rows are "
+            f"computed, got an array in {library(x)}, which has none. Pass {remedy}."
+        )
 
 
 def check_needs_no_gradients(x: Any, name: str) -> None:

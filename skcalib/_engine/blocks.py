@@ -160,7 +160,10 @@ def sums_by_index(index: Array, values: Any, n: int) -> Floats:
     """
     xp = namespace(index)
     if values is not None:
-        values = xp.reshape(xp.broadcast_to(double(values), index.shape), (-1,))
+        values = xp.broadcast_to(double(values), index.shape)
+        if isinstance(index, np.ndarray) and index.flags.f_contiguous:  # saves copies of both
+            index, values = index.T, values.T
+        values = xp.reshape(values, (-1,))
     index = xp.reshape(index, (-1,))
     if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
         xp, index, values = np, on_host(index), on_host(values)

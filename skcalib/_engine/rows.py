@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from operator import add
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -18,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from skcalib._typing import Array
 
+from .blocks import weighted_sum
 from .ranking import Ranked
 
 T = TypeVar("T")
@@ -106,7 +108,7 @@ class Rows(ABC):
             self._weight = float(self.n_rows)
         elif self._weight is None:
             with np.errstate(over="ignore"):
-                self._weight = float(self._having(self.w).sum(np.sum))
+                self._weight = float(self._having(self.w).sum(partial(weighted_sum, w=None)))
         return self._weight
 
     @property

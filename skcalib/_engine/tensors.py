@@ -1,18 +1,22 @@
-"""Rows of tensors: one block, on the device of the logits."""
+"""Rows of tensors: one block, unless that is huge, on the device of the logits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
 from skcalib._typing import Array
 
-from .array_api import is_tensor, like, on_host
+from .array_api import is_tensor, like, namespace, on_host
 from .memory import MemoryRows
 from .ranking import Ranked
 from .rows import PLAIN, Merge, OfBlock, Plan, Rows
+
+# Number of elements of a temporary array: 2 GiB in double precision.
+MOST_ELEMENTS = 1 << 28
 
 T = TypeVar("T")
 
@@ -41,11 +45,21 @@ class TensorRows(Rows):
 
     @property
     def least_weight(self) -> float:
-        return 1.0 if self.w is None else float(np.min(on_host(self.w)))
+        return 1.0 if self.w is None else float(namespace(self.w).min(self.w))
 
     def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
-        del merge  # there is one block
-        return np.asarray(on_host(f(*self.arrays, *[None] * plan.scratch)))
+        blocks, scratch = self._blocks(plan), [None] * plan.scratch
+        return reduce(merge, (np.asarray(on_host(f(*block, *scratch))) for block in blocks))
+
+    def _blocks(self, plan: Plan) -> Iterator[Sequence[Any]]:
+        """One block, or several if temporary arrays would not fit into the memory of a device."""
+        step = max(plan.at_least, MOST_ELEMENTS // (self._width * plan.room))
+        if step >= self.n_rows:
+            yield self.arrays
+            return
+        for low in range(0, self.n_rows, step):
+            rows = slice(low, min(low + step, self.n_rows))
+            yield [None if a is None else a[rows, ...] for a in self.arrays]
 
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
         del order  # their layout is that of the library

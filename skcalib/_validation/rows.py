@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length, check_X_y, column_or_1d
 
-from skcalib._engine.array_api import check_needs_no_gradients, is_tensor, like, namespace
+from skcalib._engine.array_api import (
+    check_has_doubles,
+    check_needs_no_gradients,
+    is_tensor,
+    like,
+    namespace,
+)
 from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Array, Floats
 
@@ -82,6 +88,7 @@ def _are_plain(X: Any, labels: Any) -> bool:
 def _check_tensor_and_labels(X: Any, labels: Any) -> tuple[Any, Array]:
     """A tensor of logits, which has a supported type and two dimensions, and labels of its rows."""
     check_needs_no_gradients(X, "X")
+    check_has_doubles(X, "X")
     if labels is None or 0 in X.shape:
         check_X_y(np.empty(tuple(X.shape)), labels)  # raises the error of arrays
     labels = column_or_1d(labels)

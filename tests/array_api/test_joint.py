@@ -1,0 +1,192 @@
+"""The joint family on tensors: fitted on their device, and differentiable in torch."""
+
+import numpy as np
+import pytest
+
+import skcalib._engine.array_api
+from skcalib import (
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    OrderPreservingScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib._engine import tensors
+from skcalib._engine.array_api import check_has_doubles
+from skcalib.datasets import make_logits
+
+TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
+
+DEFAULT = [
+    TemperatureScaling(),
+    VectorScaling(),
+    MatrixScaling(),
+    DirichletCalibration(),
+    OrderPreservingScaling(),
+    EnsembleTemperatureScaling(),
+]
+# Forms of the same methods that take other paths through the kernels.
+OTHERS = [
+    TemperatureScaling(smoothing=0.1),
+    VectorScaling(alpha="loo"),
+    VectorScaling(smoothing=0),
+    VectorScaling(normalize=False, fit_intercept=False),
+    VectorScaling(alpha=0.1, fit_intercept=False),
+    MatrixScaling(alpha="loo"),
+    MatrixScaling(alpha=3.0, normalize=False),
+    MatrixScaling(smoothing=0),
+    DirichletCalibration(alpha="auto", alpha_intercept="loo"),
+    OrderPreservingScaling(n_knots=0),
+    OrderPreservingScaling(smoothing=0),
+    EnsembleTemperatureScaling(loss="brier"),
+    EnsembleTemperatureScaling(smoothing=0),
+]
+
+
+def rows(K, dtype, *, n=240):
+    """Logits, labels and weights; one column for two classes if ``K`` is 1."""
+    rng = np.random.default_rng(0)
+    Z, y = make_logits(n, max(K, 2), temperature=2.0, random_state=1)
+    Z += 0.5 * rng.normal(size=Z.shape)
+    Z = Z[:, 1:] - Z[:, :1] if K == 1 else Z
+    return Z.astype(dtype), y, rng.integers(0, 4, n).astype(np.float64)
+
+
+def check_same(kind, Z, y, w, lib, dtype):
+    want = kind.fit(Z, y, w).predict_proba(Z)
+    X = lib.array(Z)
+    found = lib.numpy(kind.fit(X, y, w).predict_proba(X))
+    np.testing.assert_allclose(found, want, rtol=0, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 7])
+@pytest.mark.parametrize("kind", OTHERS, ids=str)
+def test_all_forms_have_the_answers_of_numpy(kind, K, lib, dtype):
+    if lib.name == "jax" and K != 3:
+        pytest.skip("JAX compiles anew for each shape, which takes seconds")
+    check_same(kind, *rows(K, dtype), lib, dtype)
+
+
+@pytest.mark.parametrize("kind", [k for k in OTHERS if type(k)._takes_masked], ids=str)
+def test_masked_classes(kind, torch_lib, strict, dtype):
+    Z, y, w = rows(4, dtype)
+    some = np.random.default_rng(0).random(Z.shape) < 0.2
+    some[np.arange(len(y)), y] = False
+    Z[some] = -np.inf
+    for lib in (torch_lib, strict):
+        check_same(kind, Z, y, w, lib, dtype)
+
+
+@pytest.mark.parametrize("kind", [VectorScaling(max_iter=500), MatrixScaling()], ids=str)
+def test_separable_rows(kind, torch_lib, strict):
+    """Where L-BFGS leaves the rest to Newton's method, and the search ends where all is right."""
+    Z, y, w = rows(3, "float64", n=60)
+    Z[np.arange(60), y] = Z.max(axis=1) + 0.1
+    kind = kind.set_params(alpha=1e-6)
+    for lib in (torch_lib, strict):
+        check_same(kind, Z, y, w, lib, "float32")
+
+
+@pytest.mark.parametrize("kind", DEFAULT, ids=lambda kind: type(kind).__name__)
+def test_rows_stay_on_the_device(kind, torch_lib, monkeypatch):
+    """Nothing of the size of the rows comes to the host."""
+    Z, y, w = rows(3, "float32", n=2000)
+    sizes, convert = [], skcalib._engine.array_api._convert_to_numpy
+
+    def recorded(x, xp):
+        sizes.append(convert(x, xp).size)
+        return convert(x, xp)
+
+    X = torch_lib.array(Z)
+    monkeypatch.setattr(skcalib._engine.array_api, "_convert_to_numpy", recorded)
+    fitted = kind.fit(X, y, w)
+    for method in ("transform", "predict_proba", "predict_log_proba"):
+        getattr(fitted, method)(X)
+    # The histogram of log-probabilities has 1024 cells.
+    assert 0 < max(sizes) <= 1024
+
+
+@pytest.mark.parametrize("kind", [*DEFAULT, *OTHERS], ids=str)
+def test_several_blocks_have_the_answers_of_one(kind, torch_lib, monkeypatch):
+    Z, y, w = rows(3, "float64")
+    X = torch_lib.array(Z)
+    want = torch_lib.numpy(kind.fit(X, y, w).predict_proba(X))
+    monkeypatch.setattr(tensors, "MOST_ELEMENTS", 200)
+    found = torch_lib.numpy(kind.fit(X, y, w).predict_proba(X))
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
+
+
+DIFFERENTIABLE = [
+    kind
+    for kind in [*DEFAULT, *OTHERS]
+    if not isinstance(kind, (EnsembleTemperatureScaling, DirichletCalibration))
+]
+
+
+@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict_log_proba"])
+@pytest.mark.parametrize("K", [1, 2, 4])
+@pytest.mark.parametrize("kind", [*DIFFERENTIABLE, DirichletCalibration()], ids=str)
+def test_outputs_are_differentiable(kind, K, method, torch_lib):
+    torch = torch_lib.xp
+    Z, y, _ = rows(K, "float64", n=100)
+    fitted = kind.fit(torch_lib.array(Z), y)
+    X = torch_lib.array(Z[:5]).requires_grad_()
+    assert torch.autograd.gradcheck(getattr(fitted, method), X)
+
+
+def test_gradients_of_masked_classes_are_zero(torch_lib):
+    Z, y, _ = rows(4, "float64")
+    for kind in (TemperatureScaling(), VectorScaling(), OrderPreservingScaling()):
+        fitted = kind.fit(torch_lib.array(Z), y)
+        masked = Z[:5].copy()
+        masked[np.arange(5), (y[:5] + 1) % 4] = -np.inf
+        X = torch_lib.array(masked).requires_grad_()
+        torch_lib.xp.sum(fitted.predict_proba(X)[:, 0] ** 2).backward()
+        assert torch_lib.xp.all(torch_lib.xp.isfinite(X.grad))
+        assert torch_lib.xp.all(X.grad[masked == -np.inf] == 0)
+
+
+@pytest.mark.parametrize(
+    "kind", [TemperatureScaling(), VectorScaling(), MatrixScaling(), OrderPreservingScaling()]
+)
+def test_a_network_is_trained_through_a_calibrated_head(kind, torch_lib):
+    """The log loss of calibrated probabilities falls as the weights before them are trained."""
+    torch = torch_lib.xp
+    Z, y, _ = rows(3, "float32")
+    X, labels = torch_lib.array(Z), torch_lib.array(y)
+    torch.manual_seed(0)
+    network = torch.nn.Linear(3, 3)
+    head = kind.fit(X, y)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.05)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        log_p = head.predict_log_proba(network(X))
+        loss = torch.nn.functional.nll_loss(log_p, labels)
+        loss.backward()
+        assert all(torch.any(p.grad != 0) for p in network.parameters())
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] - 0.05
+
+
+def test_single_precision_alone_is_not_enough(monkeypatch, torch_lib):
+    """As on MPS of Apple, where torch refuses to make an array in double precision."""
+    Z, y, _ = rows(3, "float32")
+
+    def zeros(*_, **__):
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+
+    X = torch_lib.array(Z)
+    monkeypatch.setattr(skcalib._engine.array_api.namespace(X), "zeros", zeros)
+    with pytest.raises(ValueError, match=r"double precision.* got an array in torch on cpu.*\.cpu"):
+        TemperatureScaling().fit(X, y)
+
+
+def test_jax_must_have_double_precision():
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(False):
+        X = jax.numpy.zeros((2, 3), dtype="float32")
+        with pytest.raises(ValueError, match="jax_enable_x64"):
+            check_has_doubles(X, "X")
