@@ -95,7 +95,7 @@ class BaseCalibrator(
             its probability is 0. For a row-chunked Dask array or data frame, labels and weights
             must be Dask collections with the same chunks of rows.
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels. They and the weights may be in another library, or on another device, than X.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 is the row twice, a weight of 0 the row absent.
 
@@ -110,8 +110,9 @@ class BaseCalibrator(
             If ``X`` holds NaN, +inf or a row without a finite logit, if the number of its columns
             does not match the labels, if the columns are named by the labels in another order, if
             ``y`` holds fewer than two classes, missing labels, labels that are not in ``classes``
-            or that of a masked class, if weights are negative or all zero, or if lengths, or the
-            chunks of Dask collections, differ. The calibrator is then unchanged.
+            or that of a masked class, if weights are negative or all zero, if lengths, or the
+            chunks of Dask collections, differ, or if tensors need gradients or ``X`` is one that is
+            neither float32 nor float64. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
@@ -169,7 +170,8 @@ class BaseCalibrator(
             Logits of the calibrated probabilities, determined up to a constant per row. float32
             for float32 logits, else float64. Finite except for masked classes, whose logits stay
             -inf. For a Dask array or data frame, here as in the other outputs, a lazy Dask array
-            with the same chunks of rows.
+            with the same chunks of rows. With scikit-learn's ``array_api_dispatch`` and a tensor
+            in ``X``, here as in the other outputs, a tensor of its library, dtype and device.
         """
         return self._outputs(X, "_calibrated")
 
@@ -215,7 +217,7 @@ class BaseCalibrator(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Members of ``classes_``.
+            Members of ``classes_``. Labels of text are in an array of NumPy.
         """
         return self._outputs(X, "_most_probable")
 
@@ -261,14 +263,15 @@ class BaseCalibrator(
             check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
         validate_data(self, X, reset=False, skip_check_array=True)
         if not self._on_device:
-            return self._outputs_of_host(X, partial(BaseCalibrator._outputs_of_rows, method=method))
+            return self._outputs_of_host(X, method)
         self._check_takes_masked(masked=check_finite(X))
         return getattr(self, method)(X)
 
-    def _outputs_of_host(self, X: Any, f: Callable[..., Array]) -> Any:
-        """``f`` of the calibrator and a tensor, both with arrays of NumPy, where the tensor is."""
+    def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
+        """Outputs for a tensor, and where it is, from arrays of NumPy, which a copy has."""
         check_needs_no_gradients(X, "X")
-        return following(f(copy(self), X=on_host(X)), X)
+        outputs = copy(self)._outputs(on_host(X), method, *more)  # noqa: SLF001
+        return following(outputs, X)
 
     def _check_library(self, X: Any, method: str) -> None:
         """Raise a ValueError for logits in another library, or on another device, than in fit."""

@@ -63,7 +63,7 @@ def like(value: Any, x: Any, dtype: Any = None) -> Any:
 
 
 def following(value: Array, x: Any) -> Any:
-    """An array of NumPy in the library of ``x``, unless of text or objects, which NumPy alone has."""
+    """An array of NumPy in the library of ``x``, except for text, which no other has."""
     return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
@@ -137,7 +137,7 @@ def check_tensor(x: Any, name: str) -> Any:
     xp = namespace(x)
     library = _name(xp)
     # Types of JAX are equal to others that have another hash.
-    if x.dtype not in (xp.float32, xp.float64):  # noqa: PLR6201
+    if x.dtype not in (xp.float32, xp.float64):
         remedy = f"{name}.to(torch.float32)" if library == "torch" else f"{name}.astype('float32')"
         if library == "array_api_strict":
             remedy = f"array_api_strict.astype({name}, array_api_strict.float32)"

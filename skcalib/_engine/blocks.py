@@ -161,8 +161,11 @@ def sums_by_index(index: Array, values: Any, n: int) -> Floats:
     xp = namespace(index)
     if values is not None:
         values = double(values)
-        alike = values.shape == index.shape  # for one row broadcasting takes longer than the sums
-        values = xp.reshape(values if alike else xp.broadcast_to(values, index.shape), (-1,))
+        if values.shape != index.shape:  # a call that takes longer than the sums of a row
+            values = xp.broadcast_to(values, index.shape)
+        if isinstance(index, np.ndarray) and index.flags.f_contiguous:  # saves copies of both
+            index, values = index.T, values.T
+        values = xp.reshape(values, (-1,))
     index = xp.reshape(index, (-1,))
     if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
         xp, index, values = np, on_host(index), on_host(values)

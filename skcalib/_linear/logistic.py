@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logit
@@ -97,7 +97,7 @@ class Logistic:
             F, counts = features(Z, y)
             limits = [like(OUTLYING * size, F[0]) for size in spread]
             far = [abs(f) > limit for f, limit in zip(F, limits, strict=True)]
-            outliers = sum(map(column_sums, far))
+            outliers: Any = sum(map(column_sums, far))
             if counts is not None:
                 of_class = column_sums(counts & is_event(y, K), w)
                 return stacked(of_class, column_sums(counts, w), outliers)

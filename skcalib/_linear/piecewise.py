@@ -75,16 +75,16 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
     total = xp.sum(P, axis=1, keepdims=True)
     P /= total
     loss = w @ (loss + xp.log(total[:, 0]))
-    means, labels, squares = [], [], []
+    means, firsts, squares = [], [], []
     product = xp.empty_like(L)
     for clipped, origin in zip(segments(L, knots), _origins(knots).tolist(), strict=True):
         term = into("subtract", clipped, clipped, origin)
-        labels.append(of_labels(term, y))
         product = into("multiply", product, P, term)
         means.append(xp.sum(product, axis=1))
+        firsts.append(w @ (means[-1] - of_labels(term, y)))
         squares.append(w @ row_dots(product, term))
-    mean, of_label = xp.stack(means), xp.stack(labels)
-    return joined_flat(loss, (mean - of_label) @ w, mean @ w, *squares, (mean * w) @ mean.T)
+    mean = xp.stack(means)
+    return joined_flat(loss, *firsts, mean @ w, *squares, (mean * w) @ mean.T)
 
 
 def _origins(knots: Floats) -> Floats:

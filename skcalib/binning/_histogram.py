@@ -69,6 +69,11 @@ class HistogramBinning(_PerClass):
     UserWarning
         As for :class:`TemperatureScaling`.
 
+    Notes
+    -----
+    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device. Steps
+    have no gradients, so that tensors must not need any.
+
     References
     ----------
     .. [1] Zadrozny, Elkan, "Obtaining Calibrated Probability Estimates from Decision Trees and

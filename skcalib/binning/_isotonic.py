@@ -71,6 +71,9 @@ class IsotonicCalibration(_PerClass):
     With ``smoothing=0`` the value of the lowest step is often exactly 0, so the probability of the
     label of a held-out row may be zero, which makes the log loss very large.
 
+    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device. Steps
+    have no gradients, so that tensors must not need any.
+
     References
     ----------
     .. [1] Zadrozny, Elkan, "Transforming Classifier Scores into Accurate Multiclass Probability

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._base import BaseCalibrator
 from skcalib._engine.ranking import Ranked
 from skcalib._engine.rows import Rows
 from skcalib._scores.bins import bin_index
@@ -84,6 +83,10 @@ class VennAbersCalibration(_PerClass):
     only are ties; where calibration scores are far apart, as the votes of a forest are, those of
     single precision. For Dask collections scores are ranked on a grid, as for
     :class:`IsotonicCalibration`.
+
+    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device,
+    but for pairs of classes and for intervals. Steps have no gradients, so that tensors must not
+    need any.
 
     References
     ----------
@@ -163,7 +166,7 @@ class VennAbersCalibration(_PerClass):
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
         if self.pairs_.shape[0] or method == "_intervals":
-            return self._outputs_of_host(X, partial(BaseCalibrator._outputs_of_rows, method=method))
+            return self._outputs_of_host(X, method)
         return super()._outputs_of_tensor(method, X)
 
     def _calibrate(self, Z: Floats) -> Floats:

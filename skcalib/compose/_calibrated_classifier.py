@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
+from skcalib._engine.array_api import following, on_host
 from skcalib._splits import check_training_rows, presence
 from skcalib._subestimator import (
     check_calibrator,
@@ -22,6 +23,7 @@ from skcalib._subestimator import (
 )
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.floats import check_fitted
+from skcalib._validation.labels import as_labels
 from skcalib._validation.weights import check_weights
 from skcalib._warnings import warn
 from skcalib.selection import AutoCalibrator
@@ -173,12 +175,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             the training rows of a split hold a single class, or if the test rows do that the
             calibrator is to be fitted to: with ``ensemble=True`` those of each split.
         """
-        w = None if sample_weight is None else check_weights(sample_weight, len(column_or_1d(y)))
+        n_rows = 0 if sample_weight is None else len(column_or_1d(as_labels(y)))
+        w = check_weights(sample_weight, n_rows)
         calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         frozen = isinstance(self.estimator, FrozenEstimator)
-        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(arguments.y)
+        classes = np.asarray(on_host(self.estimator.classes_)) if frozen else np.unique(arguments.y)
         check_order(calibrator, classes)
         sets = self._calibration_sets(arguments, w)
         groups = arguments.split_params.get("groups")
@@ -188,7 +191,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
                 Z,
                 arguments.y[rows],
                 weights,
-                estimator.classes_,
+                on_host(estimator.classes_),
                 **self._groups(calibrator, groups, rows),
             )
             for estimator, Z, rows, weights in sets
@@ -272,11 +275,14 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
+        return following(self._probabilities(X), X)
+
+    def _probabilities(self, X: Any) -> Floats:
         check_fitted(self)
         total: Any = 0
         for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True):
             P = calibrator.predict_proba(self._logits(estimator, X))
-            known = getattr(calibrator, "classes_", estimator.classes_)
+            known = on_host(getattr(calibrator, "classes_", estimator.classes_))
             total = total + with_unknown_classes(P, np.asarray(known), self.classes_)
         return total / len(self.estimators_)
 
@@ -293,8 +299,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        P = self.predict_proba(X)
-        return np.log(np.maximum(P, np.finfo(P.dtype).tiny))
+        P = self._probabilities(X)
+        return following(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row.
@@ -310,7 +316,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             Members of ``classes_``.
         """
         check_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return following(self.classes_[self._probabilities(X).argmax(axis=1)], X)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which arguments of ``fit`` go to the classifier and which to the splitter.

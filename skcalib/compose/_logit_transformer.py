@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 
+from skcalib._engine.array_api import following, on_host
 from skcalib._splits import check_training_rows, presence
 from skcalib._typing import Array, Floats
 from skcalib._validation.floats import check_fitted
@@ -192,14 +193,14 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         warn_of_unknown_classes(classes)
         parts = held_out(self.estimator, arguments, splits, self.n_jobs)
         self._fit_to_all_rows(arguments)
-        return averaged(parts, self.classes_, times, arguments.response)
+        return following(averaged(parts, self.classes_, times, arguments.response), X)
 
     def _fit_to_all_rows(self, arguments: FitArguments) -> Self:
         estimator = clone(self.estimator).fit(arguments.X, arguments.y, **arguments.fit_params)
         self._take_over_features(estimator)
         self._store_response(estimator)
         self.estimator_ = estimator
-        self.classes_ = np.asarray(estimator.classes_)
+        self.classes_ = np.asarray(on_host(estimator.classes_))
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -217,7 +218,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             ``decision_function`` a single column with the margin of ``classes_[1]``.
         """
         check_fitted(self)
-        return self._logits(self.estimator_, X)
+        return following(self._logits(self.estimator_, X), X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Names of the columns of logits, ``logit_`` and the label.

@@ -12,6 +12,7 @@ from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags, index
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
+from skcalib._engine.array_api import is_tensor, on_host
 from skcalib._subestimator import check_classifier
 from skcalib._typing import Array, Floats
 from skcalib._validation.labels import (
@@ -51,7 +52,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         y = column_or_1d(in_one_dimension(as_labels(y)))
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        X, y = indexable(X, y)
+        X, y = indexable(_taken_by(self.estimator, X), y)
         if not len(y):
             raise ValueError("y must hold labels of at least two classes, got 0 samples.")
         classes = distinct_labels(y, w)
@@ -60,7 +61,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
                 f"y must hold at least two classes, got one class only: {shown(classes)}."
             )
         if isinstance(self.estimator, FrozenEstimator):
-            _check_known(classes, np.asarray(self.estimator.classes_))
+            _check_known(classes, np.asarray(on_host(self.estimator.classes_)))
         return FitArguments(X, y, response, *self._routed(caller, params))
 
     def _response(self, estimator: Any) -> Response:
@@ -71,7 +72,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
 
     def _logits(self, estimator: Any, X: Any) -> Floats:
         """Logits of a fitted classifier, as they were in ``fit``."""
-        return logits_of(estimator, X, Response(self.response_method_, self.min_proba_))
+        response = Response(self.response_method_, self.min_proba_)
+        return logits_of(estimator, _taken_by(estimator, X), response)
 
     def _routed(self, caller: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments of the classifier's ``fit`` and of the splitter's ``split``."""
@@ -114,6 +116,11 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
+
+
+def _taken_by(estimator: Any, X: Any) -> Any:
+    """Features as a classifier takes them: tensors on the host, unless it was fitted by others."""
+    return on_host(X) if is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
 
 
 def _check_known(labels: Array, classes: Array) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from skcalib._engine.array_api import on_host
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option, check_real
 
@@ -55,10 +56,10 @@ def _is_one_versus_one(estimator: Any) -> bool:
 def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
     """Logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two classes."""
     method = response.method
-    Z = np.asarray(getattr(estimator, method)(X))
+    Z = np.asarray(on_host(getattr(estimator, method)(X)))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
     Z = Z[:, None] if Z.ndim == 1 else Z
-    n_classes = len(estimator.classes_)
+    n_classes = len(on_host(estimator.classes_))
     margins = method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
     if Z.shape[1] != n_classes and not margins:
         raise ValueError(

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator, finite_unless_masked
-from skcalib._engine.array_api import astype, at_least, namespace
+from skcalib._engine.array_api import astype, at_least, into, namespace
 from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.blocks import both_columns, double, log_softmax, sums_by_index
+from skcalib._engine.blocks import both_columns, double, log_softmax, scaled, sums_by_index
 from skcalib._engine.rows import Rows
 from skcalib._linear.features import LOWEST_FEATURE, raised
 from skcalib._linear.mixed import mix_with_uniform
@@ -222,11 +222,10 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
 
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
-    L = double(L)
-    xp = namespace(L)
-    cells = xp.clip(N_CELLS - L * (N_CELLS / LOWEST_KNOT), 0, N_CELLS - 1)
-    cells = astype(cells, getattr(xp, "intp", xp.int64))
-    P = xp.exp(L)
+    xp, cells = namespace(L), scaled(L, -N_CELLS / LOWEST_KNOT, np.dtype(np.float64))
+    cells += N_CELLS
+    cells = astype(into("clip", cells, cells, 0, N_CELLS - 1), getattr(xp, "intp", xp.int64))
+    P = xp.exp(double(L))
     return sums_by_index(cells, P if w is None else P * w[:, None], N_CELLS)
 
 

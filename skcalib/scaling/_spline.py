@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.array_api import on_host
+from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.rows import Rows
 from skcalib._linear.natural_spline import evaluate, powers_of_values
 from skcalib._linear.path import ALPHAS
@@ -122,6 +122,9 @@ class SplineCalibration(_OneVsRestScaling):
     and without it they are followed too far. The fit at the strength that is chosen is then
     corrected by Newton steps with the gradient of all rows, until it has converged. With
     ``increasing`` the strength is chosen without that condition.
+
+    Splines for tensors on a device are fitted on the host, but for the temperature, and applied on
+    the device.
 
     References
     ----------

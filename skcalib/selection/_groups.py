@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -338,8 +337,7 @@ class GroupCalibrator(BaseCalibrator):
         X = as_array(X, n_columns=self.n_features_in_)
         self._check_library(X, method)
         if is_tensor(X):
-            of_host = partial(GroupCalibrator._outputs, method=method, groups=groups)
-            return self._outputs_of_host(X, of_host)
+            return self._outputs_of_host(X, method, groups)
         group = encoded(checked_groups(X, groups), self.groups_)
         Z = super()._outputs(X, "_unchanged")
         parts = [(some, self._of_group(k)) for k, some in members(group)]

@@ -61,7 +61,7 @@ def library_of(name, device):
             pytest.skip("torch sees no GPU")
         return Library(f"torch-{device}", module, module.device(device, *[0] * (device == "cuda")))
     if name == "jax":
-        module.config.update("jax_enable_x64", True)  # noqa: FBT003
+        module.config.update("jax_enable_x64", True)
         return Library("jax", module.numpy, module.devices(device)[0])
     return Library("cupy", module, module.cuda.Device(0))
 

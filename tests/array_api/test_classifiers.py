@@ -1,0 +1,57 @@
+"""Classifiers with calibrators, given features of other libraries than NumPy."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+
+from skcalib import CalibratedClassifier, LogitTransformer, PlattScaling, TemperatureScaling
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+FEATURES, LABELS = load_wine(return_X_y=True)
+WEIGHTS = np.arange(len(LABELS)) % 3 + 1.0
+
+
+@pytest.mark.filterwarnings("ignore:LinearDiscriminantAnalysis has no parameter sample_weight")
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_calibrated_classifier(ensemble, lib):
+    """The classifier is fitted on the host, and outputs are where the features are."""
+    estimator = LinearDiscriminantAnalysis()
+    classifier = CalibratedClassifier(estimator, PlattScaling(), cv=3, ensemble=ensemble)
+    plain = classifier.fit(FEATURES, LABELS, WEIGHTS)
+    want = [plain.predict_proba(FEATURES), plain.predict_log_proba(FEATURES)]
+    predicted = plain.predict(FEATURES)
+    X = lib.array(FEATURES)
+    fitted = classifier.fit(X, lib.array(LABELS), lib.array(WEIGHTS))
+    found = fitted.predict_proba(X), fitted.predict_log_proba(X)
+    for of_tensor, of_array in zip(found, want, strict=True):
+        np.testing.assert_allclose(lib.numpy(of_tensor), of_array, rtol=1e-9)
+    np.testing.assert_array_equal(lib.numpy(fitted.predict(X)), predicted)
+
+
+@pytest.mark.filterwarnings("ignore:Without cv, fit_transform:UserWarning")
+@pytest.mark.parametrize("cv", [None, 3])
+def test_logits_in_a_pipeline(cv, lib):
+    steps = (
+        LogitTransformer(LinearDiscriminantAnalysis(), cv=cv),
+        TemperatureScaling(smoothing=0.01),
+    )
+    want = make_pipeline(*steps).fit(FEATURES, LABELS).predict_proba(FEATURES)
+    X = lib.array(FEATURES)
+    found = make_pipeline(*steps).fit(X, lib.array(LABELS)).predict_proba(X)
+    np.testing.assert_allclose(lib.numpy(found), want, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["array_api_strict", "torch"])
+def test_a_frozen_classifier_is_given_what_it_was_fitted_to(name, strict, torch_lib):
+    lib = torch_lib if name == "torch" else strict
+    X, y = lib.array(FEATURES), lib.array(LABELS)
+    of_tensors = FrozenEstimator(LinearDiscriminantAnalysis().fit(X, y))
+    of_arrays = FrozenEstimator(LinearDiscriminantAnalysis().fit(FEATURES, LABELS))
+    calibrator = TemperatureScaling(smoothing=0.01)
+    want = CalibratedClassifier(of_arrays, calibrator).fit(FEATURES, LABELS).predict_proba(FEATURES)
+    found = CalibratedClassifier(of_tensors, calibrator).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(lib.numpy(found), want, rtol=0, atol=1e-9)
