@@ -75,8 +75,8 @@ def setup(app):
 
 
 def describe_package(app):
-    """Write what ``architecture.rst`` includes."""
+    """Write what ``architecture.rst`` and ``guide/tensors.rst`` include."""
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    for script in ("package_map.py", "call_paths.py"):
+    for script in ("package_map.py", "call_paths.py", "tensor_table.py"):
         runpy.run_path(str(Path(app.srcdir) / script))["write"](folder)

@@ -129,7 +129,8 @@ class CalibrationMonitor(Versioned):
             Labels.
         y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
             Probabilities: one column per class in the order of ``labels``, or for two classes
-            the probability of ``pos_label`` alone.
+            the probability of ``pos_label`` alone. With scikit-learn's ``array_api_dispatch`` they
+            may be a tensor.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of 2 is the row twice, a weight of 0 the row absent.
 

@@ -160,7 +160,9 @@ def sums_by_index(index: Array, values: Any, n: int) -> Floats:
     """
     xp = namespace(index)
     if values is not None:
-        values = xp.broadcast_to(double(values), index.shape)
+        values = double(values)
+        if values.shape != index.shape:  # a call that takes longer than the sums of a row
+            values = xp.broadcast_to(values, index.shape)
         if isinstance(index, np.ndarray) and index.flags.f_contiguous:  # saves copies of both
             index, values = index.T, values.T
         values = xp.reshape(values, (-1,))

@@ -1,7 +1,8 @@
 """Interface of rows: arrays with one entry per row, and passes over them.
 
-It is implemented for rows in memory (:class:`~.memory.MemoryRows`) and for row-chunked Dask
-collections (:class:`~.dask.DaskRows`). Modules outside this package use the interface only.
+It is implemented for rows in memory (:class:`~.memory.MemoryRows`), for row-chunked Dask
+collections (:class:`~.dask.DaskRows`) and for tensors on a device
+(:class:`~.tensors.TensorRows`). Modules outside this package use the interface only.
 """
 
 from __future__ import annotations

@@ -175,17 +175,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             the training rows of a split hold a single class, or if the test rows do that the
             calibrator is to be fitted to: with ``ensemble=True`` those of each split.
         """
-        w = (
-            None
-            if sample_weight is None
-            else check_weights(sample_weight, len(column_or_1d(as_labels(y))))
-        )
+        n_rows = 0 if sample_weight is None else len(column_or_1d(as_labels(y)))
+        w = check_weights(sample_weight, n_rows)
         calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         frozen = isinstance(self.estimator, FrozenEstimator)
-        known = on_host(self.estimator.classes_) if frozen else np.unique(arguments.y)
-        classes = np.asarray(known)
+        classes = np.asarray(on_host(self.estimator.classes_)) if frozen else np.unique(arguments.y)
         check_order(calibrator, classes)
         sets = self._calibration_sets(arguments, w)
         groups = arguments.split_params.get("groups")

@@ -59,7 +59,7 @@ def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
     Z = np.asarray(on_host(getattr(estimator, method)(X)))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
     Z = Z[:, None] if Z.ndim == 1 else Z
-    n_classes = len(estimator.classes_)
+    n_classes = len(on_host(estimator.classes_))
     margins = method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
     if Z.shape[1] != n_classes and not margins:
         raise ValueError(

@@ -185,7 +185,8 @@ def reliability_curve(
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
-        be Dask collections with the same chunks of rows.
+        be Dask collections with the same chunks of rows. With scikit-learn's
+        ``array_api_dispatch`` it may be a tensor; labels and weights follow it.
     n_bins : int, default=15
         Number of bins on [0, 1].
     strategy : {"uniform", "quantile"}, default="uniform"

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from skcalib._engine.array_api import check_needs_no_gradients, is_tensor, like, namespace
+from skcalib._engine.array_api import (
+    check_has_doubles,
+    check_needs_no_gradients,
+    is_tensor,
+    like,
+    namespace,
+)
 from skcalib._engine.blocks import of_labels
 from skcalib._engine.inputs import as_array, check_in_memory, checked_rows
 from skcalib._engine.memory import MemoryRows
@@ -91,6 +97,7 @@ def _checked_arrays(
     is_on_device = is_tensor(y_proba)
     if is_on_device:
         check_needs_no_gradients(y_proba, "y_proba")
+        check_has_doubles(y_proba, "y_proba")
     # In place of a tensor an array of its shape, which takes no memory.
     like_it = np.broadcast_to(0.0, tuple(y_proba.shape)) if is_on_device else y_proba
     P = as_floats(like_it, "y_proba")

@@ -300,6 +300,13 @@ def test_half_precision(torch_lib):
         expected_calibration_error(y, X, sample_weight=torch_lib.array(w).bfloat16())
 
 
+def test_jax_must_have_double_precision():
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    y, P, _ = rows(dtype="float32")
+    with jax.enable_x64(False), pytest.raises(ValueError, match=r"^y_proba .*jax_enable_x64"):
+        expected_calibration_error(y, jax.numpy.asarray(P))
+
+
 @every
 def test_without_dispatch_tensors_are_converted(measure, torch_lib):
     y, P, w = rows(dtype="float32")
