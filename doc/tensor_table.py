@@ -1,30 +1,44 @@
-"""The table in ``guide/tensors.rst`` of calibrators that compute where their tensors are."""
+"""The table in ``guide/tensors.rst`` of calibrators, by where they compute with tensors."""
 
 import skcalib
 from skcalib._base import BaseCalibrator
+from skcalib.binning._per_class import _PerClass
 
-PLACES = {True: "on the device", False: "on the host"}
+DEVICE, HOST = "on the device", "on the host"
+
+# Where they are fitted and applied, and whether gradients pass through their outputs.
+ON_DEVICE = (DEVICE, DEVICE, "yes")
+SPLINES = (f"{HOST}, but for the temperature", DEVICE, "yes")
+STEPS = (HOST, DEVICE, "no")
+OF_OTHERS = (HOST, HOST, "no")
 
 
-def names(on_device):
-    """Names of the calibrators that declare it, in alphabetical order."""
+def place(kind):
+    """The row of a calibrator."""
+    if not kind._on_device:  # noqa: SLF001
+        return OF_OTHERS
+    if issubclass(kind, _PerClass):
+        return STEPS
+    return SPLINES if kind is skcalib.SplineCalibration else ON_DEVICE
+
+
+def names(row):
+    """Names of the calibrators of a row, in alphabetical order."""
     members = {name: getattr(skcalib, name) for name in skcalib.__all__}
     return sorted(
         name
         for name, member in members.items()
-        if isinstance(member, type)
-        and issubclass(member, BaseCalibrator)
-        and member._on_device is on_device  # noqa: SLF001
+        if isinstance(member, type) and issubclass(member, BaseCalibrator) and place(member) == row
     )
 
 
 def table():
     """A row for each place."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 20 80", ""]
-    lines += ["   * - Computed", "     - Calibrators"]
-    for on_device, place in PLACES.items():
-        links = ", ".join(f":class:`~skcalib.{name}`" for name in names(on_device))
-        lines += [f"   * - {place}", f"     - {links}"]
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 52 18 18 12", ""]
+    lines += ["   * - Calibrators", "     - Fitted", "     - Applied", "     - Gradients"]
+    for row in (ON_DEVICE, SPLINES, STEPS, OF_OTHERS):
+        links = ", ".join(f":class:`~skcalib.{name}`" for name in names(row))
+        lines += [f"   * - {links}", *(f"     - {cell}" for cell in row)]
     return "\n".join([*lines, ""])
 
 

@@ -93,9 +93,12 @@ class BaseCalibrator(
             in the order of ``classes_``, or a single column with the log-odds of ``classes_[1]``.
             For probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row:
             its probability is 0. For a row-chunked Dask array or data frame, labels and weights
-            must be Dask collections with the same chunks of rows.
+            must be Dask collections with the same chunks of rows. With scikit-learn's
+            ``array_api_dispatch`` it may be a tensor, on whose device the fit is computed where
+            the calibrator can do so.
         y : array-like of shape (n_samples,)
-            Labels. They and the weights may be in another library, or on another device, than X.
+            Labels. With a tensor in ``X``, they and the weights may be in another library, or on
+            another device.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 is the row twice, a weight of 0 the row absent.
 
@@ -187,7 +190,7 @@ class BaseCalibrator(
         -------
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``; two for a single column of
-            log-odds.
+            log-odds. For a tensor or a Dask collection as :meth:`transform`.
         """
         return self._outputs(X, "_probabilities")
 
@@ -217,7 +220,8 @@ class BaseCalibrator(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Members of ``classes_``. Labels of text are in an array of NumPy.
+            Members of ``classes_``. For a tensor one of the same library and device, unless the
+            labels are text, which only NumPy's arrays hold.
         """
         return self._outputs(X, "_most_probable")
 

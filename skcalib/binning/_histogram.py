@@ -71,8 +71,8 @@ class HistogramBinning(_PerClass):
 
     Notes
     -----
-    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device. Steps
-    have no gradients, so that tensors must not need any.
+    For tensors on a device the steps are fitted on the host and applied on the device. Steps have
+    no gradients, so that tensors must not need any.
 
     References
     ----------

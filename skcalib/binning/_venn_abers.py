@@ -84,9 +84,9 @@ class VennAbersCalibration(_PerClass):
     single precision. For Dask collections scores are ranked on a grid, as for
     :class:`IsotonicCalibration`.
 
-    Tensors on a device are transferred to the host in ``fit``, and calibrated on the device,
-    but for pairs of classes and for intervals. Steps have no gradients, so that tensors must not
-    need any.
+    For tensors on a device the steps are fitted on the host and applied on the device, but pairs of
+    classes and intervals are computed on the host. Steps have no gradients, so that tensors must
+    not need any.
 
     References
     ----------
@@ -136,7 +136,7 @@ class VennAbersCalibration(_PerClass):
             the first are :math:`1 - p_1` and :math:`1 - p_0` of the second. Both are 0 for a
             masked class. With ``multi_class="ovo"`` and more than two classes the second axis has
             the pairs in the order of ``pairs_``, with the probabilities of the second class of
-            each pair among the two.
+            each pair among the two. For a tensor or a Dask collection as :meth:`transform`.
         """
         return self._outputs(X, "_intervals")
 

@@ -108,6 +108,10 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     classifier that is fitted to all rows, so the calibrator is fitted without them. A row
     that is in several test sets counts in each, with its weight divided among them.
 
+    With scikit-learn's ``array_api_dispatch``, features may be tensors, and outputs are tensors in
+    the same place. A classifier is given a copy in NumPy, but a frozen one the tensors as they are;
+    calibrators compute on the host.
+
     References
     ----------
     .. [1] Platt, "Probabilistic Outputs for Support Vector Machines and Comparisons to Regularized

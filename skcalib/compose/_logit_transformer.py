@@ -87,6 +87,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     A class that the training rows of a split lack has probability ``min_proba`` in its test rows.
     Logits of a row that is in several test sets are averaged.
 
+    With scikit-learn's ``array_api_dispatch``, features may be tensors, and logits are tensors in
+    the same place. A classifier is given a copy in NumPy, but a frozen one the tensors as they are.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

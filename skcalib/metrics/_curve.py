@@ -186,7 +186,8 @@ def reliability_curve(
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
         be Dask collections with the same chunks of rows. With scikit-learn's
-        ``array_api_dispatch`` it may be a tensor; labels and weights follow it.
+        ``array_api_dispatch`` it may be a tensor, on whose device bins of equal width are summed;
+        labels and weights may be in another library, or on another device.
     n_bins : int, default=15
         Number of bins on [0, 1].
     strategy : {"uniform", "quantile"}, default="uniform"

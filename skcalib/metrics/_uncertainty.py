@@ -132,7 +132,7 @@ def calibration_error_interval(
     Parameters
     ----------
     y_true, y_proba
-        As for :func:`reliability_curve`.
+        As for :func:`reliability_curve`. Tensors are copied to the host.
     measure : str or callable, default="expected_calibration_error"
         Name of one of the measures of this module, or a function ``measure(y_true, y_proba)``. The
         columns are passed in the order of the sorted labels, one-dimensional probabilities are
@@ -227,7 +227,7 @@ def calibration_test(
     Parameters
     ----------
     y_true, y_proba
-        As for :func:`reliability_curve`.
+        As for :func:`reliability_curve`. Tensors are copied to the host.
     measure : str or callable, default="expected_calibration_error"
         As for :func:`calibration_error_interval`; larger values mean larger miscalibration.
     n_bins, strategy, kind, sample_weight, labels, pos_label
@@ -308,7 +308,7 @@ def compare_calibration(
     Parameters
     ----------
     y_true, y_proba
-        As for :func:`reliability_curve`.
+        As for :func:`reliability_curve`. Tensors are copied to the host.
     other_proba : array-like of the shape of ``y_proba``
         Probabilities of the second model.
     measure : str or callable, default="debiased_root_mean_squared_calibration_error"

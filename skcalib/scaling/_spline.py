@@ -123,8 +123,8 @@ class SplineCalibration(_OneVsRestScaling):
     corrected by Newton steps with the gradient of all rows, until it has converged. With
     ``increasing`` the strength is chosen without that condition.
 
-    Splines for tensors on a device are fitted on the host, but for the temperature, and applied on
-    the device.
+    For tensors on a device the temperature is fitted there and the splines on the host;
+    probabilities are computed on the device, and differentiable.
 
     References
     ----------

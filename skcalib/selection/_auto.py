@@ -118,6 +118,9 @@ class AutoCalibrator(BaseCalibrator):
     gradient boosting and candidates that are not of this package, for which Dask collections are
     gathered in memory.
 
+    With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
+    outputs are tensors like ``X``.
+
     References
     ----------
     .. [1] Wolpert, "Stacked Generalization", Neural Networks 5, 1992.

@@ -94,6 +94,9 @@ class ClassifierCalibrator(_Smoothed):
     Row-chunked Dask collections are gathered in the memory of the client to fit the classifier,
     up to 16 million numbers; larger ones raise a ValueError. Outputs are lazy.
 
+    With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
+    outputs are tensors like ``X``.
+
     References
     ----------
     .. [1] Wolpert, "Stacked Generalization", Neural Networks 5, 1992: classifiers fitted to

@@ -100,6 +100,9 @@ class GroupCalibrator(BaseCalibrator):
     Groups are for rows in memory. Without groups, Dask collections are calibrated as by the pooled
     calibrator.
 
+    With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
+    outputs are tensors like ``X``.
+
     References
     ----------
     .. [1] Gelman, Hill, "Data Analysis Using Regression and Multilevel/Hierarchical Models",

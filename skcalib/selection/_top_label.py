@@ -100,6 +100,9 @@ class TopLabelCalibration(BaseCalibrator):
     Row-chunked Dask collections send two numbers per row, the margin and the top label, to the
     client, for up to 8 million rows; outputs are lazy.
 
+    With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
+    outputs are tensors like ``X``.
+
     References
     ----------
     .. [1] Gupta, Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022,
