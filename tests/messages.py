@@ -41,6 +41,7 @@ SECTIONS = {
     "Pictures": ["display", "report"],
     "Monitoring": ["monitor"],
     "Dask collections": ["_engine.dask", "_engine.dask_inputs"],
+    "Tensors": ["_engine.array_api"],
     "Data": ["datasets"],
     "Command line": ["_cli"],
 }
