@@ -20,7 +20,9 @@ from sklearn.utils.validation import validate_data
 
 from ._engine.array_api import (
     check_needs_no_gradients,
+    entries,
     following,
+    in_full_precision,
     is_tensor,
     library,
     namespace,
@@ -153,7 +155,7 @@ class BaseCalibrator(
         else:
             validate_data(self, row_like(X), skip_check_array=True)
         self._fitted_to = library(X)
-        self.classes_ = classes
+        self.classes_ = following(classes, X) if is_tensor(X) else classes
         for name, value in fitted.items():
             # Everything follows X: those that are read from outside are where it is.
             setattr(self, name, following(value, X) if isinstance(value, np.ndarray) else value)
@@ -249,9 +251,9 @@ class BaseCalibrator(
         check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         self._check_library(X, method)
-        check_column_names(X, self.classes_)
         if is_tensor(X):
             return self._outputs_of_tensor(method, X)
+        check_column_names(X, self.classes_)
         return map_outputs(BaseCalibrator._outputs_of_rows, self, method, X)
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
@@ -269,7 +271,17 @@ class BaseCalibrator(
         if not self._on_device:
             return self._outputs_of_host(X, method)
         self._check_takes_masked(masked=check_finite(X))
-        return getattr(self, method)(X)
+        with in_full_precision(X):
+            return getattr(self._moved_to(X), method)(X)
+
+    def _moved_to(self, X: Any) -> Self:
+        """The calibrator with its arrays where the tensor is; itself if they are there."""
+        if getattr(self, "_fitted_to", "NumPy") != "NumPy":
+            return self
+        moved = type(self).__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(moved, name, following(value, X) if isinstance(value, np.ndarray) else value)
+        return moved
 
     def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
         """Outputs for a tensor, and where it is, from arrays of NumPy, which a copy has."""
@@ -278,9 +290,12 @@ class BaseCalibrator(
         return following(outputs, X)
 
     def _check_library(self, X: Any, method: str) -> None:
-        """Raise a ValueError for logits in another library, or on another device, than in fit."""
+        """Raise a ValueError for logits in another library, or on another device, than in fit.
+
+        Calibrators that were fitted to arrays of NumPy, copied or loaded take those of all.
+        """
         fitted_to, found = getattr(self, "_fitted_to", "NumPy"), library(X)
-        if found != fitted_to:
+        if fitted_to not in {"NumPy", found}:
             # The first words are those of scikit-learn.
             raise ValueError(
                 f"Inputs passed to {type(self).__name__}.{METHODS[method]}() must use the same "
@@ -331,12 +346,10 @@ class BaseCalibrator(
 
 def _remedy(found: str, fitted_to: str) -> str:
     """What to do with logits that are not where those of the fit were."""
-    if fitted_to == "NumPy":
-        return "Fit it to tensors, or pass X as an array of NumPy."
     if found == "NumPy":
         return (
-            "Pass a tensor, with array_api_dispatch on, or use copy.copy(calibrator), whose fitted "
-            "arrays are those of NumPy."
+            "Pass a tensor, with array_api_dispatch on in this thread, or use "
+            "copy.copy(calibrator), whose fitted arrays are those of NumPy."
         )
     (of_found, _), (of_fit, device) = (words.split(" on ", 1) for words in (found, fitted_to))
     if of_found == of_fit == "torch":
@@ -367,4 +380,6 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
 
 def labels_of(classes: Array, S: Floats) -> Any:
     """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
-    return following(classes[on_host(namespace(S).argmax(S, axis=1))], S)
+    best = namespace(S).argmax(S, axis=1)
+    is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
+    return classes[on_host(best)] if is_text else entries(classes, best)

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ._base import BaseCalibrator
+from ._engine.array_api import on_host
 from ._engine.blocks import both_columns
 from ._engine.rows import Rows
 from ._typing import Array, Floats
@@ -50,7 +51,7 @@ def check_takes_logits(calibrator: Any) -> None:
     check_calibrator(calibrator, None)
     if not hasattr(calibrator, "classes_"):
         return  # not fitted: its own methods raise NotFittedError
-    n_classes = len(calibrator.classes_)
+    n_classes = len(on_host(calibrator.classes_))
     n_columns = getattr(calibrator, "n_features_in_", n_classes)
     # There may be as many features as classes; a classifier that has calibrators takes features.
     takes_logits = isinstance(calibrator, BaseCalibrator) or not hasattr(calibrator, "calibrators_")
@@ -158,7 +159,7 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
         calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
         return calibrator._log_probabilities(Z)  # noqa: SLF001
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
-    known = np.asarray(getattr(calibrator, "classes_", classes))
+    known = np.asarray(on_host(getattr(calibrator, "classes_", classes)))
     if P.shape != (len(Z), len(known)) or not np.isfinite(P).all():
         raise ValueError(
             f"predict_proba must give finite probabilities of {len(known)} classes, got an array "

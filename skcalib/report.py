@@ -138,7 +138,7 @@ def calibration_report(
     before = MemoryRows(Z).map(lambda z: softmax(z, axis=1))
     w = check_weights(sample_weight, len(Z))
     check_consistent_length(y, Z)
-    rows = _Evaluation(column_or_1d(as_labels(y)), w, calibrator.classes_, n_bins)
+    rows = _Evaluation(column_or_1d(as_labels(y)), w, on_host(calibrator.classes_), n_bins)
     measures = rows.measures(before), rows.measures(after)
     name = type(calibrator).__name__ if name is None else name
     if figure is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -113,8 +114,8 @@ def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
     return (np.concatenate if xp is np else xp.concat)(arrays, axis=axis)
 
 
-def entries(values: Array, index: Any) -> Any:
-    """Entries of an array of NumPy along its first axis, where the indices (m,) are."""
+def entries(values: Any, index: Any) -> Any:
+    """Entries of an array along its first axis, where the indices (m,) are."""
     if isinstance(index, np.ndarray):
         return values[index]
     return namespace(index).take(like(values, index), index, axis=0)
@@ -130,6 +131,15 @@ def astype(x: Any, dtype: Any) -> Any:
 def smallest_normal(x: Any) -> float:
     """The smallest positive normal number in the precision of ``x``."""
     return float(namespace(x).finfo(x.dtype).smallest_normal)
+
+
+def in_full_precision(x: Any) -> AbstractContextManager[Any]:
+    """A context in which torch computes in the precision of a tensor, also within its autocast."""
+    xp = namespace(x)
+    if _name(xp) != "torch":
+        return nullcontext()
+    context: AbstractContextManager[Any] = xp.autocast(x.device.type, enabled=False)
+    return context
 
 
 def check_tensor(x: Any, name: str) -> Any:

@@ -77,6 +77,10 @@ ROWS_PER_PARAMETER = 50
 # Singular values of the Hessian below this share of the largest are zero, up to rounding.
 RANK = 1e-13
 
+# Largest tolerance of Newton's method for two classes: its error squares in a step, so that coarser
+# ones would save nothing.
+NEWTON_TOL = 1e-5
+
 # Largest norm of a step, relative to that of the parameters, which is that of the identity or more.
 LONGEST_STEP = 100.0
 
@@ -134,8 +138,10 @@ def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -
     """Newton's method for the three parameters that two classes have, whatever the map."""
     T = two.of_parameters
     # At most two parameters have the same derivative, up to its sign.
-    found = newton(two, T @ start, tol / np.sqrt(2), max_iter)
-    return replace(found, x=two.parameters(found.x), jac=found.jac @ T, hessian=None)
+    found = newton(two, T @ start, min(tol, NEWTON_TOL) / np.sqrt(2), max_iter)
+    jac = found.jac @ T
+    success = bool(np.linalg.norm(jac) <= tol)
+    return replace(found, x=two.parameters(found.x), jac=jac, success=success, hessian=None)
 
 
 def newton(

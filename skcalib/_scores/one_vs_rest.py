@@ -56,14 +56,17 @@ def _margins_after_underflow(Z: Floats, M: Floats) -> Floats:
 def _margins_of_tensor(Z: Floats) -> Floats:
     """The same without writing, and with the others of the largest logit relative to the second."""
     xp = namespace(Z)
-    M = Z - xp.max(Z, axis=1, keepdims=True)
     is_top = is_event(xp.argmax(Z, axis=1), Z.shape[1])
+    # Of scores that are tied one is the top, also for gradients, which a maximum would divide.
+    M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
     second = at_least(xp.max(rest, axis=1, keepdims=True), float(xp.finfo(Z.dtype).min))
     E = xp.exp(rest - second)
     total = xp.sum(E, axis=1, keepdims=True)
+    alone = total == 0
     with np.errstate(divide="ignore"):
-        of_top = -(second + xp.log(total))
+        of_top = -(second + xp.log(xp.where(alone, 1.0, total)))
+    of_top = xp.where(alone, np.inf, of_top)
     return xp.where(is_top, of_top, M - xp.log1p(xp.exp(second) * (total - E)))
 
 

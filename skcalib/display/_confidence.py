@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._engine.array_api import on_host
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 
@@ -138,7 +139,7 @@ class ConfidenceDisplay:
             estimator.predict_proba(X),
             n_bins=n_bins,
             sample_weight=sample_weight,
-            labels=estimator.classes_,
+            labels=on_host(estimator.classes_),
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
         )

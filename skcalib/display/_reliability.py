@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._engine.array_api import on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
@@ -188,7 +189,7 @@ class ReliabilityDisplay:
             strategy=strategy,
             kind=kind,
             sample_weight=sample_weight,
-            labels=estimator.classes_,
+            labels=on_host(estimator.classes_),
             pos_label=pos_label,
             name=type(estimator).__name__ if name is None else name,
             ax=ax,

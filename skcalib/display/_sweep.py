@@ -284,9 +284,9 @@ def sweep_of(
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
     P = on_host(calibrator.predict_proba(X))
-    sweep = _sweep(X, y, sample_weight, calibrator.classes_, **params)
+    sweep = _sweep(X, y, sample_weight, on_host(calibrator.classes_), **params)
     w = check_weights(sample_weight, len(P))
-    losses = log_losses(P, encode(column_or_1d(as_labels(y)), calibrator.classes_))
+    losses = log_losses(P, encode(column_or_1d(as_labels(y)), on_host(calibrator.classes_)))
     return sweep, float(np.average(losses, weights=w))
 
 
@@ -304,7 +304,7 @@ def _sweep(
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))
-    label = encode(column_or_1d(as_labels(y)), scaling.classes_)
+    label = encode(column_or_1d(as_labels(y)), on_host(scaling.classes_))
     # Probabilities in the precision of the logits, as those of a calibrator.
     dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
     Z = both_columns(np.asarray(logits, dtype=np.float64))

@@ -10,9 +10,17 @@ import numpy as np
 import pytest
 from families import CALIBRATORS
 from sklearn import config_context
+from sklearn.model_selection import cross_val_predict
 
 import skcalib
 from skcalib.datasets import make_logits
+from skcalib.scaling import (
+    BetaCalibration,
+    PlattScaling,
+    QuadraticScaling,
+    SplineCalibration,
+    VectorScaling,
+)
 
 TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
 METHODS = ["transform", "predict_proba", "predict_log_proba"]
@@ -180,3 +188,48 @@ def test_intervals(case, multi_class, lib, dtype):
     found = lib.numpy(calibrator.fit(X, y, w).predict_interval(X))
     assert found.dtype == dtype
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind", [PlattScaling, BetaCalibration, QuadraticScaling, SplineCalibration]
+)
+@pytest.mark.parametrize(
+    "row", [[0, 0, 0, 0], [1, 1, 1, 0], [1, 2, -np.inf, 2], [1] + [-np.inf] * 3]
+)
+def test_gradients_at_ties_and_masked_classes(kind, row, torch_lib):
+    """Those of a maximum would be shared among the ties, and an infinite margin has none."""
+    Z, y = make_logits(300, 4, temperature=2.0, random_state=0)
+    calibrator = kind().fit(torch_lib.array(Z), y)
+    x = torch_lib.array(np.array([row], dtype=float)).requires_grad_()
+    calibrator.predict_log_proba(x)[0, 0].backward()
+    for k in np.flatnonzero(np.isfinite(row)):
+        step = 1e-6 * np.eye(4)[k]
+        ends = [
+            calibrator.predict_log_proba(x.detach() + torch_lib.array(s)) for s in (step, -step)
+        ]
+        slope = float((ends[0] - ends[1])[0, 0]) / 2e-6
+        np.testing.assert_allclose(float(x.grad[0, k]), slope, atol=1e-6)
+    assert np.isfinite(torch_lib.numpy(x.grad)).all()
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_precision_within_autocast(kind, torch_lib):
+    Z, y = make_logits(120, 3, random_state=0)
+    X = torch_lib.array(Z, "float32")
+    calibrator = kind().fit(X, y)
+    with torch_lib.xp.autocast("cpu", dtype=torch_lib.xp.bfloat16):
+        found = calibrator.predict_proba(X)
+    assert found.dtype == X.dtype
+    np.testing.assert_array_equal(
+        torch_lib.numpy(found), torch_lib.numpy(calibrator.predict_proba(X))
+    )
+
+
+def test_cross_validated_probabilities(lib):
+    if lib.name.startswith("strict"):
+        pytest.skip("scikit-learn indexes with arrays of NumPy")
+    Z, y = make_logits(120, 3, random_state=0)
+    X, calibrator = lib.array(Z), VectorScaling()
+    found = cross_val_predict(calibrator, X, lib.array(y), method="predict_proba", cv=3)
+    expected = cross_val_predict(calibrator, Z, y, method="predict_proba", cv=3)
+    np.testing.assert_allclose(lib.numpy(found), expected, atol=1e-6)

@@ -114,6 +114,18 @@ def test_two_classes_are_beta_calibration(columns):
     assert np.abs(c.coef_[~np.eye(2, dtype=bool)]).max() < 0.02
 
 
+def test_the_path_of_two_classes_does_not_end_at_noise():
+    """Estimates from fits that stop early may rise where those of converged ones fall."""
+    rng = np.random.default_rng(11)
+    y = rng.integers(0, 2, 100)
+    Z = 2 * rng.normal(size=(100, 2))
+    Z[np.arange(100), y] += 8
+    found = DirichletCalibration().fit(Z, y)
+    exact = [DirichletCalibration(alpha=a, tol=1e-10).fit(Z, y) for a, _ in found.alphas_]
+    assert len(found.alphas_) > 4
+    assert found.loss_ <= exact[2].loss_
+
+
 @pytest.mark.parametrize(
     "params", [{}, {"alpha_intercept": "loo"}, {"alpha": 2.0, "alpha_intercept": "loo"}]
 )
