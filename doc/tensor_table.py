@@ -9,7 +9,7 @@ DEVICE, HOST = "on the device", "on the host"
 # Where they are fitted and applied, and whether gradients pass through their outputs.
 ON_DEVICE = (DEVICE, DEVICE, "yes")
 SPLINES = (f"{HOST}, but for the temperature", DEVICE, "yes")
-STEPS = (HOST, DEVICE, "no")
+STEPS = (f"ranked {DEVICE}", DEVICE, "no")
 OF_OTHERS = (HOST, HOST, "no")
 
 

@@ -29,9 +29,13 @@ class Ranked(NamedTuple):
 
 
 def ranked(
-    scores: Floats, hits: NDArray[np.bool_] | None = None, weights: Floats | None = None
+    scores: Floats,
+    hits: NDArray[np.bool_] | None = None,
+    weights: Floats | None = None,
+    *,
+    are_sorted: bool = False,
 ) -> Ranked:
-    """Rank scores (n,), and sum up the weights and hits of ties.
+    """Rank scores (n,), which may be sorted already, and sum up the weights and hits of ties.
 
     Rows of zero weight are left out, and scores of NaN, those of masked classes.
 
@@ -43,7 +47,7 @@ def ranked(
         scores, weights = scores[kept], weights[kept]
         hits = None if hits is None else hits[kept]
     alone = hits is None and weights is None  # sort is faster than argsort
-    order = None if alone else np.argsort(scores)
+    order = None if alone else np.arange(len(scores)) if are_sorted else np.argsort(scores)
     in_order = (np.sort(scores) if order is None else scores[order]).astype(np.float64, copy=False)
     if len(in_order) and np.isnan(in_order[-1]):
         in_order = in_order[: np.searchsorted(in_order, np.nan)]

@@ -12,7 +12,7 @@ from skcalib._typing import Array
 
 from .array_api import is_tensor, like, namespace, on_host
 from .memory import MemoryRows
-from .ranking import Ranked
+from .ranking import Ranked, ranked
 from .rows import PLAIN, Merge, OfBlock, Plan, Rows
 
 # Number of elements of a temporary array: 2 GiB in double precision.
@@ -68,7 +68,14 @@ class TensorRows(Rows):
     def ranked(
         self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
-        return self.in_memory().ranked(of_block, n_columns, then, events=events)
+        S, E = of_block(self.X, self.y)
+
+        def of_column(k: int) -> T:
+            order = namespace(S).argsort(S[:, k])
+            columns = S[:, k], E[:, k] if events else None, self.w
+            return then(ranked(*(_taken(a, order) for a in columns), are_sorted=True))
+
+        return [of_column(k) for k in range(n_columns)]
 
     def relabelled(self, f: Callable[[Any], Array]) -> Self:
         y = like(f(on_host(self.y)), self.X)
@@ -85,6 +92,11 @@ class TensorRows(Rows):
 
     def _call(self, f: Callable[[Rows], T], step: int) -> T:
         return f(self.every(step))
+
+
+def _taken(a: Any, order: Any) -> Any:
+    """Entries of a tensor in an order, on the host."""
+    return None if a is None else on_host(namespace(a).take(a, order))
 
 
 def _total(w: Array | None, n_rows: int) -> float:

@@ -81,8 +81,8 @@ class BBQ(_PerClass):
     same number of rows, and the last one the remainder as well, so that single probabilities
     differ by up to 0.17, but the held-out log loss does not. Ties share a bin, and so merge bins.
 
-    For tensors on a device the steps are fitted on the host and applied on the device. Steps have
-    no gradients, so that tensors must not need any.
+    For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
+    that tensors must not need any.
 
     References
     ----------

@@ -71,8 +71,8 @@ class HistogramBinning(_PerClass):
 
     Notes
     -----
-    For tensors on a device the steps are fitted on the host and applied on the device. Steps have
-    no gradients, so that tensors must not need any.
+    For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
+    that tensors must not need any.
 
     References
     ----------

@@ -71,8 +71,8 @@ class IsotonicCalibration(_PerClass):
     With ``smoothing=0`` the value of the lowest step is often exactly 0, so the probability of the
     label of a held-out row may be zero, which makes the log loss very large.
 
-    For tensors on a device the steps are fitted on the host and applied on the device. Steps have
-    no gradients, so that tensors must not need any.
+    For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
+    that tensors must not need any.
 
     References
     ----------

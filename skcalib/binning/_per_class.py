@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.array_api import astype, check_needs_no_gradients, entries, namespace
+from skcalib._engine.array_api import astype, check_needs_no_gradients, entries, namespace, put
+from skcalib._engine.blocks import is_event
 from skcalib._engine.ranking import Ranked
 from skcalib._engine.rows import Rows
 from skcalib._scores.bins import bin_index
@@ -23,7 +24,7 @@ ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
 class _PerClass(BaseCalibrator):
     """One-vs-rest step functions of the probability of each class; rows are then normalized.
 
-    They are fitted on the host, and applied where the logits are.
+    Scores are ranked, and the functions applied, where the logits are; bins are found on the host.
     """
 
     _on_device = True
@@ -42,8 +43,7 @@ class _PerClass(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
-        # Distinct scores are found on the host, as ties need not be equal.
-        columns = Columns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows.on_host())
+        columns = Columns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows)
         fits = self._fit_columns(columns)
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
@@ -83,9 +83,11 @@ def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
     In rows where a class is masked, or is the only one that is not, its probability is NaN: such
     rows carry no information about it.
     """
-    P = probabilities(Z)
-    masked = np.isneginf(Z)
-    if masked.any():
-        masked |= np.count_nonzero(~masked, axis=1)[:, None] == 1  # the only class is certain
-        P[masked if P.shape[1] > 1 else masked.any(axis=1, keepdims=True)] = np.nan
-    return P, y[:, None] == (np.arange(P.shape[1]) if P.shape[1] > 1 else 1)
+    P, xp = probabilities(Z), namespace(Z)
+    masked = -np.inf == Z
+    if xp.any(masked):
+        masked = masked | (xp.count_nonzero(~masked, axis=1)[:, None] == 1)  # that one is certain
+        if P.shape[1] == 1:
+            masked = xp.any(masked, axis=1)[:, None]
+        P = put(P, np.nan, masked)
+    return P, is_event(y, P.shape[1])

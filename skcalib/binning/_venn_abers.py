@@ -84,9 +84,8 @@ class VennAbersCalibration(_PerClass):
     single precision. For Dask collections scores are ranked on a grid, as for
     :class:`IsotonicCalibration`.
 
-    For tensors on a device the steps are fitted on the host and applied on the device, but pairs of
-    classes and intervals are computed on the host. Steps have no gradients, so that tensors must
-    not need any.
+    For tensors scores are ranked, and steps applied, on their device, but pairs of classes and
+    intervals are computed on the host. Steps have no gradients, so that tensors must not need any.
 
     References
     ----------
@@ -147,10 +146,10 @@ class VennAbersCalibration(_PerClass):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
         one_vs_one = self.multi_class == "ovo" and rows.n_columns > 2
-        rows, pairs = rows.on_host(), pairs_of(rows.n_columns if one_vs_one else 1)
+        pairs = pairs_of(rows.n_columns if one_vs_one else 1)
         if not one_vs_one:
             return {**super()._fit(rows), "pairs_": pairs}
-        fits = []
+        fits, rows = [], rows.on_host()
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             some = pairs[start : start + PAIRS_AT_A_TIME]
             fits += rows.ranked(partial(events_of_pairs, pairs=some), len(some), self._fit_class)
