@@ -49,6 +49,7 @@ class Library:
 
 @pytest.fixture(params=[True, False], ids=["of the process", "of each thread"])
 def library(request, monkeypatch):
+    wait_for_helpers()  # of the test before, which would set the number of threads back
     library = Library(of_process=request.param)
     monkeypatch.setattr(_blas._blas, "libraries", [library])
     return library
