@@ -22,14 +22,15 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 # Tables that another page includes are no pages of their own.
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "calarena.rst", "suite_*.rst", "times_*.rst"]
+exclude_patterns = ["_build", "auto_examples/*.ipynb", "calarena.rst"]
+exclude_patterns += ["export_*.rst", "suite_*.rst", "times_*.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 4,
     # None for the gallery and the reference, whose figures and formulas need the width.
-    "secondary_sidebar_items": {"*": ["page-toc"], "guide/*": ["page-toc"]},
+    "secondary_sidebar_items": {page: ["page-toc"] for page in ["*", "guide/*", "recipes/*"]},
 }
 # Pages without subpages need no primary sidebar.
 alone = "index start benchmarks reproduction comparison testing messages architecture adding"

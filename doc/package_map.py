@@ -15,7 +15,7 @@ import layers
 WIDTH, HEIGHT = 0.84, 0.6  # of boxes, whose centres are 1 apart
 # Where the centres are from left to right, so that no arrow passes behind a box, which is tested.
 COLUMNS = {
-    "__init__": 2.55, "_cli": 1.45,
+    "__init__": 2.55, "_cli": 1.45, "export": 4.0,
     "compose": 0.45, "report": 2.05, "monitor": 3.25,
     "selection": 0.75, "display": 3.25,
     "binning": 0.1, "datasets": 1.15, "scaling": 2.15, "metrics": 3.15, "_subestimator": 4.2,

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from ._version import __version__ as __version__
 from .binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
-from .compose import CalibratedClassifier, LogitTransformer
+from .compose import (
+    CalibratedClassifier,
+    LogitTransformer,
+    MultiLabelCalibrator,
+    PriorShift,
+)
 from .display import (
     ConfidenceDisplay,
     ReliabilityDisplay,
     ReliabilityGridDisplay,
     TemperatureSweepDisplay,
 )
-from .monitor import CalibrationMonitor
+from .monitor import CalibrationMonitor, DriftMonitor
 from .report import calibration_report
 from .scaling import (
     BetaCalibration,
@@ -44,14 +49,17 @@ __all__ = [
     "ClassifierCalibrator",
     "ConfidenceDisplay",
     "DirichletCalibration",
+    "DriftMonitor",
     "EnsembleTemperatureScaling",
     "GroupCalibrator",
     "HistogramBinning",
     "IsotonicCalibration",
     "LogitTransformer",
     "MatrixScaling",
+    "MultiLabelCalibrator",
     "OrderPreservingScaling",
     "PlattScaling",
+    "PriorShift",
     "QuadraticScaling",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",

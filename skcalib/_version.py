@@ -27,19 +27,23 @@ class Versioned:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        written_by = state.pop("_skcalib_version", "unknown")
-        if written_by != __version__:
-            warn(
-                InconsistentVersionWarning(
-                    estimator_name=type(self).__name__,
-                    current_sklearn_version=__version__,
-                    original_sklearn_version=written_by,
-                )
-            )
+        warn_of_version(type(self).__name__, state.pop("_skcalib_version", "unknown"))
         if hasattr(super(), "__setstate__"):
             super().__setstate__(state)  # type: ignore[misc]
         else:
             vars(self).update(state)
+
+
+def warn_of_version(name: str, written_by: str) -> None:
+    """Warn if another version wrote what is loaded; ``name`` is that of its class."""
+    if written_by != __version__:
+        warn(
+            InconsistentVersionWarning(
+                estimator_name=name,
+                current_sklearn_version=__version__,
+                original_sklearn_version=written_by,
+            )
+        )
 
 
 def _plain(value: Any) -> Any:

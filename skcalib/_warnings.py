@@ -58,3 +58,24 @@ class ReversedOrderWarning(FitWarning):
 
 class SmallWeightsWarning(FitWarning):
     """The sum of the weights is far below the number of rows."""
+
+
+class FewRowsWarning(UserWarning):
+    """There are few rows for the number of classes: ``weight`` is the sum of their weights."""
+
+    def __init__(self, message: str, weight: float = 0.0, n_classes: int = 0) -> None:
+        super().__init__(message)
+        self.weight = weight
+        self.n_classes = n_classes
+
+
+class LabelShiftWarning(UserWarning):
+    """More has changed than the class priors: ``pvalue`` is that of the test that says so.
+
+    ``distance`` is the share of the rows that no class priors explain.
+    """
+
+    def __init__(self, message: str, pvalue: float = 0.0, distance: float = 0.0) -> None:
+        super().__init__(message)
+        self.pvalue = pvalue
+        self.distance = distance

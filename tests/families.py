@@ -127,7 +127,12 @@ def quick(members):
 # Random folds depend on the number and the order of the rows.
 WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind is not AutoCalibrator]
 # Those that a comparison has by default.
-OTHERS = (ClassifierCalibrator, skcalib.GroupCalibrator, skcalib.TopLabelCalibration)
+OTHERS = (
+    ClassifierCalibrator,
+    skcalib.GroupCalibrator,
+    skcalib.PriorShift,  # repairs nothing by itself
+    skcalib.TopLabelCalibration,
+)
 COMPARED = [kind for kind in CALIBRATORS if kind not in OTHERS]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
 JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]
@@ -211,11 +216,13 @@ def log_probabilities_of(Z, y, w, scale):
     return Features.of_log_probabilities(MemoryRows(Z, y, w), scale)
 
 
-# Everything that measures probabilities.
+# Everything that measures probabilities by labels, and without costs of decisions.
 MEASURES = [
     member
     for member in (getattr(skcalib.metrics, name) for name in skcalib.metrics.__all__)
-    if isfunction(member) and "y_proba" in signature(member).parameters
+    if isfunction(member)
+    and {"y_true", "y_proba"} <= signature(member).parameters.keys()
+    and "cost" not in signature(member).parameters
 ]
 # Measures in proportion to the gaps of bins.
 GAPS = [

@@ -1,7 +1,8 @@
 """What errors and warnings say, written down while the tests cause them.
 
-``python -m pytest --messages=doc/messages.rst`` writes the page of the documentation; a test sees
-to it that no message is missing.
+``python -m pytest -n 0 --messages=doc/messages.rst`` writes the page of the documentation; a test
+sees to it that no message is missing. Messages of export and of tensors are recorded where their
+libraries are installed, those of tensors with ``SCIPY_ARRAY_API=1``.
 """
 
 import re
@@ -21,6 +22,7 @@ SECTIONS = {
     "Logits, labels, weights, classes": [
         "_base",
         "_validation.classes",
+        "_validation.indicator",
         "_validation.labels",
         "_validation.logits",
         "_validation.probabilities",
@@ -30,6 +32,7 @@ SECTIONS = {
     ],
     "Parameters and fits of calibrators": [
         "_validation.parameters",
+        "_validation.priors",
         "scaling",
         "binning",
         "_linear",
@@ -40,6 +43,7 @@ SECTIONS = {
     "Measures": ["metrics"],
     "Pictures": ["display", "report"],
     "Monitoring": ["monitor"],
+    "Export": ["export"],
     "Dask collections": ["_engine.dask", "_engine.dask_inputs"],
     "Tensors": ["_engine.array_api"],
     "Data": ["datasets"],

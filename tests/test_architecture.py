@@ -40,7 +40,7 @@ TREES = layers.modules()
 def test_every_part_is_on_one_layer():
     named = list(itertools.chain(*layers.layers()))
     assert sorted(named) == sorted({layers.part_of(module) for module in TREES})
-    assert len(layers.layers()) <= 8
+    assert len(layers.layers()) <= 9
 
 
 @pytest.mark.parametrize("module", sorted(TREES))
@@ -78,13 +78,20 @@ def test_no_other_private_names_of_scikit_learn():
                 assert private <= PRIVATE_NAMES_OF_SCIKIT_LEARN.get(module, set()), module
 
 
-# For those who have them: a comparison as a data frame, chunks of rows with Dask.
+# For those who have them: a comparison as a data frame, chunks of rows with Dask, ONNX models.
 EXTRAS = {
     "selection._comparison": {"pandas"},
     "_engine.dask": {"dask"},
     "_engine.dask_inputs": {"dask"},
     "_cli.parquet": {"dask", "distributed"},
+    "_cli.apply": {"pyarrow", "skops"},
     "_cli.console": {"skops"},
+    "export._graph": {"onnx"},
+    "export._onnx": {"onnx"},
+    "export._onnx_classifiers": {"onnx", "skl2onnx"},
+    "export._skl2onnx": {"onnx", "skl2onnx"},
+    "export._torch": {"torch"},
+    "export._torch_modules": {"torch"},
 }
 
 

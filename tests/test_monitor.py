@@ -234,6 +234,8 @@ DIFFERENT = {
     "order": ({"labels": ["b", "a"]}, r"labels \['a', 'b'\] and \['b', 'a'\]"),
     "pos_label": ({"pos_label": "b"}, "pos_label 'a' and 'b'"),
     "default of pos_label": ({"pos_label": None}, "pos_label 'a' and 'b'"),
+    "alarm_level": ({"alarm_level": 0.1}, "alarm_level 0.05 and 0.1"),
+    "tolerance": ({"tolerance": 0.1}, "tolerance 0.0 and 0.1"),
     "two of them": ({"n_bins": 3, "kind": "top-label"}, "n_bins 15 and 3; kind 'binary' and 'top"),
 }
 
@@ -274,14 +276,14 @@ def test_state_does_not_grow(kind, rng):
 
 def test_state_is_arrays_and_built_ins():
     for value in vars(CalibrationMonitor(labels=[0, 1], n_bins=np.int64(7))).values():
-        assert type(value) in (np.ndarray, int, str, type(None))
+        assert type(value) in (np.ndarray, int, float, str, type(None))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded(kind, rng):
     y, p = NAMES[rng.integers(2, size=40)], rng.uniform(size=40)
     monitor = CalibrationMonitor(kind=kind, labels=NAMES[:2]).update(y, p)
-    trusted = ["skcalib.monitor.CalibrationMonitor"]
+    trusted = ["skcalib.monitor._monitor.CalibrationMonitor"]
     file = skops.io.dumps(monitor)
     assert skops.io.get_untrusted_types(data=file) == trusted
     for loaded in (pickle.loads(pickle.dumps(monitor)), skops.io.loads(file, trusted=trusted)):

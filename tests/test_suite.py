@@ -287,6 +287,12 @@ def test_calarena_other_rows(script, published):
         script("calarena.py", record, file)
 
 
+def printed(text):
+    """The bounds of a number that was rounded to the digits of a text."""
+    half = 0.5 * 10.0 ** -len(text.partition(".")[2])
+    return float(text) - half, float(text) + half
+
+
 def test_times_beside_other_libraries(script, tmp_path):
     """Those of a library follow skcalib's; ratios are to skcalib's own of the kind."""
     args = "--repeat", 1, "--kinds", "PlattScaling", "IsotonicCalibration"
@@ -295,7 +301,9 @@ def test_times_beside_other_libraries(script, tmp_path):
     assert table in text
     assert table.startswith("300 x 2\n~~~~~~~")
     fit, units, predict, again, _, ratio = row(table, "method", "PlattScaling")
-    assert float(fit) / float(predict) == pytest.approx(float(units) / float(again), rel=0.3)
+    low, high = zip(*map(printed, (fit, again, predict, units)), strict=True)
+    assert low[0] * low[1] <= high[2] * high[3]
+    assert low[2] * low[3] <= high[0] * high[1]
     assert ratio == "1.0"
     assert float(row(table, "method", "PlattScaling, scikit-learn")[-1]) > 0
     assert "Temperature" not in table

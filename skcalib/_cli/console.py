@@ -13,7 +13,12 @@ from typing import IO, Any, TextIO
 
 import joblib
 
+from skcalib.export import to_json, to_onnx
+
 from .files import InputError
+
+# Packages that formats of calibrators need, and a format that needs none.
+NEEDED = {".skops": ("skops", ".joblib"), ".onnx": ("onnx", ".json")}
 
 
 class Console:
@@ -121,9 +126,11 @@ def checked_target(option: str, path: str, suffixes: tuple[str, ...], other: str
     if target.suffix.lower() not in suffixes or target.is_dir():
         endings = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
         raise InputError(f"{option} {path} must be {other}a file that ends in {endings}.")
-    if target.suffix.lower() == ".skops" and find_spec("skops") is None:
+    needed, other = NEEDED.get(target.suffix.lower(), ("", ""))
+    if needed and find_spec(needed) is None:
         raise InputError(
-            f"{option} {path} needs skops: pip install skops, or give a file that ends in .joblib."
+            f"{option} {path} needs {needed}: pip install {needed}, or give a file that ends in "
+            f"{other}."
         )
     return target
 
@@ -136,6 +143,10 @@ def save_calibrator(calibrator: Any, target: Path) -> str:
             import skops.io
 
             skops.io.dump(calibrator, file)
+        elif suffix == ".json":
+            file.write(to_json(calibrator).encode())
+        elif suffix == ".onnx":
+            file.write(to_onnx(calibrator).SerializeToString())
         elif suffix == ".joblib":
             joblib.dump(calibrator, file)
         else:
@@ -143,6 +154,10 @@ def save_calibrator(calibrator: Any, target: Path) -> str:
     if suffix == ".skops":
         trusted = skops.io.get_untrusted_types(file=target)
         return f"skops.io.load({str(target)!r}, trusted={trusted})"
+    if suffix == ".json":
+        return f"skcalib.export.from_json(pathlib.Path({str(target)!r}).read_text())"
+    if suffix == ".onnx":
+        return f"onnxruntime.InferenceSession({str(target)!r})"
     if suffix == ".joblib":
         return f"joblib.load({str(target)!r})"
     return f"pickle.loads(pathlib.Path({str(target)!r}).read_bytes())"

@@ -86,7 +86,7 @@ def reading(file: str, remedy: str) -> Iterator[None]:
 
 def kind_of(file: str) -> str:
     """How a file is read, by its name: "npy", "npz", "csv", "tsv", or "" for all others."""
-    name = Path(_path_and_array(file)[0]).name.lower()
+    name = Path(path_and_array(file)[0]).name.lower()
     parts = name.removesuffix(".gz").rpartition(".")
     kinds = {"csv", "tsv"} if name.endswith(".gz") else {"npy", "npz", "csv", "tsv"}
     return parts[2] if parts[1] and parts[2] in kinds else ""
@@ -106,7 +106,7 @@ def listed(names: Sequence[Any]) -> str:
 # Logits and labels.
 def read_pair(logits_file: str, labels_file: str) -> LabelledLogits:
     """Logits in one file, labels in another."""
-    names, logits = _logits(logits_file)
+    names, logits = read_logits(logits_file)
     labels = _labels(labels_file, len(logits), logits_file)
     if len(logits) != len(labels):
         raise InputError(
@@ -132,7 +132,8 @@ def read_table(file: str, label: str) -> LabelledLogits:
     return LabelledLogits(_numbers(rest, file), _labels_of_texts(texts, file), names)
 
 
-def _logits(file: str) -> tuple[list[str] | None, Array]:
+def read_logits(file: str) -> tuple[list[str] | None, Array]:
+    """Names of the columns, where there are any, and logits."""
     if is_text(file):
         lines = _lines(file)
         names = lines.pop(0) if _is_header(lines[0]) and len(lines) > 1 else None
@@ -279,7 +280,7 @@ def is_number(field: str) -> bool:
 
 
 # Arrays.
-def _path_and_array(file: str) -> tuple[str, str | None]:
+def path_and_array(file: str) -> tuple[str, str | None]:
     """Path, and the name behind the colon of FILE.npz:NAME."""
     path, found, name = file.rpartition(".npz:")
     return (f"{path}.npz", name) if found else (file, None)
@@ -287,7 +288,7 @@ def _path_and_array(file: str) -> tuple[str, str | None]:
 
 def _array(file: str) -> Array:
     """The array in a .npy or .npz (``FILE:NAME``) file."""
-    kind, (path, name) = kind_of(file), _path_and_array(file)
+    kind, (path, name) = kind_of(file), path_and_array(file)
     if kind not in REMEDIES:
         raise InputError(f"{file} must be a .npy, .npz, .csv or .tsv file, or one of text in .gz.")
     with reading(path, REMEDIES[kind]), Path(path).open("rb") as stream:

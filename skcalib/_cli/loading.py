@@ -124,18 +124,22 @@ def _load_parquet(args: argparse.Namespace) -> list[LabelledLogits]:
 
 def _logs_of_part(part: Any) -> Any:
     """A data frame of logarithms for one of probabilities, without pandas' own missing values."""
-    numeric = [getattr(dtype, "numpy_dtype", dtype) for dtype in part.dtypes]
-    P = part.to_numpy(np.result_type(np.float32, *numeric), na_value=np.nan)
+    P = parquet.as_array(part)
     return type(part)(_logs(P), index=part.index, columns=part.columns)
 
 
 def _read(logits: str, labels: str | None, args: argparse.Namespace) -> LabelledLogits:
     """Rows of files other than Parquet, with logarithms of probabilities where these are given."""
     rows = read_pair(logits, labels) if labels else read_table(logits, args.label_column)
-    if not args.probabilities:
-        return rows
-    _check_probabilities(rows.logits.min(), rows.logits.max(), logits)
-    return rows._replace(logits=_logs(rows.logits))
+    return rows._replace(logits=as_logits(rows.logits, logits, probabilities=args.probabilities))
+
+
+def as_logits(values: Array, file: str, *, probabilities: bool) -> Array:
+    """What a file holds as logits: logarithms if these are probabilities."""
+    if not probabilities:
+        return values
+    _check_probabilities(values.min(), values.max(), file)
+    return _logs(values)
 
 
 def _check_probabilities(low: float, high: float, file: str) -> None:

@@ -18,6 +18,7 @@ from skcalib.report import calibration_report
 from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import parquet
+from .apply import check_apply, run_apply
 from .console import Console, checked_target, replacing, save_calibrator
 from .files import InputError, LabelledLogits
 from .loading import check_files, is_parquet, labels_of_type, load
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PICTURES = (".png", ".pdf", ".svg")
+CALIBRATORS = (".json", ".skops", ".joblib", ".pkl", ".onnx")
 
 INTERRUPTED = 130  # exit status of a process that Ctrl-C ended
 
@@ -55,6 +57,10 @@ files:
   names, too, and logits in all others: a file, a directory, or a pattern in quotes. They are worked
   on with Dask, in processes on this machine (pip install 'skcalib[dask]').
 
+  --apply reads the same files, and leaves out the column that --label-column names. Nothing in the
+  file of the calibrator is executed. Text and Parquet files of probabilities have a column for each
+  class, and one with the label that is predicted; .npy files have the probabilities only.
+
 examples:
   python -m skcalib
   python -m skcalib --logits val_logits.npy --labels val_labels.npy \\
@@ -62,6 +68,8 @@ examples:
   python -m skcalib --logits run.npz:predictions --labels run.npz:ground_truth --probabilities
   python -m skcalib --logits scores.csv --label-column y --save calibrator.joblib
   python -m skcalib --logits 'scores/*.parquet' --label-column y
+  python -m skcalib --logits val.npy --labels y.npy --save calibrator.json
+  python -m skcalib --apply calibrator.json --logits new.npy --output probabilities.csv
 
 Without test files half of the rows, drawn at random with a fixed seed, are held out. The exit
 status is 2 if the input is invalid, and nothing is written then; 1 if the results could not be
@@ -88,7 +96,15 @@ OPTIONS = [
     (
         "--save",
         "FILE",
-        "where to write the best calibrator, fitted: a file that ends in .skops, .joblib or .pkl",
+        "where to write the best calibrator, fitted: a file that ends in .json, .skops, .joblib, "
+        ".pkl or .onnx",
+    ),
+    (
+        "--apply",
+        "FILE",
+        "a saved calibrator, in a file that ends in .json or .skops, whose probabilities for "
+        "--logits are written to --output: a file that ends in .csv, .tsv, .npy, .npz or "
+        ".parquet, or a directory that exists, to write skcalib-probabilities to",
     ),
 ]
 
@@ -111,7 +127,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.showwarning = console.show_warning
         try:
-            _run(args, _targets(args), console)
+            if args.apply is not None:
+                run_apply(args, check_apply(args), console)
+            else:
+                _run(args, _targets(args), console)
         except KeyboardInterrupt:
             console.complain("interrupted.")
             return INTERRUPTED
@@ -245,5 +264,5 @@ def _targets(args: argparse.Namespace) -> Targets:
     diagrams = checked_target("--output", output, PICTURES, "a directory that exists, or ")
     stem = diagrams.stem.removesuffix("-reliability")
     report = diagrams.with_name(f"{stem}-report{diagrams.suffix}")
-    saved = args.save and checked_target("--save", args.save, (".skops", ".joblib", ".pkl"))
+    saved = args.save and checked_target("--save", args.save, CALIBRATORS)
     return Targets(diagrams, checked_target("--output", str(report), PICTURES), saved)

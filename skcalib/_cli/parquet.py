@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from skcalib._typing import Array
+
 from .files import InputError, LabelledLogits, listed, reading
 
 # A report is drawn on no more rows than this, which would add nothing to a picture.
@@ -46,10 +50,10 @@ def _named_if_missing() -> Iterator[None]:
 
 
 class Table(NamedTuple):
-    """A Dask data frame of logits, and labels in one of its columns."""
+    """A Dask data frame of logits, and labels in one of its columns, if there are any."""
 
     frame: Any
-    label: str
+    label: str | None
 
     @property
     def others(self) -> list[str]:
@@ -61,7 +65,7 @@ class Table(NamedTuple):
         return LabelledLogits(self.frame[self.others], self.frame[self.label], self.others)
 
 
-def read(pattern: str, label: str) -> Table:
+def read(pattern: str, label: str | None) -> Table:
     """The rows in Parquet files, of which only the column names are read."""
     import dask.dataframe as dd
 
@@ -76,7 +80,7 @@ def read(pattern: str, label: str) -> Table:
             f"Columns of {pattern} must have strings for names, got {numbers[0]!r}; write it again "
             "after frame.columns = frame.columns.astype(str)."
         )
-    if label not in columns:
+    if label is not None and label not in columns:
         raise InputError(
             f"--label-column must be one of the columns of {pattern}, {listed(columns)}, "
             f"got {label!r}."
@@ -90,6 +94,26 @@ def read(pattern: str, label: str) -> Table:
             f"{f'{words[0]!r}, which holds no numbers' if words else 'no other column'}."
         )
     return table
+
+
+def partitions(pattern: str, label: str | None) -> Iterator[Any]:
+    """Data frames of the logits in Parquet files, one after the other; labels are left out."""
+    with _named_if_missing():
+        import dask.dataframe  # noqa: F401
+    table = read(pattern, label)
+    frame = table.frame[table.others]
+    for k in range(frame.npartitions):
+        with reading(pattern, REMEDY):
+            part = frame.get_partition(k).compute(scheduler="synchronous")
+        if len(part):
+            yield part
+
+
+def as_array(part: Any) -> Array:
+    """A data frame of numbers as an array, without pandas' own missing values."""
+    numeric = [getattr(dtype, "numpy_dtype", dtype) for dtype in part.dtypes]
+    found: Array = part.to_numpy(np.result_type(np.float32, *numeric), na_value=np.nan)
+    return found
 
 
 def halves(table: Table) -> list[Table]:

@@ -8,19 +8,24 @@ that sum to one, has the log loss
 convex in :math:`\pi`. With :math:`D_m = \frac1N \sum_i w_i\, q_{im} / \sum_j \pi_j q_{ij}`, minus
 its gradient, :math:`\sum_m \pi_m D_m = 1`, and the loss is at most :math:`\max_m D_m - 1` above its
 minimum: the duality gap, which is zero at the minimum and only there.
+
+Pseudo-rows :math:`a_m` add :math:`-\frac1N \sum_m a_m \log \pi_m` to the loss, with N the sum of
+both: each is a row whose label only member m gives any probability to.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from skcalib._engine.array_api import at_least, like, namespace
-from skcalib._engine.blocks import joined_flat
-from skcalib._engine.rows import Rows
-from skcalib._typing import Floats, Indices
+from skcalib._engine.blocks import joined_flat, weighted_sum
+from skcalib._engine.rows import OfBlock, Plan, Rows
+from skcalib._typing import Bools, Floats, Indices
 
 # Probabilities of labels, the largest of the row being 1, in a mixture are at least this.
 TINY = 1e-100
@@ -41,20 +46,64 @@ LEAST_SHARE, STEEPEST = 0.1, 0.5
 # Smaller weights that the gradient pushes to zero are zero.
 SMALL = 1e-6
 
+# Up to so many coordinates all faces of the simplex may be tried.
+FEW = 12
+
+# Exchanges of coordinates at most, and how many may bring no progress before they are exchanged one
+# at a time.
+MAX_EXCHANGES, PATIENCE = 1000, 3
+
 
 def least_quadratic(H: Floats, g: Floats) -> Floats:
     """The point y (M,) of the simplex at which ``y H y / 2 + g y`` is least, for convex H (M, M).
 
     Coordinates that are negative where the quadratic is stationary are left out one at a time. If
     what this leads to is not the least, it is that of all faces of the simplex, of which there are
-    ``2^M - 1``: for small M.
+    ``2^M - 1``: for small M. With many coordinates H must be positive definite.
     """
+    if len(g) > FEW:
+        return _least_by_exchanges(H, g)
     face, y = list(range(len(g))), _stationary(H, g)
     while not y.min() >= 0:
         face.remove(int(y.argmin()))
         y = _stationary_on(face, H, g)
     slope = H @ y + g
     return y if slope.min() >= slope[face].min() else _least_of_all_faces(H, g)
+
+
+def _least_by_exchanges(H: Floats, g: Floats) -> Floats:
+    """The same by block pivoting (Júdice, Pires 1994): all coordinates on the wrong side change it.
+
+    Those are negative ones of the face, and others along which the quadratic falls. Where their
+    number no longer falls only the last of them is exchanged, which leads to the end.
+    """
+    inside = np.ones(len(g), bool)
+    fewest, patience = len(g) + 1, PATIENCE
+    y = np.full(len(g), 1 / len(g))
+    for _ in range(MAX_EXCHANGES):
+        y = _stationary_inside(inside, H, g)
+        slope = H @ y + g
+        level = slope[inside].mean()
+        wrong = np.where(inside, y < 0, slope < level - ROUNDING * np.abs(slope).max())
+        n_wrong = int(wrong.sum())
+        if n_wrong == 0:
+            break
+        patience = PATIENCE if n_wrong < fewest else patience - 1
+        fewest = min(fewest, n_wrong)
+        changed = np.flatnonzero(wrong)
+        inside[changed if patience > 0 else changed[-1:]] ^= True
+        inside[y.argmax()] = True  # the face has a point
+    y = np.maximum(y, 0)
+    return y / y.sum()
+
+
+def _stationary_inside(inside: Bools, H: Floats, g: Floats) -> Floats:
+    """Where a positive definite quadratic is stationary on a face, given by its coordinates."""
+    right = np.stack([np.ones(int(inside.sum())), g[inside]], axis=1)
+    ones, shift = np.linalg.solve(H[np.ix_(inside, inside)], right).T
+    y = np.zeros(len(g))
+    y[inside] = ones * (1 + shift.sum()) / ones.sum() - shift
+    return y
 
 
 def _least_of_all_faces(H: Floats, g: Floats) -> Floats:
@@ -92,9 +141,10 @@ def _stationary(H: Floats, g: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of a mixture, and the derivatives of its log loss there."""
+    """Weights of a mixture, and its log loss there with the derivatives."""
 
     x: Floats  #: (M,)
+    loss: float
     descent: Floats  #: (M,), minus the gradient
     hessian: Floats  #: (M, M)
 
@@ -104,47 +154,84 @@ class Weights:
         return float(self.descent.max()) - 1
 
     @classmethod
-    def of(cls, x: Floats, rows: Rows) -> Weights:
-        """One pass over the rows."""
+    def of(
+        cls,
+        x: Floats,
+        rows: Rows,
+        pseudo_rows: Floats | None = None,
+        of_block: OfBlock | None = None,
+    ) -> Weights:
+        """One pass over the rows, whose probabilities ``of_block`` makes if they are not stored."""
         M = len(x)
+        sums = rows.sum(partial(_derivatives, x, of_block), Plan(at_least=M))
+        total, first, second = sums[0], sums[1 : M + 1], sums[M + 1 :].reshape(M, M)
+        weight = rows.weight
+        if pseudo_rows is not None:
+            total = total + pseudo_rows @ np.log(x)
+            first = first + pseudo_rows / x
+            second = second + np.diag(pseudo_rows / x**2)
+            weight += float(pseudo_rows.sum())
+        return cls(x, -float(total) / weight, first / weight, second / weight)
 
-        def block(Q: Floats, _: Indices, w: Floats | None) -> Floats:
-            mixed = at_least(Q @ like(x, Q), TINY)
-            shares = Q / mixed[:, None]
-            weighted = shares if w is None else shares * w[:, None]
-            return joined_flat(namespace(Q).sum(weighted, axis=0), weighted.T @ shares)
 
-        mean = rows.sum(block) / rows.weight
-        return cls(x, mean[:M], mean[M:].reshape(M, M))
+def _derivatives(
+    x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
+) -> Floats:
+    """Sums over a block of the log-likelihood, and of its first and second derivatives."""
+    Q = Q if of_block is None else of_block(Q, y, w)
+    xp, M = namespace(Q), len(x)
+    mixed = at_least(Q @ like(x, Q), TINY)
+    shares = Q / mixed[:, None]
+    weighted = shares if w is None else shares * w[:, None]
+    logs = xp.reshape(weighted_sum(xp.log(mixed), w), (1,))
+    return joined_flat(logs, xp.sum(weighted, axis=0), xp.reshape(weighted.T @ shares, (M * M,)))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Weights of the least log loss, and how they were found."""
+
+    weights: Weights
+    n_passes: int
+    converged: bool
 
 
 def least_log_loss(rows: Rows) -> tuple[Floats, bool]:
     """Weights (M,) of the least log loss, and whether these were found.
 
     The rows have probabilities (n, M) of the labels, in any units per row, in place of logits.
-    A few iterations of EM, then Newton's method from inside the simplex. Weights of zero are
-    approached, and in the end taken where the gap allows it.
+    Weights of zero are approached, and in the end taken where the gap allows it.
     """
-    found = Weights.of(np.full(rows.n_columns, 1 / rows.n_columns), rows)
+    start = np.full(rows.n_columns, 1 / rows.n_columns)
+    found = fit_mixture(lambda x: Weights.of(x, rows), start)
+    weights = _rounded(found.weights, rows)
+    return weights.x, found.converged or weights.gap <= GAP
+
+
+def fit_mixture(at: Callable[[Floats], Weights], start: Floats) -> Mixture:
+    """The least of the log loss that ``at`` gives, from weights none of which is zero.
+
+    A few iterations of EM, then Newton's method from inside the simplex.
+    """
+    found = at(start)
     length, promised = 1.0, np.inf
     for n_passes in range(MAX_PASSES):
         if found.gap <= GAP:
-            break
+            return Mixture(found, n_passes + 1, converged=True)
         if n_passes < EM_PASSES:
-            found = Weights.of(found.x * found.descent, rows)
+            found = at(found.x * found.descent)
             continue
         step = _newton_step(found)
         promised = float(found.descent @ step)
         if promised <= ROUNDING:
-            break
-        ahead = Weights.of(found.x + length * step, rows)
+            return Mixture(found, n_passes + 1, converged=True)
+        ahead = at(found.x + length * step)
         after = -float(ahead.descent @ step)
         if after <= STEEPEST * promised:
             found, length = ahead, 1.0
         else:
             length *= min(max(promised / (promised + after), 0.1), 0.9)
-    found = _rounded(found, rows)
-    return found.x, found.gap <= GAP or promised <= ROUNDING
+    return Mixture(found, MAX_PASSES + 1, converged=found.gap <= GAP)
 
 
 def _rounded(found: Weights, rows: Rows) -> Weights:

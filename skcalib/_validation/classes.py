@@ -52,9 +52,15 @@ def resolve_classes(
         return np.array([False, True])
     if _are_integers(present) and int(present[0]) >= 0 and int(present[-1]) < n_classes:
         return _column_numbers(present, n_classes, name, proper=proper)
+    remedy = (
+        f"If y lacks classes, name all labels in column order with {name}=."
+        if len(present) < n_classes
+        else "Check that there is one for each class, and leave out rows whose label, such as -100 "
+        "or 255, says that they are to be ignored."
+    )
     raise ValueError(
         f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
-        f"If y lacks classes, name all labels in column order with {name}=."
+        + remedy
     )
 
 

@@ -62,9 +62,15 @@ def as_labels(y: Any, name: str = "y") -> Any:
             f"{name} must hold one label per row, got a one-hot array of shape {labels.shape}. "
             f"Pass {name}.argmax(axis=1)."
         )
+    several = ""
+    if labels.ndim == 2 and labels.dtype.kind in "biuf" and np.isin(labels, [0, 1]).all():
+        several = (
+            " For several labels per row use MultiLabelCalibrator, and kind='multilabel' in "
+            "measures and diagrams."
+        )
     raise ValueError(
         f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
-        f"column of it, or {name}.ravel() if there is a row of logits for each entry."
+        f"column of it, or {name}.ravel() if there is a row of logits for each entry.{several}"
     )
 
 

@@ -18,6 +18,7 @@ from skcalib._engine.array_api import (
 from skcalib._engine.memory import MemoryRows
 from skcalib._typing import Array, Floats
 
+from .floats import logits_for
 from .labels import as_labels, distinct_labels, in_one_dimension, union
 from .logits import are_like_probabilities, check_finite
 from .weights import check_each_weight
@@ -71,6 +72,18 @@ def check_rows(
         masked=masked,
     )
     return (Z, labels, w), found
+
+
+def check_unlabelled(
+    estimator: Any, X: Any, sample_weight: Any
+) -> tuple[tuple[Floats, None, Floats | None], Found]:
+    """Logits and weights of rows for a fitted calibrator, and findings about them."""
+    Z = logits_for(estimator, X)
+    masked = check_finite(Z)
+    w = check_each_weight(sample_weight, Z.shape[0])
+    weight = float(len(Z)) if w is None else MemoryRows(Z[:, 0], None, w).weight
+    like = are_like_probabilities(Z)
+    return (Z, None, w), Found(np.zeros(0, np.intp), weight, len(Z), like, masked)
 
 
 def _are_plain(X: Any, labels: Any) -> bool:

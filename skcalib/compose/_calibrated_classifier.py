@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import column_or_1d
+from sklearn.pipeline import Pipeline
+from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
@@ -19,10 +20,12 @@ from skcalib._subestimator import (
     check_calibrator,
     check_order,
     fit_calibrator,
+    weight_params,
     with_unknown_classes,
 )
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.floats import check_fitted
+from skcalib._validation.indicator import has_columns
 from skcalib._validation.labels import as_labels
 from skcalib._validation.weights import check_weights
 from skcalib._warnings import warn
@@ -32,11 +35,15 @@ from ._folds import (
     CalibrationSet,
     FitArguments,
     calibration_set,
+    calibration_set_of_labels,
     check_test_rows,
+    check_width,
     held_out,
     splits_of,
     warn_of_unknown_classes,
+    warn_of_unknown_labels,
 )
+from ._multilabel import MultiLabelCalibrator
 from ._over_classifier import _OverClassifier
 from ._response import ResponseMethod, logits_of
 
@@ -60,9 +67,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     calibrator : calibrator, default=None
         Any estimator with ``fit`` and ``predict_proba`` that takes logits, also a pipeline of
         calibrators. None stands for :class:`AutoCalibrator`, which combines several; for the
-        calibration of large networks, or for speed, pass ``TemperatureScaling()``.
+        calibration of large networks, or for speed, pass ``TemperatureScaling()``. For several
+        labels per row None stands for :class:`MultiLabelCalibrator`, and calibrators of two
+        classes are fitted to each label.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows for cross-fitting. An integer is the number of stratified folds.
+        How to split the rows for cross-fitting. An integer is the number of stratified folds, or
+        of folds of consecutive rows for several labels per row.
         Ignored for a frozen classifier.
     ensemble : bool, default=False
         Whether to keep a classifier and a calibrator for each split. Each of them predicts, and
@@ -77,7 +87,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the probabilities.
+        Labels in the order of the probabilities; the numbers of several labels per row.
     estimators_ : list of classifiers
         The fitted classifiers: one, or with ``ensemble=True`` one for each split.
     calibrators_ : list of calibrators
@@ -86,6 +96,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Where logits come from, "decision_function" or "predict_proba".
     min_proba_ : float
         As ``min_proba`` was in ``fit``.
+    multilabel_ : bool
+        Whether rows have several labels.
     n_features_in_ : int
         Number of features, if the classifier has this attribute.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -100,6 +112,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     See Also
     --------
     LogitTransformer : The same as a step of a pipeline.
+    MultiLabelCalibrator : The calibrator of several labels per row.
     sklearn.calibration.CalibratedClassifierCV : For three methods of scikit-learn.
 
     Notes
@@ -107,6 +120,11 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     Rows of a class that the training rows of their split lack carry no information about the
     classifier that is fitted to all rows, so the calibrator is fitted without them. A row
     that is in several test sets counts in each, with its weight divided among them.
+
+    For classifiers of several labels per row, ``y`` is an indicator matrix, dense or sparse.
+    Probabilities of a row then do not sum to one, and predictions are indicators of the labels with
+    a probability above 0.5. Where the training rows of a split all have a label, or lack it, its
+    test rows do not count for this label.
 
     With scikit-learn's ``array_api_dispatch``, features may be tensors, and outputs are tensors in
     the same place. A classifier is given a copy in NumPy, but a frozen one the tensors as they are;
@@ -156,7 +174,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the classifier takes them.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or indicator matrix of shape (n_samples, n_labels)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
             For the calibrator, and for the classifier if it takes weights.
@@ -173,17 +191,19 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, if
-            ``calibrator`` is not one, if ``y`` holds fewer than two classes or fewer rows of
-            a class than there are folds, if the splitter needs ``groups`` and there are none, if
-            the training rows of a split hold a single class, or if the test rows do that the
-            calibrator is to be fitted to: with ``ensemble=True`` those of each split.
+            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, or
+            takes one label per row where there are several, if ``calibrator`` is not one, if ``y``
+            holds fewer than two classes or fewer rows of a class than there are folds, if the
+            splitter needs ``groups`` and there are none, if the training rows of a split hold a
+            single class, or if the test rows do that the calibrator is to be fitted to: with
+            ``ensemble=True`` those of each split.
         """
-        n_rows = 0 if sample_weight is None else len(column_or_1d(as_labels(y)))
-        w = check_weights(sample_weight, n_rows)
+        w = None if sample_weight is None else check_weights(sample_weight, _n_rows(y))
         calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
+        if arguments.response.multilabel:
+            return self._fit_labels(arguments, w)
         frozen = isinstance(self.estimator, FrozenEstimator)
         classes = np.asarray(on_host(self.estimator.classes_)) if frozen else np.unique(arguments.y)
         check_order(calibrator, classes)
@@ -200,10 +220,31 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             )
             for estimator, Z, rows, weights in sets
         ]
+        return self._stored(arguments, sets, calibrators, classes)
+
+    def _fit_labels(self, arguments: FitArguments, w: Floats | None) -> Self:
+        """Fit to several labels per row, with a calibrator for each of them."""
+        calibrator = self.calibrator
+        if calibrator is None or not _is_of_labels(calibrator):
+            calibrator = MultiLabelCalibrator(calibrator, n_jobs=self.n_jobs)
+        sets = self._calibration_sets(arguments, w)
+        calibrators = []
+        for _, Z, rows, weights in sets:
+            given = {} if weights is None else weight_params(calibrator, weights)
+            calibrators.append(clone(calibrator).fit(Z, arguments.y[rows], **given))
+        return self._stored(arguments, sets, calibrators, np.arange(arguments.y.shape[1]))
+
+    def _stored(
+        self,
+        arguments: FitArguments,
+        sets: list[CalibrationSet],
+        calibrators: list[Any],
+        classes: Array,
+    ) -> Self:
         self.estimators_ = [one.estimator for one in sets]
         self.calibrators_ = calibrators
         self._take_over_features(self.estimators_[0])
-        self._store_response(self.estimators_[0])
+        self._store_response(self.estimators_[0], arguments)
         self.classes_ = classes
         return self
 
@@ -236,16 +277,21 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         X, y, response, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
             Z = logits_of(self.estimator, X, response)
+            if response.multilabel:
+                check_width(Z, y.shape[1], self.estimator.estimator)
             return [CalibrationSet(self.estimator, Z, np.arange(len(y)), w)]
         splits = splits_of(self.cv, arguments)
-        classes = presence(splits, y, w_test=w)
-        check_training_rows(classes)
-        check_test_rows(classes, ensemble=self.ensemble)
-        warn_of_unknown_classes(classes)
+        if not response.multilabel:
+            classes = presence(splits, y, w_test=w)
+            check_training_rows(classes)
+            check_test_rows(classes, ensemble=self.ensemble)
+            warn_of_unknown_classes(classes)
         parts = held_out(self.estimator, arguments, splits, self.n_jobs)
+        warn_of_unknown_labels(parts)
+        make = calibration_set_of_labels if response.multilabel else calibration_set
         if self.ensemble:
-            return [calibration_set(part.estimator, [part], arguments, w) for part in parts]
-        return [calibration_set(clone(self.estimator).fit(X, y, **fit_params), parts, arguments, w)]
+            return [make(part.estimator, [part], arguments, w) for part in parts]
+        return [make(clone(self.estimator).fit(X, y, **fit_params), parts, arguments, w)]
 
     @property
     def estimator_(self) -> Any:
@@ -317,10 +363,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Members of ``classes_``.
+            Members of ``classes_``; for several labels per row an indicator matrix.
         """
         check_fitted(self)
-        return following(self.classes_[self._probabilities(X).argmax(axis=1)], X)
+        P = self._probabilities(X)
+        if getattr(self, "multilabel_", False):
+            return following((P > 0.5).astype(np.intp), X)
+        return following(self.classes_[P.argmax(axis=1)], X)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which arguments of ``fit`` go to the classifier and which to the splitter.
@@ -331,3 +380,15 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             As for scikit-learn's meta-estimators.
         """
         return super().get_metadata_routing().add_self_request(self)
+
+
+def _n_rows(y: Any) -> int:
+    if not has_columns(y):
+        return len(column_or_1d(as_labels(y)))
+    return int(y.shape[0]) if hasattr(y, "shape") else len(y)
+
+
+def _is_of_labels(calibrator: Any) -> bool:
+    """Whether it takes several labels per row, as the last step of a pipeline may do."""
+    last = calibrator[-1] if isinstance(calibrator, Pipeline) else calibrator
+    return hasattr(last, "__sklearn_tags__") and not get_tags(last).target_tags.single_output

@@ -21,6 +21,7 @@ from ._folds import (
     held_out,
     splits_of,
     warn_of_unknown_classes,
+    warn_of_unknown_labels,
 )
 from ._over_classifier import _OverClassifier
 from ._response import ResponseMethod
@@ -61,11 +62,13 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     estimator_ : classifier
         Fitted on all rows.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the logits.
+        Labels in the order of the logits; the numbers of several labels per row.
     response_method_ : str
         Where logits come from, "decision_function" or "predict_proba".
     min_proba_ : float
         As ``min_proba`` was in ``fit``.
+    multilabel_ : bool
+        Whether rows have several labels.
     n_features_in_ : int
         Number of features, if the classifier has this attribute.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -80,10 +83,14 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     See Also
     --------
     CalibratedClassifier : A classifier and a calibrator as one classifier.
+    MultiLabelCalibrator : A calibrator for the log-odds of several labels.
     sklearn.preprocessing.TargetEncoder : Fits across folds in ``fit_transform`` likewise.
 
     Notes
     -----
+    For classifiers of several labels per row, ``y`` is an indicator matrix, dense or sparse, and
+    there is one column of log-odds, :math:`\log(p / (1 - p))`, for each label.
+
     A class that the training rows of a split lack has probability ``min_proba`` in its test rows.
     Logits of a row that is in several test sets are averaged.
 
@@ -127,7 +134,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the classifier takes them.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or indicator matrix of shape (n_samples, n_labels)
             Labels.
         **params
             Arguments of the classifier's ``fit``, such as ``sample_weight``; ``groups`` goes to
@@ -141,8 +148,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, or
-            if ``y`` holds fewer than two classes.
+            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, if
+            ``y`` holds fewer than two classes, or if it has several labels per row and the
+            classifier takes one.
         """
         arguments = self._checked_arguments("fit", X, y, params)
         return self._fit_to_all_rows(arguments)
@@ -154,7 +162,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the classifier takes them.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or indicator matrix of shape (n_samples, n_labels)
             Labels.
         **params
             As for :meth:`fit`.
@@ -182,8 +190,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                 )
             return self._fit_to_all_rows(arguments).transform(X)
         splits = splits_of(self.cv, arguments)
-        classes = presence(splits, arguments.y)
-        check_training_rows(classes)
+        if not arguments.response.multilabel:
+            classes = presence(splits, arguments.y)
+            check_training_rows(classes)
         times = np.bincount(
             np.concatenate([test for _, test in splits]), minlength=len(arguments.y)
         )
@@ -193,17 +202,21 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                 f"{np.count_nonzero(times == 0)} of {len(times)} rows that are in none. "
                 "CalibratedClassifier takes such splits."
             )
-        warn_of_unknown_classes(classes)
+        if not arguments.response.multilabel:
+            warn_of_unknown_classes(classes)
         parts = held_out(self.estimator, arguments, splits, self.n_jobs)
+        warn_of_unknown_labels(parts)
         self._fit_to_all_rows(arguments)
         return following(averaged(parts, self.classes_, times, arguments.response), X)
 
     def _fit_to_all_rows(self, arguments: FitArguments) -> Self:
         estimator = clone(self.estimator).fit(arguments.X, arguments.y, **arguments.fit_params)
         self._take_over_features(estimator)
-        self._store_response(estimator)
+        self._store_response(estimator, arguments)
         self.estimator_ = estimator
-        self.classes_ = np.asarray(on_host(estimator.classes_))
+        several = arguments.response.multilabel
+        n_labels = arguments.y.shape[-1]
+        self.classes_ = np.arange(n_labels) if several else np.asarray(on_host(estimator.classes_))
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -218,7 +231,8 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples, 1)
             One column per class in the order of ``classes_``; for two classes with
-            ``decision_function`` a single column with the margin of ``classes_[1]``.
+            ``decision_function`` a single column with the margin of ``classes_[1]``. One column of
+            log-odds for each of several labels per row.
         """
         check_fitted(self)
         return following(self._logits(self.estimator_, X), X)
@@ -237,6 +251,6 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             One name per column.
         """
         check_fitted(self)
-        margin = self.response_method_ == "decision_function"
+        margin = self.response_method_ == "decision_function" and not self.multilabel_
         labels = self.classes_[1:] if margin and len(self.classes_) == 2 else self.classes_
         return np.array([f"logit_{label}" for label in labels.tolist()], dtype=object)

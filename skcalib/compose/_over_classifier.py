@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
@@ -13,8 +14,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._engine.array_api import is_tensor, on_host
+from skcalib._engine.inputs import as_numpy
 from skcalib._subestimator import check_classifier
 from skcalib._typing import Array, Floats
+from skcalib._validation.indicator import as_indicator, has_columns, takes_indicator
 from skcalib._validation.labels import (
     as_labels,
     distinct_labels,
@@ -37,6 +40,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     min_proba: float
     response_method_: str
     min_proba_: float
+    multilabel_: bool
     n_jobs: int | None
 
     def _checked_arguments(
@@ -49,6 +53,10 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             )
         check_classifier(self.estimator, type(self).__name__)
         response = self._response(self.estimator)
+        if has_columns(y) and _takes_several(self.estimator, y):
+            X, E = indexable(_taken_by(self.estimator, X), as_indicator(y).astype(np.intp))
+            response = response._replace(multilabel=True)
+            return FitArguments(X, E, response, *self._routed(caller, params))
         y = column_or_1d(in_one_dimension(as_labels(y)))
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -67,12 +75,15 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     def _response(self, estimator: Any) -> Response:
         return response_of(estimator, self.response_method, self.min_proba)
 
-    def _store_response(self, estimator: Any) -> None:
-        self.response_method_, self.min_proba_ = self._response(estimator)
+    def _store_response(self, estimator: Any, arguments: FitArguments) -> None:
+        self.response_method_, self.min_proba_, _ = self._response(estimator)
+        self.multilabel_ = arguments.response.multilabel
 
     def _logits(self, estimator: Any, X: Any) -> Floats:
         """Logits of a fitted classifier, as they were in ``fit``."""
-        response = Response(self.response_method_, self.min_proba_)
+        # Of pickles of versions that took one label per row only, there is no multilabel_.
+        several = getattr(self, "multilabel_", False)
+        response = Response(self.response_method_, self.min_proba_, several)
         return logits_of(estimator, _taken_by(estimator, X), response)
 
     def _routed(self, caller: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -110,6 +121,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             tags.input_tags.sparse = of_estimator.sparse
             tags.input_tags.allow_nan = of_estimator.allow_nan
             tags.input_tags.pairwise = of_estimator.pairwise
+            tags.target_tags.multi_output = takes_indicator(self.estimator)
         return tags
 
     def _take_over_features(self, estimator: Any) -> None:
@@ -121,6 +133,24 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as a classifier takes them: tensors on the host, unless it was fitted by others."""
     return on_host(X) if is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
+
+
+def _takes_several(estimator: Any, y: Any) -> bool:
+    """Whether a classifier takes several labels per row; a ValueError for rows that have them.
+
+    A one-hot array is one label per row, for which there is another error.
+    """
+    if takes_indicator(estimator):
+        return True
+    if issparse(y) or np.asarray(as_numpy(y, "y")).dtype.kind in "biuf":
+        E = as_indicator(y)
+        if (E.sum(axis=1) != 1).any():
+            name = type(estimator).__name__
+            raise ValueError(
+                f"{name} takes one label per row, got an indicator matrix of shape {E.shape}. Wrap "
+                f"it, as in OneVsRestClassifier({name}())."
+            )
+    return False
 
 
 def _check_known(labels: Array, classes: Array) -> None:

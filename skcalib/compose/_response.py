@@ -9,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skcalib._engine.array_api import on_host
 from skcalib._typing import Floats
+from skcalib._validation.indicator import of_outputs
 from skcalib._validation.parameters import check_option, check_real
 
 ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
@@ -19,6 +20,7 @@ class Response(NamedTuple):
 
     method: str
     min_proba: float  #: lower bound of probabilities
+    multilabel: bool = False  #: whether rows have several labels
 
     def least(self, dtype: np.dtype[Any]) -> float:
         """The smallest probability."""
@@ -54,8 +56,13 @@ def _is_one_versus_one(estimator: Any) -> bool:
 
 
 def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
-    """Logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two classes."""
+    """Logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two classes.
+
+    Of several labels per row the log-odds (n, n_labels).
+    """
     method = response.method
+    if response.multilabel:
+        return _log_odds_of(estimator, X, response)
     Z = np.asarray(on_host(getattr(estimator, method)(X)))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
     Z = Z[:, None] if Z.ndim == 1 else Z
@@ -68,3 +75,18 @@ def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
             "response_method."
         )
     return Z if method == "decision_function" else np.log(np.maximum(Z, response.least(Z.dtype)))
+
+
+def _log_odds_of(estimator: Any, X: Any, response: Response) -> Floats:
+    outputs = of_outputs(getattr(estimator, response.method)(X), estimator.classes_)
+    Z = np.asarray(on_host(outputs))
+    Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
+    if response.method == "decision_function":
+        return Z
+    return log_odds(Z, response.least(Z.dtype))
+
+
+def log_odds(P: Floats, least: float) -> Floats:
+    """Log-odds of probabilities, which and whose complements are at least ``least``."""
+    odds: Floats = np.log(np.maximum(P, least)) - np.log(np.maximum(1 - P, least))
+    return odds

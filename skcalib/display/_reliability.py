@@ -11,9 +11,10 @@ from skcalib._engine.array_api import on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
+from skcalib._validation.indicator import of_outputs
 from skcalib._validation.parameters import check_integer, check_option, check_real
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._input import Kind, scored_rows
+from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _styles
 from ._axes import as_written, curve_of_rows, ece_of, new_figure, with_weight
@@ -180,16 +181,17 @@ class ReliabilityDisplay:
         Returns
         -------
         ReliabilityDisplay or ReliabilityGridDisplay
-            With the diagram drawn; a grid with ``kind="classwise"``.
+            With the diagram drawn; a grid with ``kind="classwise"`` or ``"multilabel"``.
         """
+        several = kind == "multilabel"
         return cls.from_predictions(
             y,
-            estimator.predict_proba(X),
+            of_outputs(estimator.predict_proba(X), estimator.classes_),
             n_bins=n_bins,
             strategy=strategy,
             kind=kind,
             sample_weight=sample_weight,
-            labels=on_host(estimator.classes_),
+            labels=None if several else on_host(estimator.classes_),
             pos_label=pos_label,
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
@@ -223,37 +225,37 @@ class ReliabilityDisplay:
         Parameters
         ----------
         y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-            As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` there is
-            one diagram for each class.
+            As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` or
+            ``"multilabel"`` there is one diagram for each class or label.
         name : str, default=None
             Name of the model.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
         classes : array-like, default=None
-            With ``kind="classwise"`` the classes to draw, in this order. By default those with the
-            largest ECE, in decreasing order.
+            With ``kind="classwise"`` or ``"multilabel"`` the classes or labels to draw, in this
+            order. By default those with the largest ECE, in decreasing order.
         max_classes : int, default=9
             Maximum number of classes to draw if ``classes`` is None.
         figure : matplotlib Figure or SubFigure, default=None
-            With ``kind="classwise"`` where to draw; by default a new figure.
+            With ``kind="classwise"`` or ``"multilabel"`` where to draw; by default a new figure.
         **plot_params
             Passed to :meth:`plot`.
 
         Returns
         -------
         ReliabilityDisplay or ReliabilityGridDisplay
-            With the diagram drawn; a grid with ``kind="classwise"``.
+            With the diagram drawn; a grid with ``kind="classwise"`` or ``"multilabel"``.
 
         Raises
         ------
         ValueError
             As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`; for ``classes`` that
-            are not among the labels; for ``ax`` with ``kind="classwise"``, and for ``classes`` or
-            ``figure`` with another kind.
+            are not among the labels; for ``ax`` with ``kind="classwise"`` or ``"multilabel"``, and
+            for ``classes`` or ``figure`` with another kind.
         """
         of_rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         check_grid(kind, ax, classes, max_classes, figure)
-        if kind == "classwise":
+        if kind in OF_EACH:
             displays = [cls._of_rows(rows, "binary", n_bins, strategy) for rows in of_rows]
             displays = chosen(displays, classes, max_classes)
             return ReliabilityGridDisplay(displays, name=name).plot(figure, **plot_params)

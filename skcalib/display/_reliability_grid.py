@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._validation.labels import shown
 from skcalib._validation.parameters import check_integer
+from skcalib.metrics._input import OF_EACH
 
 from ._axes import as_written, new_figure, title_size
 from ._look import AXIS_NAMES
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
 class ReliabilityGridDisplay:
     """Reliability diagrams of several classes in one figure.
 
-    Created by ``ReliabilityDisplay.from_predictions(..., kind="classwise")``. The title of each
-    diagram has the label of the class, the number of rows with this label, and the ECE of the
-    predicted probabilities of the class.
+    Created by ``ReliabilityDisplay.from_predictions(..., kind="classwise")``, or with
+    ``kind="multilabel"``, which has a diagram for each label. The title of each diagram has the
+    label of the class, the number of rows with this label, and the ECE of the predicted
+    probabilities of the class.
 
     Parameters
     ----------
@@ -122,17 +124,17 @@ def check_grid(
     kind: str, ax: Any, classes: ArrayLike | None, max_classes: int, figure: Any
 ) -> None:
     """Raise a ValueError for arguments that do not suit the kind of diagram."""
-    if kind != "classwise":
+    if kind not in OF_EACH:
         for name, given in (("classes", classes), ("figure", figure)):
             if given is not None:
                 raise ValueError(
-                    f"{name} is for kind='classwise', got kind={kind!r}. Leave it out, or pass "
-                    "kind='classwise' for a diagram of each class."
+                    f"{name} is for kind='classwise' or 'multilabel', got kind={kind!r}. Leave it "
+                    "out, or pass kind='classwise' for a diagram of each class."
                 )
         return
     if ax is not None:
         raise ValueError(
-            "kind='classwise' draws a diagram for each class and needs a figure, got ax. Pass "
+            f"kind={kind!r} draws a diagram for each class and needs a figure, got ax. Pass "
             "figure= instead, a Figure or SubFigure."
         )
     if classes is None:

@@ -14,6 +14,7 @@ from ._calibration_error import (
     root_mean_squared_calibration_error,
     underconfidence_error,
 )
+from ._cost import bayes_decision, expected_cost
 from ._curve import ReliabilityCurve, reliability_curve
 from ._decomposition import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names
@@ -33,12 +34,14 @@ __all__ = [
     "CalibrationTestResult",
     "ReliabilityCurve",
     "ScoreDecomposition",
+    "bayes_decision",
     "calibration_error_interval",
     "calibration_test",
     "compare_calibration",
     "debiased_expected_calibration_error",
     "debiased_root_mean_squared_calibration_error",
     "expected_calibration_error",
+    "expected_cost",
     "get_scorer",
     "get_scorer_names",
     "maximum_calibration_error",

@@ -15,16 +15,22 @@ from skcalib._scores.bins import Strategy
 from skcalib._typing import Floats
 
 from ._curve import ReliabilityCurve, curves_of
-from ._input import Kind
+from ._input import Average, Kind
 
 Function = TypeVar("Function", bound=Callable[..., float])
 
 
 def mean_over_classes(
-    curves: Iterator[ReliabilityCurve], measure: Callable[[ReliabilityCurve], Any]
-) -> float:
-    """Mean of a measure over the curves, one per class with ``kind="classwise"``, else one."""
-    return float(np.mean([measure(curve) for curve in curves]))
+    curves: Iterator[ReliabilityCurve],
+    measure: Callable[[ReliabilityCurve], Any],
+    average: Average = "macro",
+) -> Any:
+    """Mean of a measure over the curves, one per class or label if there are several.
+
+    With ``average=None`` the measure of each.
+    """
+    values = np.array([measure(curve) for curve in curves], dtype=np.float64)
+    return values if average is None else float(np.mean(values))
 
 
 def _share(curve: ReliabilityCurve) -> Floats:
@@ -104,13 +110,16 @@ _SHARED_SECTIONS = """\
 Parameters
 ----------
 y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-    As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-    the classes.
+    As for :func:`reliability_curve`.
+average : {"macro", "micro"} or None, default="macro"
+    With ``kind="classwise"`` or ``"multilabel"``: "macro" is the mean over the classes or labels,
+    None the value of each. "micro" is the value of the entries of all labels at once, as if they
+    were those of one, for ``kind="multilabel"`` only.
 
 Returns
 -------
-float
-    Between 0 and 1.
+float or ndarray of shape (n_classes,)
+    Between 0 and 1; an array with ``average=None``.
 
 Raises
 ------
@@ -141,7 +150,8 @@ def expected_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Expected calibration error (ECE): the mean gap between confidence and accuracy.
 
     .. math:: \mathrm{ECE} = \sum_m \frac{W_m}{N}
@@ -164,8 +174,10 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.375
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return mean_over_classes(curves, OF_BINS["expected_calibration_error"])
+    curves = curves_of(
+        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    )
+    return mean_over_classes(curves, OF_BINS["expected_calibration_error"], average)
 
 
 @_with_shared_sections
@@ -179,7 +191,8 @@ def maximum_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Maximum calibration error (MCE): the largest gap between confidence and accuracy.
 
     .. math:: \mathrm{MCE} = \max_m \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
@@ -199,8 +212,10 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.4
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return mean_over_classes(curves, OF_BINS["maximum_calibration_error"])
+    curves = curves_of(
+        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    )
+    return mean_over_classes(curves, OF_BINS["maximum_calibration_error"], average)
 
 
 @_with_shared_sections
@@ -214,7 +229,8 @@ def root_mean_squared_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Root mean squared calibration error (RMSCE): the quadratic mean of the gaps.
 
     .. math:: \mathrm{RMSCE} = \sqrt{\sum_m \frac{W_m}{N}
@@ -234,8 +250,10 @@ def root_mean_squared_calibration_error(
     >>> round(root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.377
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return mean_over_classes(curves, OF_BINS["root_mean_squared_calibration_error"])
+    curves = curves_of(
+        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    )
+    return mean_over_classes(curves, OF_BINS["root_mean_squared_calibration_error"], average)
 
 
 @_with_shared_sections
@@ -249,7 +267,8 @@ def overconfidence_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Overconfidence error: the part of the ECE where confidence exceeds accuracy.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{conf}(B_m) - \mathrm{acc}(B_m), 0 \big)
@@ -263,8 +282,10 @@ def overconfidence_error(
     >>> round(overconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.2
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return mean_over_classes(curves, OF_BINS["overconfidence_error"])
+    curves = curves_of(
+        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    )
+    return mean_over_classes(curves, OF_BINS["overconfidence_error"], average)
 
 
 @_with_shared_sections
@@ -278,7 +299,8 @@ def underconfidence_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Underconfidence error: the part of the ECE where accuracy exceeds confidence.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{acc}(B_m) - \mathrm{conf}(B_m), 0 \big)
@@ -292,8 +314,10 @@ def underconfidence_error(
     >>> round(underconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.175
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return mean_over_classes(curves, OF_BINS["underconfidence_error"])
+    curves = curves_of(
+        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    )
+    return mean_over_classes(curves, OF_BINS["underconfidence_error"], average)
 
 
 @_with_shared_sections
@@ -307,7 +331,8 @@ def debiased_expected_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Debiased expected calibration error: the ECE less an estimate of its bias.
 
     The accuracy of a bin has a standard deviation of
@@ -333,8 +358,10 @@ def debiased_expected_calibration_error(
     >>> round(debiased_expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.352
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return mean_over_classes(curves, OF_BINS["debiased_expected_calibration_error"])
+    curves = curves_of(
+        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    )
+    return mean_over_classes(curves, OF_BINS["debiased_expected_calibration_error"], average)
 
 
 @_with_shared_sections
@@ -348,7 +375,8 @@ def debiased_root_mean_squared_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Debiased root mean squared calibration error, from an unbiased estimate of its square.
 
     .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
@@ -369,5 +397,9 @@ def debiased_root_mean_squared_calibration_error(
     >>> round(debiased_root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.132
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return mean_over_classes(curves, OF_BINS["debiased_root_mean_squared_calibration_error"])
+    curves = curves_of(
+        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    )
+    return mean_over_classes(
+        curves, OF_BINS["debiased_root_mean_squared_calibration_error"], average
+    )

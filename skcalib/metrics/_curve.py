@@ -16,7 +16,7 @@ from skcalib._scores.columns import Columns
 from skcalib._typing import Array, Floats
 from skcalib._validation.parameters import check_integer, check_option, check_real
 
-from ._input import Kind, columns_of
+from ._input import OF_EACH, Average, Kind, columns_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class ReliabilityCurve:
         ``sum(w)**2 / sum(w**2)``, the number of equally weighted rows that would estimate the
         accuracy with the same variance; ``n_samples`` without weights.
     label : ndarray of shape (n,) or None
-        With ``kind="classwise"`` the class each bin belongs to, else None.
+        With ``kind="classwise"`` or ``"multilabel"`` the class or label each bin belongs to, else
+        None.
     """
 
     lower: Floats
@@ -95,10 +96,11 @@ def curves_of(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any,
+    average: Average = "macro",
 ) -> Iterator[ReliabilityCurve]:
-    """One curve, or with ``kind="classwise"`` one for every column."""
+    """One curve, or one for every class or label."""
     check_bins(n_bins, strategy)
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
     edges, sums = binned(columns, int(n_bins), strategy)
     return map(curve_of, columns.labels, edges, sums)
 
@@ -181,7 +183,8 @@ def reliability_curve(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Labels.
+        Labels. With ``kind="multilabel"`` an indicator matrix, dense or sparse, of shape
+        (n_samples, n_labels).
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
@@ -193,18 +196,21 @@ def reliability_curve(
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, or of equal weight. In the latter ties share a bin, so there may be
         fewer than ``n_bins``.
-    kind : {"top-label", "classwise", "binary"}, default="top-label"
+    kind : {"top-label", "classwise", "binary", "multilabel"}, default="top-label"
         The score, and the event that it predicts.
 
         - ``"top-label"``: the largest probability of the row; the label is its class (the
           definition of [1]_, also for two classes).
         - ``"classwise"``: the probability of each class; the label is that class.
         - ``"binary"``: the probability of ``pos_label``; the label is that. Two classes only.
+        - ``"multilabel"``: the probability of each of several labels, of which a row may have any
+          number; the row has that label. Probabilities do not sum to one. Rows must be in memory.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns. Needed when ``y_true`` may lack some of them. By
-        default the sorted labels in ``y_true``.
+        default the sorted labels in ``y_true``; with ``kind="multilabel"`` the names of the columns
+        of a data frame, or their numbers.
     pos_label : label, default=None
         The class whose probability is the score of ``kind="binary"``, and the class of
         one-dimensional probabilities. By default the second of ``labels``.
@@ -235,4 +241,4 @@ def reliability_curve(
     ([0.33, 1.0], [0.25, 0.9])
     """
     curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
-    return next(curves) if kind != "classwise" else concatenated(curves)
+    return concatenated(curves) if kind in OF_EACH else next(curves)

@@ -15,7 +15,7 @@ from skcalib._scores.proper import bounded
 from skcalib._typing import Array, Floats
 from skcalib._validation.parameters import check_option
 
-from ._input import Kind, columns_of
+from ._input import OF_EACH, Kind, columns_of
 
 Score = Literal["log_loss", "brier_score"]
 
@@ -35,7 +35,7 @@ class ScoreDecomposition:
     uncertainty : float or ndarray of shape (n_classes,)
         Mean score of predicting the base rate, which depends on the labels only.
     label : ndarray of shape (n_classes,) or None
-        With ``kind="classwise"`` the class of each entry, else None.
+        With ``kind="classwise"`` or ``"multilabel"`` the class or label of each entry, else None.
     """
 
     score: Any
@@ -75,12 +75,13 @@ def score_decomposition(
         scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.
     kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The score is that of the probability of the event: that
-        the predicted class is correct, that the label is ``pos_label``, or that it is each class.
+        the predicted class is correct, that the label is ``pos_label``, or that it is each class;
+        with ``kind="multilabel"`` that the row has each label.
 
     Returns
     -------
     ScoreDecomposition
-        The components as numbers, or with ``kind="classwise"`` as arrays.
+        The components as numbers, or with ``kind="classwise"`` or ``"multilabel"`` as arrays.
 
     Raises
     ------
@@ -104,7 +105,7 @@ def score_decomposition(
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     parts = columns.ranked(lambda rows: _parts(rows, score))
     own, lost, gained, constant = np.array(parts).T
-    if kind == "classwise":
+    if kind in OF_EACH:
         return ScoreDecomposition(own, lost, gained, constant, np.array(columns.labels))
     return ScoreDecomposition(own.item(), lost.item(), gained.item(), constant.item())
 

@@ -25,13 +25,26 @@ from skcalib._scores.columns import Columns, Scored
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.classes import check_column_names, resolve_classes
 from skcalib._validation.floats import as_floats
-from skcalib._validation.labels import as_labels, distinct_labels, encode, flat, shown
+from skcalib._validation.indicator import (
+    as_host_array,
+    as_indicator,
+    check_labels_of_columns,
+    check_two_dimensions,
+    has_columns,
+    names_of_labels,
+)
+from skcalib._validation.labels import as_labels, distinct_labels, encode, exact, flat, shown
 from skcalib._validation.parameters import check_option
 from skcalib._validation.probabilities import check_probabilities
 from skcalib._validation.rows import Found, with_weight_only
 from skcalib._validation.weights import check_each_weight, check_total_weight
 
-Kind = Literal["top-label", "classwise", "binary"]
+Kind = Literal["top-label", "classwise", "binary", "multilabel"]
+
+# Kinds with a score for each column.
+OF_EACH = ("classwise", "multilabel")
+
+Average = Literal["macro", "micro"] | None
 
 Events = tuple[Floats, NDArray[np.bool_]]
 
@@ -43,11 +56,52 @@ def columns_of(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any,
+    average: Average = "macro",
 ) -> Columns:
-    """Scores and events, one column, or with ``kind="classwise"`` one for every class."""
+    """Scores and events, one column, or one for every class or label.
+
+    With ``average="micro"`` those of all labels are one column.
+    """
     check_option("kind", kind, Kind)
-    rows, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    check_average(average, kind)
+    rows, classes = rows_of(kind, y_true, y_proba, sample_weight, labels, pos_label)
+    if average == "micro":
+        return _pooled(rows)
     return scored(rows, classes, kind, pos_label)
+
+
+def check_average(average: Any, kind: Kind) -> None:
+    """Raise a ValueError for an average that there is not, or not for this kind."""
+    if average is not None:
+        check_option("average", average, ["macro", "micro"])
+    if average == "micro" and kind != "multilabel":
+        raise ValueError(
+            f"average='micro' is for kind='multilabel', got kind={kind!r}. Leave it out."
+        )
+    if average is None and kind not in OF_EACH:
+        raise ValueError(
+            "average=None gives a value for each class or label, with kind='classwise' or "
+            f"'multilabel', got kind={kind!r}. Leave it out."
+        )
+
+
+def rows_of(
+    kind: Kind,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+) -> tuple[Rows, Array]:
+    """Checked rows, and the labels in the order of columns; with several labels indicators."""
+    if kind != "multilabel":
+        return check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    if pos_label is not None:
+        raise ValueError(
+            f"pos_label is for kind='binary', got {pos_label!r} with kind='multilabel', where the "
+            "event is that a row has the label. Leave it out."
+        )
+    return check_indicator_input(y_true, y_proba, sample_weight, labels)
 
 
 def scored_rows(*args: Any) -> Iterator[Scored]:
@@ -77,13 +131,53 @@ def check_input(
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
     classes = resolve_classes(found.labels, n_columns, labels, name="labels", proper=True)
     check_column_names(y_proba, classes, "y_proba", param="labels")
-    if pos_label is not None and _position(pos_label, classes) == 0 and rows.X.ndim == 1:
+    if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
     return rows.relabelled(partial(encode, classes=classes)), classes
 
 
-def _position(pos_label: Any, classes: Array) -> int:
-    """Index of the column of a class."""
+def check_indicator_input(
+    y_true: Any, y_proba: Any, sample_weight: ArrayLike | None, labels: ArrayLike | None
+) -> tuple[Rows, Array]:
+    """Rows of probabilities (n, n_labels) and indicators, and the names of the labels."""
+    check_in_memory((y_true, y_proba, sample_weight))
+    found = as_host_array(y_proba, "y_proba")
+    remedy = "np.stack([p[:, 1] for p in y_proba], axis=1)"
+    check_two_dimensions(found, "y_proba", remedy)
+    P, E = as_floats(found, "y_proba"), as_indicator(y_true, "y_true")
+    if P.shape != E.shape:
+        raise ValueError(
+            "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
+            f"{E.shape} and {P.shape}."
+        )
+    check_probabilities(P.ravel())
+    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
+    named = y_true if hasattr(y_true, "columns") else y_proba
+    names = names_of_labels(named, P.shape[1]) if labels is None else _names(labels, P.shape[1])
+    check_column_names(y_proba, names, "y_proba", param="labels")
+    E, P, w = with_weight_only(E, P, check_each_weight(sample_weight, len(E)))
+    check_total_weight(len(E) if w is None else float(w.sum()))
+    return MemoryRows(P, E, w), names
+
+
+def _names(labels: ArrayLike, n_labels: int) -> Array:
+    names = np.asarray(exact(labels, "labels"))
+    if names.ndim != 1 or len(names) != n_labels or len(set(names.tolist())) != n_labels:
+        raise ValueError(
+            f"labels must name each of the {n_labels} columns of y_proba, got {shown(names)}."
+        )
+    return names
+
+
+def _pooled(rows: Rows) -> Columns:
+    """Scores and events of all labels as those of a single one."""
+    P, E, w = rows.arrays
+    weights = None if w is None else np.repeat(w, P.shape[1])
+    return scored(MemoryRows(P.ravel(), E.ravel(), weights), np.arange(2), "binary", None)
+
+
+def position(pos_label: Any, classes: Array) -> int:
+    """Index of the column of a class that the user named."""
     known = classes.tolist()
     if pos_label not in known:
         raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
@@ -107,6 +201,8 @@ def _checked_arrays(
             "y_proba must have one column per class, or one dimension for two classes, got "
             f"shape {tuple(P.shape)}."
         )
+    if has_columns(y_true):
+        as_labels(y_true, "y_true")  # refuses them, before rows that do not sum to one are
     check_probabilities(P)
     y = flat(as_labels(y_true, "y_true"))
     if len(y) != P.shape[0]:
@@ -126,10 +222,11 @@ def scored(rows: Rows, classes: Array, kind: Kind, pos_label: Any) -> Columns:
             f"kind='binary' is for two classes, got {len(classes)}. Use kind='classwise', or "
             "pass y_true == label and the probabilities of that label."
         )
-    if kind == "classwise":
-        return Columns(list(classes), _every_class, rows)
+    if kind in OF_EACH:
+        of_block = _every_class if kind == "classwise" else _every_label
+        return Columns(list(classes), of_block, rows)
     named = pos_label is not None and rows.X.ndim == 2
-    k = _position(pos_label, classes) if named else 1
+    k = position(pos_label, classes) if named else 1
     return Columns([None], partial(_one_class, k), rows)
 
 
@@ -146,6 +243,10 @@ def _every_class(P: Floats, y: Indices) -> Events:
     if P.ndim == 1:  # the probability of the other class is 1 - P
         P = namespace(P).stack([1 - P, P], axis=1)
     return P, y[:, None] == like(np.arange(P.shape[1]), P)
+
+
+def _every_label(P: Floats, E: Any) -> Events:
+    return P, E
 
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:

@@ -18,7 +18,7 @@ from skcalib._validation.parameters import check_option
 
 from ._calibration_error import OF_BINS, OF_GAPS, mean_over_classes
 from ._curve import check_bins, curve_of, edges_of
-from ._input import Kind, check_input, scored
+from ._input import Kind, rows_of, scored
 from ._smooth import smooth_calibration_error
 
 Random = np.random.RandomState
@@ -54,7 +54,7 @@ def problem_of(
 ) -> Problem:
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight))
-    rows, classes = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+    rows, classes = rows_of(kind, y_true, y_proba, sample_weight, labels, pos_label)
     return Problem(rows.in_memory(), classes, kind, pos_label)
 
 
@@ -151,6 +151,9 @@ class MeasuredByCall:
     ) -> None:
         self.problem = problem
         self.measure = measure
+        if problem.kind == "multilabel":  # columns have names, which measures do not need
+            self.P, self.named = problem.rows.X, given
+            return
         order = np.argsort(problem.classes)
         # A function with pos_label takes one-dimensional probabilities as those of that class.
         P = problem.rows.X
@@ -173,7 +176,8 @@ class MeasuredByCall:
     def _value(self, y: Indices, rows: Any) -> float:
         w, classes = self.problem.rows.w, self.problem.classes
         weights = {} if w is None else {"sample_weight": w[rows]}
-        return float(self.measure(classes[y], self.P[rows], **weights, **self.named))
+        labels = y if self.problem.kind == "multilabel" else classes[y]
+        return float(self.measure(labels, self.P[rows], **weights, **self.named))
 
 
 def passed_on(measure: Any, **given: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from skcalib._engine.array_api import on_host
 from skcalib._engine.inputs import if_in_memory
 from skcalib._engine.rows import Rows
 from skcalib._typing import Array, Floats
+from skcalib._validation.indicator import of_outputs
 from skcalib._validation.labels import as_labels, in_one_type, not_among
 
 from ._calibration_error import (
@@ -80,6 +81,9 @@ class CalibrationScorer(BaseEstimator):
                 "A calibration error needs an estimator with predict_proba, got "
                 f"{type(estimator).__name__}."
             )
+        if self.params.get("kind") == "multilabel":
+            P = of_outputs(estimator.predict_proba(X), estimator.classes_)
+            return -self.measure(y_true, P, sample_weight=sample_weight, **self.params)
         P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
         if not isinstance(P, Rows):  # which have been checked
             y_true, P, labels = if_in_memory(_with_unseen_classes, y_true, P, labels)
@@ -102,11 +106,21 @@ def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> flo
     return float(np.mean(score_decomposition(y_true, y_proba, **params).miscalibration))
 
 
+def _multilabel_score(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
+    """Mean over the labels of the log loss or the Brier score of several labels per row."""
+    return float(np.mean(score_decomposition(y_true, y_proba, **params).score))
+
+
+_OF_LABELS = {"kind": "multilabel"}
+
 _SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
     **{f"neg_{measure.__name__}": (measure, {}) for measure in MEASURES},
     "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
     "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
+    "neg_multilabel_calibration_error": (expected_calibration_error, _OF_LABELS),
+    "neg_multilabel_log_loss": (_multilabel_score, {"score": "log_loss", **_OF_LABELS}),
+    "neg_multilabel_brier_score": (_multilabel_score, {"score": "brier_score", **_OF_LABELS}),
 }
 
 
@@ -123,6 +137,8 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
         One of :func:`get_scorer_names`, which include scikit-learn's scorers.
     **params
         Arguments of the measure, such as ``n_bins`` or ``kind``, for skcalib's own scorers only.
+        Those named ``neg_multilabel_``, and others with ``kind="multilabel"``, are for classifiers
+        and calibrators of several labels per row.
 
     Returns
     -------
@@ -167,7 +183,8 @@ def _check_params(
     name: str, measure: Callable[..., float], fixed: dict[str, Any], params: dict[str, Any]
 ) -> None:
     """Raise a ValueError for arguments that the measure does not have, and for invalid values."""
-    described = score_decomposition if measure is _miscalibration else measure
+    of_scores = {_miscalibration, _multilabel_score}
+    described = score_decomposition if measure in of_scores else measure
     brought = {"y_true", "y_proba", "sample_weight", "labels", *fixed}
     accepted = [key for key in inspect.signature(described).parameters if key not in brought]
     unknown = [key for key in params if key not in accepted]
@@ -177,7 +194,10 @@ def _check_params(
         )
     # A call with two rows checks the values, except for a label, which these rows may lack.
     values = {key: value for key, value in params.items() if key != "pos_label"}
-    measure([0, 1], np.full((2, 2), 0.5), **{**fixed, **values})
+    given = {**fixed, **values}
+    y = np.eye(2) if given.get("kind") == "multilabel" else [0, 1]
+    if np.ndim(measure(y, np.full((2, 2), 0.5), **given)):
+        raise ValueError("average must be 'macro' or 'micro' for a scorer, got None.")
 
 
 def get_scorer_names() -> list[str]:

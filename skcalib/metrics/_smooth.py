@@ -14,7 +14,7 @@ from skcalib._engine.blocks import double, sums_by_index
 from skcalib._engine.rows import Plan
 from skcalib._typing import Floats
 
-from ._input import Kind, columns_of
+from ._input import Average, Kind, columns_of
 
 # Number of cells of the grid of scores.
 N_CELLS = 1 << 14
@@ -28,7 +28,8 @@ def smooth_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    average: Average = "macro",
+) -> Any:
     r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
 
     Residuals :math:`\text{score}_i - 1[\text{event}_i]` are smoothed over the scores by a normal
@@ -43,13 +44,14 @@ def smooth_calibration_error(
     Parameters
     ----------
     y_true, y_proba, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. With ``kind="classwise"`` the result is the mean over
-        the classes.
+        As for :func:`reliability_curve`.
+    average : {"macro", "micro"} or None, default="macro"
+        As for :func:`expected_calibration_error`.
 
     Returns
     -------
-    float
-        Between 0 and 1.
+    float or ndarray of shape (n_classes,)
+        Between 0 and 1; an array with ``average=None``.
 
     Raises
     ------
@@ -72,9 +74,10 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1] * 9 + [0], [1.0] * 10, kind="binary"), 3)
     0.1
     """
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
     on_grid = columns.sums(_residuals, Plan(at_least=N_CELLS)) / columns.rows.weight
-    return float(np.mean([_smooth_error(residuals) for residuals in on_grid]))
+    errors = np.array([_smooth_error(residuals) for residuals in on_grid])
+    return errors if average is None else float(np.mean(errors))
 
 
 def _smooth_error(residuals: Floats) -> float:

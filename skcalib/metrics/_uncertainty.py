@@ -148,8 +148,8 @@ def calibration_error_interval(
         Between 0 and 1.
     method : {"auto", "inversion", "basic", "percentile"}, default="auto"
         Kind of the interval. "inversion" is for measures that are homogeneous in the gaps of bins:
-        all except the debiased ones and those without bins. "auto" is "inversion" for these and
-        "basic" for others.
+        all except the debiased ones and those without bins, and not for ``kind="multilabel"``.
+        "auto" is "inversion" where there is one, else "basic".
     random_state : int, RandomState instance or None, default=None
         Seed or generator of the resamples.
 
@@ -185,11 +185,17 @@ def calibration_error_interval(
     measured = measured_by(problem, measure, n_bins, strategy)
     n, random = problem.rows.n_rows, check_random_state(random_state)
     estimate = measured.of_rows(np.ones(n, dtype=np.intp))
-    inverts = method in {"auto", "inversion"}
+    # Labels of a row may depend on one another, so that they cannot be drawn from probabilities.
+    inverts = method in {"auto", "inversion"} and kind != "multilabel"
     if inverts and isinstance(measured, MeasuredByBins) and measured.of_gaps:
         ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
         return CalibrationErrorInterval(estimate, *ends)
     if method == "inversion":
+        if kind == "multilabel":
+            raise ValueError(
+                "method='inversion' draws labels, which in a row may depend on one another, got "
+                "kind='multilabel'. Use 'basic', or kind='binary' for each label."
+            )
         raise ValueError(
             f"method='inversion' is for {', '.join(OF_GAPS)}, got measure={measure!r}. Use 'basic'."
         )
@@ -223,6 +229,9 @@ def calibration_test(
     .. math:: p = \frac{1 + \#\{ e^* \ge e \}}{1 + n_\text{resamples}} .
 
     If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
+
+    Several labels per row, which may depend on one another, are tested one by one with
+    ``kind="binary"``.
 
     Parameters
     ----------
@@ -263,6 +272,13 @@ def calibration_test(
     True
     """
     check_integer("n_resamples", n_resamples)
+    if kind == "multilabel":
+        raise ValueError(
+            "calibration_test draws the labels of a row from their probabilities, and several of "
+            "them may depend on one another, got kind='multilabel'. Test each label by itself, "
+            "with y_true[:, j], y_proba[:, j] and kind='binary', and multiply the p-values by the "
+            "number of labels."
+        )
     problem = problem_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     measured = measured_by(problem, measure, n_bins, strategy)
     random = check_random_state(random_state)

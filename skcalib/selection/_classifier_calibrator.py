@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from skcalib._engine.blocks import log_softmax
+from skcalib._engine.blocks import double, log_softmax
 from skcalib._engine.rows import Rows
 from skcalib._engine.threads import with_one_openmp_thread
 from skcalib._linear.features import LOWEST_FEATURE
@@ -23,6 +23,9 @@ __all__ = ["ClassifierCalibrator"]
 
 # Features with more numbers than this are worth more than one OpenMP thread in a fit.
 MANY_NUMBERS = 1 << 20
+
+# Features are multiples of it.
+FEATURE_UNIT = 2.0**-40
 
 
 class ClassifierCalibrator(_Smoothed):
@@ -83,7 +86,9 @@ class ClassifierCalibrator(_Smoothed):
     -----
     ``fit`` raises a ValueError for weights that the classifier does not take. A class that no
     row is labelled with has the probability :math:`\varepsilon / K`; a masked class has
-    probability 0, and its log-probability is the lowest one among the features.
+    probability 0, and its log-probability is the lowest one among the features. Features are
+    computed in double precision and rounded to multiples of :math:`2^{-40}`, without which trees
+    may divide ties by rounding errors.
 
     The default is chosen for its log loss and its cost on recorded outputs of networks and other
     classifiers. Gradient boosting grows a tree for each class in each iteration: 5000 rows of ten
@@ -193,12 +198,20 @@ def _features_of_logits(temperature: float, smoothing: float, Z: Floats, *_: Any
 
 
 def _features(Z: Floats, smoothing: float) -> Floats:
-    """Features of logits of the mixture that temperature scaling gives."""
-    L = log_softmax(Z)
+    """Features, in double precision, of logits of the mixture that temperature scaling gives."""
+    L = log_softmax(double(Z))
     K = L.shape[1]
     # No log-probability is lower, and those of masked classes are as low.
-    lowest = np.asarray(max(np.log(smoothing / K), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE)
+    lowest = max(np.log(smoothing / K), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE
     if K == 2:
-        return np.clip(L[:, 1:] - L[:, :1], lowest, -lowest, dtype=Z.dtype)
-    L = np.maximum(L, lowest, dtype=Z.dtype)
-    return np.hstack([L, L - L.mean(axis=1, keepdims=True)])
+        return _rounded(np.clip(L[:, 1:] - L[:, :1], lowest, -lowest))
+    L = np.maximum(L, lowest)
+    return _rounded(np.hstack([L, L - L.mean(axis=1, keepdims=True)]))
+
+
+def _rounded(F: Floats) -> Floats:
+    """Features without the last digits, as far as these are rounding errors.
+
+    Else trees might divide ties, such as equal votes of a forest, by these.
+    """
+    return np.rint(F / FEATURE_UNIT) * FEATURE_UNIT

@@ -21,7 +21,13 @@ from skcalib import (
 )
 from skcalib._scores.bins import bin_sums, uniform_edges
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, get_scorer
+from skcalib.metrics import (
+    bayes_decision,
+    calibration_test,
+    expected_calibration_error,
+    expected_cost,
+    get_scorer,
+)
 from skcalib.metrics._scorers import _SCORERS
 from skcalib.monitor import CalibrationMonitor
 
@@ -38,6 +44,9 @@ FORMS = {
     "many bins": {"n_bins": 100},
 }
 every = pytest.mark.parametrize("measure", MEASURES, ids=lambda f: f.__name__)
+OF_SEVERAL_LABELS = [
+    f for f in MEASURES if "kind" in signature(f).parameters and f is not calibration_test
+]
 
 
 def rows(n_classes=3, n=200, dtype="float64"):
@@ -176,7 +185,35 @@ def test_views(torch_lib):
     )
 
 
-@pytest.mark.parametrize("name", _SCORERS)
+@pytest.mark.parametrize("measure", OF_SEVERAL_LABELS, ids=lambda f: f.__name__)
+def test_several_labels(measure, lib, dtype):
+    """Indicators and the probabilities of labels, which need not sum to one."""
+    rng = np.random.default_rng(0)
+    P, w = rng.integers(0, 21, size=(100, 3)) / 20, rng.integers(0, 4, 100).astype(float)
+    y, P = (rng.random(P.shape) < P).astype(int), P.astype(dtype)
+    known = signature(measure).parameters
+    given = {name: value for name, value in SEED.items() if name in known}
+    given["kind"] = "multilabel"
+    want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **given)
+    found = measure(*arguments(measure, y, P, lib.array), sample_weight=lib.array(w), **given)
+    check_equal(found, want, dtype)
+
+
+def test_costs(lib, dtype):
+    y, P, w = rows(dtype=dtype)
+    cost = np.random.default_rng(0).random((len(y), 3, 4))
+    for C in (cost[0], cost):
+        want = bayes_decision(P, C)
+        for given in (C, lib.array(C)):
+            assert np.array_equal(bayes_decision(lib.array(P), given), want)
+            found = expected_cost(lib.array(y), lib.array(P), given, sample_weight=lib.array(w))
+            assert found == pytest.approx(expected_cost(y, P, C, sample_weight=w), abs=1e-9)
+    y, P, w = rows(2, dtype=dtype)
+    C = cost[0, :2]
+    assert np.array_equal(bayes_decision(lib.array(P[:, 1]), C), bayes_decision(P[:, 1], C))
+
+
+@pytest.mark.parametrize("name", [name for name in _SCORERS if "multilabel" not in name])
 def test_scorers(name, lib):
     Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
     scorer, texts = get_scorer(name), np.array(["a", "b", "c"])[y]

@@ -291,7 +291,10 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
         (["--output", "none/p.png"], "--output none/p.png must lie in a directory that exists"),
         (["--output", "p"], "--output p must be a directory that exists, or a file that ends in"),
         (["--output", "d"], "--output d/skcalib-report.png must be a file that ends in .png"),
-        (["--save", "c.json"], "--save c.json must be a file that ends in .skops, .joblib or .pkl"),
+        (
+            ["--save", "c.txt"],
+            "--save c.txt must be a file that ends in .json, .skops, ",
+        ),
         (["--save", "d"], "--save d must be a file that ends in"),
         (["--save", "none/c.pkl"], "--save none/c.pkl must lie in a directory that exists and is"),
     ],
@@ -313,9 +316,10 @@ def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
 # Calibrators.
 
 LOADERS = {"skops": skops, "joblib": joblib, "pickle": pickle, "pathlib": pathlib}
+LOADERS["skcalib"] = skcalib
 
 
-@pytest.mark.parametrize("suffix", ["skops", "joblib", "pkl", "PKL"])
+@pytest.mark.parametrize("suffix", ["skops", "joblib", "pkl", "PKL", "json"])
 @pytest.mark.parametrize("probabilities", [False, True])
 def test_the_best_calibrator_is_saved(folder, quick, capsys, suffix, probabilities):
     logits, y = np.load("z.npy"), np.array(["ant", "bee", "cat"])[np.load("y.npy")]
@@ -346,7 +350,7 @@ def test_the_best_calibrator_is_saved(folder, quick, capsys, suffix, probabiliti
     [skcalib.TemperatureScaling(), skcalib.BBQ(), skcalib.IsotonicCalibration()],
     ids=repr,
 )
-@pytest.mark.parametrize("suffix", ["skops", "joblib", "pkl"])
+@pytest.mark.parametrize("suffix", ["skops", "joblib", "pkl", "json"])
 def test_saved_calibrators_are_those_that_load(tmp_path, calibrator, suffix, logits3):
     calibrator.fit(*logits3)
     how = save_calibrator(calibrator, tmp_path / f"c.{suffix}")

@@ -568,7 +568,10 @@ def test_nothing_at_infinity_reaches_the_histogram(rng):
         ({"strategy": "no"}, "strategy"),
         ({"kind": "no"}, "kind must be one of"),
         ({"sample_weight": np.zeros(300)}, "sample_weight must not be all zero"),
-        ({"classes": [1]}, "classes is for kind='classwise', got kind='top-label'. Leave it out"),
+        (
+            {"classes": [1]},
+            "classes is for kind='classwise' or 'multilabel', got kind='top-label'. Leave",
+        ),
         ({"figure": 1}, "figure is for kind='classwise'"),
         ({"kind": "classwise", "ax": 1}, "needs a figure, got ax. Pass figure= instead"),
         ({"kind": "classwise", "classes": [0, 7]}, "classes must be among 0, 1, 2, got 7"),

@@ -28,6 +28,7 @@ from skcalib import (
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
+    PriorShift,
     QuadraticScaling,
     SplineCalibration,
     TemperatureScaling,
@@ -390,7 +391,12 @@ def arrivals(monkeypatch):
 
 
 # Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
-GATHERING = {families.AutoCalibrator, families.ClassifierCalibrator, TopLabelCalibration}
+GATHERING = {
+    families.AutoCalibrator,
+    families.ClassifierCalibrator,
+    PriorShift,
+    TopLabelCalibration,
+}
 # Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
 ROUNDS = {
     DirichletCalibration: 60,

@@ -1,0 +1,250 @@
+"""False alarms of monitors over long lives, and rows from the beginning of a drift to the alarm.
+
+Logits are normal with a standard deviation of 2, and labels are drawn from their softmax: the
+probabilities are calibrated. After a drift, labels are drawn from other probabilities, or logits
+have another distribution. Beside the alarm of ``CalibrationMonitor`` there is ``calibration_test``
+of each batch, at a level of 5 % divided by the number of batches in a life. Run::
+
+    python benchmarks/simulate_monitoring.py [--quick] [--lives 200] [--only false delay drift]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from results import simple_table
+from scipy.special import softmax
+
+from skcalib import TemperatureScaling
+from skcalib.metrics import calibration_test
+from skcalib.monitor import CalibrationMonitor, DriftMonitor
+
+Random = np.random.Generator
+# From logits to those of the true probabilities.
+Truth = Callable[[np.ndarray], np.ndarray]
+LEVEL = 0.05
+
+
+class Life(NamedTuple):
+    """A setting: what is monitored for how many rows."""
+
+    n_classes: int
+    kind: str
+    batch: int
+    n_rows: int
+    n_bins: int = 15
+    weights: bool = False
+    tolerance: float = 0.0
+
+    def monitor(self) -> CalibrationMonitor:
+        how = {"kind": self.kind, "n_bins": self.n_bins, "tolerance": self.tolerance}
+        return CalibrationMonitor(labels=range(self.n_classes), **how)
+
+    def cells(self) -> list[str]:
+        extra = "w" * self.weights + f" tol. {self.tolerance}" * bool(self.tolerance)
+        bins = f"{self.n_bins} {extra}".strip()
+        return [self.kind, str(self.n_classes), bins, str(self.batch), str(self.n_rows)]
+
+
+LIVES = [
+    Life(2, "binary", 1, 3000),
+    Life(2, "binary", 7, 10_000, n_bins=100),
+    Life(2, "binary", 100, 50_000),
+    Life(2, "binary", 100, 50_000, weights=True),
+    Life(3, "top-label", 100, 100_000),
+    Life(3, "top-label", 10_000, 1_000_000),
+    Life(3, "top-label", 100, 20_000, tolerance=0.02),
+    Life(10, "top-label", 100, 50_000, n_bins=5),
+    Life(3, "classwise", 100, 50_000),
+    Life(3, "classwise", 20, 10_000, weights=True),
+    Life(100, "classwise", 200, 20_000),
+]
+
+
+def labels_of(P: np.ndarray, random: Random) -> np.ndarray:
+    return (P.cumsum(axis=1)[:, :-1] <= random.uniform(size=(len(P), 1))).sum(axis=1)
+
+
+def batches(
+    life: Life, random: Random, truth: Truth | None = None, begin: int = 0
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Logits, labels and probabilities; the logits of the truth are others from a row on."""
+    for start in range(0, life.n_rows, life.batch):
+        Z = 2 * random.normal(size=(life.batch, life.n_classes))
+        true = truth(Z) if truth and start >= begin else Z
+        yield Z, labels_of(softmax(true, axis=1), random), softmax(Z, axis=1)
+
+
+def alarm_at(
+    life: Life, seed: int, truth: Truth | None = None, begin: int = 0, model: Any = None
+) -> float:
+    """Number of rows at the alarm, infinite without one."""
+    random, monitor = np.random.default_rng(seed), life.monitor()
+    for Z, y, P in batches(life, random, truth, begin):
+        weights = random.exponential(size=len(y)) if life.weights else None
+        monitor.update(y, P if model is None else model(Z), weights)
+        if monitor.alarm:
+            return monitor.n_samples_at_alarm
+    return np.inf
+
+
+def rejected_at(life: Life, seed: int, truth: Truth | None, begin: int) -> float:
+    """The same for the test of each batch, with Bonferroni's correction."""
+    random = np.random.default_rng(seed)
+    n_tests = life.n_rows // life.batch
+    how = {"labels": range(life.n_classes), "kind": life.kind}
+    for k, (_, y, P) in enumerate(batches(life, random, truth, begin), 1):
+        if k * life.batch <= begin:  # would be a false alarm
+            continue
+        test = calibration_test(y, P, n_resamples=20 * n_tests - 1, random_state=k, **how)
+        if test.pvalue <= LEVEL / n_tests:
+            return k * life.batch
+    return np.inf
+
+
+def false_alarms(n_lives: int) -> list[list[str]]:
+    found = []
+    for life in LIVES:
+        n = n_lives if life.batch > 1 and life.n_classes < 100 else n_lives // 2
+        rate = np.mean([alarm_at(life, seed) < np.inf for seed in range(n)])
+        found.append([*life.cells(), f"{rate:.3f}", str(n)])
+        print(*found[-1], flush=True)
+    return found
+
+
+def fitted(n_calibration: int, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Probabilities by a temperature that is fitted to so many rows."""
+    random = np.random.default_rng(10_000 + seed)
+    Z = 2 * random.normal(size=(n_calibration, 3))
+    return TemperatureScaling().fit(Z, labels_of(softmax(Z, axis=1), random)).predict_proba
+
+
+def fitted_alarms(n_lives: int) -> list[list[str]]:
+    """Of calibrators that are calibrated up to the error of their temperature."""
+    found = []
+    for n_calibration in (500, 2000, 10_000):
+        cells = [str(n_calibration)]
+        for tolerance in (0.0, 0.01, 0.02):
+            life = Life(3, "top-label", 1000, 100_000, tolerance=tolerance)
+            alarms = [
+                alarm_at(life, seed, model=fitted(n_calibration, seed)) < np.inf
+                for seed in range(n_lives)
+            ]
+            cells.append(f"{np.mean(alarms):.2f}")
+        found.append(cells)
+        print(*cells, flush=True)
+    return found
+
+
+def offset(Z: np.ndarray, size: float) -> np.ndarray:
+    return Z + size * np.eye(Z.shape[1])[0]
+
+
+def above(Z: np.ndarray, least: float) -> np.ndarray:
+    """Over-confident where the confidence is large only."""
+    confident = softmax(Z, axis=1).max(axis=1) > least
+    return np.where(confident[:, None], Z / 2, Z)
+
+
+TRUTHS: dict[str, Truth] = {
+    **{f"T = {t}": partial(lambda Z, t: Z / t, t=t) for t in (1.1, 1.2, 1.5, 2, 0.8)},
+    "class 0, offset 0.5": partial(offset, size=0.5),
+    "T = 2 if confidence > 0.95": partial(above, least=0.95),
+}
+
+
+def shown(rows: list[float], begin: int) -> str:
+    """Median, or the proportion of lives without an alarm if that is most of them."""
+    delays = np.array(rows) - begin
+    delays = np.where(delays <= 0, np.nan, delays)  # false alarms
+    middle = np.nanmedian(delays)
+    return f"{middle:.0f}" if np.isfinite(middle) else "none"
+
+
+def delays(n_lives: int, *, tests: bool) -> list[list[str]]:
+    found = []
+    for name, truth in TRUTHS.items():
+        cells = [name]
+        for begin in (0, 10_000, 100_000):
+            for kind in ("top-label", "classwise"):
+                life = Life(3, kind, 500, begin + 50_000)
+                rows = [alarm_at(life, seed, truth, begin) for seed in range(n_lives)]
+                cells.append(shown(rows, begin))
+        if tests:
+            life = Life(3, "top-label", 500, 10_000 + 50_000)
+            rows = [rejected_at(life, seed, truth, 10_000) for seed in range(n_lives // 2)]
+            cells.append(shown(rows, 10_000))
+        found.append(cells)
+        print(*cells, sep=" | ", flush=True)
+    return found
+
+
+DRIFTS = {
+    "none": lambda Z: Z,
+    "logits times 0.9": lambda Z: 0.9 * Z,
+    "logits times 0.5": lambda Z: 0.5 * Z,
+    "class 0, offset 0.5": partial(offset, size=0.5),
+}
+
+
+def drifted_at(kind: str, n_reference: int, n_rows: int, change: Truth, seed: int) -> float:
+    random = np.random.default_rng(seed)
+    P = softmax(2 * random.normal(size=(n_reference, 3)), axis=1)
+    monitor = DriftMonitor(P, kind=kind, random_state=seed)
+    for _ in range(0, n_rows, 100):
+        monitor.update(softmax(change(2 * random.normal(size=(100, 3))), axis=1))
+        if monitor.alarm:
+            return monitor.n_samples_at_alarm
+    return np.inf
+
+
+def drifts(n_lives: int) -> list[list[str]]:
+    found = []
+    for name, change in DRIFTS.items():
+        cells = [name]
+        for kind in ("top-label", "classwise"):
+            for n_reference in (100, 1000, 10_000):
+                rows = [
+                    drifted_at(kind, n_reference, 20_000, change, seed) for seed in range(n_lives)
+                ]
+                rate = f"{np.mean(np.isfinite(rows)):.2f}"
+                cells.append(rate if name == "none" else f"{shown(rows, 0)} ({rate})")
+        found.append(cells)
+        print(*cells, sep=" | ", flush=True)
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    add = parser.add_argument
+    parts = ["false", "fitted", "delay", "drift"]
+    add("--only", nargs="+", choices=parts, default=parts)
+    add("--lives", type=int, default=200)
+    add("--quick", action="store_true", help="20 lives, and no repeated tests")
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = arguments()
+    n = 20 if args.quick else args.lives
+    if "false" in args.only:
+        header = ["kind", "classes", "bins", "batch", "rows", "false alarms", "lives"]
+        print(simple_table(header, false_alarms(n)))
+    if "fitted" in args.only:
+        header = ["calibration rows", "tolerance 0", "0.01", "0.02"]
+        print(simple_table(header, fitted_alarms(n // 2)))
+    if "delay" in args.only:
+        kinds = [f"{b}: {kind}" for b in (0, "10 000", "100 000") for kind in ("top", "class")]
+        found = delays(n // 5, tests=not args.quick)
+        print(simple_table(["drift", *kinds, *["tests"] * (not args.quick)], found))
+    if "drift" in args.only:
+        kinds = [f"{kind}: {n}" for kind in ("top", "class") for n in (100, 1000, 10_000)]
+        print(simple_table(["drift", *kinds], drifts(n // 2)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""Converters for skl2onnx of calibrators, and of classifiers with calibrators."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from skcalib._base import BaseCalibrator
+from skcalib._subestimator import check_takes_logits
+from skcalib._typing import Array
+from skcalib._validation.floats import check_fitted
+from skcalib.compose import CalibratedClassifier, LogitTransformer
+
+from ._chain import chain_of
+from ._formulas import applied, formula
+from ._graph import OPSETS, Graph, Value
+from ._onnx import _as_tensor
+from ._onnx_classifiers import Features, response
+
+OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "output_class_labels": [False, True],
+    "nocl": [True, False],
+}
+
+# What the parser of a calibrator leaves at its outputs for that of the next: its logits.
+LOGITS = "_skcalib_logits"
+
+
+def register_skl2onnx() -> None:
+    """Let skl2onnx convert calibrators, ``CalibratedClassifier`` and ``LogitTransformer``.
+
+    After a call ``skl2onnx.to_onnx`` converts these, and pipelines that contain them, in this
+    process. To import this library registers nothing.
+
+    Raises
+    ------
+    ImportError
+        If skl2onnx is not installed.
+
+    See Also
+    --------
+    to_onnx : Converts calibrators alone, without skl2onnx.
+
+    Notes
+    -----
+    Linear classifiers, random forests, extra trees and histogram-based gradient boosting are
+    converted by this library, in double precision as scikit-learn computes them, and all others,
+    as well as the steps before the classifier, by skl2onnx. A classifier with several columns as
+    inputs is given them side by side.
+
+    The operators are those of version 18 of ONNX, so that ``target_opset`` must be at least that.
+    Groups of :class:`~skcalib.GroupCalibrator` have no place in such models: the probabilities are
+    those without groups.
+
+    Examples
+    --------
+    .. code-block:: python
+
+        import skl2onnx
+        from skcalib.export import register_skl2onnx
+
+        register_skl2onnx()
+        model = skl2onnx.to_onnx(classifier, X[:1], options={"zipmap": False})
+    """
+    try:
+        from skl2onnx import update_registered_converter
+    except ImportError as missing:
+        raise ImportError(
+            "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
+        ) from missing
+    for kind in formula.registry:
+        if issubclass(kind, BaseCalibrator):
+            update_registered_converter(
+                kind,
+                f"Skcalib{kind.__name__}",
+                _set_types,
+                _convert_calibrator,
+                parser=_parse_calibrator,
+                options=OPTIONS,
+            )
+    update_registered_converter(
+        CalibratedClassifier,
+        "SkcalibCalibratedClassifier",
+        _set_types,
+        _convert_classifier,
+        parser=_parse_classifier,
+        options=OPTIONS,
+    )
+    update_registered_converter(
+        LogitTransformer, "SkcalibLogitTransformer", _set_type_of_logits, _convert_transformer
+    )
+
+
+def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
+    """The outputs of a fitted classifier, as skl2onnx has them."""
+    from skl2onnx import _parse
+
+    check_fitted(model)
+    return _parse._parse_sklearn_classifier(scope, model, inputs, custom_parsers)  # noqa: SLF001
+
+
+def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
+    """The same for a calibrator, which takes the logits of one before it, not its outputs."""
+    from skl2onnx import _parse
+
+    check_fitted(model)
+    inputs = [getattr(inputs[0], LOGITS, inputs[0])]
+    kind, zipmap = inputs[0].type, scope.get_options(model, {"zipmap": True})["zipmap"]
+    parse = _parse._parse_sklearn_simple_model if zipmap else _parse._parse_sklearn_classifier  # noqa: SLF001
+    outputs = list(parse(scope, model, inputs, custom_parsers))
+    # An output of the operator, but not of the model.
+    logits = scope.declare_local_variable("calibrated_logits", kind.__class__())
+    (operator,) = outputs[0].operators_outputs_
+    operator.outputs.append(logits)
+    if zipmap:
+        outputs = _parse._apply_zipmap(zipmap, scope, model, kind, outputs)  # noqa: SLF001
+    for output in outputs:
+        setattr(output, LOGITS, logits)
+    return outputs
+
+
+def _set_types(operator: Any) -> None:
+    """Types of the label, the probabilities, and the logits of a calibrator."""
+    from skl2onnx.common import data_types
+
+    n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
+    check_fitted(model)
+    is_text = _labels(model).dtype.kind == "O"
+    of_labels = data_types.StringTensorType if is_text else data_types.Int64TensorType
+    of_floats = _type_of_floats(operator)
+    label, probabilities, *logits = operator.outputs
+    label.set_type(of_labels([n_rows]))
+    # Dictionaries of probabilities, the default of skl2onnx, are in single precision only.
+    zipmap = operator.scope_inst.get_options(model, {"zipmap": True})["zipmap"]
+    of_probabilities = data_types.FloatTensorType if zipmap is True else of_floats
+    probabilities.set_type(of_probabilities([n_rows, len(model.classes_)]))
+    for variable in logits:
+        variable.set_type(of_floats([n_rows, model.n_features_in_]))
+
+
+def _type_of_floats(operator: Any) -> Any:
+    """Double precision for inputs in double precision, else single."""
+    from skl2onnx.common import data_types
+
+    is_double = isinstance(operator.inputs[0].type, data_types.DoubleTensorType)
+    return data_types.DoubleTensorType if is_double else data_types.FloatTensorType
+
+
+def _set_type_of_logits(operator: Any) -> None:
+    """Logits are in double precision, as those of scikit-learn's classifiers mostly are."""
+    from skl2onnx.common import data_types
+
+    n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
+    check_fitted(model)
+    width = len(model.get_feature_names_out())
+    operator.outputs[0].set_type(data_types.DoubleTensorType([n_rows, width]))
+
+
+def _labels(model: Any) -> Array:
+    """Labels as skl2onnx has them, integers or text."""
+    classes = _as_tensor(np.asarray(model.classes_))
+    return classes if classes.dtype.kind == "O" else classes.astype(np.int64)
+
+
+def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
+    graph, model = _graph(scope, container), copy(operator.raw_operator)
+    dtype = _dtype(operator.outputs[2])
+    found = applied([model], _value(graph, operator.inputs[0]).astype(dtype))
+    label = graph.constant(_labels(model)).taken(found.scores.argmax())
+    _add(graph, [label, found.probabilities, found.logits], operator, container)
+
+
+def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
+    graph, model = _graph(scope, container), operator.raw_operator
+    X, K = _features(graph, operator, container), len(model.classes_)
+    total: Any = 0.0
+    for estimator, calibrator in zip(model.estimators_, model.calibrators_, strict=True):
+        check_takes_logits(calibrator)
+        chain = [copy(member) for member in chain_of(calibrator, "skl2onnx")]
+        P = applied(chain, _logits(model, estimator, X)).probabilities
+        known = np.asarray(chain[-1].classes_)
+        if len(known) < K:
+            P = P @ (known[:, None] == model.classes_)
+        total = P + total
+    P = total / float(len(model.estimators_))
+    label = graph.constant(_labels(model)).taken(P.argmax())
+    _add(graph, [label, P], operator, container)
+
+
+def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
+    graph, model = _graph(scope, container), operator.raw_operator
+    X = _features(graph, operator, container)
+    _add(graph, [_logits(model, model.estimator_, X)], operator, container)
+
+
+def _logits(model: Any, estimator: Any, X: Features) -> Value:
+    """Logits of a fitted classifier, in double precision."""
+    found = response(estimator, model.response_method_, X).astype(np.float64)
+    if model.response_method_ == "decision_function":
+        return found
+    return found.at_least(max(model.min_proba_, float(np.finfo(np.float64).tiny))).log()
+
+
+def _graph(scope: Any, container: Any) -> Graph:
+    """A graph for the opsets of a model, with names that no other has."""
+    opsets = {**OPSETS, **container.target_opset_all}
+    if any(opsets[domain] < least for domain, least in OPSETS.items()):
+        raise RuntimeError(
+            f"Calibrators need operators of versions {OPSETS} or later, got target_opset={opsets}. "
+            "Leave target_opset out, or raise it."
+        )
+    return Graph(scope.get_unique_variable_name("skcalib") + "_", opsets)
+
+
+def _features(graph: Graph, operator: Any, container: Any) -> Features:
+    """Inputs of an operator."""
+    values = {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
+    shapes = [variable.type.shape for variable in operator.inputs]
+    n_columns = [shape[1] if len(shape) > 1 else None for shape in shapes]
+    # Those by the names of steps are there by the identity of the step as well.
+    options = {key: of for key, of in (container.options or {}).items() if not isinstance(key, str)}
+    return Features(values, n_columns, options)
+
+
+def _value(graph: Graph, variable: Any) -> Value:
+    return Value(graph, variable.full_name, _dtype(variable))
+
+
+def _dtype(variable: Any) -> np.dtype[Any]:
+    """The dtype of a variable of skl2onnx."""
+    from onnx import helper
+    from skl2onnx.common.data_types import guess_proto_type
+
+    return np.dtype(helper.tensor_dtype_to_np_dtype(guess_proto_type(variable.type)))
+
+
+def _add(graph: Graph, values: list[Value], operator: Any, container: Any) -> None:
+    """Add to a model what leads to the values, as the outputs of an operator."""
+    for value, variable in zip(values, operator.outputs, strict=True):
+        dtype = _dtype(variable)
+        graph.named(value if dtype.kind == "O" else value.astype(dtype), variable.full_name)
+    nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
+    for i, node in enumerate(nodes):
+        node.name = f"{graph.prefix}{i}"
+        container.node_domain_version_pair_sets.add((node.domain, graph.opsets[node.domain]))
+    container.nodes.extend(nodes)
+    container.initializers.extend(constants)

@@ -1,0 +1,8 @@
+"""Monitors of a classifier in production: its calibration, and the drift of its predictions."""
+
+from __future__ import annotations
+
+from ._drift import DriftMonitor
+from ._monitor import CalibrationMonitor
+
+__all__ = ["CalibrationMonitor", "DriftMonitor"]

@@ -1,0 +1,242 @@
+"""Drift of the predictions themselves, for which no labels are needed."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logsumexp
+
+from skcalib._engine.inputs import check_in_memory
+from skcalib._typing import Floats, Indices
+from skcalib._validation.parameters import check_integer, check_option, check_real
+from skcalib._version import Versioned
+from skcalib.metrics._input import Kind, check_input, scored
+
+from ._betting import SHIFTS, Bets, Capital, SequentialTest, after, less_reserve
+
+__all__ = ["DriftMonitor"]
+
+# Scores are counted in cells of equal width in log-odds, which do not depend on the data.
+_EDGES = expit(np.linspace(-20, 20, 1001))
+# Ranks are counted in intervals of equal length.
+_N_INTERVALS = 16
+# So many ranks are computed at a time, from all pairs of them.
+_BLOCK = 256
+# Without it, numbers of random_state=0 would be those of ``default_rng(0)``, by which the rows may
+# have been made.
+_STREAM = 1970
+
+
+def _log_factors_of_intervals() -> Capital:
+    """Logarithms of the densities of ranks that are bet on, (n_intervals, n_bets, n_shifts).
+
+    Their log-density is shifted on one of the intervals, linearly, or on the outer intervals.
+    """
+    middle = 2 * (np.arange(_N_INTERVALS) + 0.5) / _N_INTERVALS - 1
+    shapes = np.column_stack([np.eye(_N_INTERVALS), middle, 2 * np.abs(middle) - 1])
+    tilted = shapes[:, :, None] * SHIFTS
+    return np.asarray(tilted - logsumexp(tilted, axis=0) + np.log(_N_INTERVALS))
+
+
+_LOG_FACTORS = _log_factors_of_intervals()
+
+
+class DriftMonitor(SequentialTest, Versioned):
+    r"""Sequential test of whether predictions are distributed as on the reference rows.
+
+    Each score, such as the confidence, is ranked among those of the reference rows and of all rows
+    before it, with ties broken at random, and the rows of a batch in random order. The relative
+    ranks (conformal p-values) are independent and uniform on [0, 1] as long as all rows are
+    exchangeable, for reference samples of any size. The e-value is that of bets against their
+    uniform distribution, a conformal test martingale [1]_: a mixture over densities with more or
+    fewer ranks in one of 16 intervals, towards one end, or towards both ends, and over the row from
+    which on rows count. The probability that it ever reaches 20 without a drift is at most 5 %.
+
+    Predictions may drift although they are calibrated, and be miscalibrated although their
+    distribution does not change: for calibration :class:`CalibrationMonitor` needs labels.
+
+    Parameters
+    ----------
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities for the reference rows: rows like those that the model was calibrated on, but
+        not these rows themselves.
+    kind : {"top-label", "classwise", "binary"}, default="top-label"
+        The score: the largest probability, the probability of each class, or that of the second
+        class. With "classwise" the e-value is the largest one of the classes divided by their
+        number.
+    alarm_level : float, default=0.05
+        Largest probability of ever raising a false alarm.
+    random_state : int, default=0
+        Determines how ties are broken, and the order in which the rows of a batch are ranked.
+
+    Attributes
+    ----------
+    kind : str
+        The score.
+    alarm_level : float
+        Largest probability of a false alarm.
+    random_state : int
+        As given.
+    n_classes : int
+        Number of classes, 2 for one-dimensional probabilities.
+    n_samples : int
+        Number of rows since the reference rows.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are invalid, or an argument is.
+
+    See Also
+    --------
+    CalibrationMonitor : Tests of calibration, which need labels.
+
+    Notes
+    -----
+    The state is a count for each of 1002 cells of the scores. Rows after a drift are counted too,
+    so a drift that has not raised an alarm after many times as many rows as there are reference
+    rows will not raise one any more. Use some thousand reference rows. Rows that depend on one
+    another, such as frames of a video, are not exchangeable.
+
+    References
+    ----------
+    .. [1] Vovk, Petej, Nouretdinov, Ahlberg, Carlsson, Gammerman, "Retrain or not retrain:
+       conformal test martingales for change-point detection", COPA 2021, `arXiv:2102.10439
+       <https://arxiv.org/abs/2102.10439>`_.
+
+    Examples
+    --------
+    >>> from scipy.special import softmax
+    >>> from skcalib.datasets import make_logits
+    >>> from skcalib.monitor import DriftMonitor
+    >>> logits, _ = make_logits(2000, 3, random_state=0)
+    >>> monitor = DriftMonitor(softmax(logits[:1000], axis=1))
+    >>> monitor.update(softmax(logits[1000:], axis=1)).alarm
+    False
+    >>> monitor.update(softmax(logits[1000:] / 2, axis=1))
+    DriftMonitor(kind='top-label', n_samples=2000, alarm=True)
+    """
+
+    _counts: Indices
+
+    def __init__(
+        self,
+        y_proba: ArrayLike,
+        *,
+        kind: Kind = "top-label",
+        alarm_level: float = 0.05,
+        random_state: int = 0,
+    ) -> None:
+        check_option("kind", kind, ["top-label", "classwise", "binary"])
+        check_real("alarm_level", alarm_level, high=1)
+        check_integer("random_state", random_state, least=0)
+        self.kind = kind
+        self.alarm_level = float(alarm_level)
+        self.random_state = int(random_state)
+        self.n_classes: int | None = None
+        cells, self.n_classes = self._cells(y_proba)
+        self._counts = _counted(cells)
+        self.n_samples = 0
+        self._start(Bets.new(len(cells), _LOG_FACTORS.shape[1]))
+
+    def update(self, y_proba: ArrayLike) -> Self:
+        """Bet on a batch of rows; after an error nothing is changed.
+
+        Parameters
+        ----------
+        y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+            Probabilities, with the columns of those of the reference rows.
+
+        Returns
+        -------
+        DriftMonitor
+            The monitor itself.
+
+        Raises
+        ------
+        ValueError
+            If probabilities are invalid, or have another number of columns.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import DriftMonitor
+        >>> monitor = DriftMonitor([0.1, 0.7, 0.4, 0.2], kind="binary")
+        >>> monitor.update([0.6, 0.3]).update([0.8]).n_samples
+        3
+        """
+        cells, _ = self._cells(y_proba)
+        n = cells.shape[1]
+        # Depends on the number of rows so far, so that copies and pickles have the same future.
+        random = np.random.default_rng([self.random_state, self.n_samples, _STREAM])
+        # Sorted rows are not exchangeable, though batches of them may be.
+        cells = cells[:, random.permutation(n)]
+        uniform = random.uniform(size=cells.shape)
+        columns = zip(cells, self._counts, uniform, strict=True)
+        counts = [_interval_counts(relative_ranks(*column)) for column in columns]
+        reserve = less_reserve(self._reserve, self.n_samples, n)
+        found = np.tensordot(counts, _LOG_FACTORS, axes=1)
+        bets = Bets(after(self._capital, reserve, found), reserve)
+        self._counts = self._counts + _counted(cells)
+        self.n_samples += n
+        self._store(bets, _e_value(bets.capital), self.n_samples)
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(kind={self.kind!r}, n_samples={self.n_samples}"
+            f"{', alarm=True' * self.alarm})"
+        )
+
+    def _cells(self, y_proba: Any) -> tuple[Indices, int]:
+        """Cells of the scores, (n_scores, n_samples), and the number of classes."""
+        check_in_memory([y_proba])
+        shape = np.shape(y_proba)
+        n_classes = shape[1] if len(shape) == 2 else 2
+        if self.n_classes not in {None, n_classes}:
+            raise ValueError(
+                "y_proba must have the columns of the reference rows, which have "
+                f"{self.n_classes} classes, got shape {shape}."
+            )
+        # Labels are needed for events only, which are not used here.
+        y = np.zeros(shape[:1], dtype=int)
+        rows, classes = check_input(y, y_proba, None, range(n_classes), None)
+        columns = scored(rows.on_host(), classes, self.kind, None)
+        cells = [np.searchsorted(_EDGES, column.score) for column in columns.each()]
+        return np.array(cells), n_classes
+
+
+def _counted(cells: Indices) -> Indices:
+    """Number of rows in each cell, (n_scores, n_cells)."""
+    return np.array([np.bincount(row, minlength=len(_EDGES) + 1) for row in cells])
+
+
+def relative_ranks(cells: Indices, counts: Indices, uniform: Floats) -> Floats:
+    """Ranks of rows among those counted in ``counts``, the rows before them, and themselves.
+
+    They are divided by the number of these rows, and ties are broken by numbers in [0, 1).
+    """
+    found = []
+    for start in range(0, len(cells), _BLOCK):
+        c, u = cells[start : start + _BLOCK], uniform[start : start + _BLOCK]
+        earlier = np.tri(len(c), k=-1, dtype=bool)
+        lower = (np.cumsum(counts) - counts)[c] + ((c < c[:, None]) & earlier).sum(axis=1)
+        equal = counts[c] + ((c == c[:, None]) & earlier).sum(axis=1) + 1
+        found.append((lower + u * equal) / (counts.sum() + np.arange(1, len(c) + 1)))
+        counts = counts + np.bincount(c, minlength=len(counts))
+    return np.concatenate(found)
+
+
+def _interval_counts(ranks: Floats) -> Indices:
+    interval = np.minimum((_N_INTERVALS * ranks).astype(np.intp), _N_INTERVALS - 1)
+    return np.bincount(interval, minlength=_N_INTERVALS)
+
+
+def _e_value(capital: Capital) -> float:
+    """A third on single intervals, on one end, and on both; of several scores the largest share.
+
+    Ranks of several scores are not independent jointly, so that the mean would not do.
+    """
+    single, joint = capital[:, :-2].mean(axis=(1, 2)), capital[:, -2:].mean(axis=2).sum(axis=1)
+    return float(np.max(single + joint)) / (3 * len(capital))

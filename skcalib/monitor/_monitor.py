@@ -1,0 +1,309 @@
+"""A reliability curve that is updated in batches, with an alarm."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._engine.array_api import namespace
+from skcalib._scores.bins import BinSums
+from skcalib._typing import Floats
+from skcalib._validation.classes import resolve_classes
+from skcalib._validation.labels import exact
+from skcalib._validation.parameters import check_option, check_real
+from skcalib._version import Versioned
+from skcalib.metrics import reliability_curve
+from skcalib.metrics._curve import binned
+from skcalib.metrics._input import Kind, check_input, scored
+
+from ._bets import ROWS_OF_A_BET, bet_on, e_value, new_bets
+from ._betting import Bets, SequentialTest, together
+from ._monitor_measures import BinnedMeasures, number_of_rows
+
+__all__ = ["CalibrationMonitor"]
+
+
+class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
+    r"""Reliability curve of a stream of batches, in constant memory.
+
+    Count, weight, hits and scores of a bin are sums over its rows, so those of batches are added:
+
+    .. math:: \mathrm{acc}(B_m) = \frac{\sum_b H_{bm}}{\sum_b W_{bm}}, \quad
+        \mathrm{conf}(B_m) = \frac{\sum_b S_{bm}}{\sum_b W_{bm}},
+
+    with :math:`W_{bm}` the weight, :math:`H_{bm}` the weight of the hits, and :math:`S_{bm}` the
+    weighted sum of the scores of the rows of batch b in bin m. Up to rounding, the results are
+    those of the measures of all rows at once, whatever the batches and their order. Monitors with
+    the same arguments are added with ``+`` and ``sum``.
+
+    A sequential test of calibration, by betting [1]_ [2]_, raises an alarm. For a bin with weight
+    W, hits H and mean score s in a batch, the factor
+
+    .. math:: \exp(\delta H) \,/\, \big( 1 + s (e^\delta - 1) \big)^W
+
+    has an expected value of at most 1 if the probabilities are calibrated, whatever happened
+    before. The e-value is a mixture of products of such factors over 16 shifts :math:`\delta` of
+    the log-odds, over single bins, all bins and both halves of the bins in opposite directions, and
+    over the row from which on rows count. The probability that it ever reaches 20 is at most 5 %
+    (Ville's inequality), however often one looks. Batches of fewer than 20 rows are collected.
+
+    Parameters
+    ----------
+    n_bins : int, default=15
+        Number of bins of equal width on [0, 1]. There are no quantile bins, since their edges
+        depend on all rows.
+    kind : {"top-label", "classwise", "binary"}, default="top-label"
+        The score and the event, as for :func:`skcalib.metrics.reliability_curve`.
+    labels : array-like of shape (n_classes,)
+        All labels in the order of the columns. A batch may lack some of them.
+    pos_label : label, default=None
+        The class whose probability is the score of ``kind="binary"``, and the class of
+        one-dimensional probabilities. By default the second of ``labels``.
+    alarm_level : float, default=0.05
+        Largest probability of ever raising a false alarm.
+    tolerance : float, default=0.0
+        Difference between the accuracy and the confidence of a bin that is no reason for an alarm.
+        With 0 any miscalibration raises an alarm at some time, also that of a calibrator that was
+        fitted to few rows.
+
+    Attributes
+    ----------
+    n_bins : int
+        Number of bins.
+    kind : str
+        The score and the event.
+    labels : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    pos_label : label or None
+        As given.
+    alarm_level : float
+        Largest probability of a false alarm.
+    tolerance : float
+        Difference that is no reason for an alarm.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, if ``labels`` is None or has duplicates, or if ``kind="binary"``
+        is used with more than two labels.
+
+    See Also
+    --------
+    DriftMonitor : Drift of the predictions, for which no labels are needed.
+
+    Notes
+    -----
+    The test assumes that the labels of a batch are independent given its probabilities. In the test
+    weights are divided by the largest one of their batch, since a row with a large weight is not as
+    good as independent rows: a weight of 2 is the row twice in all measures, but not in the test.
+
+    The e-value of a sum is that of the rows of both monitors, as if they had come at the same time,
+    and its alarm begins anew: alarms of its parts are not taken over, as several monitors have
+    several false alarms. It is weaker than the e-value of one monitor of all rows, which knows that
+    a drift of the first rows is one of the last.
+
+    References
+    ----------
+    .. [1] Arnold, Henzi, Ziegel, "Sequentially valid tests for forecast calibration", Annals of
+       Applied Statistics 17, 2023, `arXiv:2109.11761 <https://arxiv.org/abs/2109.11761>`_.
+    .. [2] Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", Journal
+       of the Royal Statistical Society B 86, 2024, `arXiv:2010.09686
+       <https://arxiv.org/abs/2010.09686>`_.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_logits
+    >>> from skcalib.metrics import expected_calibration_error
+    >>> from skcalib.monitor import CalibrationMonitor
+    >>> _, y, proba = make_logits(2000, 3, return_proba=True, random_state=0)
+    >>> first = CalibrationMonitor(labels=range(3)).update(y[:1200], proba[:1200])
+    >>> first
+    CalibrationMonitor(n_bins=15, kind='top-label', n_samples=1200)
+    >>> second = CalibrationMonitor(labels=range(3)).update(y[1200:], proba[1200:])
+    >>> both = first + second
+    >>> error = expected_calibration_error(y, proba)
+    >>> abs(both.expected_calibration_error() - error) < 1e-12
+    True
+    """
+
+    pos_label: Any
+    tolerance: float
+    _collected: Floats
+    _largest_weight: float
+
+    def __init__(
+        self,
+        *,
+        n_bins: int = 15,
+        kind: Kind = "top-label",
+        labels: ArrayLike,
+        pos_label: Any = None,
+        alarm_level: float = 0.05,
+        tolerance: float = 0.0,
+    ) -> None:
+        if labels is None:
+            raise ValueError(
+                "labels must name all labels in column order, got None. A batch may lack some of "
+                "them, so they cannot be inferred from it."
+            )
+        labels = np.array(exact(labels, "labels"))  # a copy, so that the caller cannot change it
+        check_option("kind", kind, ["top-label", "classwise", "binary"])
+        width = labels.size
+        if width < 2:
+            raise ValueError(f"labels must name at least two labels, got {labels.tolist()!r}.")
+        resolve_classes(np.array([]), width, labels, name="labels")
+        # Validates the other arguments with a single row, as each batch does.
+        row = labels[:1], np.full((1, width), 1 / width)
+        reliability_curve(*row, n_bins=n_bins, kind=kind, labels=labels, pos_label=pos_label)
+        check_real("alarm_level", alarm_level, high=1)
+        check_real("tolerance", tolerance, high=1, closed=True)
+        self.n_bins = int(n_bins)
+        self.kind = kind
+        self.labels = labels
+        self.pos_label = pos_label
+        self.alarm_level = float(alarm_level)
+        self.tolerance = float(tolerance)
+        self.reset()
+
+    def update(
+        self, y_true: ArrayLike, y_proba: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add the sums of a batch of rows, and bet on it; after an error nothing is changed.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels.
+        y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+            Probabilities: one column per class in the order of ``labels``, or for two classes
+            the probability of ``pos_label`` alone. With scikit-learn's ``array_api_dispatch`` they
+            may be a tensor.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the row twice, a weight of 0 the row absent.
+
+        Returns
+        -------
+        CalibrationMonitor
+            The monitor itself.
+
+        Raises
+        ------
+        ValueError
+            As :func:`skcalib.metrics.reliability_curve`; also for a batch without rows or
+            without weight.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> monitor = CalibrationMonitor(labels=["ham", "spam"], kind="binary")
+        >>> monitor.update(["ham", "spam"], [0.1, 0.7]).update(["ham"], [0.2]).n_samples
+        3
+        """
+        rows, classes = check_input(y_true, y_proba, sample_weight, self.labels, self.pos_label)
+        columns = scored(rows, classes, self.kind, self.pos_label)
+        _, sums = binned(columns, self.n_bins, "uniform")
+        # One-dimensional probabilities of the first label reverse the order of the two classes.
+        reversed_ = classes[0] != self.labels[0]
+        sums = sums[::-1] if reversed_ else sums
+        # Not in place: a shallow copy of the monitor shares the arrays.
+        self._sums = self._sums + sums
+        self._collected = self._collected + sums
+        if rows.w is not None:
+            largest = float(rows.reduce(np.maximum, _largest_weight))
+            self._largest_weight = max(self._largest_weight, largest)
+        self._bet_on_collected()
+        return self
+
+    def _bet_on_collected(self) -> None:
+        """Bet on the rows since the last bet, if there are enough."""
+        n = number_of_rows(self._collected)
+        if n < ROWS_OF_A_BET:
+            return
+        bets, n_samples = Bets(self._capital, self._reserve), self.n_samples
+        # Factors of rows with weights of at most 1 have an expected value of at most 1.
+        relative = self._collected / (self._largest_weight or 1.0)
+        bets = bet_on(bets, relative, n_samples - n, n, self.tolerance)
+        self._collect(np.zeros_like(self._collected))
+        self._store(bets, e_value(bets.capital), n_samples)
+
+    def _collect(self, sums: Floats, largest_weight: float = 0.0) -> None:
+        """Set the sums of the rows since the last bet, and their largest weight; 0 without any."""
+        self._collected, self._largest_weight = sums, largest_weight
+
+    def __add__(self, other: Any) -> Self:
+        if not isinstance(other, CalibrationMonitor):
+            return NotImplemented
+        ours, theirs = self._arguments(), other._arguments()
+        differing = [name for name in ours if ours[name] != theirs[name]]
+        if differing:
+            found = "; ".join(f"{name} {ours[name]!r} and {theirs[name]!r}" for name in differing)
+            raise ValueError(
+                f"Monitors must have the same arguments to be added, got different ones: {found}. "
+                "Create both with the same arguments and update them again."
+            )
+        total = copy(self)
+        total._sums = self._sums + other._sums
+        bets = together(Bets(self._capital, self._reserve), Bets(other._capital, other._reserve))
+        total._start(bets, e_value(bets.capital), total.n_samples)
+        largest = max(self._largest_weight, other._largest_weight)
+        total._collect(self._collected + other._collected, largest)
+        total._bet_on_collected()
+        return total
+
+    def __radd__(self, other: Any) -> Self:
+        # ``sum(monitors)`` starts with 0. A copy, so that the sum is a new object.
+        return copy(self) if type(other) is int and other == 0 else NotImplemented
+
+    def reset(self) -> Self:
+        """Remove all rows, and begin a new test, with a new probability of a false alarm.
+
+        Returns
+        -------
+        CalibrationMonitor
+            The monitor itself, without rows.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> CalibrationMonitor(labels=[0, 1]).update([0, 1], [0.1, 0.7]).reset()
+        CalibrationMonitor(n_bins=15, kind='top-label', n_samples=0)
+        """
+        n_curves = len(self.labels) if self.kind == "classwise" else 1
+        self._sums = np.zeros((n_curves, len(BinSums._fields), self.n_bins))
+        self._begin_test()
+        return self
+
+    def _begin_test(self) -> None:
+        self._collect(np.zeros_like(self._sums))
+        self._start(new_bets(len(self._sums), self.n_bins))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(n_bins={self.n_bins}, kind={self.kind!r}, "
+            f"n_samples={self.n_samples}{', alarm=True' * self.alarm})"
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"alarm_level": 0.05, "tolerance": 0.0} | state)
+        if "_capital" not in state:  # written before there was a test, which begins now
+            self._begin_test()
+
+    def _arguments(self) -> dict[str, Any]:
+        """The arguments that must be equal for monitors to be added."""
+        labels = self.labels.tolist()
+        return {
+            "n_bins": self.n_bins,
+            "kind": self.kind,
+            "labels": labels,
+            # None and the second label, the default, are the same.
+            "pos_label": labels[1] if self.pos_label is None else self.pos_label,
+            "alarm_level": self.alarm_level,
+            "tolerance": self.tolerance,
+        }
+
+
+def _largest_weight(P: Floats, y: Any, w: Floats) -> Any:  # noqa: ARG001
+    return namespace(w).max(w)

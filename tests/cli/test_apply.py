@@ -1,0 +1,269 @@
+"""``--apply``: a saved calibrator for logits in files."""
+
+import csv
+import gzip
+import json
+import pathlib
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import FunctionTransformer
+
+import skcalib
+from skcalib._cli.main import main
+from skcalib.datasets import make_logits
+from skcalib.export import to_json
+
+NAMES = np.array(["ant", "bee", "cat"])
+Z, Y = make_logits(300, 3, random_state=0)
+
+
+@pytest.fixture
+def calibrator(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = skcalib.VectorScaling().fit(Z, NAMES[Y])
+    pathlib.Path("c.json").write_text(to_json(found))
+    skops.io.dump(found, "c.skops")
+    np.save("new.npy", Z[:50])
+    return found
+
+
+def applied(*arguments):
+    return main(["--apply", "c.json", "--logits", *arguments])
+
+
+@pytest.mark.parametrize("file", ["c.json", "c.skops"])
+def test_probabilities_are_those_of_the_calibrator(calibrator, file, capsys):
+    assert main(["--apply", file, "--logits", "new.npy"]) == 0
+    out, err = capsys.readouterr()
+    assert not err
+    assert "of 50 rows for the classes ant, bee, cat: skcalib-probabilities.npy" in out
+    found = np.load("skcalib-probabilities.npy")
+    np.testing.assert_array_equal(found, calibrator.predict_proba(Z[:50]))
+
+
+def written(file):
+    """Probabilities and labels in a file of any kind, for a data frame of logits."""
+    if file.suffix == ".npz":
+        with np.load(file) as found:
+            return found["probabilities"], found["labels"]
+    if file.suffix == ".parquet":
+        frame = pd.read_parquet(file)
+        header, rows = list(frame.columns), frame.to_numpy()
+    else:
+        lines = csv.reader(
+            file.read_text().splitlines(), delimiter="\t" if file.suffix == ".tsv" else ","
+        )
+        header, *rows = lines
+    assert header[-1] == "label"
+    P = np.array([[float(field) for field in row[:-1]] for row in rows])
+    return P, np.array([row[-1] for row in rows])
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "npz:a", "parquet"])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_files_of_all_kinds(calibrator, ending, labelled, tmp_path):
+    X = Z[:50].round(3)
+    frame = pd.DataFrame(X, columns=NAMES)
+    if labelled:
+        frame.insert(1, "y", NAMES[Y[:50]])
+    name = f"new.{ending}"
+    if ending == "parquet":
+        frame.to_parquet("new.parquet", row_group_size=20)
+    elif ending == "npz:a":
+        np.savez("new.npz", a=X)
+    else:
+        frame.to_csv(name, index=False, sep="\t" if ending == "tsv" else ",")
+    for output in ["parquet"] if ending == "parquet" else ["csv", "tsv", "npz"]:
+        column = ["--label-column", "y"] if labelled and ending != "npz:a" else []
+        assert applied(name, *column, "--output", f"p.{output}") == 0
+        P, labels = written(tmp_path / f"p.{output}")
+        np.testing.assert_array_equal(P, calibrator.predict_proba(X))
+        np.testing.assert_array_equal(labels, calibrator.predict(X))
+
+
+def test_parquet_files_of_several_parts(calibrator, tmp_path):
+    for k in range(3):
+        pd.DataFrame(Z[50 * k : 50 * (k + 1)], columns=NAMES).to_parquet(f"part{k}.parquet")
+    assert applied("part*.parquet") == 0
+    P, _ = written(tmp_path / "skcalib-probabilities.parquet")
+    np.testing.assert_array_equal(P, calibrator.predict_proba(Z[:150]))
+
+
+def test_probabilities_and_float32(calibrator):
+    P = softmax(Z[:50], axis=1).astype(np.float32)
+    np.save("p.npy", P)
+    assert applied("p.npy", "--probabilities", "--output", "out.npy") == 0
+    found = np.load("out.npy")
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, calibrator.predict_proba(np.log(P)))
+
+
+def test_one_column_and_integers_as_labels(calibrator):
+    margins = (Z[:, 1] - Z[:, 0]).round(2)
+    fitted = skcalib.TemperatureScaling().fit(margins[:, None], (Y == 1) + 3)
+    pathlib.Path("c.json").write_text(to_json(fitted))
+    pathlib.Path("new.csv").write_text("\n".join(map(str, margins)))
+    assert applied("new.csv") == 0
+    file = pathlib.Path("skcalib-probabilities.csv")
+    assert file.read_text().startswith("3,4,label\n")
+    P, labels = written(file)
+    np.testing.assert_array_equal(P, fitted.predict_proba(margins[:, None]))
+    np.testing.assert_array_equal(labels.astype(int), fitted.predict(margins[:, None]))
+
+
+def test_several_labels(calibrator):
+    fitted = skcalib.MultiLabelCalibrator().fit(Z, np.eye(3, dtype=int)[Y])
+    pathlib.Path("c.json").write_text(to_json(fitted))
+    assert applied("new.npy", "--output", "p.csv") == 0
+    header, *rows = pathlib.Path("p.csv").read_text().splitlines()
+    assert header == "0,1,2"
+    P = [[float(field) for field in row.split(",")] for row in rows]
+    np.testing.assert_array_equal(P, fitted.predict_proba(Z[:50]))
+
+
+@pytest.mark.parametrize("ending", ["json", "onnx"])
+def test_saved_and_applied(calibrator, ending, monkeypatch, capsys):
+    pytest.importorskip("onnx" if ending == "onnx" else "json")
+    from skcalib._cli.console import save_calibrator
+
+    how = save_calibrator(calibrator, pathlib.Path(f"best.{ending}"))
+    if ending == "json":
+        loaded = eval(how, {"skcalib": skcalib, "pathlib": pathlib})
+        np.testing.assert_array_equal(loaded.predict_proba(Z), calibrator.predict_proba(Z))
+        assert main(["--apply", "best.json", "--logits", "new.npy"]) == 0
+    else:
+        import onnx
+
+        onnx.checker.check_model("best.onnx")
+        assert "onnxruntime" in how
+
+
+def test_skops_files_without_skops(calibrator, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    assert main(["--apply", "c.skops", "--logits", "new.npy"]) == 2
+    assert "needs skops: pip install skops, or give a file that ends in .json" in (
+        capsys.readouterr().err
+    )
+
+
+def test_saving_as_onnx_without_onnx(calibrator, monkeypatch, capsys):
+    monkeypatch.setattr("skcalib._cli.console.find_spec", lambda name: None)
+    np.save("y.npy", Y[:50])
+    given = ["--logits", "new.npy", "--labels", "y.npy"]
+    assert main([*given, "--save", "c.onnx"]) == 2
+    err = capsys.readouterr().err
+    assert "needs onnx: pip install onnx, or give a file that ends in .json" in err
+
+
+BAD = {
+    "no logits": (["--apply", "c.json"], "--apply needs logits to calibrate: give --logits"),
+    "labels": (["new.npy", "--labels", "y.npy"], "got --labels; leave that out"),
+    "save": (["new.npy", "--save", "c.pkl", "--classes", "a"], "got --save, --classes"),
+    "missing": (["--apply", "no.json", "--logits", "new.npy"], "no.json does not exist"),
+    "joblib": (["--apply", "c.joblib", "--logits", "new.npy"], "executes what they say"),
+    "onnx": (["--apply", "c.onnx", "--logits", "new.npy"], "are run by onnxruntime"),
+    "ending": (["--apply", "c", "--logits", "new.npy"], "ends in .json or .skops."),
+    "damaged": (
+        ["--apply", "cut.json", "--logits", "new.npy"],
+        "cut.json cannot be read: The",
+    ),
+    "bytes": (["--apply", "new.json", "--logits", "new.npy"], "new.json cannot be read"),
+    "foreign": (["--apply", "g.skops", "--logits", "new.npy"], "must hold types of skcalib and"),
+    "classifier": (["--apply", "f.skops", "--logits", "new.npy"], "calibrator of skcalib, or"),
+    "no calibrator": (["--apply", "n.skops", "--logits", "new.npy"], "calibrator of skcalib, or"),
+    "width": (["two.npy"], "X has 2 features, but VectorScaling is expecting 3"),
+    "nan": (["nan.npy"], "1 NaN"),
+    "logits again": (["new.npy", "--output", "new.npy"], "another file than those of --logits"),
+    "archive again": (["new.npz:a", "--output", "./new.npz"], "another file than those of --"),
+    "parquet again": (["*.parquet", "--output", "no.parquet"], "another file than those of --"),
+    "folder again": (["no", "--output", "no/p.parquet"], "another file than those of --logits"),
+    "no rows": (["no.parquet", "--output", "p.parquet"], "no.parquet is empty"),
+    "order": (["order.csv"], "order of the classes of the calibrator, ant, bee, cat, got bee"),
+    "label column": (["new.npy", "--label-column", "y"], "leave it out for arrays"),
+    "no probabilities": (["new.npy", "--probabilities"], "must hold probabilities"),
+    "output": (["new.npy", "--output", "p.txt"], "ends in .csv, .tsv, .npy, .npz or .parquet"),
+    "parquet": (["new.npy", "--output", "p.parquet"], "must end in .parquet if --logits are"),
+    "no such parquet": (["no/*.parquet"], "no/*.parquet"),
+    "words": (["words.parquet"], "must be logits, got 'y', which holds no numbers"),
+}
+
+
+# How files are written, for a calibrator.
+FILES = {
+    "cut.json": lambda name, c: pathlib.Path(name).write_text(to_json(c)[:100]),
+    "new.json": lambda name, _: pathlib.Path(name).write_bytes(b"\xff\xfe\x00"),
+    "c.joblib": lambda name, c: joblib.dump(c, name),
+    "f.skops": lambda name, _: skops.io.dump(LogisticRegression().fit(Z, Y), name),
+    "g.skops": lambda name, _: skops.io.dump(FunctionTransformer(pathlib.Path), name),
+    "n.skops": lambda name, _: skops.io.dump([1, 2], name),
+    "two.npy": lambda name, _: np.save(name, Z[:5, :2]),
+    "nan.npy": lambda name, _: np.save(name, np.vstack([[np.nan, 0, 0], Z[:5]])),
+    "order.csv": lambda name, _: pathlib.Path(name).write_text("bee,ant,cat\n1,2,3\n"),
+    "words.parquet": lambda name, _: pd.DataFrame({"a": [1.0], "y": ["x"]}).to_parquet(name),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_a_sentence(calibrator, tmp_path, capsys, case):
+    args, sentence = BAD[case]
+    args = args if "--apply" in args else ["--apply", "c.json", "--logits", *args]
+    pathlib.Path("no").mkdir()
+    pd.DataFrame(Z[:0], columns=NAMES).to_parquet("no.parquet")
+    for name in FILES.keys() & set(args):
+        FILES[name](name, calibrator)
+    before = {p.name for p in tmp_path.iterdir()}
+    assert main(args) == 2
+    err = capsys.readouterr().err
+    assert sentence in err
+    assert err.startswith("skcalib: ")
+    assert err.count("\n") == 1
+    assert {p.name for p in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_probabilities_in_place_of_logits_are_a_warning(calibrator, ending, capsys):
+    P = softmax(Z[:50], axis=1)
+    np.save("p.npy", P)
+    pd.DataFrame(P, columns=NAMES).to_parquet("p.parquet", row_group_size=20)
+    assert applied(f"p.{ending}") == 0
+    err = capsys.readouterr().err
+    assert err.count("probabilities where logits are expected. Give --probabilities.") == 1
+    assert applied(f"p.{ending}", "--probabilities") == 0
+    assert not capsys.readouterr().err
+
+
+def test_a_calibrator_of_groups_is_a_warning(calibrator, capsys):
+    fitted = skcalib.GroupCalibrator(shrinkage=2.0).fit(Z, Y, groups=Y % 2)
+    pathlib.Path("c.json").write_text(to_json(fitted))
+    assert applied("new.npy") == 0
+    assert "c.json was fitted with groups" in capsys.readouterr().err
+
+
+def test_a_class_that_is_called_label(calibrator):
+    names = np.array(["ant", "bee", "label"])
+    fitted = skcalib.VectorScaling().fit(Z, names[Y])
+    pathlib.Path("c.json").write_text(to_json(fitted), encoding="utf-8-sig")  # as of PowerShell
+    assert applied("new.npy", "--output", "p.csv") == 0
+    assert list(pd.read_csv("p.csv").columns) == [*names, "predicted label"]
+
+
+def test_compressed_text_is_read(calibrator):
+    with gzip.open("new.csv.gz", "wt") as file:
+        file.write("\n".join(",".join(map(repr, row)) for row in Z[:9].tolist()))
+    assert applied("new.csv.gz") == 0
+    P, _ = written(pathlib.Path("skcalib-probabilities.csv"))
+    np.testing.assert_array_equal(P, calibrator.predict_proba(Z[:9]))
+
+
+def test_another_version_is_a_warning(calibrator, capsys):
+    text = json.loads(pathlib.Path("c.json").read_text())
+    pathlib.Path("c.json").write_text(json.dumps({**text, "skcalib": "0.0.1"}))
+    assert applied("new.npy") == 0
+    assert "warning: Trying to unpickle estimator VectorScaling" in capsys.readouterr().err

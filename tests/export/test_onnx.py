@@ -1,0 +1,476 @@
+"""ONNX models of all calibrators, run in onnxruntime, against the calibrators themselves."""
+
+import json
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from families import CALIBRATORS, FORMS, STAND_INS, of_case, quick
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skcalib
+from skcalib.binning._per_class import _PerClass
+from skcalib.datasets import make_logits
+from skcalib.export import to_onnx
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+
+from onnx_cases import hard_rows, run  # noqa: E402  (after the skip)
+
+OUTPUTS = ["probabilities", "logits", "label"]
+DTYPES = ["float32", "float64"]
+# Largest differences of probabilities, and relative ones of logits.
+TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
+
+# Calibrators with steps, and the share of rows in which a score may be on the other side of an
+# edge, since the exponential function of the runtime is rounded in another way.
+WITH_STEPS = _PerClass | skcalib.ClassifierCalibrator | skcalib.AutoCalibrator
+SHARE = 1e-3
+
+# Parameters with which the calibrators that stand-ins stand for are fast.
+FAST = {
+    "AutoCalibrator": {
+        "calibrators": {
+            "temperature": skcalib.TemperatureScaling(smoothing="auto"),
+            "vector": skcalib.VectorScaling(),
+            "histogram": skcalib.HistogramBinning(n_bins=5),
+        },
+        "cv": 2,
+        "random_state": 0,
+    },
+    "ClassifierCalibrator": {
+        "estimator": HistGradientBoostingClassifier(max_iter=3, random_state=0)
+    },
+}
+
+
+def real(form):
+    """The form of a calibrator, with the calibrator itself in place of its stand-in."""
+    name = type(form).__name__
+    if name not in STAND_INS:
+        return form
+    return getattr(skcalib, name)(**form.get_params(deep=False) | FAST[name])
+
+
+ALL = [real(kind()) for kind in CALIBRATORS]
+
+
+def logits_of(n_columns, n_rows=300):
+    Z, y = make_logits(n_rows, max(n_columns, 2), temperature=2.0, random_state=0)
+    return (Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z), y
+
+
+def relative(A, B):
+    """Differences of numbers of which some are equal infinities, relative to large ones."""
+    with np.errstate(invalid="ignore"):
+        return np.where(A == B, 0, np.abs(A - B) / (1 + np.abs(B)))
+
+
+def close_rows(calibrator, found, X, tolerance):
+    """Rows whose probabilities and logits are those of the calibrator but for rounding errors.
+
+    Where logits in single precision are not enough to compute them, the errors of the calibrator
+    itself, four times, count as well.
+    """
+    wide = X.astype(np.float64)
+    P, S = calibrator.predict_proba(X), calibrator.transform(X)
+    of_proba = np.abs(P - calibrator.predict_proba(wide)).max(axis=1)
+    of_logits = relative(S, calibrator.transform(wide)).max(axis=1)
+    proba = np.abs(found["probabilities"] - P).max(axis=1) <= tolerance + 4 * of_proba
+    return proba & (relative(found["logits"], S).max(axis=1) <= tolerance + 4 * of_logits)
+
+
+def check_agreement(calibrator, X, *, optimized=(False, True)):
+    """That the model of a calibrator gives its probabilities, logits and labels."""
+    model = to_onnx(calibrator, dtype=X.dtype, outputs=OUTPUTS)
+    share = SHARE if isinstance(calibrator, WITH_STEPS) else 0
+    wrong_by_trees = 1e-6 * isinstance(calibrator, skcalib.ClassifierCalibrator)
+    tolerance = max(TOLERANCE[str(X.dtype)], wrong_by_trees)
+    P = calibrator.predict_proba(X)
+    tied = np.diff(np.sort(P, axis=1)[:, -2:])[:, 0] < 2 * max(tolerance, 1e-6)
+    labels_in_double = calibrator.predict(X.astype(np.float64))
+    for level in optimized:
+        found = run(model, X, optimized=level)
+        assert found["probabilities"].dtype == found["logits"].dtype == X.dtype
+        close = close_rows(calibrator, found, X, tolerance)
+        assert 1 - close.mean() <= share, X[~close][:5]
+        labels = calibrator.predict(X)
+        same = np.abs(found["probabilities"] - P).max(axis=1) <= tolerance
+        labels_differ = (found["label"] != labels) & same & (labels == labels_in_double)
+        assert not (labels_differ & ~(tied & ~calibrator._keeps_order)).any()
+        assert (found["probabilities"][X == -np.inf] == 0).all() if X.shape[1] > 1 else True
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("form", quick(FORMS), ids=repr)
+def test_every_calibrator(form, dtype, rng):
+    form = real(form)
+    for n_columns in (1, 2, 3, 10):
+        Z, y = logits_of(n_columns)
+        calibrator = clone(form).fit(Z.astype(dtype), y)
+        X = hard_rows(Z, 200, rng, masked=form._takes_masked).astype(dtype)
+        with of_case(f"{n_columns} columns"):
+            check_agreement(calibrator, X)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_columns", [1, 5, 100])
+@pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
+def test_many_rows(calibrator, n_columns, dtype, rng):
+    Z, y = logits_of(n_columns, 1000)
+    fitted = clone(calibrator).fit(Z.astype(dtype), y)
+    n_rows = 10_000 if n_columns == 100 else 100_000
+    X = hard_rows(Z, n_rows, rng, masked=calibrator._takes_masked).astype(dtype)
+    check_agreement(fitted, X, optimized=[True])
+
+
+@pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
+def test_models_are_valid(calibrator):
+    for n_columns in (1, 3):
+        Z, y = logits_of(n_columns)
+        model = to_onnx(clone(calibrator).fit(Z, y), outputs=OUTPUTS)
+        onnx.checker.check_model(model, full_check=True)
+        shapes = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        assert shapes.graph.output == model.graph.output
+        used = {name for node in model.graph.node for name in node.input}
+        assert {constant.name for constant in model.graph.initializer} <= used
+        assert len(onnx.shape_inference.infer_shapes(model).graph.value_info) > 0
+
+
+@pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
+def test_any_number_of_rows(calibrator):
+    """The answer of a row does not depend on the others of its batch."""
+    for n_columns in (2, 4):
+        Z, y = logits_of(n_columns)
+        X = Z[:20].astype(np.float32)
+        model = to_onnx(clone(calibrator).fit(Z, y), outputs=OUTPUTS)
+        for name, together in run(model, X).items():
+            one_by_one = np.concatenate([run(model, X[i : i + 1])[name] for i in range(5)])
+            np.testing.assert_allclose(
+                *(A if name != "label" else A == A[0] for A in (one_by_one, together[:5])),
+                rtol=1e-5,
+            )
+            assert run(model, X[:0])[name].shape == (0, *together.shape[1:])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["no", "peut-être", "yes"],
+        [-3, 0, 4],
+        [1.0, 2.0, 3.0],
+        np.array([1, 2, 2**40], np.uint64),
+        np.array(["a", "b", "c"], object),
+        np.array([1, 2, 3], np.int8),
+    ],
+    ids=str,
+)
+def test_labels(labels):
+    Z, y = logits_of(3)
+    calibrator = skcalib.VectorScaling().fit(Z, np.asarray(labels)[y])
+    model = to_onnx(calibrator, outputs=("label", "probabilities"))
+    found = run(model, Z.astype(np.float32))
+    assert list(found) == ["label", "probabilities"]
+    assert found["label"].tolist() == calibrator.predict(Z).tolist()
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert json.loads(metadata["skcalib.classes"]) == np.asarray(labels).tolist()
+
+
+def test_two_labels_that_are_booleans():
+    Z, y = logits_of(1)
+    calibrator = skcalib.PlattScaling().fit(Z, y == 1)
+    found = run(to_onnx(calibrator, outputs="label"), Z.astype(np.float32))
+    assert found["label"].dtype == bool
+    assert found["label"].tolist() == calibrator.predict(Z).tolist()
+
+
+def test_labels_that_onnx_has_no_type_for():
+    Z, y = logits_of(3)
+    calibrator = skcalib.PlattScaling().fit(Z, np.array([1, 2, 2**63], np.uint64)[y])
+    run(to_onnx(calibrator), Z.astype(np.float32))
+    with pytest.raises(ValueError, match="Leave out 'label'"):
+        to_onnx(calibrator, outputs="label")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+def test_chains(n_columns, dtype, rng):
+    Z, y = logits_of(n_columns)
+    Z = Z.astype(dtype)
+    X = hard_rows(Z, 200, rng, masked=False).astype(dtype)
+    pair = skcalib.TemperatureScaling(), skcalib.PlattScaling()
+    nested = make_pipeline(
+        skcalib.VectorScaling(), make_pipeline("passthrough", skcalib.OrderPreservingScaling())
+    )
+    for chain in (make_pipeline(*pair), make_pipeline(*pair[::-1]), nested):
+        chain.fit(Z, y)
+        found = run(to_onnx(chain, dtype=dtype, outputs=OUTPUTS), X)
+        P = chain.predict_proba(X)
+        np.testing.assert_allclose(found["probabilities"], P, atol=TOLERANCE[dtype])
+        sure = np.diff(np.sort(P, axis=1)[:, -2:])[:, 0] > 1e-6
+        assert (found["label"] == chain.predict(X))[sure].all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n_columns", [1, 2, 4])
+def test_other_priors(n_columns, dtype, rng):
+    """Those that are given, zero among them, and those that are estimated."""
+    Z, y = logits_of(n_columns)
+    priors = np.array([0.6, 0.4, 0, 0][: max(n_columns, 2)])
+    Z = Z.astype(dtype)
+    X = hard_rows(Z, 200, rng, masked=True).astype(dtype)
+    given = skcalib.PriorShift(priors=priors).fit(Z, y)
+    check_agreement(given, X)
+    adapted = clone(given).set_params(priors=None).fit(Z, y).adapt(Z[y < 2])
+    check_agreement(adapted, X)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "member",
+    [
+        None,
+        skcalib.PlattScaling(smooth_targets=False),
+        skcalib.TemperatureScaling(smoothing="auto"),
+        skcalib.IsotonicCalibration(),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of labels that no row has
+def test_several_labels(member, dtype, rng):
+    Z, _ = logits_of(4)
+    Z = Z.astype(dtype)
+    E = rng.random(Z.shape) < 1 / (1 + np.exp(-Z / 2))
+    E[:, 3] = False
+    X = hard_rows(Z, 200, rng, masked=False).astype(dtype)
+    for n_labels in (4, 1):
+        calibrator = skcalib.MultiLabelCalibrator(member).fit(Z[:, :n_labels], E[:, :n_labels])
+        model = to_onnx(calibrator, dtype=dtype, outputs=OUTPUTS)
+        onnx.checker.check_model(model, full_check=True)
+        found = run(model, X[:, :n_labels])
+        P = calibrator.predict_proba(X[:, :n_labels])
+        np.testing.assert_allclose(found["probabilities"], P, atol=TOLERANCE[dtype])
+        S = calibrator.transform(X[:, :n_labels])
+        assert relative(found["logits"], S).max() < TOLERANCE[dtype]
+        sure = np.abs(P - 0.5) > 1e-5
+        assert (found["label"] == calibrator.predict(X[:, :n_labels]))[sure].all()
+        assert found["label"].dtype == np.int64
+        assert "label" in model.graph.input[0].doc_string
+
+
+def test_many_labels_have_one_formula():
+    Z, _ = logits_of(10)
+    few, many = (
+        len(to_onnx(skcalib.MultiLabelCalibrator().fit(Z[:, :n], Z[:, :n] > 1)).graph.node)
+        for n in (2, 10)
+    )
+    assert few == many
+
+
+def test_predictions_where_probabilities_are_tied():
+    """Labels of calibrators that keep the order are those of the logits, as in ``predict``."""
+    Z, y = logits_of(3)
+    X = np.array([[0, 1e-6, 0], [40, 41, 0], [0, 0, 1e-30]], np.float32)
+    for kind in (skcalib.TemperatureScaling, skcalib.OrderPreservingScaling):
+        calibrator = kind(smoothing=0.01).fit(Z, y)
+        found = run(to_onnx(calibrator, outputs=OUTPUTS), X)
+        assert found["label"].tolist() == calibrator.predict(X).tolist() == [1, 1, 2]
+        assert found["probabilities"][1, 0] == pytest.approx(found["probabilities"][1, 0])
+
+
+INVALID = {"NaN": [0, np.nan, 1], "masked throughout": [-np.inf, -np.inf, -np.inf]}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
+def test_rows_that_calibrators_refuse(calibrator, dtype):
+    """They leave the other rows alone, and of smooth maps are NaN throughout."""
+    Z, y = logits_of(3)
+    cases = dict(INVALID)
+    if not calibrator._takes_masked:
+        cases["masked"] = [0, -np.inf, 1]
+    X = np.array([*cases.values(), *Z[:2]], dtype)
+    model = to_onnx(clone(calibrator).fit(Z, y), dtype=dtype)
+    P = run(model, X)["probabilities"]
+    np.testing.assert_allclose(P[-2:], run(model, X[-2:])["probabilities"], rtol=1e-5)
+    if not isinstance(calibrator, WITH_STEPS | skcalib.VennAbersCalibration):
+        for case, row in zip(cases, P, strict=False):
+            assert np.isnan(row).all(), (case, row)
+
+
+class TestNumbers:
+    """Parameters and logits far from 1, which single precision does not hold."""
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("scale", [1e-35, 1e-12, 1e12, 1e35])
+    @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
+    def test_scales(self, calibrator, scale, dtype):
+        if isinstance(calibrator, skcalib.PlattScaling | skcalib.TopLabelCalibration):
+            scale = max(scale, 0.01)  # margins of smaller logits are next to constant
+        for n_columns in (1, 3):
+            Z, y = logits_of(n_columns)
+            X = (scale * Z).astype(dtype)
+            check_agreement(clone(calibrator).fit(X, y), X, optimized=[True])
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_small_log_odds(self, dtype):
+        """They are as exact as large ones."""
+        Z, y = logits_of(1)
+        X = (10.0 ** -np.arange(0, 35.0))[:, None].astype(dtype)
+        calibrator = skcalib.TemperatureScaling(smoothing=0.01).fit(Z, y)
+        found = run(to_onnx(calibrator, dtype=dtype, outputs="logits"), X)["logits"]
+        tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
+        np.testing.assert_allclose(found, calibrator.transform(X), rtol=tolerance)
+
+    @pytest.mark.parametrize("smoothing", [1e-45, 1e-20, 1e-10, 0.3])
+    @pytest.mark.parametrize("n_columns", [1, 3])
+    def test_smoothing(self, smoothing, n_columns):
+        Z, y = logits_of(n_columns)
+        Z = Z.astype(np.float32)
+        X = np.concatenate([Z, 100 * Z, 1e4 * Z])
+        for calibrator in ALL:
+            if "smoothing" in calibrator.get_params():
+                c = clone(calibrator).set_params(smoothing=smoothing).fit(Z, y)
+                check_agreement(c, X, optimized=[True])
+
+
+class TestWhatIsWritten:
+    def test_versions(self):
+        """Those of the documentation; a newer onnx does not change them."""
+        Z, y = logits_of(3)
+        for calibrator in ALL:
+            model = to_onnx(clone(calibrator).fit(Z, y))
+            versions = {opset.domain: opset.version for opset in model.opset_import}
+            assert versions in ({"": 18}, {"": 18, "ai.onnx.ml": 3})
+            assert model.ir_version == 8
+            assert Counter(node.domain for node in model.graph.node).keys() == versions.keys()
+
+    def test_descriptions(self):
+        Z, y = logits_of(1)
+        names = np.array(["no", "yes"])
+        chain = make_pipeline(skcalib.PlattScaling(), skcalib.HistogramBinning()).fit(Z, names[y])
+        model = to_onnx(chain, outputs=OUTPUTS)
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
+        assert metadata == {
+            "skcalib.calibrator": "PlattScaling > HistogramBinning",
+            "skcalib.classes": '["no", "yes"]',
+        }
+        assert model.producer_name == "skcalib"
+        assert model.producer_version == skcalib.__version__
+        (X,) = model.graph.input
+        assert X.name == "X"
+        assert "yes" in X.doc_string
+        assert all(output.doc_string for output in model.graph.output)
+
+    def test_no_more_nodes_than_outputs_need(self):
+        Z, y = logits_of(3)
+        calibrator = skcalib.TemperatureScaling(smoothing="auto").fit(Z, y)
+        everything = to_onnx(calibrator, outputs=OUTPUTS)
+        alone = to_onnx(calibrator, outputs="probabilities")
+        assert "Log" in {node.op_type for node in everything.graph.node}
+        assert "Log" not in {node.op_type for node in alone.graph.node}
+
+    def test_the_calibrator_stays_as_it_is(self):
+        Z, y = logits_of(3)
+        for calibrator in ALL:
+            c = clone(calibrator).fit(Z, y)
+            before = {name: id(value) for name, value in vars(c).items()}
+            first, second = to_onnx(c), to_onnx(c)
+            assert {name: id(value) for name, value in vars(c).items()} == before
+            assert first.SerializeToString() == second.SerializeToString()
+
+
+class Mine(skcalib.TemperatureScaling):
+    """A calibrator of somebody else."""
+
+    def _calibrate(self, Z):
+        return -Z
+
+
+class TestErrors:
+    Z, Y = logits_of(3)
+
+    def test_not_fitted(self):
+        for calibrator in (skcalib.PlattScaling(), make_pipeline(skcalib.PlattScaling())):
+            with pytest.raises(NotFittedError, match="PlattScaling"):
+                to_onnx(calibrator)
+
+    def test_classes_derived_from_calibrators(self):
+        with pytest.raises(TypeError, match="got Mine, which is a class of your own"):
+            to_onnx(Mine().fit(self.Z, self.Y))
+
+    @pytest.mark.parametrize("other", [None, 3, LogisticRegression(), skcalib.PlattScaling])
+    def test_other_things(self, other):
+        with pytest.raises(TypeError, match="takes a fitted calibrator"):
+            to_onnx(other)
+
+    def test_groups_of_two_types(self):
+        groups = np.arange(len(self.Y)) % 2
+        first = skcalib.GroupCalibrator().fit(self.Z, self.Y, groups=groups)
+        second = skcalib.GroupCalibrator().fit(self.Z, self.Y, groups=groups.astype(str))
+        with pytest.raises(ValueError, match="must have groups of one type, got 0 and '0'"):
+            to_onnx(make_pipeline(first, second))
+
+    def test_searches(self):
+        search = GridSearchCV(skcalib.HistogramBinning(), {"n_bins": [3, 5]}).fit(self.Z, self.Y)
+        with pytest.raises(TypeError, match="Pass its best_estimator_"):
+            to_onnx(search)
+        assert to_onnx(search.best_estimator_)
+
+    def test_something_in_between(self):
+        T = skcalib.TemperatureScaling()
+        chain = make_pipeline(T, StandardScaler(), clone(T)).fit(self.Z, self.Y)
+        with pytest.raises(TypeError, match="got StandardScaler in step 'standardscaler'"):
+            to_onnx(chain)
+
+    def test_no_calibrator_at_all(self):
+        with pytest.raises(ValueError, match="at least one calibrator"):
+            to_onnx(make_pipeline("passthrough"))
+
+    @pytest.mark.parametrize("dtype", ["float16", "double precision", int, None, 3, np.array([1])])
+    def test_dtype(self, dtype):
+        with pytest.raises(ValueError, match="dtype must be one of 'float32', 'float64'"):
+            to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y), dtype=dtype)
+
+    @pytest.mark.parametrize("outputs", [(), None, "proba", ("label", "label"), [["label"]], 3])
+    def test_outputs(self, outputs):
+        with pytest.raises(ValueError, match="outputs must be some of 'probabilities', 'label'"):
+            to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y), outputs=outputs)
+
+    def test_without_onnx(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "onnx", None)
+        with pytest.raises(ImportError, match=r"pip install 'skcalib\[onnx\]'"):
+            to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.float32, np.dtype("float64")], ids=str)
+def test_ways_to_say_a_dtype(dtype):
+    Z, y = logits_of(2)
+    model = to_onnx(skcalib.PlattScaling().fit(Z, y), dtype=dtype)
+    wanted = np.dtype(dtype)
+    assert run(model, Z.astype(wanted))["probabilities"].dtype == wanted
+
+
+def test_calibrators_of_tensors(monkeypatch):
+    """Their models are those of copies with arrays of NumPy."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from sklearn import config_context
+
+    Z, y = logits_of(3)
+    calibrator = skcalib.VectorScaling()
+    try:
+        with config_context(array_api_dispatch=True):
+            calibrator.fit(torch.tensor(Z), torch.tensor(y))
+    except RuntimeError:
+        pytest.skip("scikit-learn needs SCIPY_ARRAY_API=1 in the environment")
+    found = run(to_onnx(calibrator), Z.astype(np.float32))
+    expected = skcalib.VectorScaling().fit(Z, y).predict_proba(Z)
+    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)

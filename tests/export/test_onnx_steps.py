@@ -1,0 +1,215 @@
+"""Steps, trees and groups in ONNX models: the very edges, and rows that were fitted."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from skcalib import (
+    BBQ,
+    ClassifierCalibrator,
+    GroupCalibrator,
+    HistogramBinning,
+    IsotonicCalibration,
+    TopLabelCalibration,
+    VennAbersCalibration,
+)
+from skcalib.datasets import make_logits
+from skcalib.export import to_onnx
+from skcalib.export._onnx_search import as_log_odds, in_dtype
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("onnx", reason="onnx is not installed")
+
+from onnx_cases import run  # noqa: E402  (after the skip)
+
+DTYPES = [np.float32, np.float64]
+STEPS = [
+    HistogramBinning(),
+    HistogramBinning(n_bins=1),
+    HistogramBinning(n_bins=64, strategy="quantile"),
+    IsotonicCalibration(smoothing=0),
+    IsotonicCalibration(interpolation="linear"),
+    IsotonicCalibration(interpolation="centered"),
+    BBQ(),
+    VennAbersCalibration(),
+    VennAbersCalibration(merge="brier"),
+]
+TOLERANCE = {np.float32: 1e-5, np.float64: 1e-6}
+
+
+def logits_of(n_columns, n_rows, dtype):
+    Z, y = make_logits(n_rows, max(n_columns, 2), temperature=2.0, random_state=0)
+    Z = Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z
+    return Z.astype(dtype), y
+
+
+def difference(calibrator, X):
+    """Largest difference of probabilities in each row."""
+    P = run(to_onnx(calibrator, dtype=X.dtype), X)["probabilities"]
+    return np.abs(P - calibrator.predict_proba(X)).max(axis=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_edges_as_log_odds(dtype, rng):
+    """No number of the dtype is on another side of them than its probability of the edge."""
+    dtype = np.dtype(dtype)
+    edges = np.unique([0, 1e-300, 1e-30, 0.5, 1 - 1e-7, 1, *rng.random(200), *rng.random(50) ** 9])
+    below = as_log_odds(edges, dtype)
+    assert below.dtype == dtype
+    assert (expit(below) <= edges).all()
+    above = np.nextafter(below[edges < 1], dtype.type(np.inf))
+    assert (expit(above) > edges[edges < 1]).all()
+    assert below[-1] == np.inf
+
+
+def test_edges_in_single_precision(rng):
+    edges = np.concatenate([rng.random(500), rng.random(500).astype(np.float32)])
+    p = edges.astype(np.float32)
+    p = np.concatenate([p, *(np.nextafter(p, np.float32(far)) for far in (-1, 2))])
+    below = in_dtype(edges, np.dtype(np.float32))
+    above = p.astype(np.float64)[:, None] > edges
+    np.testing.assert_array_equal(p[:, None] > below, above)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("calibrator", STEPS, ids=repr)
+def test_two_classes_are_exact(calibrator, dtype, rng):
+    """At each edge and one number beside it, in rows that were fitted, and far away."""
+    for n_columns in (1, 2):
+        Z, y = logits_of(n_columns, 1000, dtype)
+        calibrator.fit(Z, y)
+        edges = as_log_odds(calibrator.bin_edges_[0], np.dtype(dtype))
+        edges = edges[np.isfinite(edges)]
+        beside = [np.nextafter(edges, dtype(far)) for far in (-np.inf, np.inf)]
+        m = np.concatenate([edges, *beside, [0, -1e3, 1e3, -1e30, 1e30], rng.normal(size=500)])
+        M = m.astype(dtype)[:, None]
+        X = np.concatenate([Z, M if n_columns == 1 else np.hstack([0 * M, M])])
+        assert difference(calibrator, X).max() < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("calibrator", STEPS, ids=repr)
+def test_several_classes(calibrator, dtype, rng):
+    """Rows differ only where a probability is within four rounding errors of an edge."""
+    Z, y = logits_of(4, 1000, dtype)
+    calibrator.fit(Z, y)
+    ties = np.repeat([[0, 0, 0, 0], [1, 1, 0, -np.inf], [5, -np.inf, 5, 5]], 2, axis=0)
+    X = np.concatenate([Z, rng.normal(size=(1000, 4)) * 4, ties]).astype(dtype)
+    # Where scores in single precision are neighbours, interpolation multiplies their errors.
+    is_steep = dtype == np.float32 and "linear" in calibrator.get_params().values()
+    wrong = difference(calibrator, X) > (1e-3 if is_steep else TOLERANCE[dtype])
+    assert not wrong[:1000].any()
+    P = np.exp(X.astype(np.float64))
+    P /= P.sum(axis=1, keepdims=True)
+    rounding = 4 * np.finfo(dtype).eps * P
+    away = [
+        np.abs(P[:, k, None] - edges).min(axis=1) > rounding[:, k]
+        for k, edges in enumerate(calibrator.bin_edges_)
+    ]
+    assert not (wrong & np.all(away, axis=0)).any()
+    assert wrong.sum() <= 2
+
+
+def test_one_versus_one():
+    for dtype in DTYPES:
+        Z, y = logits_of(4, 500, dtype)
+        calibrator = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+        X = np.concatenate([Z, np.eye(4, dtype=dtype), np.zeros((1, 4), dtype)])
+        X = np.concatenate([X, np.where(np.arange(4) == 2, dtype(-np.inf), X)])
+        assert difference(calibrator, X).max() < TOLERANCE[dtype]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("calibrator", STEPS, ids=repr)
+def test_many_edges_and_rows(calibrator, dtype):
+    for n_columns in (1, 5):
+        Z, y = logits_of(n_columns, 100_000, dtype)
+        d = difference(calibrator.fit(Z, y), Z)
+        share = 0 if n_columns == 1 or dtype == np.float64 else 2e-3
+        assert (d > TOLERANCE[dtype]).mean() <= share
+
+
+def test_the_size_of_a_search_does_not_grow_with_the_edges():
+    """Nodes grow as the logarithm of the number of edges."""
+    rng = np.random.default_rng(0)
+    n_nodes = []
+    for n_rows in (100, 10_000):
+        Z = rng.normal(size=(n_rows, 1))
+        calibrator = VennAbersCalibration().fit(Z, rng.random(n_rows) < expit(Z[:, 0]))
+        model = to_onnx(calibrator, dtype="float64")
+        n_nodes.append(len(model.graph.node))
+        assert difference(calibrator, Z).max() < 1e-6
+    assert n_nodes[1] < 3 * n_nodes[0]
+    assert n_nodes[1] < 120
+
+
+FORESTS = [
+    ExtraTreesClassifier(5, min_samples_leaf=5, random_state=0),
+    RandomForestClassifier(5, random_state=0),
+]
+
+
+@pytest.mark.parametrize("estimator", [None, *FORESTS], ids=lambda e: type(e).__name__)
+def test_trees_in_double_precision(estimator):
+    for n_columns in (1, 2, 5):
+        Z, y = logits_of(n_columns, 600, np.float64)
+        Z[:, 0] *= 1 + (Z[:, 0] > 0)
+        X = np.concatenate([Z, -Z, 30 * Z])
+        assert difference(ClassifierCalibrator(estimator).fit(Z, y), X).max() < 1e-6
+
+
+def test_trees_do_not_divide_ties(rng):
+    """Votes of a forest are equal but for the rounding errors of their logarithms."""
+    votes = rng.multinomial(10, [0.5, 0.3, 0.2], size=900) / 10
+    with np.errstate(divide="ignore"):
+        Z = np.log(np.maximum(votes, 1e-15))
+    y = (rng.random((900, 1)) > np.cumsum(votes, axis=1)).sum(axis=1)
+    calibrator = ClassifierCalibrator().fit(Z, y)
+    assert difference(calibrator, Z).max() < 1e-6
+    shifted = Z + rng.normal(size=(900, 1))
+    P = calibrator.predict_proba(Z)
+    np.testing.assert_allclose(calibrator.predict_proba(shifted), P, atol=1e-6)
+
+
+def test_a_class_that_no_row_is_labelled_with():
+    Z, y = logits_of(4, 300, np.float64)
+    some = y != 2
+    calibrator = ClassifierCalibrator(classes=range(4)).fit(Z[some], y[some])
+    assert difference(calibrator, Z).max() < 1e-6
+
+
+@pytest.mark.parametrize("shrinkage", [0, 20])
+def test_top_labels_with_steps(shrinkage):
+    Z, y = logits_of(3, 800, np.float64)
+    calibrator = TopLabelCalibration(HistogramBinning(strategy="quantile"), shrinkage=shrinkage)
+    assert difference(calibrator.fit(Z, y), Z).max() < 1e-6
+
+
+GROUPS = [["a", "b", "zz"], [3, 5, 2**40], [0.5, 1.5, -1.0], np.array(["x", "y", "z"], object)]
+
+
+@pytest.mark.parametrize("names", GROUPS, ids=str)
+def test_groups_are_an_input(names, rng):
+    names = np.asarray(names)
+    for n_columns, shrinkage in ((1, 10), (3, 10), (3, 300)):
+        Z, y = logits_of(n_columns, 300, np.float64)
+        groups = names[rng.integers(3, size=300)]
+        Z[groups == names[1]] *= 3
+        calibrator = GroupCalibrator(shrinkage=shrinkage).fit(Z, y, groups=groups)
+        new = groups.astype(object) if groups.dtype.kind in "UO" else groups.copy()
+        new[:50] = "new" if groups.dtype.kind in "UO" else 7
+        session = onnxruntime.InferenceSession(
+            to_onnx(calibrator, dtype="float64").SerializeToString()
+        )
+        (P,) = session.run(None, {"X": Z, "groups": new})
+        np.testing.assert_allclose(P, calibrator.predict_proba(Z, groups=new), atol=1e-12)
+
+
+def test_groups_that_onnx_has_no_type_for():
+    Z, y = logits_of(3, 100, np.float64)
+    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")[np.arange(100) % 2]
+    calibrator = GroupCalibrator().fit(Z, y, groups=days)
+    with pytest.raises(ValueError, match="Groups must be numbers or strings"):
+        to_onnx(calibrator)

@@ -1,0 +1,218 @@
+"""Modules of torch: the outputs of the library, with gradients, moved, scripted and saved."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import skcalib
+from skcalib import (
+    AutoCalibrator,
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
+    HistogramBinning,
+    MatrixScaling,
+    OrderPreservingScaling,
+    PlattScaling,
+    PriorShift,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib._linear.features import LOWEST_FEATURE
+from skcalib.datasets import make_logits
+from skcalib.export import to_torch
+from skcalib.selection._candidates import Uniform
+
+CANDIDATES = {"t": TemperatureScaling(smoothing="auto"), "m": MatrixScaling(), "u": Uniform()}
+SUPPORTED = [
+    TemperatureScaling(),
+    TemperatureScaling(smoothing="auto"),
+    VectorScaling(),
+    VectorScaling(normalize=False, smoothing=0),
+    MatrixScaling(),
+    DirichletCalibration(),
+    OrderPreservingScaling(),
+    OrderPreservingScaling(n_knots=0),
+    EnsembleTemperatureScaling(),
+    PlattScaling(),
+    PriorShift(method="bbse"),
+    AutoCalibrator(CANDIDATES, cv=2),
+    make_pipeline(TemperatureScaling(), PlattScaling()),
+]
+TAKE_MASKED = [c for c in SUPPORTED if getattr(c, "_takes_masked", True) and "Auto" not in repr(c)]
+WIDTHS = [1, 2, 5]
+# Scripts are what many networks are deployed as, though torch recommends torch.export by now.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch", reason="modules of torch need torch")
+
+
+def fitted(calibrator, width):
+    X, y = make_logits(300, max(width, 2), temperature=1.7, random_state=0)
+    X = X[:, 1:] - X[:, :1] if width == 1 else X
+    calibrator.fit(X, y)
+    return calibrator, np.vstack([X, 100 * X, X / 1000])
+
+
+def of_logits(S):
+    S = np.asarray(S, np.float64)
+    return log_softmax(np.hstack([0 * S, S]) if S.shape[1] == 1 else S, axis=1)
+
+
+def assert_close(found, wanted, tol):
+    np.testing.assert_allclose(np.exp(found), np.exp(wanted), atol=tol)
+    np.testing.assert_allclose(found, wanted, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("calibrator", SUPPORTED, ids=repr)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_outputs_are_those_of_the_library(torch, calibrator, width):
+    calibrator, X = fitted(calibrator, width)
+    wanted = calibrator.predict_log_proba(X)
+    for dtype, tol in (("float64", 1e-6), ("float32", 2e-5)):
+        module, Z = to_torch(calibrator, dtype=dtype), torch.tensor(X, dtype=getattr(torch, dtype))
+        out = module(Z)
+        assert out.dtype == Z.dtype
+        assert out.shape == Z.shape
+        assert_close(of_logits(out), wanted, tol)
+        if (width, dtype) == (5, "float32"):  # which takes a while
+            torch.testing.assert_close(torch.jit.script(module)(Z), out)
+        # Rows may have any shape, and none has an influence on others.
+        torch.testing.assert_close(module(Z.reshape(3, -1, width)).reshape(-1, width), out)
+
+
+@pytest.mark.parametrize("calibrator", TAKE_MASKED, ids=repr)
+@pytest.mark.parametrize("width", [2, 5])
+def test_masked_classes_and_gradients(torch, calibrator, width):
+    calibrator, X = fitted(calibrator, width)
+    X = X[:300]
+    X[::3, -1] = -np.inf
+    module = to_torch(calibrator, dtype="float64").requires_grad_()
+    Z = torch.tensor(X, requires_grad=True)
+    out = module(Z)
+    assert (torch.isneginf(out) == torch.isneginf(Z)).all()
+    assert_close(of_logits(out.detach())[:, 0], calibrator.predict_log_proba(X)[:, 0], 1e-6)
+    torch.nn.functional.cross_entropy(out, torch.zeros(len(X), dtype=torch.long)).backward()
+    for tensor in (Z, *module.parameters()):
+        assert tensor.grad is None or torch.isfinite(tensor.grad).all()
+    assert Z.grad.abs().sum() > 0
+
+
+def test_very_negative_logits_are_not_masked(torch):
+    calibrator, _ = fitted(TemperatureScaling(smoothing=0.1), 5)
+    X = np.array([[-5e29, 0, 1, 2, 3], [-np.inf, 0, 1, 2, 3]])
+    out = to_torch(calibrator, dtype="float64")(torch.tensor(X)).softmax(-1)
+    np.testing.assert_allclose(out, calibrator.predict_proba(X), atol=1e-12)
+    assert (out[:, 0] > 0).tolist() == [True, False]
+
+
+def test_masked_classes_of_a_matrix_give_nan(torch):
+    calibrator, X = fitted(MatrixScaling(), 5)
+    Z = torch.tensor(X[:4])
+    Z[1, 2] = -torch.inf
+    assert torch.isnan(to_torch(calibrator)(Z)).any(1).tolist() == [False, True, False, False]
+
+
+def test_a_network_before_it_is_trained_and_the_calibrator_is_not(torch):
+    calibrator, X = fitted(VectorScaling(), 5)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 5), to_torch(calibrator))
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.tensor(X, dtype=torch.float32)).logsumexp(1).sum().backward()
+    optimizer.step()
+    changed = [not torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True)]
+    assert changed == [True, True] + [False] * (len(changed) - 2)
+    assert len(changed) > 2
+
+
+@pytest.mark.parametrize("calibrator", SUPPORTED, ids=repr)
+def test_modules_are_saved_and_loaded(torch, calibrator):
+    calibrator, X = fitted(calibrator, 5)
+    module, Z = to_torch(calibrator), torch.tensor(X)
+    other = to_torch(calibrator)
+    for parameter in other.parameters():
+        parameter.zero_()
+    other.load_state_dict(module.state_dict())
+    torch.testing.assert_close(other(Z), module(Z), rtol=0, atol=0)
+    if isinstance(calibrator, AutoCalibrator | PlattScaling | OrderPreservingScaling):
+        assert_scripts_load(torch, module, Z)
+
+
+def assert_scripts_load(torch, module, Z):
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module), file)
+    file.seek(0)
+    torch.testing.assert_close(torch.jit.load(file)(Z), module(Z))
+
+
+def test_half_precision(torch):
+    calibrator, X = fitted(OrderPreservingScaling(), 5)
+    X = X[:300]
+    wanted = calibrator.predict_proba(X)
+    for dtype in (torch.float16, torch.bfloat16):
+        out = to_torch(calibrator).to(dtype)(torch.tensor(X, dtype=dtype))
+        assert out.dtype == dtype
+        np.testing.assert_allclose(np.exp(of_logits(out.float())), wanted, atol=0.05)
+    assert to_torch(calibrator).double()(torch.tensor(X)).dtype == torch.float64
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_modules_are_exported(torch):
+    for member in SUPPORTED:
+        calibrator, X = fitted(member, 5)
+        module, Z = to_torch(calibrator).eval(), torch.tensor(X, dtype=torch.float32)
+        rows = ({0: torch.export.Dim("rows")},)
+        program = torch.export.export(module, (Z[:7],), dynamic_shapes=rows)
+        torch.testing.assert_close(program.module()(Z), module(Z))
+
+
+def test_the_lowest_feature_is_that_of_the_library():
+    assert LOWEST_FEATURE == -1e3  # which modules have as a number
+
+
+def test_logits_of_another_width_are_refused(torch):
+    calibrator, _ = fitted(TemperatureScaling(), 5)
+    with pytest.raises(ValueError, match="a column for each class"):
+        to_torch(calibrator)(torch.zeros(3, 4))
+    with pytest.raises(ValueError, match="a column for each class"):
+        to_torch(calibrator)(torch.zeros(()))
+    for kind in (torch.int64, torch.bool, torch.complex64):
+        with pytest.raises(TypeError, match="of a floating-point type"):
+            to_torch(calibrator)(torch.zeros(3, 5, dtype=kind))
+
+
+def test_what_has_no_module_is_refused(torch):
+    X, y = make_logits(100, 3, random_state=0)
+
+    class Mine(TemperatureScaling):
+        pass
+
+    mixture = AutoCalibrator({"bins": HistogramBinning()}).fit(X, y)
+    for wrong, error, words in [
+        (HistogramBinning().fit(X, y), TypeError, "HistogramBinning has no module.*to_onnx"),
+        (mixture, TypeError, "HistogramBinning has no module"),
+        (Mine().fit(X, y), TypeError, "Mine has no module"),
+        (LogisticRegression().fit(X, y), TypeError, "to_torch takes a fitted calibrator"),
+        (TemperatureScaling(), NotFittedError, "not fitted"),
+    ]:
+        with pytest.raises(error, match=words):
+            to_torch(wrong)
+    with pytest.raises(ValueError, match="'float32' or 'float64', got 'int8'"):
+        to_torch(TemperatureScaling().fit(X, y), dtype="int8")
+
+
+def test_torch_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    X, y = make_logits(100, 3, random_state=0)
+    with pytest.raises(ImportError, match=r"pip install 'skcalib\[torch\]'"):
+        to_torch(skcalib.TemperatureScaling().fit(X, y))

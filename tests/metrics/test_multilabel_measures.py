@@ -1,0 +1,273 @@
+"""Measures, scorers and diagrams of several labels per row."""
+
+from functools import partial
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from families import MEASURES
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+
+from skcalib import MultiLabelCalibrator, ReliabilityDisplay, ReliabilityGridDisplay
+from skcalib.metrics import (
+    calibration_error_interval,
+    calibration_test,
+    compare_calibration,
+    expected_calibration_error,
+    get_scorer,
+    get_scorer_names,
+    maximum_calibration_error,
+    reliability_curve,
+    score_decomposition,
+    smooth_calibration_error,
+)
+from skcalib.monitor import CalibrationMonitor
+
+RNG = np.random.default_rng(0)
+N, L = 150, 3
+Z = RNG.normal(-0.5, 2, (N, L))
+Y = (RNG.uniform(size=Z.shape) < expit(Z / 2)).astype(int)
+P = expit(Z)
+W = RNG.integers(0, 3, N)
+OF_LABELS = {"kind": "multilabel"}
+
+AVERAGED = [measure for measure in MEASURES if "average" in signature(measure).parameters]
+STRATEGIES = [{}, {"strategy": "quantile", "n_bins": 4}]
+
+
+def members():
+    """Measures with each strategy that they have."""
+    for measure in AVERAGED:
+        has_bins = "n_bins" in signature(measure).parameters
+        yield from (partial(measure, **given) for given in (STRATEGIES if has_bins else [{}]))
+
+
+every = pytest.mark.parametrize(
+    "measure", list(members()), ids=lambda m: f"{m.func.__name__}{m.keywords}"
+)
+
+
+@every
+def test_averages(measure):
+    """Of each label by itself, their mean, and all entries as those of one label."""
+    given = OF_LABELS | {"sample_weight": W}
+    each = [measure(Y[:, j], P[:, j], kind="binary", sample_weight=W) for j in range(L)]
+    assert_allclose(measure(Y, P, average=None, **given), each, rtol=1e-9)
+    assert measure(Y, P, **given) == pytest.approx(np.mean(each))
+    assert measure(Y, P, average="macro", **given) == measure(Y, P, **given)
+    pooled = measure(Y.ravel(), P.ravel(), kind="binary", sample_weight=np.repeat(W, L))
+    assert measure(Y, P, average="micro", **given) == pytest.approx(pooled)
+    if "debiased" not in measure.func.__name__:  # which depend on the effective number of rows
+        repeated = measure(np.repeat(Y, W, axis=0), np.repeat(P, W, axis=0), **OF_LABELS)
+        assert measure(Y, P, **given) == pytest.approx(repeated)
+
+
+@every
+def test_order_and_form_of_labels(measure):
+    each, order = measure(Y, P, average=None, **OF_LABELS), [2, 0, 1]
+    assert_array_equal(measure(Y[:, order], P[:, order], average=None, **OF_LABELS), each[order])
+    assert_array_equal(measure(sp.csc_array(Y), P, average=None, **OF_LABELS), each)
+    assert_array_equal(measure(Y.tolist(), P.tolist(), average=None, **OF_LABELS), each)
+
+
+@every
+def test_averages_of_other_kinds(measure):
+    """None is for each class, too; the other is not."""
+    p = P / P.sum(axis=1, keepdims=True)
+    y = p.argmax(axis=1)
+    each = measure(y, p, kind="classwise", average=None)
+    assert each.shape == (L,)
+    assert measure(y, p, kind="classwise") == pytest.approx(each.mean())
+    with pytest.raises(ValueError, match="average='micro' is for kind='multilabel', got kind='cl"):
+        measure(y, p, kind="classwise", average="micro")
+    with pytest.raises(ValueError, match=r"average=None .* got kind='top-label'"):
+        measure(y, p, average=None)
+    with pytest.raises(ValueError, match="average must be one of 'macro', 'micro', got 'mean'"):
+        measure(Y, P, average="mean", **OF_LABELS)
+
+
+def test_curve_and_decomposition_have_names_of_labels():
+    names = ["x", "y", "z"]
+    curve = reliability_curve(Y, P, labels=names, n_bins=5, **OF_LABELS)
+    parts = score_decomposition(pd.DataFrame(Y, columns=names), P, **OF_LABELS)
+    assert_array_equal(parts.label, names)
+    for j, name in enumerate(names):
+        one = reliability_curve(Y[:, j], P[:, j], n_bins=5, kind="binary")
+        assert_array_equal(curve.accuracy[curve.label == name], one.accuracy)
+        alone = score_decomposition(Y[:, j], P[:, j], kind="binary")
+        assert parts.score[j] == pytest.approx(alone.score)
+        assert parts.miscalibration[j] == pytest.approx(alone.miscalibration)
+    numbered = reliability_curve(Y, P, n_bins=5, **OF_LABELS)
+    assert_array_equal(np.array(names)[numbered.label], curve.label)
+
+
+def test_one_label():
+    given = Y[:, :1], P[:, :1]
+    expected = expected_calibration_error(Y[:, 0], P[:, 0], kind="binary")
+    assert expected_calibration_error(*given, **OF_LABELS) == pytest.approx(expected)
+
+
+# ------------------------------------------------------------------------------------------
+# Uncertainty: rows are resampled with all of their labels.
+
+
+@pytest.mark.parametrize("measure", ["expected_calibration_error", smooth_calibration_error])
+def test_interval_is_the_bootstrap_of_rows(measure):
+    n_resamples = 40 if isinstance(measure, str) else 5
+    given = {"measure": measure, "n_resamples": n_resamples, "random_state": 0, **OF_LABELS}
+    interval = calibration_error_interval(Y, P, sample_weight=W, **given)
+    assert interval.low < interval.estimate
+    basic = calibration_error_interval(Y, P, sample_weight=W, method="basic", **given)
+    assert (interval.low, interval.high) == (basic.low, basic.high)
+    value = expected_calibration_error if isinstance(measure, str) else measure
+    assert interval.estimate == pytest.approx(value(Y, P, sample_weight=W, **OF_LABELS))
+    # Labels that are the same tell as little as one of them.
+    same = calibration_error_interval(np.tile(Y[:, :1], 3), np.tile(P[:, :1], 3), **given)
+    one = calibration_error_interval(
+        Y[:, 0], P[:, 0], **given | {"kind": "binary", "method": "basic"}
+    )
+    assert same.high - same.low == pytest.approx(one.high - one.low)
+
+
+def test_comparison():
+    found = compare_calibration(Y, P, expit(Z / 2), n_resamples=40, random_state=0, **OF_LABELS)
+    assert found.pvalue < 0.05
+    assert 0 < found.low < found.statistic
+
+
+# ------------------------------------------------------------------------------------------
+# Scorers.
+
+X = RNG.normal(size=(N, 2)) + Y @ RNG.normal(size=(L, 2))
+
+
+@pytest.mark.parametrize("classifier", [OneVsRestClassifier, MultiOutputClassifier])
+def test_scorers(classifier):
+    fitted = classifier(GaussianNB()).fit(X, Y)
+    Q = fitted.predict_proba(X)
+    Q = np.column_stack([p[:, 1] for p in Q]) if isinstance(Q, list) else Q
+    each = zip(Y.T, Q.T, strict=True)
+    losses = np.array([(log_loss(y, p), brier_score_loss(y, p)) for y, p in each])
+    expected = {
+        "neg_multilabel_calibration_error": expected_calibration_error(Y, Q, **OF_LABELS),
+        "neg_multilabel_log_loss": losses[:, 0].mean(),
+        "neg_multilabel_brier_score": losses[:, 1].mean(),
+    }
+    assert expected.keys() == {n for n in get_scorer_names() if n.startswith("neg_multilabel")}
+    for name, value in expected.items():
+        assert get_scorer(name)(fitted, X, sp.csr_array(Y)) == pytest.approx(-value)
+    micro = get_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
+    pooled = maximum_calibration_error(Y, Q, average="micro", sample_weight=W, **OF_LABELS)
+    assert micro(fitted, X, Y, sample_weight=W) == pytest.approx(-pooled)
+
+
+def test_scorers_of_a_calibrator():
+    fitted = MultiLabelCalibrator().fit(Z, Y)
+    score = get_scorer("neg_multilabel_calibration_error")(fitted, Z, Y)
+    assert score == -expected_calibration_error(Y, fitted.predict_proba(Z), **OF_LABELS)
+
+
+def test_output_of_a_label_without_rows():
+    """Lists of outputs have a single column for labels that all rows have, or lack."""
+    E = np.column_stack([Y[:, 0], np.zeros(N, int), np.ones(N, int)])
+    fitted = MultiOutputClassifier(DummyClassifier()).fit(X, E)
+    scorer = get_scorer("neg_expected_calibration_error", kind="multilabel")
+    assert scorer(fitted, X, E) == pytest.approx(0)
+
+
+# ------------------------------------------------------------------------------------------
+# Diagrams.
+
+
+def test_diagrams():
+    frame = pd.DataFrame(Y, columns=["sport", "law", "art"])
+    grid = ReliabilityDisplay.from_predictions(
+        frame, P, sample_weight=W, max_classes=2, **OF_LABELS
+    )
+    assert isinstance(grid, ReliabilityGridDisplay)
+    errors = expected_calibration_error(Y, P, average=None, sample_weight=W, **OF_LABELS)
+    worst = np.argsort(-errors)[:2]
+    assert [d.name for d in grid.displays_] == frame.columns[worst].tolist()
+    assert_allclose([d.expected_calibration_error for d in grid.displays_], errors[worst])
+    n_rows = [int(Y[W > 0, j].sum()) for j in worst]
+    titles = [ax.get_title() for ax in grid.axes_]
+    for j, n, title in zip(worst, n_rows, titles, strict=True):
+        assert title == f"{frame.columns[j]}: {n} rows, ECE {errors[j]:.3f}"
+
+
+def test_diagrams_of_a_classifier():
+    fitted = MultiOutputClassifier(GaussianNB()).fit(X, Y)
+    grid = ReliabilityDisplay.from_estimator(
+        fitted, X, Y, classes=[2, 0], style="dots", **OF_LABELS
+    )
+    assert [d.name for d in grid.displays_] == ["2", "0"]
+
+
+# ------------------------------------------------------------------------------------------
+# Bad input.
+
+OUTPUTS = np.stack([1 - P.T, P.T], axis=2)
+BAD = {
+    "default kind": (Y, P, {"kind": "top-label"}, "several labels .* kind='multilabel'"),
+    "logits": (Y, Z, {}, "between 0 and 1, got .* Pass probabilities, not logits"),
+    "nan": (Y, np.where(Y, P, np.nan), {}, "between 0 and 1, got nan"),
+    "one label per row": (Y[:, 0], P, {}, r"y_true must be an indicator .* shape \(150,\)"),
+    "sets": ([{0}, {1}], P[:2], {}, r"MultiLabelBinarizer\(\).fit_transform\(y_true\)"),
+    "counts": (2 * Y, P, {}, "zeros and ones only, got 2"),
+    "width": (Y, P[:, :2], {}, r"same shape .* got \(150, 3\) and \(150, 2\)"),
+    "length": (Y[:9], P, {}, r"same shape .* got \(9, 3\) and \(150, 3\)"),
+    "outputs": (Y, OUTPUTS, {}, r"got shape \(3, 150, 2\).* np.stack\(\[p\[:, 1\] for p in"),
+    "list of outputs": (Y, list(OUTPUTS), {}, r"np.stack\(\[p\[:, 1\] for p in y_proba\]"),
+    "pos_label": (Y, P, {"pos_label": 1}, "pos_label is for kind='binary', got 1"),
+    "labels": (Y, P, {"labels": [0, 1]}, "each of the 3 columns of y_proba, got 0, 1"),
+    "order of labels": (
+        Y, pd.DataFrame(P, columns=list("abc")), {"labels": list("bac")}, "order of the classes",
+    ),
+    "same labels": (Y, P, {"labels": [0, 1, 1]}, "each of the 3 columns"),
+    "weights": (Y, P, {"sample_weight": np.ones(Y.shape)}, "one entry per row"),
+    "no weight": (Y, P, {"sample_weight": 0 * W}, "must not be all zero"),
+    "order of columns": (
+        pd.DataFrame(Y, columns=list("abc")), pd.DataFrame(P, columns=list("bac")), {},
+        "y_proba must be in the order of those of y_true",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize(
+    "function",
+    [
+        expected_calibration_error,
+        smooth_calibration_error,
+        reliability_curve,
+        score_decomposition,
+        calibration_error_interval,
+        ReliabilityDisplay.from_predictions,
+    ],
+)
+def test_bad_input(function, case):
+    y, p, given, message = BAD[case]
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        function(y, p, **OF_LABELS | given)
+
+
+def test_what_is_not_for_several_labels():
+    with pytest.raises(ValueError, match=r"Test each label by itself, with y_true\[:, j\]"):
+        calibration_test(Y, P, **OF_LABELS)
+    with pytest.raises(ValueError, match="method='inversion' draws labels, which in a row may dep"):
+        calibration_error_interval(Y, P, method="inversion", **OF_LABELS)
+    with pytest.raises(ValueError, match=r"kind must be one of .* got 'multilabel'"):
+        CalibrationMonitor(labels=range(3), **OF_LABELS)
+    with pytest.raises(ValueError, match="average must be 'macro' or 'micro' for a scorer"):
+        get_scorer("neg_multilabel_calibration_error", average=None)
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="in memory"):
+        expected_calibration_error(Y, da.from_array(P, chunks=(50, 3)), **OF_LABELS)

@@ -1,0 +1,468 @@
+"""Sequential tests: expected capital by enumeration, false alarms and delays by simulation."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import skops.io
+from scipy.special import softmax
+
+import skcalib.monitor._drift as _drift
+from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
+from skcalib.datasets import make_logits
+from skcalib.monitor import CalibrationMonitor, DriftMonitor, _bets, _monitor
+from skcalib.monitor._bets import bet_on, new_bets
+from skcalib.monitor._betting import SHIFTS, Bets, after, less_reserve, together
+
+
+def sums_of(scores, events, weights=None, n_bins=4):
+    edges = uniform_edges(n_bins)
+    return bin_sums(scores[:, None], events[:, None], weights, edges, n_bins)
+
+
+def expected_capital(scores, p, bets=None, weights=None, tolerance=0.0):
+    """Mean of the capital of each bet over all events, with the probabilities ``p``."""
+    total, bets = 0, bets or new_bets(1, 4)
+    for happened in itertools.product([False, True], repeat=len(scores)):
+        events = np.array(happened)
+        sums = sums_of(scores, events, weights)
+        found = bet_on(bets, sums, 50, len(scores), tolerance)
+        total = total + np.prod(np.where(events, p, 1 - p)) * found.capital
+    return total
+
+
+def grown(rng):
+    """Bets that have won or lost something."""
+    bets = new_bets(1, 4)
+    return Bets(rng.uniform(bets.reserve, 3, size=bets.capital.shape), bets.reserve)
+
+
+@pytest.mark.parametrize("scores", [[0.3] * 5, [0.1, 0.1, 0.8, 0.8, 0.8], [0.0, 1.0, 0.6, 0.6]])
+def test_the_capital_of_each_bet_keeps_its_expected_value(scores, rng):
+    scores, bets = np.array(scores), grown(rng)
+    np.testing.assert_allclose(expected_capital(scores, scores, bets), bets.capital, rtol=1e-12)
+
+
+def test_different_scores_in_a_bin_lose_hardly_anything(rng):
+    scores = np.array([0.27, 0.28, 0.3, 0.32, 0.33, 0.9])
+    found = expected_capital(scores, scores)
+    assert (found <= 1 + 1e-12).all()
+    small = np.abs(SHIFTS) <= 0.5
+    assert found[..., small].min() > 0.998
+
+
+@pytest.mark.parametrize("weights", [[1.0, 0.5, 0.25, 1.0], [1.0, 1e-3, 0.9, 0.2]])
+def test_weights_of_at_most_one_do_not_increase_it(weights):
+    scores = np.array([0.3, 0.4, 0.4, 0.9])
+    found = expected_capital(scores, scores, weights=np.array(weights))
+    assert (found <= 1 + 1e-12).all()
+
+
+@pytest.mark.parametrize("off", [-0.05, -0.03, 0.0, 0.05])
+def test_miscalibration_within_the_tolerance_does_not_increase_it(off):
+    scores = np.array([0.02, 0.3, 0.4, 0.4, 0.97])
+    found = expected_capital(scores, np.clip(scores + off, 0, 1), tolerance=0.05)
+    assert (found <= 1 + 1e-12).all()
+    beyond = expected_capital(scores, np.clip(scores + 2 * off, 0, 1), tolerance=0.05)
+    assert (beyond.max() > 1.001) == (off != 0)
+
+
+def test_a_tolerance_ends_at_one():
+    """The least favourable probability of a score of 0.97 is 1, for which a bet is fair."""
+    found = expected_capital(np.array([0.97]), np.array([1.0]), tolerance=0.05)
+    np.testing.assert_allclose(found[0, -1, SHIFTS > 0], 1)
+
+
+def test_which_bets_are_on_what():
+    """Three events in the bin above 1/2 that were all predicted with 0.8."""
+    found = bet_on(new_bets(1, 5), sums_of(np.full(3, 0.7), np.ones(3, bool), n_bins=5), 0, 3, 0)
+    gain = (found.capital[0] - found.reserve) / (1 - less_reserve(0.5, 0, 3))
+    up = (np.exp(SHIFTS) / (0.3 + 0.7 * np.exp(SHIFTS))) ** 3
+    ones = np.ones(len(SHIFTS))
+    np.testing.assert_allclose(gain, [ones, ones, ones, up, ones, up, up])
+    below = bet_on(new_bets(1, 5), sums_of(np.full(3, 0.3), np.ones(3, bool), n_bins=5), 0, 3, 0)
+    gain = (below.capital[0] - below.reserve) / (1 - below.reserve)
+    np.testing.assert_allclose(gain[-1], gain[1][::-1])
+    middle = bet_on(new_bets(1, 5), sums_of(np.full(3, 0.5), np.ones(3, bool), n_bins=5), 0, 3, 0)
+    assert np.array_equal(middle.capital[0, -1], ones)
+
+
+@pytest.fixture
+def bet_at_once(monkeypatch):
+    monkeypatch.setattr(_monitor, "ROWS_OF_A_BET", 1)
+
+
+P = np.array([[0.7, 0.2, 0.1], [0.7, 0.1, 0.2], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]])
+
+
+def mean_over_labels(e_value, rows=P):
+    """Of all labels of the rows, with their probabilities."""
+    n_classes = rows.shape[1]
+    total = 0.0
+    for y in itertools.product(range(n_classes), repeat=len(rows)):
+        total += np.prod(rows[np.arange(len(rows)), list(y)]) * e_value(np.array(y))
+    return total
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
+@pytest.mark.parametrize("edges", [[0, 4], [0, 1, 4], [0, 1, 2, 3, 4], [0, 3, 4]])
+def test_the_expected_e_value_is_one_for_any_batches(kind, edges, bet_at_once):
+    rows = P[:, :2] / P[:, :2].sum(axis=1, keepdims=True) if kind == "binary" else P
+    labels = range(rows.shape[1])
+
+    def after_batches(y):
+        monitor = CalibrationMonitor(kind=kind, labels=labels, n_bins=100)
+        for start, stop in itertools.pairwise(edges):
+            monitor.update(y[start:stop], rows[start:stop])
+        return monitor.e_value
+
+    assert mean_over_labels(after_batches, rows) == pytest.approx(1, abs=1e-12)
+
+
+def test_the_expected_e_value_of_a_sum_is_one(bet_at_once):
+    def of_sum(y):
+        new = (CalibrationMonitor(labels=range(3)) for _ in range(2))
+        first, second = (
+            m.update(y[k : k + 2], P[k : k + 2]) for k, m in zip((0, 2), new, strict=True)
+        )
+        return (first + second).e_value
+
+    assert mean_over_labels(of_sum) == pytest.approx(1, abs=1e-12)
+
+
+def over_confident(n, temperature=2.0, seed=0):
+    logits, y = make_logits(n, 3, temperature=temperature, random_state=seed)
+    return y, softmax(logits, axis=1)
+
+
+def test_single_rows_are_collected():
+    y, proba = over_confident(100)
+    once, by_row = (CalibrationMonitor(labels=range(3)) for _ in range(2))
+    for start in range(0, 100, 20):
+        once.update(y[start : start + 20], proba[start : start + 20])
+    for k in range(100):
+        by_row.update(y[k : k + 1], proba[k : k + 1])
+        assert (by_row.e_value == 1) == (k < 19)
+    assert by_row.e_value == pytest.approx(once.e_value, rel=1e-12)
+    assert by_row._reserve == pytest.approx(less_reserve(0.5, 0, 100))
+    by_row.update(y[:1], proba[:1])
+    assert by_row.e_value == pytest.approx(once.e_value, rel=1e-12)
+
+
+def test_weights_are_relative_to_the_largest_one():
+    y, proba = over_confident(60)
+    w = np.random.default_rng(0).uniform(0.1, 1, size=60)
+    w[7] = 1
+    values = [
+        CalibrationMonitor(labels=range(3)).update(y, proba, sample_weight).e_value
+        for sample_weight in (w, 5 * w, None, np.full(60, 2.0))
+    ]
+    assert values[0] == pytest.approx(values[1]) != pytest.approx(values[2])
+    assert values[2] == pytest.approx(values[3])
+    by_row = CalibrationMonitor(labels=range(3))
+    for k in range(60):
+        by_row.update(y[k : k + 1], proba[k : k + 1], w[k : k + 1])
+    assert by_row._largest_weight == 0
+    by_row.update(y[:1], proba[:1], [3.0])
+    assert by_row._largest_weight == 3
+
+
+def test_weights_are_relative_to_the_largest_one_of_collected_rows(rng):
+    """Whether they come in one batch, in several, or in monitors that are added."""
+    p, w = rng.random(30), np.repeat([5.0, 1.0], 15)
+    y = (rng.random(30) < p).astype(int)
+
+    def monitor(some):
+        empty = CalibrationMonitor(labels=[0, 1], kind="binary")
+        return empty.update(y[some], p[some], w[some])
+
+    at_once, first, second = (monitor(slice(*ends)) for ends in ((0, 30), (0, 15), (15, 30)))
+    assert (first + second).e_value == pytest.approx((second + first).e_value)
+    assert (first + second).e_value != 1
+    assert first.update(y[15:], p[15:], w[15:]).e_value == pytest.approx(at_once.e_value)
+
+
+def test_an_alarm_stays_raised():
+    monitor = CalibrationMonitor(labels=range(3))
+    assert (monitor.e_value, monitor.p_value, monitor.alarm) == (1, 1, False)
+    assert monitor.n_samples_at_alarm is None
+    y, proba = over_confident(3000)
+    for start in range(0, 3000, 100):
+        monitor.update(y[start : start + 100], proba[start : start + 100])
+    assert monitor.alarm
+    assert 100 <= monitor.n_samples_at_alarm <= 600
+    assert "n_samples=3000, alarm=True)" in repr(monitor)
+    largest, at = monitor.p_value, monitor.n_samples_at_alarm
+    assert largest < 1e-20
+    assert largest == pytest.approx(1 / monitor.e_value)
+    y, proba = make_logits(20_000, 3, return_proba=True, random_state=1)[1:]
+    monitor.update(y, proba)
+    assert monitor.e_value < 1 / largest
+    assert (monitor.p_value, monitor.n_samples_at_alarm) == (largest, at)
+    assert not monitor.reset().alarm
+    assert monitor.e_value == 1
+
+
+def test_strong_evidence_neither_overflows_nor_warns():
+    monitor = CalibrationMonitor(kind="binary", labels=[0, 1])
+    for _ in range(3):
+        monitor.update(np.zeros(5000, int), np.ones(5000))
+    assert 1e100 < monitor.e_value < np.inf
+    assert 1e100 < (monitor + monitor).e_value < np.inf
+    assert 0 < monitor.p_value < 1e-100
+
+
+def test_sums_begin_anew_and_empty_monitors_add_nothing():
+    y, proba = over_confident(400)
+    first, second, empty = (CalibrationMonitor(labels=range(3)) for _ in range(3))
+    first.update(y[:205], proba[:205])
+    second.update(y[205:], proba[205:])
+    total = first + second
+    assert total.e_value > max(first.e_value, second.e_value)
+    assert total.n_samples_at_alarm == 400
+    assert (second + first).e_value == pytest.approx(total.e_value)
+    assert (first + empty).e_value == pytest.approx(first.e_value)
+    assert (empty + empty).e_value == 1
+    few = CalibrationMonitor(labels=range(3)).update(y[:15], proba[:15])
+    assert few.e_value == 1 != (few + few).e_value
+
+
+def test_calibrated_rows_lower_the_capital_to_the_reserve_only():
+    y, proba = make_logits(50_000, 3, return_proba=True, random_state=0)[1:]
+    monitor = CalibrationMonitor(labels=range(3)).update(y, proba)
+    assert 0.01 < monitor.e_value < 1
+    late, drifted = over_confident(2000)
+    for start in range(0, 2000, 100):
+        monitor.update(late[start : start + 100], drifted[start : start + 100])
+    assert 50_000 < monitor.n_samples_at_alarm <= 51_000
+
+
+def test_a_monitor_written_before_there_was_a_test():
+    y, proba = over_confident(400)
+    state = CalibrationMonitor(labels=range(3)).update(y, proba).__getstate__()
+    old = {name: state[name] for name in ("n_bins", "kind", "labels", "pos_label", "_sums")}
+    loaded = CalibrationMonitor.__new__(CalibrationMonitor)
+    loaded.__setstate__({**old, "_skcalib_version": state["_skcalib_version"]})
+    assert (loaded.n_samples, loaded.e_value, loaded.alarm) == (400, 1, False)
+    assert loaded.update(y, proba).alarm
+
+
+def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, **arguments):
+    """Number of lives of a calibrated model with an alarm."""
+    found = 0
+    for seed in range(n_lives):
+        rng = np.random.default_rng(seed)
+        monitor = CalibrationMonitor(labels=range(n_classes), kind=kind, **arguments)
+        for _ in range(0, n_rows, batch):
+            proba = softmax(2 * rng.normal(size=(batch, n_classes)), axis=1)
+            y = (proba.cumsum(axis=1)[:, :-1] <= rng.uniform(size=(batch, 1))).sum(axis=1)
+            monitor.update(y, proba)
+        found += monitor.alarm
+    return found
+
+
+def test_false_alarms_are_rare():
+    assert alarms(30, 2000, 200) <= 3
+    assert alarms(20, 2000, 200, alarm_level=0.9) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
+@pytest.mark.parametrize(("batch", "n_batches"), [(10, 300), (1000, 100)])
+def test_false_alarms_over_long_lives(kind, batch, n_batches):
+    """The rate is far below 5 %; benchmarks/simulate_monitoring.py has longer lives."""
+    n_classes = 2 if kind == "binary" else 4
+    assert alarms(40, n_batches * batch, batch, kind, n_classes) <= 4
+
+
+BAD_LEVELS = [0, 1, -0.1, np.nan, "0.05", None, True]
+
+
+@pytest.mark.parametrize("level", BAD_LEVELS, ids=repr)
+def test_bad_levels(level):
+    for make in (lambda a: CalibrationMonitor(labels=[0, 1], **a), lambda a: DriftMonitor(P, **a)):
+        with pytest.raises(ValueError, match="alarm_level must be a number between 0 and 1"):
+            make({"alarm_level": level})
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 1, np.nan, "no", None])
+def test_bad_tolerances(tolerance):
+    with pytest.raises(ValueError, match="tolerance must be a number of at least 0 and below 1"):
+        CalibrationMonitor(labels=[0, 1], tolerance=tolerance)
+
+
+def test_a_tolerance_is_no_reason_for_an_alarm():
+    n = 50_000
+    proba = np.full(n, 0.6)
+    y = (np.random.default_rng(0).uniform(size=n) < 0.57).astype(int)
+    for tolerance, expected in ((0.0, True), (0.01, True), (0.05, False)):
+        monitor = CalibrationMonitor(kind="binary", labels=[0, 1], tolerance=tolerance)
+        assert monitor.update(y, proba).alarm is expected
+
+
+# --------------------------------------------------------------------------------------
+# Drift of the predictions.
+
+
+def test_betting_functions_are_densities():
+    np.testing.assert_allclose(np.exp(_drift._LOG_FACTORS).mean(axis=0), 1)
+
+
+@pytest.mark.parametrize("bag", [[0, 1, 2, 3], [0, 0, 2, 2], [1, 1, 1, 1], [3, 0, 3, 3, 1]])
+def test_relative_ranks_are_uniform_for_any_sample(bag):
+    """Over all orders of the rows, of which the last two are ranked; also both together."""
+    grid, joint, n = np.linspace(0, 1, 11), 0, 0
+    for order in itertools.permutations(bag):
+        counts = np.bincount(order[:-2], minlength=4)
+        new = np.array(order[-2:])
+        ends = [_drift.relative_ranks(new, counts, np.full(2, u)) for u in (0.0, 1.0)]
+        below = np.clip((grid[:, None] - ends[0]) / (ends[1] - ends[0]), 0, 1)
+        joint, n = joint + below[:, None, 0] * below[None, :, 1], n + 1
+    np.testing.assert_allclose(joint / n, grid[:, None] * grid, atol=1e-12)
+
+
+def test_blocks_of_ranks(monkeypatch, rng):
+    cells, counts, u = rng.integers(5, size=20), np.array([3, 0, 1, 4, 2]), rng.uniform(size=20)
+    once = _drift.relative_ranks(cells, counts, u)
+    monkeypatch.setattr(_drift, "_BLOCK", 3)
+    np.testing.assert_array_equal(_drift.relative_ranks(cells, counts, u), once)
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
+def test_drift_of_predictions(kind):
+    def proba(n, scale, seed):
+        n_classes = 2 if kind == "binary" else 3
+        return softmax(scale * np.random.default_rng(seed).normal(size=(n, n_classes)), axis=1)
+
+    monitor = DriftMonitor(proba(1000, 2, 0), kind=kind)
+    for k in range(10):
+        monitor.update(proba(100, 2, k + 1))
+    assert not monitor.alarm
+    assert 0.01 < monitor.e_value < 10
+    for k in range(10):
+        monitor.update(proba(100, 4, k + 100))
+    assert 1000 < monitor.n_samples_at_alarm <= 1500
+    assert monitor.n_samples == 2000
+    assert repr(monitor) == f"DriftMonitor(kind={kind!r}, n_samples=2000, alarm=True)"
+
+
+def test_a_drift_of_classes_needs_classwise_scores():
+    def proba(n, offset, seed):
+        Z = 2 * np.random.default_rng(seed).normal(size=(n, 3))
+        return softmax(Z + np.array([offset, 0, 0]), axis=1)
+
+    classes = DriftMonitor(proba(1000, 0, 0), kind="classwise").update(proba(100, 0, 1))
+    for k in range(20):
+        classes.update(proba(100, 1, k + 2))
+    assert classes.alarm
+
+
+def test_ties_are_broken_independently_of_rows_made_with_the_same_seed():
+    """``default_rng(0)`` and ``default_rng([0, 0])`` give the same numbers."""
+    p = np.random.default_rng(1).random(2000).round(1)
+    for random_state in range(3):
+        same = np.random.default_rng(random_state).random(500).round(1)
+        drift = DriftMonitor(p, kind="binary", random_state=random_state)
+        assert drift.update(same).e_value < 5
+
+
+def test_batches_may_be_sorted(rng):
+    for kind in ("binary", "classwise"):
+        monitor = DriftMonitor(rng.random(300), kind=kind)
+        for _ in range(4):
+            monitor.update(np.sort(rng.random(500)))
+        assert not monitor.alarm
+
+
+def false_drifts(n_lives, n_reference, n_rows, kind):
+    found = 0
+    for seed in range(n_lives):
+        rng = np.random.default_rng(seed)
+        proba = rng.dirichlet([0.5] * 3, size=n_reference + n_rows)
+        monitor = DriftMonitor(proba[:n_reference], kind=kind, random_state=seed)
+        for start in range(n_reference, len(proba), 50):
+            monitor.update(proba[start : start + 50])
+        found += monitor.alarm
+    return found
+
+
+def test_false_alarms_of_drift_are_rare():
+    assert false_drifts(30, 20, 600, "top-label") <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_reference", [1, 30, 1000])
+@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+def test_false_alarms_of_drift_over_long_lives(n_reference, kind):
+    assert false_drifts(50, n_reference, 5_000, kind) <= 5
+
+
+def test_copies_and_pickles_of_drift_have_the_same_future(rng):
+    proba = rng.dirichlet([1, 1, 1], size=90)
+    monitor = DriftMonitor(proba[:30]).update(proba[30:60])
+    trusted = ["skcalib.monitor._drift.DriftMonitor"]
+    others = [
+        copy.copy(monitor),
+        pickle.loads(pickle.dumps(monitor)),
+        skops.io.loads(skops.io.dumps(monitor), trusted=trusted),
+    ]
+    monitor.update(proba[60:])
+    for other in others:
+        assert other.n_samples == 30
+        assert other.update(proba[60:]).e_value == monitor.e_value != 1
+
+
+def test_one_dimension_is_the_second_class(rng):
+    p = rng.uniform(size=80)
+    one, two = (
+        DriftMonitor(both(p[:40]), kind="binary").update(both(p[40:]))
+        for both in (lambda p: p, lambda p: np.column_stack([1 - p, p]))
+    )
+    assert one.e_value == two.e_value
+
+
+BAD_DRIFT = {
+    "logits": ([[5.0, -5.0, 0.0]], "Pass probabilities, not logits"),
+    "fewer columns": ([[0.5, 0.5]], r"columns of the reference rows, which have 3.*shape \(1, 2\)"),
+    "one dimension": ([0.5], r"columns of the reference rows, which have 3.*shape \(1,\)"),
+    "no rows": (np.ones((0, 3)), r"Found array with 0 sample\(s\)"),
+    "NaN": ([[np.nan, 0.5, 0.5]], "got 1 of 1 rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DRIFT)
+def test_bad_predictions_leave_the_monitor_unchanged(case):
+    proba, message = BAD_DRIFT[case]
+    monitor = DriftMonitor(P)
+    before = pickle.dumps(monitor)
+    with pytest.raises(ValueError, match=message):
+        monitor.update(proba)
+    assert pickle.dumps(monitor) == before
+
+
+def test_bad_arguments_of_drift():
+    with pytest.raises(ValueError, match="kind must be one of"):
+        DriftMonitor(P, kind="confidence")
+    with pytest.raises(ValueError, match="kind='binary' is for two classes, got 3"):
+        DriftMonitor(P, kind="binary")
+    with pytest.raises(ValueError, match="random_state must be an integer of at least 0"):
+        DriftMonitor(P, random_state=None)
+    with pytest.raises(ValueError, match="Pass probabilities, not logits"):
+        DriftMonitor(2 * P)
+
+
+def test_capital_of_bets_that_stake_nothing_stays():
+    bets = Bets.new(3)
+    assert np.array_equal(after(bets.capital, 0.2, np.zeros(bets.capital.shape)), bets.capital)
+    both = together(bets, Bets(2 * bets.capital, 0.25))
+    assert both.reserve == 0.125
+    assert (both.capital == 2).all()
+    assert less_reserve(0.5, 0, 300) == 0.25
+    assert less_reserve(less_reserve(0.5, 0, 100), 100, 200) == pytest.approx(0.25)
+    assert _bets.e_value(new_bets(2, 3).capital) == pytest.approx(1)
+    assert BinSums._fields[1] == "weight"
+    for n_scores in (1, 4):
+        of_scores = Bets.new(n_scores, _drift._LOG_FACTORS.shape[1]).capital
+        assert _drift._e_value(of_scores) == pytest.approx(1 / n_scores)
