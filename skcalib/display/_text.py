@@ -1,0 +1,52 @@
+"""Texts that fit: measured, shrunk to no less than 7 points, and wrapped."""
+
+from __future__ import annotations
+
+import textwrap
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.text import Text
+
+# The smallest font size, in points.
+SMALLEST = 7.0
+
+
+def as_written(*texts: Text) -> None:
+    """Draw texts with names given by users as they are, without mathematical notation."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def text_width(text: str) -> float:
+    """Width of the longest line of a text, in font sizes, with 10 % for the hinting of letters."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=1)
+    measure = partial(text_to_path.get_text_width_height_descent, prop=font, ismath=False)
+    return 1.1 * max((measure(line)[0] for line in text.splitlines()), default=0.0)
+
+
+def wrapped(text: str, width: float) -> str:
+    """The text in lines of at most a width in font sizes; words that are longer are broken."""
+    n = max(len(line) for line in [*text.splitlines(), ""])
+    while n > 1 and text_width(lines := _lines(text, n)) > width:
+        n -= 1
+    return lines if n > 1 else text
+
+
+def fitted(text: str, width: float, size: float, smallest: float = SMALLEST) -> tuple[str, float]:
+    """The text and its font size for a width in inches: shrunk to no less than ``smallest``, then
+    wrapped."""
+    room = 72 * width / max(text_width(text), 1e-9)
+    if room >= smallest:
+        return text, min(size, room)
+    smallest = min(size, smallest)
+    return wrapped(text, 72 * width / smallest), smallest
+
+
+def _lines(text: str, n: int) -> str:
+    wrap = partial(textwrap.wrap, width=n, break_on_hyphens=False)
+    return "\n".join("\n".join(wrap(line)) for line in text.splitlines())

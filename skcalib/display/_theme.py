@@ -1,0 +1,116 @@
+"""Colours of the pictures: those of the style in use, and tints that are seen on its background."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._typing import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Colour = tuple[float, float, float]
+
+# The palette of Okabe and Ito, which is safe for colour-blind readers.
+BLUE, DARK_BLUE, VERMILION, GREEN = "#56B4E9", "#0072B2", "#D55E00", "#009E73"
+PINK, AMBER = "#CC79A7", "#E69F00"
+
+# Contrast that lines need with their background (Web Content Accessibility Guidelines, 1.4.11).
+CONTRAST = 3.0
+
+# Number of rows whose bin is drawn half opaque.
+HALF = 10
+
+
+class Theme(NamedTuple):
+    """Colours of axes as the style in use, or their user, has made them."""
+
+    foreground: Colour  #: of text and neutral lines
+    background: Colour
+
+    @classmethod
+    def of(cls, ax: Axes) -> Self:
+        """The colours of axes."""
+        background = _behind(ax)
+        wanted = _rgb(ax.xaxis.label.get_color())
+        if contrast(wanted, background) < CONTRAST:
+            wanted = max((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), key=lambda c: contrast(c, background))
+        return cls(wanted, background)
+
+    @property
+    def muted(self) -> Colour:
+        """Neutral lines and bars that stay in the background."""
+        return self.mixed(self.foreground, 0.66)
+
+    @property
+    def models(self) -> tuple[Colour, ...]:
+        """Colours of models on the same axes: the style's, or Okabe's and Ito's by default."""
+        return tuple(self.legible(colour) for colour in _cycle())
+
+    def mixed(self, colour: Any, opacity: float) -> Colour:
+        """The opaque colour that a colour of this opacity has on the background."""
+        return _between(self.background, _rgb(colour), opacity)
+
+    def legible(self, colour: Any) -> Colour:
+        """The colour, mixed with the foreground as far as its contrast requires."""
+        shades = (_between(_rgb(colour), self.foreground, k / 20) for k in range(20))
+        readable = (shade for shade in shades if contrast(shade, self.background) >= CONTRAST)
+        return next(readable, self.foreground)
+
+
+def opacity(n_samples: ArrayLike) -> Floats:
+    r"""Opacity of a bin with n rows, :math:`n / (n + 10)`: a single row is hardly seen."""
+    n = np.asarray(n_samples, dtype=np.float64)
+    return n / (n + HALF)
+
+
+def contrast(one: Any, other: Any) -> float:
+    """Contrast ratio of two colours, from 1 to 21, of the Web Content Accessibility Guidelines."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: Any) -> float:
+    c = np.array(_rgb(colour))
+    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def _behind(ax: Axes) -> Colour:
+    """The background of axes: theirs, over that of the figures that hold them."""
+    from matplotlib.colors import to_rgba
+
+    layers, figure = [ax.get_facecolor()], ax.figure
+    layers.append(figure.get_facecolor())
+    while figure is not figure.figure:  # subfigures
+        figure = figure.figure
+        layers.append(figure.get_facecolor())
+    seen: Colour = (1.0, 1.0, 1.0)
+    for layer in reversed(layers):
+        *colour, alpha = to_rgba(layer)
+        seen = _between(seen, tuple(colour), alpha)  # type: ignore[arg-type]
+    return seen
+
+
+def _cycle() -> list[Any]:
+    import matplotlib as mpl
+
+    keys = mpl.rcParams["axes.prop_cycle"].by_key()
+    if keys.get("color", []) in ([], mpl.rcParamsDefault["axes.prop_cycle"].by_key()["color"]):
+        return [DARK_BLUE, VERMILION, GREEN, PINK, AMBER, BLUE]
+    return list(keys["color"])
+
+
+def _between(one: Colour, other: Colour, share: float) -> Colour:
+    """The colour between two, at a share of the way to the other."""
+    red, green, blue = (a + share * (b - a) for a, b in zip(one, other, strict=True))
+    return red, green, blue
+
+
+def _rgb(colour: Any) -> Colour:
+    from matplotlib.colors import to_rgb
+
+    return to_rgb(colour)
