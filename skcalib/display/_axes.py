@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
@@ -24,11 +24,13 @@ _SPACES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
+def new_figure(
+    size: tuple[float, float], layout: Literal["constrained", "none"] = "constrained"
+) -> Figure:
     """A figure of pyplot, of a size in inches."""
     import matplotlib.pyplot as plt
 
-    return plt.figure(figsize=size, layout="constrained")
+    return plt.figure(figsize=size, layout=layout)
 
 
 def entry(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,14 +13,18 @@ from skcalib._validation.labels import shown
 from skcalib._validation.parameters import check_integer
 from skcalib.metrics._input import OF_EACH
 
-from ._axes import new_figure, title_size
-from ._look import AXIS_NAMES, Look, recorded
+from ._around import legend_above, names_around
+from ._axes import new_figure
+from ._layout import HISTOGRAM
+from ._panels import SPACE, Margins, Panels, height_of, inches, titles_in
 from ._text import as_written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.legend import Legend
+
+NBSP = "\N{NO-BREAK SPACE}"
 
 
 class ReliabilityGridDisplay:
@@ -97,27 +102,36 @@ class ReliabilityGridDisplay:
         ValueError
             If ``n_columns`` is not an integer of at least 1.
         """
+        n = len(self.displays)
         if n_columns is None:
-            n_columns = int(np.ceil(np.sqrt(len(self.displays))))
+            n_columns = int(np.ceil(np.sqrt(n)))
         check_integer("n_columns", n_columns)
-        n_rows = -(-len(self.displays) // n_columns)
+        shape = -(-n // n_columns), n_columns
+        side = min(2.3, max(1.3, 14 / n_columns))
+        is_new = figure is None
         if figure is None:
-            figure = new_figure((max(2.7 * n_columns, 4.5), 3.3 * n_rows + 0.8))
-        titles = [_title(display) for display in self.displays]
-        size = title_size(titles, figure.bbox.width / figure.dpi / n_columns)
+            figure = new_figure((max(1.15 * side * n_columns, 4.5), 1.8 * side * shape[0]), "none")
         self.figure_, self.displays_ = figure, self.displays
-        for k, display in enumerate(self.displays):
-            ax = figure.add_subplot(n_rows, n_columns, k + 1)
+        self.axes_ = [figure.add_subplot(*shape, k + 1) for k in range(n)]
+        room = inches(figure)[0] / (n_columns + 0.3) - SPACE
+        titles, size = titles_in([_title(display) for display in self.displays], room, 10)
+        above = max(height_of(title, size) for title in titles) + SPACE
+        names = names_around(figure, self.displays[0].kind)
+        panels = Panels(*shape, names, Margins(SPACE, SPACE, SPACE, above))
+        panels.place(self.axes_)  # diagrams must know how large they are
+        for display, ax, title in zip(self.displays, self.axes_, titles, strict=True):
             display.plot(ax, **{**plot_params, "legend": False})
-            as_written(ax.set_title(titles[k], fontsize=size))
             ax.set(xlabel="", ylabel="")
-            if display.counts_ax_ is not None and k % n_columns:
-                display.counts_ax_.set_ylabel("")
-        self.axes_ = [display.ax_ for display in self.displays]
-        score, event = AXIS_NAMES[self.displays_[0].kind]
-        figure.supxlabel(score)
-        figure.supylabel(event)
-        self.legend_ = _grid_legend(figure, self.displays_[0], self.name)
+            # A fixed height spares Matplotlib the search for one.
+            as_written(ax.set_title(title, fontsize=size, y=1, pad=3))
+        most = _share_counts(self.displays)
+        self.legend_ = legend_above(figure, self.axes_, most, self.name)
+        own = [ax.get_xlim() != (0, 1) for ax in self.axes_]
+        names = names._replace(top=self.legend_.get_window_extent().height / figure.dpi + 2 * SPACE)
+        panels = replace(panels, figure=names).with_labels(self.axes_, own=own)
+        if is_new:
+            figure.set_size_inches(panels.size(side, side * (1 if most is None else HISTOGRAM[1])))
+        panels.place(self.axes_)
         return self
 
 
@@ -162,20 +176,21 @@ def chosen(displays: Sequence[Any], classes: ArrayLike | None, max_classes: int)
 
 
 def _title(display: Any) -> str:
-    error = f"ECE {display.expected_calibration_error:.3f}"
-    if display.rows is None:
-        return f"{display.name}: {error}"
-    return f"{display.name}: {int(display.rows.event.sum()):,} rows, {error}"
+    """The name of a class, its rows and its ECE, which are not broken in two."""
+    parts = [f"ECE {display.expected_calibration_error:.3f}"]
+    if display.rows is not None:
+        parts.insert(0, f"{int(display.rows.event.sum()):,} rows")
+    if getattr(display, "zoomed", False):
+        parts.append("quantile bins")
+    return f"{display.name}: " + ", ".join(part.replace(" ", NBSP) for part in parts)
 
 
-def _grid_legend(figure: Figure | SubFigure, display: Any, name: str | None) -> Legend:
-    """One legend for all diagrams, without the name and the score of the first class."""
-    handles, labels = display.ax_.get_legend_handles_labels()
-    event = AXIS_NAMES[display.kind][1]
-    models = [handle for handle, _ in recorded(handles, Look)]
-    labels = [event if h in models else label for h, label in zip(handles, labels, strict=True)]
-    legend = figure.legend(
-        handles, labels, loc="outside upper center", ncols=2, title=name, frameon=False
-    )
-    as_written(legend.get_title())
-    return legend
+def _share_counts(displays: Sequence[Any]) -> float | None:
+    """Give histograms of rows the same limits, and return the upper one."""
+    histograms = [display.counts_ax_ for display in displays if display.counts_ax_ is not None]
+    if not histograms:
+        return None
+    most = max(ax.get_ylim()[1] for ax in histograms)
+    for ax in histograms:
+        ax.set(ylim=(0, most), ylabel="", yticks=[])
+    return float(most)
