@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
 # Height of a line, in font sizes.
@@ -24,8 +25,14 @@ LINE = 1.25
 # Between what lies beside each other, in inches.
 SPACE = 0.06
 
-# Length and padding of ticks, in inches.
-TICK = 6.5 / 72
+# Length of ticks, and space between them and their labels, in points.
+TICK = (3.0, 2.0)
+
+# Bottom and top of the histogram of rows, in heights of the diagram.
+HISTOGRAM = (1.04, 1.22)
+
+# Of more panels those inside have no ticks.
+MANY = 25
 
 # Panels have at least this share of their cells, however much room labels and titles take.
 LEAST = 0.3
@@ -71,49 +78,83 @@ class Panels:
             self.n_rows * down + outer.bottom + outer.top,
         )
 
-    def place(self, axes: Sequence[Axes]) -> None:
-        """Place the axes of the panels, row by row. Layout engines leave them alone."""
-        for number, ax in enumerate(axes):
-            ax.set_position(self.box(number, inches(ax.figure)))
-            ax.set_axes_locator(PanelLocator(self, number))
-
-    def with_labels(self, axes: Sequence[Axes], *, own: Sequence[bool]) -> Panels:
-        """The panels with room for tick labels: at the left and below, and of each that has its
-        own."""
-        left = [number % self.n_columns == 0 for number in range(len(axes))]
-        low = [number + self.n_columns >= len(axes) for number in range(len(axes))]
-        for ax, *shown in zip(axes, left, low, own, strict=True):
-            ax.tick_params(labelleft=shown[0] or shown[2], labelbottom=shown[1] or shown[2])
-        wide = [width_of_labels(ax.yaxis) if x or o else 0 for ax, x, o in zip(axes, left, own)]
-        high = [height_of_labels(ax.xaxis) if x or o else 0 for ax, x, o in zip(axes, low, own)]
-        between = max(width_of_labels(ax.xaxis, 0) for ax, x in zip(axes, low) if x) / 2
-        inner_left = max([w for w, x in zip(wide, left) if not x], default=0)
-        inner_bottom = max([h for h, x in zip(high, low) if not x], default=0)
+    def with_labels(self, axes: Sequence[Axes]) -> Panels:
+        """The panels with room for the tick labels that their axes show."""
+        wide = [width_of(_labels(ax.yaxis)) for ax in axes]
+        high = [height_of(_labels(ax.xaxis)) for ax in axes]
+        beside = max((w for k, w in enumerate(wide) if k % self.n_columns), default=0)
+        below = max((h for k, h in enumerate(high) if k < len(axes) - self.n_columns), default=0)
+        # Half of the labels at the ends of an axis stand out of it.
+        half = max(width_of(_labels(ax.xaxis), 0) for ax in axes) / 2
+        outer, inner = self.figure, self.cell
         return replace(
             self,
-            figure=self.figure._replace(
-                left=self.figure.left + max(wide) - inner_left,
-                bottom=self.figure.bottom + max(high) - inner_bottom,
+            figure=outer._replace(
+                left=outer.left + max(0, max(wide) - max(beside, half)),
+                bottom=outer.bottom + max(high) - below,
             ),
-            cell=self.cell._replace(
-                left=max(inner_left, between) + SPACE / 2,
-                bottom=inner_bottom + SPACE,
-                right=between + SPACE / 2,
+            cell=inner._replace(
+                left=max(beside, half) + SPACE / 2, bottom=below + SPACE, right=half + SPACE / 2
             ),
         )
 
 
-class PanelLocator:
-    """Locator of the axes of a panel."""
+@dataclass
+class Panel:
+    """Axes of a panel: their locator, which they carry, and what their diagram must know."""
 
-    def __init__(self, panels: Panels, number: int) -> None:
-        self.panels = panels
-        self.number = number
+    panels: Panels
+    number: int
+    n: int  #: panels in all
+    top: float  #: height of the axes, in heights of the diagram
+    most: float  #: number of rows at which the histogram ends
 
     def __call__(self, ax: Axes, renderer: Any) -> Bbox:  # noqa: ARG002
         from matplotlib.transforms import Bbox
 
         return Bbox.from_bounds(*self.panels.box(self.number, inches(ax.figure)))
+
+    @property
+    def is_left(self) -> bool:
+        """Whether no panel is beside it, at its left."""
+        return self.number % self.panels.n_columns == 0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether no panel is below."""
+        return self.number >= self.n - self.panels.n_columns
+
+    @property
+    def is_one_of_many(self) -> bool:
+        """Whether there are so many panels that each has little more than its data."""
+        return self.n > MANY
+
+
+def add_panels(figure: Figure | SubFigure, panels: Panels, **params: Any) -> list[Axes]:
+    """Axes of panels, row by row, of which layout engines leave the place alone."""
+    axes = [
+        figure.add_subplot(panels.n_rows, panels.n_columns, number + 1)
+        for number in range(params["n"])
+    ]
+    for number, ax in enumerate(axes):
+        ax.set_axes_locator(Panel(panels, number, **params))
+    place(axes, panels)
+    return axes
+
+
+def place(axes: Sequence[Axes], panels: Panels) -> None:
+    """Give axes that are panels their places."""
+    for ax in axes:
+        panel = panel_of(ax)
+        if panel is not None:
+            panel.panels = panels
+            ax.set_position(panels.box(panel.number, inches(ax.figure)))
+
+
+def panel_of(ax: Axes) -> Panel | None:
+    """The panel that axes are, or None."""
+    locator = ax.get_axes_locator()
+    return locator if isinstance(locator, Panel) else None
 
 
 def inches(figure: Figure | SubFigure) -> tuple[float, float]:
@@ -121,29 +162,34 @@ def inches(figure: Figure | SubFigure) -> tuple[float, float]:
     return figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
 
 
-def height_of(text: str, size: float) -> float:
-    """Height of lines of text of a font size, in inches."""
-    return LINE * (text.count("\n") + 1) * size / 72
-
-
 def titles_in(titles: Sequence[str], width: float, size: float) -> tuple[list[str], float]:
     """Titles in lines of a width in inches, and their font size.
 
-    All are shrunk to no less than 7 points, until most have no more than two lines.
+    All are shrunk to no less than 7 points, until none has more than two lines.
     """
     room = 72 * width / max(map(text_width, titles))
     size = min(size, max(1.8 * room, SMALLEST))
     return [wrapped(title, 72 * width / size) for title in titles], size
 
 
-def width_of_labels(axis: Axis, beside: float = TICK) -> float:
-    """Width of the widest tick label of an axis, in inches, and of what is beside it."""
-    labels = axis.get_ticklabels()
-    size = max((label.get_fontsize() for label in labels), default=0) / 72
-    return size * max((text_width(label.get_text()) for label in labels), default=0) + beside
+def height_of_lines(text: str, size: float) -> float:
+    """Height of lines of text of a font size, in inches."""
+    return LINE * (text.count("\n") + 1) * size / 72
 
 
-def height_of_labels(axis: Axis) -> float:
-    """Height of the tick labels of an axis with the ticks, in inches."""
-    labels = axis.get_ticklabels()
-    return LINE * max((label.get_fontsize() for label in labels), default=0) / 72 + TICK
+def width_of(labels: Sequence[Text], beside: float = sum(TICK) / 72) -> float:
+    """Width of the widest tick label in inches, and of the tick beside it; 0 without labels."""
+    widths = [label.get_fontsize() / 72 * text_width(label.get_text()) for label in labels]
+    return max(widths) + beside if widths else 0.0
+
+
+def height_of(labels: Sequence[Text]) -> float:
+    """Height of tick labels with their ticks in inches; 0 without labels."""
+    return LINE * labels[0].get_fontsize() / 72 + sum(TICK) / 72 if labels else 0.0
+
+
+def _labels(axis: Axis) -> list[Text]:
+    """The tick labels of an axis that are seen."""
+    if not axis.get_visible():
+        return []
+    return [label for label in axis.get_ticklabels() if label.get_visible()]

@@ -19,8 +19,9 @@ from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 from . import _styles
 from ._axes import curve_of_rows, draw_title, ece_of, miscalibration_of, new_figure, with_weight
 from ._band import isotonic_curve
-from ._layout import arrange, histogram_on, logit_limits
+from ._layout import arrange, histogram_on, logit_limits, set_scale
 from ._look import AXIS_NAMES, Look, Scale, Style
+from ._panels import panel_of
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
 
 if TYPE_CHECKING:
@@ -333,7 +334,8 @@ class ReliabilityDisplay:
             ax = new_figure((5.2, 6.2)).subplots()
         look = Look.next_on(ax, style, self.kind, scale)
         # Matplotlib overflows where artists at infinity are added to logit axes.
-        ax.set(xscale="linear", yscale="linear")
+        set_scale(ax, "linear", "x")
+        set_scale(ax, "linear", "y")
         self.ax_, self.figure_ = ax, ax.figure
         self.diagonal_ = _styles.diagonal(ax, look.theme)
         name = self.name if name is None else name
@@ -342,7 +344,8 @@ class ReliabilityDisplay:
         if counts:
             self.counts_ax_ = histogram_on(ax)
             self.counts_ = _styles.counts(self.counts_ax_, self.curve, look)
-        ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
+        if panel_of(ax) is None:
+            ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
         arrange(ax, scale, self._limits(look), look.theme, legend=legend)
         return self
 

@@ -15,8 +15,17 @@ from skcalib.metrics._input import OF_EACH
 
 from ._around import legend_above, names_around
 from ._axes import new_figure
-from ._layout import HISTOGRAM
-from ._panels import SPACE, Margins, Panels, height_of, inches, titles_in
+from ._panels import (
+    HISTOGRAM,
+    SPACE,
+    Margins,
+    Panels,
+    add_panels,
+    height_of_lines,
+    inches,
+    place,
+    titles_in,
+)
 from ._text import as_written
 
 if TYPE_CHECKING:
@@ -106,32 +115,33 @@ class ReliabilityGridDisplay:
         if n_columns is None:
             n_columns = int(np.ceil(np.sqrt(n)))
         check_integer("n_columns", n_columns)
-        shape = -(-n // n_columns), n_columns
-        side = min(2.3, max(1.3, 14 / n_columns))
+        n_rows = -(-n // n_columns)
+        has_counts = plot_params.get("counts", True)
+        top = HISTOGRAM[1] if has_counts else 1
+        side = min(2.3, max(1.3, 14 / n_columns))  # of diagrams in a new figure, in inches
         is_new = figure is None
         if figure is None:
-            figure = new_figure((max(1.15 * side * n_columns, 4.5), 1.8 * side * shape[0]), "none")
+            size = max(1.15 * side * n_columns, 4.5), 1.3 * top * side * n_rows
+            figure = new_figure(size, "none")
         self.figure_, self.displays_ = figure, self.displays
-        self.axes_ = [figure.add_subplot(*shape, k + 1) for k in range(n)]
         room = inches(figure)[0] / (n_columns + 0.3) - SPACE
         titles, size = titles_in([_title(display) for display in self.displays], room, 10)
-        above = max(height_of(title, size) for title in titles) + SPACE
-        names = names_around(figure, self.displays[0].kind)
-        panels = Panels(*shape, names, Margins(SPACE, SPACE, SPACE, above))
-        panels.place(self.axes_)  # diagrams must know how large they are
+        above = max(height_of_lines(title, size) for title in titles) + SPACE
+        around = names_around(figure, self.displays[0].kind)
+        panels = Panels(n_rows, n_columns, around, Margins(SPACE, SPACE, SPACE, above))
+        most = max(float(display.curve.n_samples.max()) for display in self.displays)
+        self.axes_ = add_panels(figure, panels, n=n, top=top, most=most)
         for display, ax, title in zip(self.displays, self.axes_, titles, strict=True):
             display.plot(ax, **{**plot_params, "legend": False})
-            ax.set(xlabel="", ylabel="")
             # A fixed height spares Matplotlib the search for one.
             as_written(ax.set_title(title, fontsize=size, y=1, pad=3))
-        most = _share_counts(self.displays)
-        self.legend_ = legend_above(figure, self.axes_, most, self.name)
-        own = [ax.get_xlim() != (0, 1) for ax in self.axes_]
-        names = names._replace(top=self.legend_.get_window_extent().height / figure.dpi + 2 * SPACE)
-        panels = replace(panels, figure=names).with_labels(self.axes_, own=own)
+        self.legend_ = legend_above(figure, self.axes_, most if has_counts else None, self.name)
+        height = self.legend_.get_window_extent().height / figure.dpi
+        around = around._replace(top=height + 2 * SPACE)
+        panels = replace(panels, figure=around).with_labels(self.axes_)
         if is_new:
-            figure.set_size_inches(panels.size(side, side * (1 if most is None else HISTOGRAM[1])))
-        panels.place(self.axes_)
+            figure.set_size_inches(panels.size(side, top * side))
+        place(self.axes_, panels)
         return self
 
 
@@ -183,14 +193,3 @@ def _title(display: Any) -> str:
     if getattr(display, "zoomed", False):
         parts.append("quantile bins")
     return f"{display.name}: " + ", ".join(part.replace(" ", NBSP) for part in parts)
-
-
-def _share_counts(displays: Sequence[Any]) -> float | None:
-    """Give histograms of rows the same limits, and return the upper one."""
-    histograms = [display.counts_ax_ for display in displays if display.counts_ax_ is not None]
-    if not histograms:
-        return None
-    most = max(ax.get_ylim()[1] for ax in histograms)
-    for ax in histograms:
-        ax.set(ylim=(0, most), ylabel="", yticks=[])
-    return float(most)

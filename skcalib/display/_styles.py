@@ -13,6 +13,7 @@ from skcalib.metrics import ReliabilityCurve
 from ._band import consistency_band
 from ._legend import area_key, whisker_key
 from ._look import Diagonal, Look, record, recorded
+from ._panels import HISTOGRAM, Panel, panel_of
 from ._theme import BLUE, GREEN, VERMILION, Theme, faded
 
 if TYPE_CHECKING:
@@ -49,27 +50,56 @@ def bars(
 ) -> tuple[BarContainer, BarContainer]:
     """Bars of the accuracy, and of the gap between it and the mean confidence."""
     theme, n = look.theme, curve.n_samples
-    place: dict[str, Any] = {"x": curve.lower, "width": curve.upper - curve.lower, "align": "edge"}
-    place |= {"linewidth": 0.5}
-    accuracy = ax.bar(
-        height=curve.accuracy, color=theme.tints(BLUE, n), edgecolor=theme.background, **place
-    )
-    record(accuracy[0], look)
+    accuracy = _boxes(ax, curve, 0 * n, curve.accuracy, theme.tints(BLUE, n), theme.background)
     record(area_key(ax, label, facecolor=BLUE), look)
     names = np.where(curve.gap > 0, *_GAPS)
     kinds = [_GAPS[name] for name in names]
-    gaps = ax.bar(
-        height=curve.gap,
-        bottom=curve.accuracy,
-        color=[theme.tints(c, [k], _TINT)[0] for (c, _), k in zip(kinds, n, strict=True)],
-        edgecolor=[theme.tints(c, [k])[0] for (c, _), k in zip(kinds, n, strict=True)],
-        hatch=[hatch for _, hatch in kinds],
-        **place,
+    gaps = _boxes(
+        ax,
+        curve,
+        curve.accuracy,
+        curve.gap,
+        [theme.tints(c, [k], _TINT)[0] for (c, _), k in zip(kinds, n, strict=True)],
+        [theme.tints(c, [k])[0] for (c, _), k in zip(kinds, n, strict=True)],
+        [hatch for _, hatch in kinds],
     )
     for name, (colour, hatch) in _GAPS.items():
         if np.any(curve.gap[names == name]):
             area_key(ax, name, theme.mixed(colour, _TINT), edgecolor=colour, hatch=hatch)
     return accuracy, gaps
+
+
+def _boxes(
+    ax: Axes,
+    curve: ReliabilityCurve,
+    bottom: Floats,
+    height: Floats,
+    colours: Any,
+    edges: Any,
+    hatches: Any = None,
+) -> BarContainer:
+    """Bars of the bins. ``Axes.bar`` would find the limits of axes for each, which are known."""
+    from matplotlib.container import BarContainer
+    from matplotlib.patches import Rectangle
+
+    n = len(height)
+    drawn = [
+        Rectangle(*place, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.5)
+        for *place, colour, edge, hatch in zip(
+            np.column_stack([curve.lower, bottom]).tolist(),
+            (curve.upper - curve.lower).tolist(),
+            height.tolist(),
+            colours,
+            edges if isinstance(edges, list) else n * [edges],
+            n * [None] if hatches is None else hatches,
+            strict=True,
+        )
+    ]
+    for bar in drawn:
+        ax.add_artist(bar)
+    container = BarContainer(drawn, None, datavalues=height, orientation="vertical")
+    ax.add_container(container)
+    return container
 
 
 def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> Line2D:
@@ -113,21 +143,26 @@ def dots(
 
 def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> ErrorbarContainer:
     """Error bars of the accuracy of each bin."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.container import ErrorbarContainer
+
     low, high = curve.interval(level)
-    errors = np.maximum([curve.accuracy - low, high - curve.accuracy], 0)
+    ends = np.minimum(low, curve.accuracy), np.maximum(high, curve.accuracy)
     of_bars = look.style == "bars"
     x = (curve.lower + curve.upper) / 2 if of_bars else curve.confidence
     colour = look.theme.foreground if of_bars else look.colour
     whisker_key(ax, f"{100 * level:g} % interval", look.theme.foreground)
-    return ax.errorbar(
-        x,
-        curve.accuracy,
-        errors,
-        fmt="none",
-        ecolor=faded(colour, curve.n_samples),  # type: ignore[arg-type]
-        elinewidth=1,
+    drawn = LineCollection(
+        np.stack([np.column_stack([x, end]) for end in ends], axis=1),  # type: ignore[arg-type]
+        colors=faded(colour, curve.n_samples),
+        linewidths=1,
+        zorder=2,
         transform=_shifted(ax, look),
     )
+    ax.add_collection(drawn, autolim=False)
+    container = ErrorbarContainer((None, (), (drawn,)), has_yerr=True)  # type: ignore[arg-type]
+    ax.add_container(container)
+    return container
 
 
 def band(
@@ -147,6 +182,9 @@ def band(
 
 def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
     """The histogram of rows: bars, or an outline in the colour of the model."""
+    panel = panel_of(ax)
+    if panel is not None:
+        return _counts_in(ax, panel, curve, look)
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
     ax.set_xscale("linear")
     ax.set_ylim(0, most)
@@ -157,6 +195,27 @@ def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | Step
         width, colour = curve.upper - curve.lower, look.theme.muted
         return ax.bar(curve.lower, curve.n_samples, width, align="edge", color=colour)
     return ax.stairs(*_outline(curve), color=look.colour, linestyle=look.dashes)
+
+
+def _counts_in(ax: Axes, panel: Panel, curve: ReliabilityCurve, look: Look) -> StepPatch:
+    """The histogram of rows above the diagram in the same axes, which are a panel of a grid."""
+    from matplotlib.patches import StepPatch
+
+    bottom, top = np.array(HISTOGRAM) / panel.top
+    counts, edges = _outline(curve)
+    of_bars = look.style == "bars"
+    drawn = StepPatch(
+        bottom + (top - bottom) * counts / panel.most,
+        edges,
+        baseline=bottom,
+        fill=of_bars,
+        color=look.theme.muted if of_bars else look.colour,
+        linestyle="-" if of_bars else look.dashes,
+        linewidth=0 if of_bars else 1,
+        transform=ax.get_xaxis_transform(),
+    )
+    ax.add_artist(drawn)
+    return drawn
 
 
 def _shifted(ax: Axes, look: Look) -> Transform:
