@@ -46,7 +46,7 @@ def legend_above(
     """One legend for all panels, at the top, with their different entries once each."""
     found = _entries(axes)
     if most is not None:
-        found[f"Rows of a bin, up to {most:,.0f}"] = _histogram_key(axes[0])
+        found[f"Rows (up to {most:,.0f})"] = _histogram_key(axes[0])
     size, width = font_of(figure), 72 * (inches(figure)[0] - 2 * SPACE) / font_of(figure)
     labels = [wrapped(label, width - _BESIDE) for label in found]
     title, title_font = (None, None) if name is None else fitted(name, width * size / 72, size + 1)
@@ -96,7 +96,7 @@ def _columns(labels: Sequence[str], width: float) -> int:
 
 def font_of(figure: Figure | SubFigure) -> float:
     """Font size of what is around the panels."""
-    return min(max(1.3 * inches(figure)[0], SMALLEST), 10)
+    return min(max(1.6 * inches(figure)[0], SMALLEST), 10)
 
 
 def _keep_at(figure: Figure | SubFigure, text: Text, x: float, y: float) -> None:

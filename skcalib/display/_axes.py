@@ -64,6 +64,21 @@ def curve_of_rows(rows: Scored, n_bins: int, strategy: Strategy) -> ReliabilityC
     )
 
 
+def curve_of_class(
+    rows: Scored, n_bins: int, strategy: Strategy | None
+) -> tuple[ReliabilityCurve, bool]:
+    """The bins of the rows of a class, and whether they are quantile bins for want of others.
+
+    That is so without a strategy where all scores are in one uniform bin, which shows nothing.
+    """
+    curve = curve_of_rows(rows, n_bins, strategy or "uniform")
+    if strategy is None and len(curve.n_samples) == 1 < n_bins:
+        finer = curve_of_rows(rows, n_bins, "quantile")
+        if len(finer.n_samples) > 1:
+            return finer, True
+    return curve, False
+
+
 def ece_of(curve: ReliabilityCurve) -> float:
     """The expected calibration error of the bins."""
     return float(OF_BINS["expected_calibration_error"](curve))

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from skcalib._typing import Floats
+from skcalib.metrics import ReliabilityCurve
 
 from ._axes import size_of
 from ._legend import draw_legend
@@ -103,6 +104,7 @@ def arrange(
     else:
         _set_ticks_of_panel(ax, panel, scale, limits, side)
     ax.spines[["left", "right"]].set_bounds(*limits)
+    ax.spines["top"].register_axis(None)  # which would make its ticks again
     ax.spines["top"].set_position(("data", limits[1]))
     if scale == "logit" or limits != (0, 1):
         _clip(ax, 1 / top)
@@ -113,6 +115,17 @@ def arrange(
         histogram.minorticks_off()
     if legend:
         draw_legend(ax, theme, side, top)
+
+
+def zoomed_limits(curve: ReliabilityCurve, scores: Floats) -> tuple[float, float]:
+    """Limits of axes that show scores close to each other, and the accuracy of their bins."""
+    shown = np.concatenate([scores[[scores.argmin(), scores.argmax()]], curve.accuracy])
+    low, high = float(shown.min()), float(shown.max())
+    margin = 0.05 * (high - low)
+    # Where 0 or 1 is near, it is worth more than some magnification.
+    near = 0.5 * (high - low)
+    low = 0.0 if low < near else low - margin
+    return low, 1.0 if high > 1 - near else high + margin
 
 
 def set_scale(ax: Axes, scale: str, which: Literal["x", "y"]) -> None:
@@ -141,6 +154,7 @@ def _clip(ax: Axes, height: float) -> None:
 
     artists: list[Artist] = [*ax.lines, *ax.collections]
     for artist in artists:
+        artist.set_clip_on(True)
         artist.set_clip_path(Rectangle((0, 0), 1, height, transform=ax.transAxes))
 
 
@@ -171,26 +185,19 @@ def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -
 def _set_ticks_of_panel(
     ax: Axes, panel: Panel, scale: str, limits: tuple[float, float], side: float
 ) -> None:
-    """Ticks of a panel of a grid, with labels at the borders of the grid only.
-
-    Panels with limits of their own all have labels. Of many panels those inside have no ticks.
-    """
-    own = limits != (0, 1)
+    """Ticks of a panel of a grid; where there are many panels, without labels there are none."""
+    ax.minorticks_off()
     size = min(max(4 * side, SMALLEST), 9)
-    borders = (ax.xaxis, "bottom", panel.is_low), (ax.yaxis, "left", panel.is_left)
-    for axis, where, is_there in borders:
-        labelled = is_there or own
+    low, high = logit(limits) if scale == "logit" else limits
+    ticks = (
+        logit_ticks(*limits) if scale == "logit" else even_ticks(*limits, 6 if side > 1.8 else 3)
+    )
+    places = ((logit(ticks) if scale == "logit" else ticks) - low) / (high - low)
+    ticks = thinned(ticks, 72 * side * places / size)
+    for axis, where, labelled in zip((ax.xaxis, ax.yaxis), ("bottom", "left"), panel.labels):
         if not labelled and panel.is_one_of_many:
             axis.set_visible(False)
             continue
         label = {f"label{where}": labelled}
         axis.set_tick_params(labelsize=size, length=TICK[0], pad=TICK[1], **label)
-        if scale == "logit":
-            ticks = logit_ticks(*limits)
-            low, high = logit(limits)
-            places = (logit(ticks) - low) / (high - low)
-        else:
-            ticks = even_ticks(*limits, 6 if side > 1.8 else 3)
-            places = (ticks - limits[0]) / (limits[1] - limits[0])
-        set_ticks(axis, thinned(ticks, 72 * side * places / size))
-        axis.set_tick_params(which="minor", length=0)
+        set_ticks(axis, ticks)

@@ -108,6 +108,7 @@ class Panel:
     n: int  #: panels in all
     top: float  #: height of the axes, in heights of the diagram
     most: float  #: number of rows at which the histogram ends
+    shared: bool  #: whether all panels have the same limits
 
     def __call__(self, ax: Axes, renderer: Any) -> Bbox:  # noqa: ARG002
         from matplotlib.transforms import Bbox
@@ -115,14 +116,14 @@ class Panel:
         return Bbox.from_bounds(*self.panels.box(self.number, inches(ax.figure)))
 
     @property
-    def is_left(self) -> bool:
-        """Whether no panel is beside it, at its left."""
-        return self.number % self.panels.n_columns == 0
-
-    @property
-    def is_low(self) -> bool:
-        """Whether no panel is below."""
-        return self.number >= self.n - self.panels.n_columns
+    def labels(self) -> tuple[bool, bool]:
+        """Whether there are tick labels below and at the left: at the borders of the grid, or of
+        all panels if their limits differ."""
+        is_low = self.number >= self.n - self.panels.n_columns
+        return (
+            is_low or not self.shared,
+            self.number % self.panels.n_columns == 0 or not self.shared,
+        )
 
     @property
     def is_one_of_many(self) -> bool:

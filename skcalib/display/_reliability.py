@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,9 +18,17 @@ from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _styles
-from ._axes import curve_of_rows, draw_title, ece_of, miscalibration_of, new_figure, with_weight
+from ._axes import (
+    curve_of_class,
+    curve_of_rows,
+    draw_title,
+    ece_of,
+    miscalibration_of,
+    new_figure,
+    with_weight,
+)
 from ._band import isotonic_curve
-from ._layout import arrange, histogram_on, logit_limits, set_scale
+from ._layout import arrange, histogram_on, logit_limits, set_scale, zoomed_limits
 from ._look import AXIS_NAMES, Look, Scale, Style
 from ._panels import panel_of
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
@@ -66,6 +75,10 @@ class ReliabilityDisplay:
     rows : named tuple (label, score, event, weight), default=None
         Scores, events and weights (or None) of the rows as arrays of shape (n_samples,),
         required by ``style="corp"``.
+    zoomed : bool, default=False
+        Whether the axes end at the scores and the accuracies of the bins instead of at 0 and 1,
+        which requires rows: so are quantile bins of a class shown whose scores are all in one
+        uniform bin.
 
     Attributes
     ----------
@@ -135,11 +148,13 @@ class ReliabilityDisplay:
         kind: str = "top-label",
         name: str | None = None,
         rows: Scored | None = None,
+        zoomed: bool = False,
     ) -> None:
         self.curve = curve
         self.kind = kind
         self.name = name
         self.rows = None if rows is None else with_weight(rows)
+        self.zoomed = zoomed
 
     @property
     def expected_calibration_error(self) -> float:
@@ -154,7 +169,7 @@ class ReliabilityDisplay:
         y: ArrayLike,
         *,
         n_bins: int = 15,
-        strategy: Strategy = "uniform",
+        strategy: Strategy | None = None,
         kind: Kind = "top-label",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
@@ -175,8 +190,10 @@ class ReliabilityDisplay:
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
-        n_bins, strategy, kind, sample_weight, pos_label
+        n_bins, kind, sample_weight, pos_label
             As for :func:`skcalib.metrics.reliability_curve`.
+        strategy : {"uniform", "quantile"}, default=None
+            As for :meth:`from_predictions`.
         name : str, default=None
             Name of the model; by default the name of the estimator's class.
         ax : matplotlib Axes, default=None
@@ -216,7 +233,7 @@ class ReliabilityDisplay:
         y_proba: ArrayLike,
         *,
         n_bins: int = 15,
-        strategy: Strategy = "uniform",
+        strategy: Strategy | None = None,
         kind: Kind = "top-label",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
@@ -232,9 +249,14 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+        y_true, y_proba, n_bins, kind, sample_weight, labels, pos_label
             As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` or
             ``"multilabel"`` there is one diagram for each class or label.
+        strategy : {"uniform", "quantile"}, default=None
+            Bins of equal width or of equal weight; by default of equal width. With
+            ``kind="classwise"`` or ``"multilabel"`` and by default, a class whose probabilities
+            are all in one of them has quantile bins instead, its diagram shows the range of its
+            probabilities only, and its title says "quantile bins".
         name : str, default=None
             Name of the model.
         ax : matplotlib Axes, default=None
@@ -264,19 +286,18 @@ class ReliabilityDisplay:
         of_rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         check_grid(kind, ax, classes, max_classes, figure)
         if kind in OF_EACH:
-            displays = [cls._of_rows(rows, "binary", n_bins, strategy) for rows in of_rows]
+            displays = [cls._of_class(rows, n_bins, strategy) for rows in of_rows]
             displays = chosen(displays, classes, max_classes)
             return ReliabilityGridDisplay(displays, name=name).plot(figure, **plot_params)
-        display = cls._of_rows(next(of_rows), kind, n_bins, strategy)
-        display.name = name
-        return display.plot(ax, **plot_params)
+        rows = with_weight(next(of_rows))
+        curve = curve_of_rows(rows, n_bins, strategy or "uniform")
+        return cls(curve, kind=kind, name=name, rows=rows).plot(ax, **plot_params)
 
     @classmethod
-    def _of_rows(cls, rows: Scored, kind: str, n_bins: int, strategy: Strategy) -> Self:
+    def _of_class(cls, rows: Scored, n_bins: int, strategy: Strategy | None) -> Self:
         rows = with_weight(rows)
-        curve = curve_of_rows(rows, n_bins, strategy)
-        name = None if rows.label is None else str(rows.label)
-        return cls(curve, kind=kind, name=name, rows=rows)
+        curve, zoomed = curve_of_class(rows, n_bins, strategy)
+        return cls(curve, kind="binary", name=str(rows.label), rows=rows, zoomed=zoomed)
 
     def plot(
         self,
@@ -343,7 +364,7 @@ class ReliabilityDisplay:
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
-            self.counts_ = _styles.counts(self.counts_ax_, self.curve, look)
+            self.counts_ = _styles.counts(self.counts_ax_, self._curve_in_sight(), look)
         if panel_of(ax) is None:
             ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
         arrange(ax, scale, self._limits(look), look.theme, legend=legend)
@@ -370,7 +391,7 @@ class ReliabilityDisplay:
     def _draw(
         self, look: Look, name: str | None, level: float | None, n_resamples: int, random_state: Any
     ) -> None:
-        ax, curve, rows = self.ax_, self.curve, self.rows
+        ax, curve, rows = self.ax_, self._curve_in_sight(), self.rows
         self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
         self.dots_ = self.joins_ = None
         label = look.label(None if look.style == "bars" else name, self._score(look.style))
@@ -393,9 +414,18 @@ class ReliabilityDisplay:
             return f"MCB {miscalibration_of(self.rows):.3f}"
         return f"ECE {ece_of(self.curve):.3f}"
 
+    def _curve_in_sight(self) -> ReliabilityCurve:
+        """The bins, of which the first and the last end where zoomed axes do."""
+        if not self.zoomed or self.rows is None:
+            return self.curve
+        low, high = zoomed_limits(self.curve, self.rows.score)
+        lower, upper = np.maximum(self.curve.lower, low), np.minimum(self.curve.upper, high)
+        return replace(self.curve, lower=lower, upper=upper)
+
     def _limits(self, look: Look) -> tuple[float, float]:
         if look.scale == "linear":
-            return 0.0, 1.0
+            zoomed = self.zoomed and self.rows is not None
+            return zoomed_limits(self.curve, self.rows.score) if zoomed else (0.0, 1.0)
         low, high = logit_limits(self._shown(look), self.curve.n_samples.sum())
         if look.number:
             before = self.ax_.get_xlim()

@@ -26,7 +26,7 @@ from ._panels import (
     place,
     titles_in,
 )
-from ._text import as_written
+from ._text import SMALLEST, as_written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,8 +41,12 @@ class ReliabilityGridDisplay:
 
     Created by ``ReliabilityDisplay.from_predictions(..., kind="classwise")``, or with
     ``kind="multilabel"``, which has a diagram for each label. The title of each diagram has the
-    label of the class, the number of rows with this label, and the ECE of the predicted
-    probabilities of the class.
+    label of the class, the number of rows with this label, and the ECE of the bins that are drawn.
+    A class whose probabilities are all in one uniform bin has quantile bins, which the title says,
+    if no strategy was given, and its axes end where its probabilities do.
+
+    The histograms of rows above the diagrams have the same scale, whose end is in the legend. Of
+    more than 25 diagrams only those at the borders have ticks.
 
     Parameters
     ----------
@@ -125,12 +129,16 @@ class ReliabilityGridDisplay:
             figure = new_figure(size, "none")
         self.figure_, self.displays_ = figure, self.displays
         room = inches(figure)[0] / (n_columns + 0.3) - SPACE
-        titles, size = titles_in([_title(display) for display in self.displays], room, 10)
+        titles = [_title(display) for display in self.displays]
+        titles, size = titles_in(titles, room, min(max(4.5 * room, SMALLEST), 10))
         above = max(height_of_lines(title, size) for title in titles) + SPACE
         around = names_around(figure, self.displays[0].kind)
         panels = Panels(n_rows, n_columns, around, Margins(SPACE, SPACE, SPACE, above))
         most = max(float(display.curve.n_samples.max()) for display in self.displays)
-        self.axes_ = add_panels(figure, panels, n=n, top=top, most=most)
+        shared = plot_params.get("scale", "linear") == "linear" and not any(
+            display.zoomed for display in self.displays
+        )
+        self.axes_ = add_panels(figure, panels, n=n, top=top, most=most, shared=shared)
         for display, ax, title in zip(self.displays, self.axes_, titles, strict=True):
             display.plot(ax, **{**plot_params, "legend": False})
             # A fixed height spares Matplotlib the search for one.
@@ -190,6 +198,6 @@ def _title(display: Any) -> str:
     parts = [f"ECE {display.expected_calibration_error:.3f}"]
     if display.rows is not None:
         parts.insert(0, f"{int(display.rows.event.sum()):,} rows")
-    if getattr(display, "zoomed", False):
+    if display.zoomed:
         parts.append("quantile bins")
     return f"{display.name}: " + ", ".join(part.replace(" ", NBSP) for part in parts)

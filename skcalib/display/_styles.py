@@ -97,6 +97,7 @@ def _boxes(
     ]
     for bar in drawn:
         ax.add_artist(bar)
+        bar.set_clip_box(ax.bbox)  # one for all, instead of one for each
     container = BarContainer(drawn, None, datavalues=height, orientation="vertical")
     ax.add_container(container)
     return container
