@@ -194,7 +194,8 @@ def _set_ticks_of_panel(
     )
     places = ((logit(ticks) if scale == "logit" else ticks) - low) / (high - low)
     ticks = thinned(ticks, 72 * side * places / size)
-    for axis, where, labelled in zip((ax.xaxis, ax.yaxis), ("bottom", "left"), panel.labels):
+    sides = (ax.xaxis, "bottom"), (ax.yaxis, "left")
+    for (axis, where), labelled in zip(sides, panel.labels, strict=True):
         if not labelled and panel.is_one_of_many:
             axis.set_visible(False)
             continue

@@ -31,6 +31,9 @@ TICK = (3.0, 2.0)
 # Bottom and top of the histogram of rows, in heights of the diagram.
 HISTOGRAM = (1.04, 1.22)
 
+# Joins words that stay in one line.
+NBSP = "\N{NO-BREAK SPACE}"
+
 # Of more panels those inside have no ticks.
 MANY = 25
 
@@ -106,9 +109,9 @@ class Panel:
     panels: Panels
     number: int
     n: int  #: panels in all
+    labels: tuple[bool, bool]  #: whether tick labels are below, and at the left
     top: float  #: height of the axes, in heights of the diagram
     most: float  #: number of rows at which the histogram ends
-    shared: bool  #: whether all panels have the same limits
 
     def __call__(self, ax: Axes, renderer: Any) -> Bbox:  # noqa: ARG002
         from matplotlib.transforms import Bbox
@@ -116,29 +119,26 @@ class Panel:
         return Bbox.from_bounds(*self.panels.box(self.number, inches(ax.figure)))
 
     @property
-    def labels(self) -> tuple[bool, bool]:
-        """Whether there are tick labels below and at the left: at the borders of the grid, or of
-        all panels if their limits differ."""
-        is_low = self.number >= self.n - self.panels.n_columns
-        return (
-            is_low or not self.shared,
-            self.number % self.panels.n_columns == 0 or not self.shared,
-        )
-
-    @property
     def is_one_of_many(self) -> bool:
         """Whether there are so many panels that each has little more than its data."""
         return self.n > MANY
 
 
-def add_panels(figure: Figure | SubFigure, panels: Panels, **params: Any) -> list[Axes]:
-    """Axes of panels, row by row, of which layout engines leave the place alone."""
-    axes = [
-        figure.add_subplot(panels.n_rows, panels.n_columns, number + 1)
-        for number in range(params["n"])
-    ]
+def add_panels(
+    figure: Figure | SubFigure, panels: Panels, own: Sequence[bool], **params: Any
+) -> list[Axes]:
+    """Axes of panels, row by row, of which layout engines leave the place alone.
+
+    Those whose limits are their ``own`` have tick labels, others those without another of the same
+    limits below, and at the left.
+    """
+    n, step = len(own), panels.n_columns
+    axes = [figure.add_subplot(panels.n_rows, step, number + 1) for number in range(n)]
     for number, ax in enumerate(axes):
-        ax.set_axes_locator(Panel(panels, number, **params))
+        below = all(own[number + step :: step])
+        left = all(own[number - number % step : number])
+        labels = own[number] or below, own[number] or left
+        ax.set_axes_locator(Panel(panels, number, n, labels=labels, **params))
     place(axes, panels)
     return axes
 
@@ -170,7 +170,8 @@ def titles_in(titles: Sequence[str], width: float, size: float) -> tuple[list[st
     """
     room = 72 * width / max(map(text_width, titles))
     size = min(size, max(1.8 * room, SMALLEST))
-    return [wrapped(title, 72 * width / size) for title in titles], size
+    in_lines = [wrapped(title, 72 * width / size) for title in titles]
+    return [title.replace(NBSP, " ") for title in in_lines], size
 
 
 def height_of_lines(text: str, size: float) -> float:

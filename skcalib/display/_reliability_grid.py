@@ -17,6 +17,7 @@ from ._around import legend_above, names_around
 from ._axes import new_figure
 from ._panels import (
     HISTOGRAM,
+    NBSP,
     SPACE,
     Margins,
     Panels,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.legend import Legend
-
-NBSP = "\N{NO-BREAK SPACE}"
 
 
 class ReliabilityGridDisplay:
@@ -135,10 +134,9 @@ class ReliabilityGridDisplay:
         around = names_around(figure, self.displays[0].kind)
         panels = Panels(n_rows, n_columns, around, Margins(SPACE, SPACE, SPACE, above))
         most = max(float(display.curve.n_samples.max()) for display in self.displays)
-        shared = plot_params.get("scale", "linear") == "linear" and not any(
-            display.zoomed for display in self.displays
-        )
-        self.axes_ = add_panels(figure, panels, n=n, top=top, most=most, shared=shared)
+        is_logit = plot_params.get("scale") == "logit"
+        own = [display.zoomed or is_logit for display in self.displays]
+        self.axes_ = add_panels(figure, panels, own, top=top, most=most)
         for display, ax, title in zip(self.displays, self.axes_, titles, strict=True):
             display.plot(ax, **{**plot_params, "legend": False})
             # A fixed height spares Matplotlib the search for one.

@@ -51,6 +51,7 @@ def bars(
     """Bars of the accuracy, and of the gap between it and the mean confidence."""
     theme, n = look.theme, curve.n_samples
     accuracy = _boxes(ax, curve, 0 * n, curve.accuracy, theme.tints(BLUE, n), theme.background)
+    record(accuracy[0], look)
     record(area_key(ax, label, facecolor=BLUE), look)
     names = np.where(curve.gap > 0, *_GAPS)
     kinds = [_GAPS[name] for name in names]
