@@ -80,6 +80,11 @@ def texts_of(figure):
     return [text for text in found if id(text) not in hidden | outside]
 
 
+def has(labels):
+    """Whether there are labels. Matplotlib omits those that are hidden."""
+    return len(labels) > 0
+
+
 def assert_inside(box, whole):
     assert whole.x0 - 1 <= box.x0 <= box.x1 <= whole.x1 + 1
     assert whole.y0 - 1 <= box.y0 <= box.y1 <= whole.y1 + 1
@@ -210,8 +215,8 @@ def test_half_of_a_figure_is_filled(kind):
 def test_labels_are_at_the_borders():
     grid = grid_of("classwise", n_classes=7, n_columns=3, strategy="uniform")
     for k, ax in enumerate(grid.axes_):
-        assert seen(ax.get_yticklabels()) == (k % 3 == 0)
-        assert seen(ax.get_xticklabels()) == (k + 3 >= 7)
+        assert has(ax.get_yticklabels()) == (k % 3 == 0)
+        assert has(ax.get_xticklabels()) == (k + 3 >= 7)
 
 
 @every_style
@@ -219,7 +224,7 @@ def test_labels_are_at_the_borders():
 def test_many_panels_are_made_of_few_artists(style, kind):
     grid = grid_of(kind, n_classes=MANY + 11, style=style, n_bins=5, strategy="uniform")
     whole = texts_of(grid.figure_)
-    assert len(whole) <= len(grid.axes_) + 12 * 3 + 3 + 10
+    assert len(whole) <= len(grid.axes_) + 6 * 12 + 10
     assert len(grid.figure_.findobj(mpl.axes.Axes)) == len(grid.axes_)
     inner = grid.axes_[8]
     assert not inner.xaxis.get_visible()
@@ -341,11 +346,6 @@ def test_zoomed_axes_show_scores_and_frequencies(style, level):
         assert all(low < x < high for segment in segments for x in segment[:, 0])
 
 
-def seen(labels):
-    (shown,) = {label.get_visible() for label in labels}
-    return shown
-
-
 def test_panels_with_other_limits_have_labels():
     """So have those above them, and at their right, which have none beside them to share."""
     grid = grid_of(
@@ -353,8 +353,8 @@ def test_panels_with_other_limits_have_labels():
     )
     own = {1, 5, 7}
     assert {k for k, display in enumerate(grid.displays_) if display.zoomed} == own
-    assert {k for k, ax in enumerate(grid.axes_) if seen(ax.get_yticklabels())} == own | {0, 3, 6}
-    assert {k for k, ax in enumerate(grid.axes_) if seen(ax.get_xticklabels())} == own | {4, 6, 8}
+    assert {k for k, ax in enumerate(grid.axes_) if has(ax.get_yticklabels())} == own | {0, 3, 6}
+    assert {k for k, ax in enumerate(grid.axes_) if has(ax.get_xticklabels())} == own | {4, 6, 8}
 
 
 def test_displays_can_be_put_together():
