@@ -104,7 +104,8 @@ def arrange(
     else:
         _set_ticks_of_panel(ax, panel, scale, limits, side)
     ax.spines[["left", "right"]].set_bounds(*limits)
-    ax.spines["top"].register_axis(None)  # which would make its ticks again
+    none: Any = None  # an axis would make its ticks again
+    ax.spines["top"].register_axis(none)
     ax.spines["top"].set_position(("data", limits[1]))
     if scale == "logit" or limits != (0, 1):
         _clip(ax, 1 / top)
@@ -199,6 +200,6 @@ def _set_ticks_of_panel(
         if not labelled and panel.is_one_of_many:
             axis.set_visible(False)
             continue
-        label = {f"label{where}": labelled}
-        axis.set_tick_params(labelsize=size, length=TICK[0], pad=TICK[1], **label)
+        look: Any = {"labelsize": size, "length": TICK[0], "pad": TICK[1]}
+        axis.set_tick_params(**look, **{f"label{where}": labelled})
         set_ticks(axis, ticks)

@@ -138,7 +138,8 @@ def add_panels(
         below = all(own[number + step :: step])
         left = all(own[number - number % step : number])
         labels = own[number] or below, own[number] or left
-        ax.set_axes_locator(Panel(panels, number, n, labels=labels, **params))
+        panel: Any = Panel(panels, number, n, labels=labels, **params)
+        ax.set_axes_locator(panel)
     place(axes, panels)
     return axes
 
@@ -181,13 +182,13 @@ def height_of_lines(text: str, size: float) -> float:
 
 def width_of(labels: Sequence[Text], beside: float = sum(TICK) / 72) -> float:
     """Width of the widest tick label in inches, and of the tick beside it; 0 without labels."""
-    widths = [label.get_fontsize() / 72 * text_width(label.get_text()) for label in labels]
+    widths = [float(label.get_fontsize()) / 72 * text_width(label.get_text()) for label in labels]
     return max(widths) + beside if widths else 0.0
 
 
 def height_of(labels: Sequence[Text]) -> float:
     """Height of tick labels with their ticks in inches; 0 without labels."""
-    return LINE * labels[0].get_fontsize() / 72 + sum(TICK) / 72 if labels else 0.0
+    return LINE * float(labels[0].get_fontsize()) / 72 + sum(TICK) / 72 if labels else 0.0
 
 
 def _labels(axis: Axis) -> list[Text]:

@@ -424,8 +424,9 @@ class ReliabilityDisplay:
 
     def _limits(self, look: Look) -> tuple[float, float]:
         if look.scale == "linear":
-            zoomed = self.zoomed and self.rows is not None
-            return zoomed_limits(self.curve, self.rows.score) if zoomed else (0.0, 1.0)
+            if not self.zoomed or self.rows is None:
+                return 0.0, 1.0
+            return zoomed_limits(self.curve, self.rows.score)
         low, high = logit_limits(self._shown(look), self.curve.n_samples.sum())
         if look.number:
             before = self.ax_.get_xlim()

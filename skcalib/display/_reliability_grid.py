@@ -114,25 +114,38 @@ class ReliabilityGridDisplay:
         ValueError
             If ``n_columns`` is not an integer of at least 1.
         """
-        n = len(self.displays)
         if n_columns is None:
-            n_columns = int(np.ceil(np.sqrt(n)))
+            n_columns = int(np.ceil(np.sqrt(len(self.displays))))
         check_integer("n_columns", n_columns)
-        n_rows = -(-n // n_columns)
-        has_counts = plot_params.get("counts", True)
-        top = HISTOGRAM[1] if has_counts else 1
+        n_rows = -(-len(self.displays) // n_columns)
+        top = HISTOGRAM[1] if plot_params.get("counts", True) else 1.0
         side = min(2.3, max(1.3, 14 / n_columns))  # of diagrams in a new figure, in inches
-        is_new = figure is None
+        new = None
         if figure is None:
             size = max(1.15 * side * n_columns, 4.5), 1.3 * top * side * n_rows
-            figure = new_figure(size, "none")
+            figure = new = new_figure(size, "none")
         self.figure_, self.displays_ = figure, self.displays
-        room = inches(figure)[0] / (n_columns + 0.3) - SPACE
-        titles = [_title(display) for display in self.displays]
-        titles, size = titles_in(titles, room, min(max(4.5 * room, SMALLEST), 10))
-        above = max(height_of_lines(title, size) for title in titles) + SPACE
         around = names_around(figure, self.displays[0].kind)
-        panels = Panels(n_rows, n_columns, around, Margins(SPACE, SPACE, SPACE, above))
+        panels = Panels(n_rows, n_columns, around, Margins(SPACE, SPACE, SPACE, SPACE))
+        panels = self._draw(figure, panels, top, plot_params)
+        # What has been drawn tells how large the margins must be.
+        height = self.legend_.get_window_extent().height / figure.dpi
+        panels = replace(panels, figure=around._replace(top=height + 2 * SPACE))
+        panels = panels.with_labels(self.axes_)
+        if new is not None:
+            new.set_size_inches(panels.size(side, top * side))
+        place(self.axes_, panels)
+        return self
+
+    def _draw(
+        self, figure: Figure | SubFigure, panels: Panels, top: float, plot_params: dict[str, Any]
+    ) -> Panels:
+        """Draw the diagrams and the legend, and return the panels with room for the titles."""
+        room = inches(figure)[0] / (panels.n_columns + 0.3) - SPACE
+        wanted = min(max(4.5 * room, SMALLEST), 10)
+        titles, size = titles_in([_title(display) for display in self.displays], room, wanted)
+        above = max(height_of_lines(title, size) for title in titles) + SPACE
+        panels = replace(panels, cell=panels.cell._replace(top=above))
         most = max(float(display.curve.n_samples.max()) for display in self.displays)
         is_logit = plot_params.get("scale") == "logit"
         own = [display.zoomed or is_logit for display in self.displays]
@@ -141,14 +154,8 @@ class ReliabilityGridDisplay:
             display.plot(ax, **{**plot_params, "legend": False})
             # A fixed height spares Matplotlib the search for one.
             as_written(ax.set_title(title, fontsize=size, y=1, pad=3))
-        self.legend_ = legend_above(figure, self.axes_, most if has_counts else None, self.name)
-        height = self.legend_.get_window_extent().height / figure.dpi
-        around = around._replace(top=height + 2 * SPACE)
-        panels = replace(panels, figure=around).with_labels(self.axes_)
-        if is_new:
-            figure.set_size_inches(panels.size(side, top * side))
-        place(self.axes_, panels)
-        return self
+        self.legend_ = legend_above(figure, self.axes_, most if top > 1 else None, self.name)
+        return panels
 
 
 def check_grid(

@@ -34,7 +34,7 @@ def even_ticks(low: float, high: float, most: int) -> Floats:
     """At most so many ticks of a linear axis between two limits."""
     from matplotlib.ticker import MaxNLocator
 
-    ticks = MaxNLocator(most - 1, steps=[1, 2, 5, 10]).tick_values(low, high)
+    ticks = np.asarray(MaxNLocator(most - 1, steps=[1, 2, 5, 10]).tick_values(low, high))
     return ticks[(ticks >= low) & (ticks <= high)]
 
 
