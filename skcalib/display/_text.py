@@ -49,7 +49,7 @@ def wrapped(text: str, width: float, measure: Measure | None = None) -> str:
         n -= 1
     if n <= 1:
         return text
-    longest = max(map(len, text.split()), default=0)
+    longest = max(map(len, text.replace("\n", " ").split(" ")), default=0)
     while n > longest and (other := _lines(text, n - 1)).count("\n") == lines.count("\n"):
         n, lines = n - 1, other
     return lines

@@ -331,6 +331,12 @@ def test_legend_has_one_entry_for_each_model_and_the_line_last(rows, style, scal
     assert labels[: len(displays)] == scores
 
 
+def test_scores_are_not_broken_where_there_is_room(rows):
+    (display,) = drawn(rows, Figure(figsize=(3, 3)).subplots(), "bars", kind="top-label")
+    label = display.ax_.get_legend().get_texts()[0].get_text()
+    assert label == f"Accuracy\n(ECE {display.expected_calibration_error:.3f})"
+
+
 @pytest.mark.parametrize("n", [7, 9999, 12_300, 4_560_000, 10**9])
 def test_numbers_of_rows_are_short(n):
     """So that labels of the histogram do not move the diagram beside them."""
