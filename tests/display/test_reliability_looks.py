@@ -232,8 +232,8 @@ def test_diagrams_keep_their_place(rows, style, n_axes, layout):
     for n_models, name, legend in ((1, None, False), (1, None, True), (5, LONG, True)):
         figure = Figure(figsize=(4 * n_axes, 4), layout=layout)
         axes = np.ravel(figure.subplots(1, n_axes))
-        name = None if style == "bars" else name  # titles of bars have a place of their own
-        params = {"name": name, "legend": legend, "n_resamples": 2}
+        # Titles of bars have a place of their own.
+        params = {"name": None if style == "bars" else name, "legend": legend, "n_resamples": 2}
         displays = [drawn(rows, ax, style, n_models, **params)[-1] for ax in axes]
         found.append(boxes(figure, displays))
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=0.01)
