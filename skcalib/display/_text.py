@@ -49,14 +49,14 @@ def wrapped(text: str, width: float, measure: Measure | None = None) -> str:
         n -= 1
     if n <= 1:
         return text
-    longest = max(map(len, text.split()), default=0)
+    longest = max(map(len, text.replace("\n", " ").split(" ")), default=0)
     while n > longest and (other := _lines(text, n - 1)).count("\n") == lines.count("\n"):
         n, lines = n - 1, other
     return lines
 
 
 def fitted(text: str, width: float, size: float, smallest: float = SMALLEST) -> tuple[str, float]:
-    """The text and its font size for a width in inches: shrunk as far as allowed, then wrapped."""
+    """The text and its font size for a width in inches: shrunk, and then wrapped."""
     room = 72 * width / max(text_width(text), 1e-9)
     if room >= smallest:
         return text, min(size, room)

@@ -232,8 +232,8 @@ def test_diagrams_keep_their_place(rows, style, n_axes, layout):
     for n_models, name, legend in ((1, None, False), (1, None, True), (5, LONG, True)):
         figure = Figure(figsize=(4 * n_axes, 4), layout=layout)
         axes = np.ravel(figure.subplots(1, n_axes))
-        name = None if style == "bars" else name  # titles of bars have a place of their own
-        params = {"name": name, "legend": legend, "n_resamples": 2}
+        # Titles of bars have a place of their own.
+        params = {"name": None if style == "bars" else name, "legend": legend, "n_resamples": 2}
         displays = [drawn(rows, ax, style, n_models, **params)[-1] for ax in axes]
         found.append(boxes(figure, displays))
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=0.01)
@@ -329,6 +329,12 @@ def test_legend_has_one_entry_for_each_model_and_the_line_last(rows, style, scal
     assert "95 %" in labels[-2]
     scores = [label for label in labels if "(ECE " in label or "(MCB " in label]
     assert labels[: len(displays)] == scores
+
+
+def test_scores_are_not_broken_where_there_is_room(rows):
+    (display,) = drawn(rows, Figure(figsize=(3, 3)).subplots(), "bars", kind="top-label")
+    label = display.ax_.get_legend().get_texts()[0].get_text()
+    assert label == f"Accuracy\n(ECE {display.expected_calibration_error:.3f})"
 
 
 @pytest.mark.parametrize("n", [7, 9999, 12_300, 4_560_000, 10**9])
