@@ -201,5 +201,5 @@ def _set_ticks_of_panel(
             axis.set_visible(False)
             continue
         look: Any = {"labelsize": size, "length": TICK[0], "pad": TICK[1]}
-        axis.set_tick_params(**look, **{f"label{where}": labelled})
+        axis.set_tick_params(**(look | {f"label{where}": labelled}))
         set_ticks(axis, ticks)

@@ -35,7 +35,12 @@ from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import FillBetweenPolyCollection, LineCollection, PathCollection
+    from matplotlib.collections import (
+        FillBetweenPolyCollection,
+        LineCollection,
+        PathCollection,
+        PolyCollection,
+    )
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
@@ -95,13 +100,14 @@ class ReliabilityDisplay:
     ax_ : matplotlib Axes
         Axes with the diagram.
     counts_ax_ : matplotlib Axes or None
-        Axes with the histogram of rows.
+        Axes with the histogram of rows; in a grid those of the diagram.
     figure_ : matplotlib Figure
         Figure that contains them.
-    bars_, gaps_ : matplotlib BarContainer or None
-        Bars of accuracy and of gaps, with ``style="bars"``.
+    bars_, gaps_ : matplotlib BarContainer, PolyCollection or None
+        Bars of accuracy and of gaps, with ``style="bars"``. In grids of more than 25 classes they
+        are each a collection, without hatches.
     counts_ : matplotlib BarContainer, StepPatch or None
-        Histogram of rows: bars with ``style="bars"``, else an outline.
+        Histogram of rows: bars with ``style="bars"``, else an outline, and a StepPatch in grids.
     intervals_ : matplotlib ErrorbarContainer or None
         Error bars, with ``style="bars"`` and ``style="dots"``.
     line_ : matplotlib Line2D or None
@@ -137,8 +143,8 @@ class ReliabilityDisplay:
     ax_: Axes
     counts_ax_: Axes | None
     figure_: Figure | SubFigure
-    bars_: BarContainer | None
-    gaps_: BarContainer | None
+    bars_: BarContainer | PolyCollection | None
+    gaps_: BarContainer | PolyCollection | None
     counts_: BarContainer | StepPatch | None
     intervals_: ErrorbarContainer | None
     line_: Line2D | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,16 @@ from ._band import consistency_band
 from ._legend import area_key, whisker_key
 from ._look import Diagonal, Look, record, recorded
 from ._panels import HISTOGRAM, Panel, panel_of
-from ._theme import BLUE, GREEN, VERMILION, Theme, faded
+from ._theme import BLUE, GREEN, VERMILION, Colour, Theme, faded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import FillBetweenPolyCollection, LineCollection, PathCollection
+    from matplotlib.collections import (
+        FillBetweenPolyCollection,
+        LineCollection,
+        PathCollection,
+        PolyCollection,
+    )
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
@@ -29,6 +35,9 @@ _GAPS = {"Over-confident": (VERMILION, "////"), "Under-confident": (GREEN, "\\\\
 
 # Opacity of the area of a gap, of which the hatch has all.
 _TINT = 0.3
+
+# The same without a hatch.
+_PLAIN_TINT = 0.6
 
 # Diameter of a dot, in points.
 _DOT = 5.0
@@ -45,28 +54,32 @@ def diagonal(ax: Axes, theme: Theme) -> Line2D:
     return drawn
 
 
-def bars(
-    ax: Axes, curve: ReliabilityCurve, look: Look, label: str
-) -> tuple[BarContainer, BarContainer]:
-    """Bars of the accuracy, and of the gap between it and the mean confidence."""
+def bars(ax: Axes, curve: ReliabilityCurve, look: Look, label: str) -> tuple[Any, Any]:
+    """Bars of the accuracy, and of the gap between it and the mean confidence.
+
+    Each are a BarContainer, or in a panel of a grid of many a PolyCollection.
+    """
     theme, n = look.theme, curve.n_samples
-    accuracy = _boxes(ax, curve, 0 * n, curve.accuracy, theme.tints(BLUE, n), theme.background)
-    record(accuracy[0], look)
+    panel = panel_of(ax)
+    # In panels of a grid of many, hatches would be too fine to be seen, and slow.
+    is_plain = panel is not None and panel.is_one_of_many
+    tint = _PLAIN_TINT if is_plain else _TINT
+    draw: Callable[..., Any] = _plain_boxes if is_plain else _boxes
+    accuracy = draw(
+        ax, curve, 0 * n, curve.accuracy, theme.tints(BLUE, n), len(n) * [theme.background]
+    )
+    record(accuracy if is_plain else accuracy[0], look)
     record(area_key(ax, label, facecolor=BLUE), look)
     names = np.where(curve.gap > 0, *_GAPS)
     kinds = [_GAPS[name] for name in names]
-    gaps = _boxes(
-        ax,
-        curve,
-        curve.accuracy,
-        curve.gap,
-        [theme.tints(c, [k], _TINT)[0] for (c, _), k in zip(kinds, n, strict=True)],
-        [theme.tints(c, [k])[0] for (c, _), k in zip(kinds, n, strict=True)],
-        [hatch for _, hatch in kinds],
-    )
+    faces = [theme.tints(c, [k], tint)[0] for (c, _), k in zip(kinds, n, strict=True)]
+    edges = [theme.tints(c, [k])[0] for (c, _), k in zip(kinds, n, strict=True)]
+    hatches = [hatch for _, hatch in kinds]
+    gaps = draw(ax, curve, curve.accuracy, curve.gap, faces, edges, hatches)
     for name, (colour, hatch) in _GAPS.items():
         if np.any(curve.gap[names == name]):
-            area_key(ax, name, theme.mixed(colour, _TINT), edgecolor=colour, hatch=hatch)
+            hatched = {} if is_plain else {"hatch": hatch}
+            area_key(ax, name, theme.mixed(colour, tint), edgecolor=colour, **hatched)
     return accuracy, gaps
 
 
@@ -75,15 +88,14 @@ def _boxes(
     curve: ReliabilityCurve,
     bottom: Floats,
     height: Floats,
-    colours: Any,
-    edges: Any,
-    hatches: Any = None,
+    colours: list[Colour],
+    edges: list[Colour],
+    hatches: list[str] | None = None,
 ) -> BarContainer:
     """Bars of the bins. ``Axes.bar`` would find the limits of axes for each, which are known."""
     from matplotlib.container import BarContainer
     from matplotlib.patches import Rectangle
 
-    n = len(height)
     drawn = [
         Rectangle(*place, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.5)
         for *place, colour, edge, hatch in zip(
@@ -91,8 +103,8 @@ def _boxes(
             (curve.upper - curve.lower).tolist(),
             height.tolist(),
             colours,
-            edges if isinstance(edges, list) else n * [edges],
-            n * [None] if hatches is None else hatches,
+            edges,
+            hatches or len(edges) * [None],
             strict=True,
         )
     ]
@@ -102,6 +114,31 @@ def _boxes(
     container = BarContainer(drawn, None, datavalues=height, orientation="vertical")
     ax.add_container(container)
     return container
+
+
+def _plain_boxes(
+    ax: Axes,
+    curve: ReliabilityCurve,
+    bottom: Floats,
+    height: Floats,
+    colours: list[Colour],
+    edges: list[Colour],
+    hatches: list[str] | None = None,  # noqa: ARG001
+) -> PolyCollection:
+    """Bars of the bins as one artist, without hatches."""
+    from matplotlib.collections import PolyCollection
+
+    left, right, top = curve.lower, curve.upper, bottom + height
+    corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
+    drawn = PolyCollection(
+        np.moveaxis(np.array(corners), 2, 0),  # type: ignore[arg-type]
+        facecolors=colours,
+        edgecolors=edges,
+        linewidths=0.5,
+        zorder=1,
+    )
+    ax.add_collection(drawn, autolim=False)
+    return drawn
 
 
 def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> Line2D:

@@ -226,6 +226,8 @@ def test_many_panels_are_made_of_few_artists(style, kind):
     whole = texts_of(grid.figure_)
     assert len(whole) <= len(grid.axes_) + 6 * 12 + 10
     assert len(grid.figure_.findobj(mpl.axes.Axes)) == len(grid.axes_)
+    for ax in grid.axes_:
+        assert len(ax.patches) + len(ax.collections) + len(ax.lines) <= 6
     inner = grid.axes_[8]
     assert not inner.xaxis.get_visible()
     assert not inner.yaxis.get_visible()
@@ -243,6 +245,27 @@ def test_histograms_have_one_scale(style):
         heights = (drawn - bottom) / (top - bottom)
         n = display.curve.n_samples
         np.testing.assert_allclose(heights[heights > 0], n[n > 0] / most)
+
+
+def test_bars_of_many_panels_are_where_those_of_few_are():
+    """They are faded in the same way, in one collection instead of a patch each."""
+    y, P = rows_of("classwise", MANY + 1, n=800)
+    many, few = (
+        ReliabilityDisplay.from_predictions(
+            y, P, kind="classwise", classes=classes, figure=Figure((9, 9)), strategy="uniform"
+        ).displays_[0]
+        for classes in (range(MANY + 1), [0])
+    )
+    for one, other in ((many.bars_, few.bars_), (many.gaps_, few.gaps_)):
+        corners = [path.vertices[:4] for path in one.get_paths()]
+        for points, bar in zip(corners, other, strict=True):
+            x, w, bottom, h = bar.get_x(), bar.get_width(), bar.get_y(), bar.get_height()
+            wanted = [[x, bottom], [x, bottom + h], [x + w, bottom + h], [x + w, bottom]]
+            np.testing.assert_allclose(points, wanted, atol=1e-12)
+        edges = [bar.get_edgecolor() for bar in other]
+        shown = one.get_edgecolor()
+        np.testing.assert_allclose(np.broadcast_to(shown, (len(edges), 4)), edges)
+    np.testing.assert_allclose(many.bars_.get_facecolor(), [b.get_facecolor() for b in few.bars_])
 
 
 def test_grids_can_be_pickled_and_drawn_again():
