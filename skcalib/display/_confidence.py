@@ -11,16 +11,10 @@ from skcalib._engine.array_api import on_host
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 
-from ._axes import (
-    BLUE,
-    VERMILION,
-    as_written,
-    curve_of_rows,
-    font_size,
-    new_figure,
-    size_of,
-    with_weight,
-)
+from ._axes import curve_of_rows, new_figure, size_of, with_weight
+from ._legend_above import legend_above
+from ._text import as_written, fitted
+from ._theme import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,25 +191,36 @@ class ConfidenceDisplay:
         if ax is None:
             ax = new_figure((5.2, 4)).subplots()
         self.ax_, self.figure_ = ax, ax.figure
-        c = self.curve
+        theme, c = Theme.of(ax), self.curve
+        colour, other = (theme.models * 2)[:2]  # a style may have a single colour
+        filling = theme.mixed(colour, 0.3)
         self.bars_ = ax.bar(
-            c.lower, self.share, c.upper - c.lower, align="edge", color=BLUE, edgecolor="white"
+            c.lower, self.share, c.upper - c.lower, align="edge", color=filling,
+            edgecolor=colour, linewidth=0.8,
+        )  # fmt: skip
+        # A wide line below a narrow dashed one: both are seen even where they coincide.
+        self.accuracy_line_ = ax.axvline(
+            self.accuracy,
+            color=theme.foreground,
+            linewidth=2.5,
+            label=f"Accuracy {self.accuracy:.3f}",
         )
         self.confidence_line_ = ax.axvline(
-            self.confidence,
-            color=VERMILION,
-            linestyle="--",
+            self.confidence, color=theme._replace(background=filling).legible(other),
+            linestyle="--", linewidth=1.6,
             label=f"Average confidence {self.confidence:.3f}",
-        )
-        self.accuracy_line_ = ax.axvline(
-            self.accuracy, color="black", label=f"Accuracy {self.accuracy:.3f}"
-        )
-        # Room above the bars, where the legend may cover them.
-        ax.margins(y=0.25)
+        )  # fmt: skip
         ax.set(xlim=(0, 1), xlabel="Confidence")
+        if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger
+            ax.set_ylim(top=1)
         weighted = not np.array_equal(c.weight, c.n_samples)
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
-            as_written(ax.set_title(self.name))
-        ax.legend(fontsize=font_size(size_of(ax)[0]), loc="best")
+            self._set_title(self.name)
+        legend_above(ax, [self.confidence_line_, self.accuracy_line_])
         return self
+
+    def _set_title(self, name: str) -> None:
+        ax = self.ax_
+        text, size = fitted(name, size_of(ax)[0], float(ax.title.get_fontsize()), smallest=9)
+        as_written(ax.set_title(text, fontsize=size))
