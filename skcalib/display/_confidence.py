@@ -198,18 +198,7 @@ class ConfidenceDisplay:
             c.lower, self.share, c.upper - c.lower, align="edge", color=filling,
             edgecolor=colour, linewidth=0.8,
         )  # fmt: skip
-        # A wide line below a narrow dashed one: both are seen even where they coincide.
-        self.accuracy_line_ = ax.axvline(
-            self.accuracy,
-            color=theme.foreground,
-            linewidth=2.5,
-            label=f"Accuracy {self.accuracy:.3f}",
-        )
-        self.confidence_line_ = ax.axvline(
-            self.confidence, color=theme._replace(background=filling).legible(other),
-            linestyle="--", linewidth=1.6,
-            label=f"Average confidence {self.confidence:.3f}",
-        )  # fmt: skip
+        self._draw_lines(theme, theme._replace(background=filling).legible(other))
         ax.set(xlim=(0, 1), xlabel="Confidence")
         if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger
             ax.set_ylim(top=1)
@@ -219,6 +208,20 @@ class ConfidenceDisplay:
             self._set_title(self.name)
         legend_above(ax, [self.confidence_line_, self.accuracy_line_])
         return self
+
+    def _draw_lines(self, theme: Theme, colour: Any) -> None:
+        """A wide line below a narrow dashed one with an outline, seen even where they coincide."""
+        from matplotlib.patheffects import withStroke
+
+        self.accuracy_line_ = self.ax_.axvline(
+            self.accuracy, color=theme.foreground, linewidth=2.5,
+            label=f"Accuracy {self.accuracy:.3f}",
+        )  # fmt: skip
+        self.confidence_line_ = self.ax_.axvline(
+            self.confidence, color=colour, linestyle="--", linewidth=1.6,
+            path_effects=[withStroke(linewidth=4, foreground=theme.background)],
+            label=f"Average confidence {self.confidence:.3f}",
+        )  # fmt: skip
 
     def _set_title(self, name: str) -> None:
         ax = self.ax_

@@ -287,7 +287,7 @@ class ScoreDecompositionDisplay:
         name = _NAMES[self.score]
         corners = unc + xlim[0] - ylim[1], unc + xlim[1] - ylim[0]
         n_lines = min(12, max(4, int(sum(size_of(ax)) / 0.55)))
-        levels = MaxNLocator(n_lines, steps=[1, 2, 5, 10]).tick_values(*corners)
+        levels = np.asarray(MaxNLocator(n_lines, steps=[1, 2, 5, 10]).tick_values(*corners))
         digits = max(0, -int(np.floor(np.log10(levels[1] - levels[0]) + 1e-9)))
         levels = levels[(levels > corners[0]) & (levels < corners[1])]
         pale: dict[str, Any] = {
@@ -301,7 +301,7 @@ class ScoreDecompositionDisplay:
                 self._write(theme, f"{level:.{digits}f}", *place)
         self.uncertainty_line_ = ax.axline(
             (0, 0), slope=1, color=theme.foreground, linestyle="--", linewidth=1.2, zorder=1.1,
-            label=f"Base rate (UNC): {unc:.3f}",
+            label=f"Base rate (UNC): {unc:#.3g}",
         )  # fmt: skip
 
     def _write(self, theme: Theme, text: str, x: float, y: float, at_top: Any) -> None:
@@ -323,8 +323,10 @@ class ScoreDecompositionDisplay:
             (ax.xaxis, "Miscalibration (MCB)", width), (ax.yaxis, "Discrimination (DSC)", height),
         ):  # fmt: skip
             text, size = fitted(name, room, float(axis.label.get_fontsize()))
-            text = text.split("(")[1].strip(")") if "\n" in text else text
-            axis.set_label_text(text, fontsize=size)
+            if "\n" in text:
+                axis.set_label_text(name.partition("(")[2][:-1])
+            else:
+                axis.set_label_text(text, fontsize=size)
             n_ticks = max(2, int(room / (0.7 if axis is ax.xaxis else 0.4)))
             axis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 5, 10]))
 
@@ -335,7 +337,7 @@ class ScoreDecompositionDisplay:
                 [d.miscalibration], [d.discrimination], _MARKERS[k % len(_MARKERS)],
                 color=theme.models[k % len(theme.models)], markersize=8,
                 fillstyle="none", markeredgewidth=1.7, zorder=3,
-                label=entry(f"{name}: {d.score:.3f}"),
+                label=entry(f"{name}: {d.score:#.3g}"),
             )[0]  # fmt: skip
 
     def _arrow(self, theme: Theme, start: str, end: str) -> Annotation:
