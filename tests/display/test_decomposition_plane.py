@@ -72,8 +72,8 @@ def lines_of(display):
     """Scores on the lines, and where these stand."""
     scores = []
     for line in display.score_lines_:
-        assert line.get_slope() == 1
-        x, y = line.get_xy1()
+        assert line._slope == 1
+        x, y = line._xy1
         scores.append(x - y + display.uncertainty)
     return np.array(scores)
 
@@ -94,8 +94,8 @@ def test_labels_of_lines_are_their_scores(kind, score):
         at = x - y_ + display.uncertainty
         assert float(label.get_text()) == pytest.approx(at)
         assert np.abs(scores - at).min() < 1e-9
-    assert display.uncertainty_line_.get_slope() == 1
-    assert display.uncertainty_line_.get_xy1() == (0, 0)
+    assert display.uncertainty_line_._slope == 1
+    assert display.uncertainty_line_._xy1 == (0, 0)
     ax.figure.draw_without_rendering()
     boxes, whole = [label.get_window_extent() for label in labels], ax.get_window_extent()
     for k, box in enumerate(boxes):
