@@ -91,8 +91,8 @@ plt.show()
 # Miscalibration and discrimination of several models
 # ---------------------------------------------------
 # The log loss is miscalibration less discrimination plus uncertainty. All calibrators move the
-# network to the left, where the miscalibration is small. Vector scaling moves it up a little, too: it
-# improves the order of the predictions as well.
+# network to the left, where the miscalibration is small. Vector scaling moves it up a little, too:
+# it improves the order of the predictions as well.
 
 from skcalib import ScoreDecompositionDisplay
 

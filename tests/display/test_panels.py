@@ -220,6 +220,14 @@ def test_legends_cover_nothing(draw, size, layout, style):
             assert display.ax_.get_window_extent().y0 == pytest.approx(place.y0)
 
 
+def test_panels_are_equally_high_where_the_layout_makes_room():
+    figure = Figure(figsize=(5, 6), layout="constrained")
+    display = sweep_on_two(figure, LONG)
+    figure.draw_without_rendering()
+    upper, lower = (box.height for box in extents(display))
+    assert upper == pytest.approx(lower, abs=1)
+
+
 @pytest.mark.parametrize("first", [True, False])
 @every_panel
 def test_titles_stand_above_the_legend_whenever_they_are_set(draw, first):
