@@ -103,10 +103,7 @@ def arrange(
         ax.yaxis.label.set_y(0.5 / top)  # in the middle of the diagram
     else:
         _set_ticks_of_panel(ax, panel, scale, limits, side)
-    ax.spines[["left", "right"]].set_bounds(*limits)
-    none: Any = None  # an axis would make its ticks again
-    ax.spines["top"].register_axis(none)
-    ax.spines["top"].set_position(("data", limits[1]))
+    _frame(ax, limits)
     if scale == "logit" or limits != (0, 1):
         _clip(ax, 1 / top)
     if histogram is not None:
@@ -116,6 +113,14 @@ def arrange(
         histogram.minorticks_off()
     if legend:
         draw_legend(ax, theme, side, top)
+
+
+def _frame(ax: Axes, limits: tuple[float, float]) -> None:
+    """Draw the borders of the diagram, not those of the axes."""
+    ax.spines[["left", "right"]].set_bounds(*limits)
+    none: Any = None  # an axis would make its ticks again
+    ax.spines["top"].register_axis(none)
+    ax.spines["top"].set_position(("data", limits[1]))
 
 
 def zoomed_limits(curve: ReliabilityCurve, scores: Floats) -> tuple[float, float]:
@@ -173,7 +178,8 @@ def _shrink(ax: Axes, side: float) -> None:
 def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -> None:
     ax.minorticks_off()
     if scale == "linear":
-        even = np.linspace(0, 1, 6 if side > 1.5 else 3)
+        most = 6 if side > 1.5 else 3
+        even = np.linspace(0, 1, most) if limits == (0, 1) else even_ticks(*limits, most)
         ax.set(xticks=even, yticks=even)
         return
     ticks = logit_ticks(*limits)

@@ -362,6 +362,11 @@ def test_zoomed_axes_show_scores_and_frequencies(style, level):
     assert len(ticks) >= 2
     labels = [float(label.get_text()) for label in display.ax_.get_xticklabels()]
     np.testing.assert_allclose(labels, display.ax_.get_xticks())
+    alone = display.ax_
+    display.plot(style=style, n_resamples=3)
+    assert display.ax_ is not alone
+    assert display.ax_.get_xlim() == (low, high)
+    assert sum(low <= tick <= high for tick in display.ax_.get_xticks()) >= 2
     if style == "bars":
         for bar in [*display.bars_, *display.gaps_]:
             assert low <= bar.get_x() < bar.get_x() + bar.get_width() <= high + 1e-12
