@@ -17,7 +17,7 @@ from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _styles
-from ._axes import as_written, curve_of_rows, ece_of, new_figure, with_weight
+from ._axes import curve_of_rows, draw_title, ece_of, miscalibration_of, new_figure, with_weight
 from ._band import isotonic_curve
 from ._layout import arrange, histogram_on, logit_limits
 from ._look import AXIS_NAMES, Look, Scale, Style
@@ -25,7 +25,7 @@ from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import FillBetweenPolyCollection
+    from matplotlib.collections import FillBetweenPolyCollection, LineCollection, PathCollection
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
@@ -85,7 +85,12 @@ class ReliabilityDisplay:
     intervals_ : matplotlib ErrorbarContainer or None
         Error bars, with ``style="bars"`` and ``style="dots"``.
     line_ : matplotlib Line2D or None
-        Dots or curve.
+        Curve, with ``style="corp"``. With ``style="dots"`` it has the places of the dots and their
+        legend entry, and draws nothing.
+    dots_ : matplotlib PathCollection or None
+        Dots, with ``style="dots"``.
+    joins_ : matplotlib LineCollection or None
+        Lines between neighbouring dots.
     band_ : matplotlib FillBetweenPolyCollection or None
         Consistency band, with ``style="corp"``.
     diagonal_ : matplotlib Line2D
@@ -117,6 +122,8 @@ class ReliabilityDisplay:
     counts_: BarContainer | StepPatch | None
     intervals_: ErrorbarContainer | None
     line_: Line2D | None
+    dots_: PathCollection | None
+    joins_: LineCollection | None
     band_: FillBetweenPolyCollection | None
     diagonal_: Line2D
 
@@ -328,7 +335,7 @@ class ReliabilityDisplay:
         # Matplotlib overflows where artists at infinity are added to logit axes.
         ax.set(xscale="linear", yscale="linear")
         self.ax_, self.figure_ = ax, ax.figure
-        self.diagonal_ = _styles.diagonal(ax)
+        self.diagonal_ = _styles.diagonal(ax, look.theme)
         name = self.name if name is None else name
         self._draw(look, name, confidence_level, n_resamples, random_state)
         self.counts_ax_ = self.counts_ = None
@@ -336,7 +343,7 @@ class ReliabilityDisplay:
             self.counts_ax_ = histogram_on(ax)
             self.counts_ = _styles.counts(self.counts_ax_, self.curve, look)
         ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
-        arrange(ax, scale, self._limits(look), legend=legend)
+        arrange(ax, scale, self._limits(look), look.theme, legend=legend)
         return self
 
     def _check(self, style: str, scale: str, level: float | None, n_resamples: int) -> None:
@@ -362,20 +369,26 @@ class ReliabilityDisplay:
     ) -> None:
         ax, curve, rows = self.ax_, self.curve, self.rows
         self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
-        label = look.label(name)
+        self.dots_ = self.joins_ = None
+        label = look.label(None if look.style == "bars" else name, self._score(look.style))
         if look.style == "bars":
-            self.bars_, self.gaps_ = _styles.bars(ax, curve, look)
+            self.bars_, self.gaps_ = _styles.bars(ax, curve, look, label)
             if name is not None:
-                as_written(ax.set_title(name))
+                draw_title(ax, name)
         elif look.style == "dots":
-            label += f" (ECE = {ece_of(curve):.3f})"
-            self.line_ = _styles.line(ax, curve.confidence, curve.accuracy, look, label)
+            self.line_, self.joins_, self.dots_ = _styles.dots(ax, curve, look, label)
         elif rows is not None:  # as has been checked
             if level is not None:
                 self.band_ = _styles.band(ax, rows, look, level, n_resamples, random_state)
             self.line_ = _styles.line(ax, *isotonic_curve(rows), look, label)
         if level is not None and look.style != "corp":
             self.intervals_ = _styles.intervals(ax, curve, look, level)
+
+    def _score(self, style: str) -> str:
+        """The score that a style shows, for the legend."""
+        if style == "corp" and self.rows is not None:
+            return f"MCB {miscalibration_of(self.rows):.3f}"
+        return f"ECE {ece_of(self.curve):.3f}"
 
     def _limits(self, look: Look) -> tuple[float, float]:
         if look.scale == "linear":
