@@ -13,6 +13,7 @@ smoothing does not bend it, as it would with a mean of the events alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,17 +89,20 @@ def pieces(scores: Floats, bandwidth: float) -> list[Indices]:
     return [_between(occupied[a], occupied[b]) for a, b in zip(starts, ends, strict=True)]
 
 
-def smooth_band(
-    rows: Scored,
-    curve: SmoothCurve,
-    cells: Indices,
-    level: float,
-    n_resamples: int,
-    random_state: Any,
-) -> tuple[Floats, Floats]:
-    """Pointwise quantiles at cells of the curves of a calibrated model, with the same bandwidth.
+def joined(parts: Sequence[Indices], whole: SmoothCurve) -> SmoothCurve:
+    """The curve at the cells of its pieces, with NaN between two of them."""
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    fields = (np.insert(field, ends, np.nan) for field in whole.at(np.concatenate(parts))[:4])
+    score, value, density, n_rows = fields
+    return SmoothCurve(score, value, density, n_rows, whole.bandwidth, whole.error)
 
-    Events of the rows in a cell are drawn together: their number is binomial. With weights, the
+
+def smooth_band(
+    rows: Scored, drawn: SmoothCurve, level: float, n_resamples: int, random_state: Any
+) -> tuple[Floats, Floats, Floats]:
+    """Scores, and pointwise quantiles there of the curves of a calibrated model.
+
+    The bandwidth is that of the curve. Events of the rows in a cell are drawn together: their number is binomial. With weights, the
     effective number of rows in the cell replaces the number, and the variance is that of the rows.
     """
     random = check_random_state(random_state)
@@ -108,14 +112,15 @@ def smooth_band(
     filled = np.flatnonzero(squares)
     total, squares, scores = (x[filled] for x in (total, squares, scores))
     number, chance = np.rint(total**2 / squares).astype(np.int64), np.clip(scores / squares, 0, 1)
-    curves, drawn = np.empty((n_resamples, len(cells))), np.zeros(N_CELLS)
-    for one in curves:
+    at = np.nan_to_num(drawn.score * N_CELLS).astype(np.intp)
+    curves, noise = np.empty((n_resamples, len(at))), np.zeros(N_CELLS)
+    for curve in curves:
         excess = random.binomial(number, chance) - number * chance
-        drawn[filled] = excess * np.sqrt(squares / number)
-        one[:] = N_CELLS * smoothed(drawn, curve.bandwidth)[cells]
-    with_it = curve.at(cells)
-    low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0) / with_it.density
-    return with_it.score + low, with_it.score + high
+        noise[filled] = excess * np.sqrt(squares / number)
+        curve[:] = N_CELLS * smoothed(noise, drawn.bandwidth)[at]
+    ends = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0) / drawn.density
+    low, high = np.clip(drawn.score + ends, 0, 1)
+    return drawn.score, low, high
 
 
 def _weights(rows: Scored) -> Floats:

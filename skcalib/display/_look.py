@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.container import Container
 
 
-Style = Literal["bars", "dots", "corp"]
+Style = Literal["bars", "dots", "corp", "smooth"]
 
 Scale = Literal["linear", "logit"]
 
@@ -60,7 +60,7 @@ class Look(NamedTuple):
             if "bars" in (style, other.style):
                 raise ValueError(
                     "Bars of two models would hide each other: ax must hold no other diagram, got "
-                    "axes with one. Pass style='dots' or style='corp' for each, or other axes."
+                    "axes with one. Pass style='dots', 'corp' or 'smooth' for each, or other axes."
                 )
             for name, value in (("kind", kind), ("scale", scale)):
                 if getattr(other, name) != value:

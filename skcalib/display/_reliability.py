@@ -358,9 +358,14 @@ class ReliabilityDisplay:
                 "Bars begin at 0, which a logit scale does not have, got style='bars' and "
                 "scale='logit'. Pass style='dots' or style='corp'."
             )
-        if style == "corp" and self.rows is None:
+        if style == "smooth" and scale == "logit":
             raise ValueError(
-                "style='corp' needs scores and events of rows, got rows=None. Use "
+                "The kernel is as wide for all scores, and on a logit scale wider than the range "
+                "of small ones, got style='smooth' and scale='logit'. Pass style='corp'."
+            )
+        if style in ("corp", "smooth") and self.rows is None:
+            raise ValueError(
+                f"style={style!r} needs scores and events of rows, got rows=None. Use "
                 "from_predictions, or pass rows= to the constructor."
             )
 
@@ -378,10 +383,12 @@ class ReliabilityDisplay:
         elif look.style == "dots":
             self.line_, self.joins_, self.dots_ = _styles.dots(ax, curve, look, label)
         elif rows is not None:  # as has been checked
+            if look.style == "smooth":
+                curve = drawn_curve(rows)
             if level is not None:
                 self.band_ = _styles.band(ax, rows, look, level, n_resamples, random_state)
             self.line_ = _styles.line(ax, *isotonic_curve(rows), look, label)
-        if level is not None and look.style != "corp":
+        if level is not None and look.style in ("bars", "dots"):
             self.intervals_ = _styles.intervals(ax, curve, look, level)
 
     def _score(self, style: str) -> str:
