@@ -15,6 +15,7 @@ from skcalib._typing import Floats
 
 from ._axes import size_of
 from ._legend import draw_legend
+from ._text import SMALLEST
 from ._theme import Theme
 from ._ticks import logit_ticks, set_ticks, thinned
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 # Bottom and top of the histogram of rows, in heights of the diagram.
 HISTOGRAM = (1.04, 1.22)
+
+# Diagrams with sides of up to so many inches have smaller labels.
+SMALL = 2.4
 
 # Limits of logit axes are no nearer to 0 and 1 than that.
 NEAREST = 1e-6
@@ -87,6 +91,7 @@ def arrange(
     ax.set_ylim(limits[0], _above(limits, top, scale))
     ax.set_aspect("equal")
     side = side_of(ax, top)
+    _shrink(ax, side)
     _set_ticks(ax, scale, limits, side)
     ax.spines[["left", "right"]].set_bounds(*limits)
     ax.spines["top"].set_position(("data", limits[1]))
@@ -125,6 +130,17 @@ def _clip(ax: Axes, height: float) -> None:
         artist.set_clip_path(Rectangle((0, 0), 1, height, transform=ax.transAxes))
 
 
+def _shrink(ax: Axes, side: float) -> None:
+    """Make labels of axes smaller that have little room."""
+    if side > SMALL:
+        return
+    for axis in (ax.xaxis, ax.yaxis):
+        size = axis.get_major_ticks(1)[0].label1.get_fontsize()
+        axis.set_tick_params(labelsize=min(size, max(4 * side, SMALLEST)), pad=2)
+        axis.label.set_fontsize(min(axis.label.get_fontsize(), max(4.3 * side, SMALLEST)))
+        axis.labelpad = 1
+
+
 def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -> None:
     ax.minorticks_off()
     if scale == "linear":
@@ -134,5 +150,5 @@ def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -
     ticks = logit_ticks(*limits)
     set_ticks(ax.yaxis, ticks)
     low, high = logit(limits)
-    size = ax.xaxis.get_ticklabels()[0].get_fontsize() if len(ticks) else 10
+    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
     set_ticks(ax.xaxis, thinned(ticks, 72 * side * (logit(ticks) - low) / (high - low) / size))

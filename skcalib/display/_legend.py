@@ -87,6 +87,7 @@ def draw_legend(ax: Axes, theme: Theme, side: float, top: float) -> None:
         labelcolor=theme.foreground,
         facecolor=theme.background,
         edgecolor="none",
+        frameon=True,
         framealpha=0.85,
         **_SPACES,
     )
@@ -109,6 +110,10 @@ def _add_once(ax: Axes, key: Any) -> None:
 def _fitted(labels: Sequence[str], side: float) -> _Legend:
     """The labels, wrapped and shrunk until the legend is neither too wide nor too high."""
     wanted = min(max(3.2 * side, SMALLEST), 9)
+    # The labels in one line each, if letters need only be a little smaller for that.
+    fitting = 72 * _WIDTHS[0] * side / (max(map(text_width, labels), default=0) + _BESIDE)
+    if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
+        wanted = fitting
     tried = (
         _sized([_in_lines(label, 72 * width * side / font - _BESIDE) for label in labels], font, side)
         for width in _WIDTHS
@@ -131,7 +136,7 @@ def _sized(labels: list[str], font: float, side: float) -> _Legend:
 def _in_lines(label: str, width: float) -> str:
     """The label in lines of a width in font sizes, with the score at its end in one piece."""
     name, bracket, score = label.rpartition(" (")
-    joined = score.replace(" ", "\N{NO-BREAK SPACE}")
+    joined = score.replace(" ", "\N{NO-BREAK SPACE}") if bracket else score
     return wrapped(name + bracket + joined, width).replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -159,7 +164,8 @@ def _outlines(ax: Axes) -> Iterator[Floats]:
     artists: list[Artist] = [*ax.lines, *ax.patches, *ax.collections]
     for artist in artists:
         for points in _points(artist):
-            yield np.nan_to_num(to_axes.transform(points), nan=-1)
+            # Offsets are masked where they are at infinity.
+            yield np.nan_to_num(np.ma.filled(to_axes.transform(points), -1), nan=-1)
 
 
 def _points(artist: Any) -> Iterator[Floats]:

@@ -94,7 +94,8 @@ class Look(NamedTuple):
     def label(self, name: str | None, score: str) -> str:
         """Entry of the model in the legend."""
         if name is None:
-            name = f"Model {self.number + 1}" if self.number else AXIS_NAMES[self.kind][1]
+            quantity = AXIS_NAMES[self.kind][1].split()[-1].capitalize()
+            name = f"Model {self.number + 1}" if self.number else quantity
         return f"{entry(name)} ({score})"
 
 

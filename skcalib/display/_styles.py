@@ -104,8 +104,8 @@ def dots(
         **place,
     )
     ax.add_collection(joins, autolim=False)
-    colours = faded(look.colour, n)
-    drawn = ax.scatter(x, y, _DOT**2, colours, look.marker, zorder=2.2, linewidths=0, **place)
+    marks = {"marker": look.marker, "s": _DOT**2, "linewidths": 0, "zorder": 2.2}
+    drawn = ax.scatter(x, y, color=faded(look.colour, n), **marks, **place)
     return data, joins, drawn
 
 
@@ -134,8 +134,9 @@ def band(
     """The band in which the curve of a calibrated model would lie."""
     theme = look.theme
     area_key(ax, f"{100 * level:g} % band if calibrated", theme.mixed(theme.foreground, 0.2))
-    colour = theme.mixed(look.colour, 0.2)
-    return ax.fill_between(*area, color=colour, zorder=0.5 - 0.01 * look.number, linewidth=0)
+    # Opaque, so that bands of several models do not add up, with edges where they overlap.
+    colours = {"facecolor": theme.mixed(look.colour, 0.2), "edgecolor": theme.mixed(look.colour, 0.5)}
+    return ax.fill_between(*area, zorder=0.5 - 0.01 * look.number, linewidth=0.6, **colours)
 
 
 def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
