@@ -13,7 +13,6 @@ smoothing does not bend it, as it would with a mean of the events alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +88,10 @@ def pieces(scores: Floats, bandwidth: float) -> list[Indices]:
     return [_between(occupied[a], occupied[b]) for a, b in zip(starts, ends, strict=True)]
 
 
-def joined(parts: Sequence[Indices], whole: SmoothCurve) -> SmoothCurve:
-    """The curve at the cells of its pieces, with NaN between two of them."""
+def drawn_curve(rows: Scored) -> SmoothCurve:
+    """The curve at the places where it is drawn, with NaN between two pieces."""
+    whole = smooth_curve(rows)
+    parts = pieces(rows.score, whole.bandwidth)
     ends = np.cumsum([len(part) for part in parts])[:-1]
     fields = (np.insert(field, ends, np.nan) for field in whole.at(np.concatenate(parts))[:4])
     score, value, density, n_rows = fields
@@ -102,8 +103,9 @@ def smooth_band(
 ) -> tuple[Floats, Floats, Floats]:
     """Scores, and pointwise quantiles there of the curves of a calibrated model.
 
-    The bandwidth is that of the curve. Events of the rows in a cell are drawn together: their number is binomial. With weights, the
-    effective number of rows in the cell replaces the number, and the variance is that of the rows.
+    The bandwidth is that of the curve. Events of the rows in a cell are drawn together: their
+    number is binomial. With weights, the effective number of rows in the cell replaces the number,
+    and the variance is that of the rows.
     """
     random = check_random_state(random_state)
     cell, weight = _cells(rows.score), _weights(rows)

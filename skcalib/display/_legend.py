@@ -115,7 +115,9 @@ def _fitted(labels: Sequence[str], side: float) -> _Legend:
     if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
         wanted = fitting
     tried = (
-        _sized([_in_lines(label, 72 * width * side / font - _BESIDE) for label in labels], font, side)
+        _sized(
+            [_in_lines(label, 72 * width * side / font - _BESIDE) for label in labels], font, side
+        )
         for width in _WIDTHS
         for font in (wanted, SMALLEST)
     )

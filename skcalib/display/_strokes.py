@@ -8,6 +8,7 @@ import numpy as np
 
 from skcalib._typing import Floats
 
+from ._axes import size_of
 from ._kernel_curve import SmoothCurve
 from ._look import Look, record
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.lines import Line2D
 
-# Thickness of the curve where the density is largest, and where it is least, in points.
-THICKEST, THINNEST = 6.0, 0.8
+# Thickness of the curve where the density is largest, in points: in large axes, and for each inch
+# of the width of small ones; and the least thickness.
+THICKEST, OF_AN_INCH, THINNEST = 6.0, 1.6, 0.8
 
 # Markers of a model are that far apart, as a part of the axis, and have this diameter in points.
 APART, MARKER = 0.12, 5.0
@@ -41,7 +43,7 @@ def strokes(
     points = np.column_stack([x, y])
     segments = LineCollection(
         np.stack([points[drawn], points[drawn + 1]], axis=1),  # type: ignore[arg-type]
-        linewidths=_of_segments(thickness(curve.density))[drawn],
+        linewidths=_of_segments(thickness(curve.density, size_of(ax)[0]))[drawn],
         colors=look.theme.tints(look.colour, _of_segments(curve.n_rows)[drawn]),
         capstyle="round",
         zorder=2.1,
@@ -50,9 +52,10 @@ def strokes(
     return data, segments, _markers(ax, curve, look) if look.number else None
 
 
-def thickness(density: Floats) -> Floats:
+def thickness(density: Floats, width: float) -> Floats:
     """Thickness in points, in proportion to the density of the rows, but never invisible."""
-    return np.maximum(THICKEST * density / np.nanmax(density), THINNEST)
+    thickest = max(min(THICKEST, OF_AN_INCH * width), 2.0)
+    return np.maximum(thickest * density / np.nanmax(density), THINNEST)
 
 
 def _of_segments(x: Floats) -> Floats:
@@ -69,9 +72,9 @@ def _markers(ax: Axes, curve: SmoothCurve, look: Look) -> PathCollection:
     return ax.scatter(
         at.score,
         np.clip(at.value, 0, 1),
-        MARKER**2,
-        look.theme.tints(look.colour, at.n_rows),
-        look.marker,
+        s=MARKER**2,
+        c=look.theme.tints(look.colour, at.n_rows),
+        marker=look.marker,
         zorder=2.2,
         linewidths=0,
     )
