@@ -140,6 +140,6 @@ def title_size(titles: Sequence[str], width: float) -> float:
 def draw_title(ax: Axes, name: str) -> None:
     """A title that is no wider than its axes."""
     title = ax.set_title("")
-    text, size = fitted(name, size_of(ax)[0], title.get_fontsize())
+    text, size = fitted(name, size_of(ax)[0], float(title.get_fontsize()))
     title.set(text=text, fontsize=size)
     as_written(title)

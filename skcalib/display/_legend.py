@@ -115,9 +115,13 @@ def _fitted(labels: Sequence[str], side: float) -> _Legend:
     if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
         wanted = fitting
     tried = (
+<<<<<<< HEAD
         _sized(
             [_in_lines(label, 72 * width * side / font - _BESIDE) for label in labels], font, side
         )
+=======
+        _sized([_in_lines(x, 72 * width * side / font - _BESIDE) for x in labels], font, side)
+>>>>>>> reliability
         for width in _WIDTHS
         for font in (wanted, SMALLEST)
     )
@@ -142,7 +146,7 @@ def _in_lines(label: str, width: float) -> str:
     return wrapped(name + bracket + joined, width).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _freest(ax: Axes, size: _Legend, top: float) -> str:
+def _freest(ax: Axes, size: _Legend, top: float) -> Any:
     """The corner in which a legend of this size covers least of what is drawn."""
     drawn = np.zeros((_CELLS, _CELLS), dtype=bool)
     for points in _outlines(ax):
