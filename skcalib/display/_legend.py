@@ -115,13 +115,7 @@ def _fitted(labels: Sequence[str], side: float) -> _Legend:
     if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
         wanted = fitting
     tried = (
-<<<<<<< HEAD
-        _sized(
-            [_in_lines(label, 72 * width * side / font - _BESIDE) for label in labels], font, side
-        )
-=======
         _sized([_in_lines(x, 72 * width * side / font - _BESIDE) for x in labels], font, side)
->>>>>>> reliability
         for width in _WIDTHS
         for font in (wanted, SMALLEST)
     )

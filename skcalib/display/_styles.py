@@ -135,19 +135,11 @@ def band(
     theme = look.theme
     area_key(ax, f"{100 * level:g} % band if calibrated", theme.mixed(theme.foreground, 0.2))
     # Opaque, so that bands of several models do not add up, with edges where they overlap.
-<<<<<<< HEAD
-    colours = {
-        "facecolor": theme.mixed(look.colour, 0.2),
-        "edgecolor": theme.mixed(look.colour, 0.5),
-    }
-    return ax.fill_between(*area, zorder=0.5 - 0.01 * look.number, linewidth=0.6, **colours)
-=======
     tints: dict[str, Any] = {
         "facecolor": theme.mixed(look.colour, 0.2),
         "edgecolor": theme.mixed(look.colour, 0.5),
     }
     return ax.fill_between(*area, zorder=0.5 - 0.01 * look.number, linewidth=0.6, **tints)
->>>>>>> reliability
 
 
 def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
