@@ -10,13 +10,13 @@ share of places at which it does if the model is calibrated, *bent* if it is ove
 *smooth* where the truth is smoothed as the curve is. Places are evenly spaced along the curve.
 Run::
 
-    python benchmarks/simulate_smooth_band.py [--draws 50] [--resamples 200] [--level 0.95]
+    python benchmarks/simulate_smooth_band.py [--draws 30] [--resamples 100] [--level 0.95]
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ def weights_of(rows: Scored) -> np.ndarray:
 
 def places(rows: Scored, curve: SmoothCurve) -> np.ndarray:
     """Cells that are evenly spaced along the curve."""
-    cells = np.concatenate(pieces(rows.score, curve.bandwidth))
-    return cells[np.linspace(0, len(cells) - 1, PLACES).round().astype(int)]
+    cells = np.concatenate([*pieces(rows.score, curve), np.empty(0, int)])
+    return cells[np.linspace(0, len(cells) - 1, PLACES * (len(cells) > 0)).round().astype(int)]
 
 
 def kernel(t: np.ndarray, scores: np.ndarray, bandwidth: float) -> np.ndarray:
@@ -101,6 +101,9 @@ def confidence_band(
 
 
 def holds(band: Any, values: np.ndarray) -> float:
+    if not len(values):  # no curve is drawn
+        return np.nan
+    values = np.clip(values, 0, 1)
     return float(np.mean((band[0] <= values + 1e-9) & (values - 1e-9 <= band[1])))
 
 
@@ -113,7 +116,7 @@ def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[flo
     # Many rows take too long.
     few = len(rows.score) < 5000
     bands = [
-        smooth_band(rows, curve, cells, args.level, args.resamples, seed),
+        smooth_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:],
         refitted(rows, cells, args.level, args.resamples, rng) if few else None,
         of_beta(rows, K, w, t, args.level),
     ]
@@ -127,7 +130,7 @@ def of_over_confident(rows: Scored, args: argparse.Namespace, seed: int) -> list
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
-    drawn = smooth_band(rows, curve, cells, args.level, args.resamples, seed)
+    drawn = smooth_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:]
     confident = confidence_band(rows, K, w, t, args.level, args.resamples, rng)
     expected = t + (K * w) @ (over_confident(rows.score) - rows.score) / (K @ w)
     truth = over_confident(t)
@@ -146,17 +149,23 @@ def coverages(kind: str, n: int, args: argparse.Namespace, seed: int) -> list[fl
     return [*calibrated, power, held, *bent]
 
 
+def mean(values: Iterable[float]) -> str:
+    """Mean over the draws in which something is drawn."""
+    known = [value for value in values if np.isfinite(value)]
+    return f"{np.mean(known):.2f}" if known else "-"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--draws", type=int, default=50)
-    parser.add_argument("--resamples", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=30)
+    parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--level", type=float, default=0.95)
     args = parser.parse_args()
     lines = []
     for kind in SCORES:
         for n in ROWS:
             found = [coverages(kind, n, args, seed) for seed in range(args.draws)]
-            lines.append([kind, str(n), *(f"{x:.2f}" for x in np.mean(found, axis=0))])
+            lines.append([kind, str(n), *map(mean, zip(*found, strict=True))])
     print(simple_table(HEADER, lines))
 
 

@@ -37,6 +37,12 @@ NARROWEST = 0.01
 # Cells between the points at which a curve is drawn, and beyond the first and last score.
 STEP, MARGIN = 32, 64
 
+# Effective number of rows within reach of the kernel below which there is no curve.
+FEWEST = 3
+
+# Cells whose rows are resampled together: a twentieth of the smallest bandwidth.
+BUNCH = 8
+
 
 class SmoothCurve(NamedTuple):
     """The curve at scores: arrays of the same shape, and two numbers."""
@@ -77,23 +83,29 @@ def smooth_curve(rows: Scored) -> SmoothCurve:
     return SmoothCurve(t, value, density, n_rows, bandwidth, error)
 
 
-def pieces(scores: Floats, bandwidth: float) -> list[Indices]:
+def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     """Cells at which the curve is drawn: one array for each piece of it.
 
-    Pieces end where two neighbouring scores are more than two bandwidths apart.
+    Pieces end where two neighbouring scores are more than two bandwidths apart, and where too few
+    rows are within reach of the kernel.
     """
     occupied = np.flatnonzero(np.bincount(_cells(scores), minlength=N_CELLS))
-    breaks = np.flatnonzero(np.diff(occupied) > 2 * bandwidth * N_CELLS)
-    starts, ends = np.append(0, breaks + 1), np.append(breaks, len(occupied) - 1)
-    return [_between(occupied[a], occupied[b]) for a, b in zip(starts, ends, strict=True)]
+    breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * N_CELLS)
+    starts, ends = occupied[np.append(0, breaks + 1)], occupied[np.append(breaks, -1)]
+    among = np.zeros(N_CELLS, dtype=bool)
+    for first, last in zip(starts, ends, strict=True):
+        among[max(first - MARGIN, 0) : last + MARGIN + 1] = True
+    edges = np.flatnonzero(np.diff(among & (curve.n_rows >= FEWEST), prepend=False, append=False))
+    return [_between(first, end - 1) for first, end in edges.reshape(-1, 2)]
 
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
     """The curve at the places where it is drawn, with NaN between two pieces."""
     whole = smooth_curve(rows)
-    parts = pieces(rows.score, whole.bandwidth)
-    ends = np.cumsum([len(part) for part in parts])[:-1]
-    fields = (np.insert(field, ends, np.nan) for field in whole.at(np.concatenate(parts))[:4])
+    parts = pieces(rows.score, whole)
+    ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]
+    cells = np.concatenate([*parts, np.empty(0, np.intp)])
+    fields = (np.insert(field, ends, np.nan) for field in whole.at(cells)[:4])
     score, value, density, n_rows = fields
     return SmoothCurve(score, value, density, n_rows, whole.bandwidth, whole.error)
 
@@ -103,14 +115,14 @@ def smooth_band(
 ) -> tuple[Floats, Floats, Floats]:
     """Scores, and pointwise quantiles there of the curves of a calibrated model.
 
-    The bandwidth is that of the curve. Events of the rows in a cell are drawn together: their
-    number is binomial. With weights, the effective number of rows in the cell replaces the number,
-    and the variance is that of the rows.
+    The bandwidth is that of the curve. Events of rows with nearly the same score are drawn
+    together: their number is binomial. With weights, the effective number of these rows replaces
+    the number, and the variance is that of the rows.
     """
     random = check_random_state(random_state)
-    cell, weight = _cells(rows.score), _weights(rows)
-    sums = (np.bincount(cell, x, N_CELLS) for x in (weight, weight**2, weight**2 * rows.score))
-    total, squares, scores = sums
+    bunch, weight = _cells(rows.score) // BUNCH, _weights(rows)
+    values = (weight, weight**2, weight**2 * rows.score)
+    total, squares, scores = (np.bincount(bunch, x, N_CELLS // BUNCH) for x in values)
     filled = np.flatnonzero(squares)
     total, squares, scores = (x[filled] for x in (total, squares, scores))
     number, chance = np.rint(total**2 / squares).astype(np.int64), np.clip(scores / squares, 0, 1)
@@ -118,7 +130,7 @@ def smooth_band(
     curves, noise = np.empty((n_resamples, len(at))), np.zeros(N_CELLS)
     for curve in curves:
         excess = random.binomial(number, chance) - number * chance
-        noise[filled] = excess * np.sqrt(squares / number)
+        noise[BUNCH * filled + BUNCH // 2] = excess * np.sqrt(squares / number)
         curve[:] = N_CELLS * smoothed(noise, drawn.bandwidth)[at]
     ends = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0) / drawn.density
     low, high = np.clip(drawn.score + ends, 0, 1)
@@ -137,6 +149,5 @@ def _cells(scores: Floats) -> Indices:
 
 
 def _between(first: int, last: int) -> Indices:
-    """Some cells from a little before the first to a little after the last, and those two."""
-    first, last = max(first - MARGIN, 0), min(last + MARGIN, N_CELLS - 1)
+    """Some cells from the first to the last, and those two."""
     return np.union1d([first, last], np.arange(first - first % -STEP, last + 1, STEP))

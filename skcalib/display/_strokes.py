@@ -55,7 +55,8 @@ def strokes(
 def thickness(density: Floats, width: float) -> Floats:
     """Thickness in points, in proportion to the density of the rows, but never invisible."""
     thickest = max(min(THICKEST, OF_AN_INCH * width), 2.0)
-    return np.maximum(thickest * density / np.nanmax(density), THINNEST)
+    most = np.nanmax(density, initial=0.0)
+    return np.maximum(thickest * density / most, THINNEST)
 
 
 def _of_segments(x: Floats) -> Floats:
@@ -67,8 +68,9 @@ def _markers(ax: Axes, curve: SmoothCurve, look: Look) -> PathCollection:
     first = APART * (look.number * 0.382 % 1)
     finite = np.flatnonzero(np.isfinite(curve.score))
     places = np.arange(first, 1, APART)
-    nearest = np.abs(curve.score[finite] - places[:, None]).argmin(axis=1)
-    at = curve.at(np.unique(finite[nearest]))
+    if len(finite):
+        finite = finite[np.abs(curve.score[finite] - places[:, None]).argmin(axis=1)]
+    at = curve.at(np.unique(finite))
     return ax.scatter(
         at.score,
         np.clip(at.value, 0, 1),

@@ -36,7 +36,8 @@ def wrapped(text: str, width: float) -> str:
         n -= 1
     if n <= 1:
         return text
-    longest = max(map(len, text.split()), default=0)
+    # A no-break space, which str.split takes for a space, is none here.
+    longest = max(map(len, text.replace("\n", " ").split(" ")))
     while n > longest and (other := _lines(text, n - 1)).count("\n") == lines.count("\n"):
         n, lines = n - 1, other
     return lines

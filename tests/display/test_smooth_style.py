@@ -14,8 +14,10 @@ from skcalib import ReliabilityDisplay
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import N_CELLS, kernel_height, midpoints, on_grid, smoothed
 from skcalib.display._kernel_curve import (
+    FEWEST,
     MARGIN,
     NARROWEST,
+    STEP,
     drawn_curve,
     pieces,
     smooth_band,
@@ -176,22 +178,37 @@ def test_smoothing_conserves_mass_and_has_the_height_of_the_kernel(bandwidth):
         assert kernel[cell] == pytest.approx(height, rel=1e-3)
 
 
-def test_pieces_hold_all_scores_and_end_where_there_are_none():
-    for y, p, w in DATA.values():
-        rows = scored(y, p, w)
-        curve = smooth_curve(rows)
-        parts = pieces(rows.score, curve.bandwidth)
-        cells = np.minimum((np.unique(rows.score) * N_CELLS).astype(int), N_CELLS - 1)
-        inside = [(part[0] <= cells) & (cells <= part[-1]) for part in parts]
-        assert np.all(np.sum(inside, axis=0) == 1)
-        for part, its in zip(parts, inside, strict=True):
-            assert np.all(np.diff(part) > 0)
-            assert part[0] == max(cells[its].min() - MARGIN, 0)
-            assert part[-1] == min(cells[its].max() + MARGIN, N_CELLS - 1)
-            assert np.all(np.diff(cells[its]) <= 2 * curve.bandwidth * N_CELLS)
-        starts = np.array([part[0] for part in parts[1:]]) + MARGIN
-        stops = np.array([part[-1] for part in parts[:-1]]) - MARGIN
-        assert np.all(starts - stops > 2 * curve.bandwidth * N_CELLS)
+@every_data
+def test_pieces_are_where_rows_are(y, p, w):
+    """Where three are in reach, at a score or between two that are not too far apart."""
+    rows = scored(y, p, w)
+    curve = smooth_curve(rows)
+    cells = np.unique(np.minimum((rows.score * N_CELLS).astype(int), N_CELLS - 1))
+    everywhere = np.arange(N_CELLS)
+    after = np.searchsorted(cells, everywhere, side="right")
+    before = np.append(cells, 10 * N_CELLS)[after - 1] * (after > 0) - 10 * N_CELLS * (after == 0)
+    behind = np.append(cells, 10 * N_CELLS)[after]
+    bridged = behind - before <= 2 * curve.bandwidth * N_CELLS
+    near = np.minimum(everywhere - before, behind - everywhere) <= MARGIN
+    expected = (bridged | near) & (curve.n_rows >= FEWEST)
+    found = np.zeros(N_CELLS, dtype=bool)
+    for part in pieces(rows.score, curve):
+        assert np.all(np.diff(part) > 0)
+        assert np.all(np.diff(part) <= STEP)
+        assert not found[part[0] : part[-1] + 1].any()
+        found[part[0] : part[-1] + 1] = True
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_fewer_than_three_rows_have_no_curve():
+    for n in (1, 2, 3):
+        display = drawn(np.ones(n), np.full(n, 0.4), confidence_level=0.9)
+        assert bool(len(display.line_.get_xdata())) == (n == 3)
+        assert bool(len(display.strokes_.get_segments())) == (n == 3)
+        again = drawn(np.ones(n), np.full(n, 0.4), ax=display.ax_)
+        assert bool(len(again.dots_.get_offsets())) == (n == 3)
+        texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert "Model 2 (smECE 0.600)" in texts
 
 
 # The band. ------------------------------------------------------------------------------------
@@ -279,14 +296,16 @@ def test_artists_hold_the_curve(y, p, w):
     x, value = display.line_.get_data()
     np.testing.assert_array_equal(x, curve.score)
     np.testing.assert_array_equal(value, np.clip(curve.value, 0, 1))
-    segments = np.array(display.strokes_.get_segments())
+    segments = np.reshape(display.strokes_.get_segments(), (-1, 2, 2))
     joined = np.isfinite(x[:-1] + x[1:])
     np.testing.assert_array_equal(segments[:, 0], np.column_stack([x, value])[:-1][joined])
     np.testing.assert_array_equal(segments[:, 1], np.column_stack([x, value])[1:][joined])
     error = smooth_calibration_error(y, p, sample_weight=w, **BINARY)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert f"m (smECE {error:.3f})" in labels
-    vertices = np.concatenate([path.vertices for path in display.band_.get_paths()])
+    vertices = [np.empty((0, 2)), *(path.vertices for path in display.band_.get_paths())]
+    vertices = np.concatenate(vertices)
+    assert len(vertices) > 2 * len(segments) or not len(segments)
     assert np.all((vertices >= 0) & (vertices <= 1))
     display.figure_.canvas.draw()
 
@@ -298,9 +317,10 @@ def test_thickness_and_colour_follow_the_rows(y, p, w):
     joined = np.isfinite(curve.score[:-1] + curve.score[1:])
     widths = np.asarray(display.strokes_.get_linewidths())
     density = ((curve.density[:-1] + curve.density[1:]) / 2)[joined]
-    order = np.argsort(density)
-    assert np.all(np.diff(widths[order]) > -0.1)
-    assert THINNEST <= widths.min() <= widths.max() <= THICKEST
+    thick = widths > 2 * THINNEST
+    most = np.nanmax(curve.density, initial=0)
+    np.testing.assert_allclose(widths[thick], THICKEST * density[thick] / most)
+    assert np.all((widths >= THINNEST) & (widths <= THICKEST))
     # Faint where there are few rows: the contrast with the background grows with their number.
     n_rows = ((curve.n_rows[:-1] + curve.n_rows[1:]) / 2)[joined]
     distance = 1 - np.asarray(display.strokes_.get_colors())[:, :3].min(axis=1)
