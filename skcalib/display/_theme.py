@@ -43,7 +43,7 @@ class Theme(NamedTuple):
     @property
     def muted(self) -> Colour:
         """Neutral lines and bars that stay in the background."""
-        return self.mixed(self.foreground, 0.66)
+        return self.legible(self.mixed(self.foreground, 0.66))
 
     @property
     def models(self) -> tuple[Colour, ...]:
