@@ -14,6 +14,7 @@ from .display import (
     ConfidenceDisplay,
     ReliabilityDisplay,
     ReliabilityGridDisplay,
+    ScoreDecompositionDisplay,
     TemperatureSweepDisplay,
 )
 from .monitor import CalibrationMonitor, DriftMonitor
@@ -63,6 +64,7 @@ __all__ = [
     "QuadraticScaling",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",
+    "ScoreDecompositionDisplay",
     "SplineCalibration",
     "TemperatureScaling",
     "TemperatureSweepDisplay",
