@@ -61,8 +61,8 @@ class ReliabilityDisplay:
       .. math:: \hat f(t) = t + \frac{\sum_i w_i\, K_\sigma(t, \text{score}_i)
           (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} ,
 
-      is as thick as the density of the scores, the denominator, and faded where less than about ten
-      rows are within reach of the kernel. Its bandwidth :math:`\sigma` is the smECE, but at least
+      is as thick as the density of the scores, the denominator, faded where fewer than about ten
+      rows are within reach of the kernel, and ends where there are fewer than three. Its bandwidth :math:`\sigma` is the smECE, but at least
       0.01. The mean distance between the curve and the diagonal, weighted by the density, is the
       smECE, or with the smallest bandwidth at most the smECE. The shaded area is its pointwise
       consistency band.
