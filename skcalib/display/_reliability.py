@@ -62,10 +62,10 @@ class ReliabilityDisplay:
           (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} ,
 
       is as thick as the density of the scores, the denominator, faded where fewer than about ten
-      rows are within reach of the kernel, and ends where there are fewer than three. Its bandwidth :math:`\sigma` is the smECE, but at least
-      0.01. The mean distance between the curve and the diagonal, weighted by the density, is the
-      smECE, or with the smallest bandwidth at most the smECE. The shaded area is its pointwise
-      consistency band.
+      rows are within reach of the kernel, and ends where there are fewer than three. Its
+      bandwidth :math:`\sigma` is the smECE, but at least 0.01. The mean distance between the curve
+      and the diagonal, weighted by the density, is the smECE, or with the smallest bandwidth at
+      most the smECE. The shaded area is its pointwise consistency band.
 
     Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
     the number of rows in each bin. Bars, dots and error bars of a bin with n rows have the opacity
