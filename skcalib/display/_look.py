@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
+from skcalib._validation.parameters import check_option, check_real
+
 from ._axes import entry
 from ._theme import Colour, Theme
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.container import Container
 
 
-Style = Literal["bars", "dots", "corp"]
+Style = Literal["bars", "dots", "corp", "smooth"]
 
 Scale = Literal["linear", "logit"]
 
@@ -60,7 +62,7 @@ class Look(NamedTuple):
             if "bars" in (style, other.style):
                 raise ValueError(
                     "Bars of two models would hide each other: ax must hold no other diagram, got "
-                    "axes with one. Pass style='dots' or style='corp' for each, or other axes."
+                    "axes with one. Pass style='dots', 'corp' or 'smooth' for each, or other axes."
                 )
             for name, value in (("kind", kind), ("scale", scale)):
                 if getattr(other, name) != value:
@@ -97,6 +99,31 @@ class Look(NamedTuple):
             quantity = AXIS_NAMES[self.kind][1].split()[-1].capitalize()
             name = f"Model {self.number + 1}" if self.number else quantity
         return f"{entry(name)} ({score})"
+
+
+def check_look(style: str, scale: str, level: float | None, *, has_rows: bool) -> None:
+    """Raise a ValueError for a style, scale or confidence level that a diagram cannot have."""
+    check_option("style", style, Style)
+    check_option("scale", scale, Scale)
+    if level is not None:
+        remedy = "Pass None to draw neither error bars nor a band."
+        check_real("confidence_level", level, high=1, remedy=remedy)
+    if style == "bars" and scale == "logit":
+        raise ValueError(
+            "Bars begin at 0, which a logit scale does not have, got style='bars' and "
+            "scale='logit'. Pass style='dots' or style='corp'."
+        )
+    if style == "smooth" and scale == "logit":
+        raise ValueError(
+            "The kernel of a smooth curve has one width, which on a logit scale is larger than "
+            "the whole range of small scores, got style='smooth' and scale='logit'. Pass "
+            "style='dots' or style='corp'."
+        )
+    if style in ("corp", "smooth") and not has_rows:
+        raise ValueError(
+            f"style={style!r} needs scores and events of rows, got rows=None. Use "
+            "from_predictions, or pass rows= to the constructor."
+        )
 
 
 def record(artist: Artist | Container, what: Look | Diagonal) -> None:

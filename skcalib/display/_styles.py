@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
 
-from ._band import consistency_band
 from ._legend import area_key, whisker_key
 from ._look import Diagonal, Look, record, recorded
 from ._panels import HISTOGRAM, Panel, panel_of
@@ -205,10 +203,9 @@ def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> Er
 
 
 def band(
-    ax: Axes, rows: Scored, look: Look, level: float, n_resamples: int, random_state: Any
+    ax: Axes, area: tuple[Floats, Floats, Floats], look: Look, level: float
 ) -> FillBetweenPolyCollection:
     """The band in which the curve of a calibrated model would lie."""
-    area = consistency_band(rows, level, n_resamples, random_state)
     theme = look.theme
     area_key(ax, f"{100 * level:g} % band if calibrated", theme.mixed(theme.foreground, 0.2))
     # Opaque, so that bands of several models do not add up, with edges where they overlap.

@@ -47,6 +47,7 @@ FROM_PREDICTIONS = {
     "bars": ReliabilityDisplay.from_predictions,
     "dots": partial(ReliabilityDisplay.from_predictions, style="dots"),
     "corp": partial(ReliabilityDisplay.from_predictions, style="corp", n_resamples=5),
+    "smooth": partial(ReliabilityDisplay.from_predictions, style="smooth", n_resamples=5),
     "dots on logit axes": partial(
         ReliabilityDisplay.from_predictions, style="dots", scale="logit", strategy="quantile"
     ),
@@ -545,7 +546,7 @@ def test_nothing_at_infinity_reaches_the_histogram(rng):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"style": "pie"}, "style must be one of 'bars', 'dots', 'corp', got 'pie'"),
+        ({"style": "pie"}, "style must be one of 'bars', 'dots', 'corp', 'smooth', got 'pie'"),
         ({"scale": "log"}, "scale must be one of 'linear', 'logit', got 'log'"),
         ({"scale": "logit"}, "Bars begin at 0.*Pass style='dots'"),
         ({"confidence_level": 0}, "confidence_level must be a number between 0 and 1, got 0.*None"),

@@ -17,7 +17,7 @@ from skcalib.display._panels import MANY
 from skcalib.display._theme import contrast
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
-STYLES = ["bars", "dots", "corp"]
+STYLES = ["bars", "dots", "corp", "smooth"]
 KINDS = ["classwise", "multilabel"]
 MPL_STYLES = ["default", "dark_background", "ggplot", "seaborn-v0_8-whitegrid", "grayscale"]
 SIZES = {"small": (3, 3), "high": (5, 6), "wide": (10, 8), "new": None}
