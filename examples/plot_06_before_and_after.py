@@ -41,11 +41,11 @@ for name, calibrator in calibrators.items():
 
 # %%
 # With every method the bars end close to the diagonal. The remaining gaps are mostly within the
-# confidence intervals, in bins with few rows, which are pale. The histograms above the diagrams, with the number of
-# rows in the tallest bin beside them, differ more: they show the sharpness of the predictions. Of
-# the scaling methods, temperature scaling has the fewest rows in the last bin; the others have more
-# parameters to tell which rows are reliable. With histogram binning nearly all rows have
-# nearly the same confidence.
+# confidence intervals, in bins with few rows, which are pale. The histograms above the diagrams,
+# with the number of rows in the tallest bin beside them, differ more: they show the sharpness of
+# the predictions. Of the scaling methods, temperature scaling has the fewest rows in the last bin;
+# the others have more parameters to tell which rows are reliable. With histogram binning nearly all
+# rows have nearly the same confidence.
 
 import matplotlib.pyplot as plt
 

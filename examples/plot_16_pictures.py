@@ -6,7 +6,7 @@ Reliability diagrams of two models, without bins, and of each class; log loss an
 temperature; miscalibration and discrimination of several models. The network is that of
 :ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py`. For histograms of its confidence see
 :ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`, for a report with all of these
-:ref:`sphx_glr_auto_examples_plot_23_report.py`. :doc:`/guide/styles` says when to use which diagram.
+:ref:`sphx_glr_auto_examples_plot_23_report.py`. :doc:`/guide/styles` says when to use which style.
 """
 
 # %%
@@ -70,8 +70,8 @@ plt.show()
 # --------------
 # One diagram for each class, in decreasing order of the calibration error. Nearly all rows are in
 # the first bin, since nine in ten digits belong to another class. Bins in the middle have few rows:
-# they are pale and have wide confidence intervals. Eights have the largest calibration error: their observed
-# frequencies are far below the diagonal.
+# they are pale and have wide confidence intervals. Eights have the largest calibration error: their
+# observed frequencies are far below the diagonal.
 
 ReliabilityDisplay.from_predictions(
     digits.y_test, before, kind="classwise", max_classes=6, n_bins=10, name="Network"
