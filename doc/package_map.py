@@ -22,7 +22,7 @@ COLUMNS = {
     "_splits": 0.45, "_base": 3.55,
     "_linear": 0.35, "_validation": 1.85, "_scores": 2.9, "_version": 3.9,
     "_engine": 0.75,
-    "_typing": 2.0, "_warnings": 3.05,
+    "_typing": 2.0, "_warnings": 3.05, "_html": 4.1,
 }  # fmt: skip
 FILLS = {True: "#dbe9f6", False: "#f0f0f0"}  # of public packages, and of private ones
 

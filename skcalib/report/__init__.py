@@ -1,0 +1,5 @@
+"""Report of a calibrator as a figure and as a page: before and after calibration."""
+
+from ._report import calibration_report
+
+__all__ = ["calibration_report"]
