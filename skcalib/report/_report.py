@@ -9,17 +9,17 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from .._engine.array_api import on_host
-from .._engine.blocks import both_columns
-from .._engine.memory import MemoryRows
-from .._scores.proper import brier_scores, log_losses
-from .._typing import Array, Floats
-from .._validation.labels import as_labels, encode
-from .._validation.weights import check_weights
-from ..display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
-from ..display._axes import new_figure
-from ..display._sweep import sweep_of
-from ..metrics import expected_calibration_error, maximum_calibration_error
+from skcalib._engine.array_api import on_host
+from skcalib._engine.blocks import both_columns
+from skcalib._engine.memory import MemoryRows
+from skcalib._scores.proper import brier_scores, log_losses
+from skcalib._typing import Array, Floats
+from skcalib._validation.labels import as_labels, encode
+from skcalib._validation.weights import check_weights
+from skcalib.display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+from skcalib.display._axes import new_figure
+from skcalib.display._sweep import sweep_of
+from skcalib.metrics import expected_calibration_error, maximum_calibration_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
