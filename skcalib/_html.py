@@ -1,18 +1,22 @@
 """Trees of HTML elements, whose texts and attributes are escaped when they are written.
 
 :func:`element` makes an element of :mod:`xml.etree.ElementTree`, :func:`table` a table with headers
-that are read aloud and numbers by which a script can sort; :func:`fragment` and :func:`page` write
-them.
+that are read aloud and numbers by which a script can sort; :func:`fragment`, :func:`styled`
+and :func:`page` write them.
 """
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from importlib.resources import files
+from itertools import zip_longest
 from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
-Child: TypeAlias = "Element | str | int | float | None | Iterable[Child]"
+Child: TypeAlias = "Element | str | int | float | Iterable[Child] | None"
 Attribute: TypeAlias = "str | int | float | bool | None"
 
 # Characters that no page may hold: control characters, lone surrogates, noncharacters.
@@ -22,7 +26,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe
 class Number(NamedTuple):
     """A cell of a table: a number as it is written, and the value that it is sorted by."""
 
-    text: str
+    text: Child
     value: float
 
 
@@ -52,7 +56,7 @@ def as_text(value: object) -> str:
 
 
 def table(
-    header: Sequence[Cell],
+    header: Sequence[Child],
     rows: Iterable[Sequence[Cell]],
     *,
     caption: Child = None,
@@ -62,15 +66,24 @@ def table(
     """A table, each of whose columns and rows has a header; the first cell of a row is its header.
 
     Cells are texts, elements, or of type :class:`Number`, which is written as
-    ``<td class="number" data-value="...">``. A sortable table has the class ``sortable``.
+    ``<td class="number" data-value="...">``; the header of a column of numbers has the class
+    ``number`` as well. A sortable table has the class ``sortable``.
     """
+    rows = list(rows)
+    numbers = [
+        all(isinstance(cell, Number) for cell in column) for column in zip(*rows, strict=True)
+    ]
+    heads = [
+        element("th", cell, scope="col", class_="number" if is_number else None)
+        for cell, is_number in zip_longest(header, numbers)
+    ]
     classes = " ".join(name for name in (class_, "sortable" if sortable else None) if name)
     return element(
         "div",
         element(
             "table",
             None if caption is None else element("caption", caption),
-            element("thead", element("tr", [_cell(cell, "th", scope="col") for cell in header])),
+            element("thead", element("tr", heads)),
             element("tbody", [_row(row) for row in rows]),
             class_=classes or None,
         ),
@@ -87,6 +100,38 @@ def definitions(pairs: Iterable[tuple[Child, Child]]) -> Element:
 def fragment(*elements: Element) -> str:
     """Elements as text."""
     return "".join(tostring(part, encoding="unicode", method="html") for part in elements)
+
+
+def styled(*elements: Element) -> str:
+    """Elements as text with their style, for a notebook: nothing else in it is restyled.
+
+    The other two classes keep MathJax from typesetting what stands between dollar signs.
+    """
+    style = element("style", resource("_html.css"))
+    classes = "skcalib mathjax_ignore tex2jax_ignore"
+    return fragment(element("div", style, elements, class_=classes))
+
+
+def head(*, style: str, script: str) -> list[Element]:
+    """What the head of a page holds: a style, a script, and a policy that forbids all else.
+
+    The policy names the script by its hash, so that no other runs, and nothing is loaded.
+    """
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    policy = (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    return [
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("style", style),
+        element("script", script),
+    ]
+
+
+def resource(path: str) -> str:
+    """The text of a file of this package."""
+    return files("skcalib").joinpath(path).read_text("utf-8")
 
 
 def page(title: str, *, head: Child, body: Child, lang: str = "en") -> str:
