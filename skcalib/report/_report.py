@@ -1,176 +1,170 @@
-"""Report of a calibrator: diagrams and measures before and after calibration."""
+"""The report of a calibrator: numbers, verdict, figure and page."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import softmax
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from skcalib._files import check_target, replacing
+from skcalib.display import TemperatureSweepDisplay
+from skcalib.metrics import (
+    CalibrationTestResult,
+    ScoreDecomposition,
+    calibration_test,
+    score_decomposition,
+)
+from skcalib.selection import CalibratorComparison
 
-from skcalib._engine.array_api import on_host
-from skcalib._engine.blocks import both_columns
-from skcalib._engine.memory import MemoryRows
-from skcalib._scores.proper import brier_scores, log_losses
-from skcalib._typing import Array, Floats
-from skcalib._validation.labels import as_labels, encode
-from skcalib._validation.weights import check_weights
-from skcalib.display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
-from skcalib.display._axes import new_figure
-from skcalib.display._sweep import sweep_of
-from skcalib.metrics import expected_calibration_error, maximum_calibration_error
+from ._data import DataSummary
+from ._evaluation import Evaluation
+from ._intervals import SEED, Intervals
+from ._measures import Change
+from ._verdict import verdict
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["calibration_report"]
+__all__ = ["CalibrationReport"]
+
+SCORES = ("log_loss", "brier_score")
 
 
-class _Evaluation(NamedTuple):
-    """Labels, weights and settings with which probabilities are evaluated."""
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationReport:
+    """Report of a calibrator on held-out rows: measures, verdict, figure and page.
 
-    y: Array
-    w: Floats | None
-    classes: Array
-    n_bins: int
+    Made by :func:`calibration_report`. Attributes that take time, those with intervals, are
+    computed when they are first used.
 
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Arguments of measures and displays."""
-        return {"sample_weight": self.w, "labels": self.classes, "n_bins": self.n_bins}
-
-    def measures(self, P: Floats) -> dict[str, float]:
-        """The measures of the table, by name."""
-        index = encode(self.y, self.classes)
-        return {
-            "log loss": self._mean(log_losses(P, index)),
-            "Brier": self._mean(brier_scores(P, index)),
-            "ECE": expected_calibration_error(self.y, P, **self.keywords),
-            "MCE": maximum_calibration_error(self.y, P, **self.keywords),
-            "accuracy": self._mean(P.argmax(axis=1) == index),
-        }
-
-    def _mean(self, values: Array) -> float:
-        return float(np.average(values, weights=self.w))
-
-
-def calibration_report(
-    calibrator: Any,
-    logits: ArrayLike,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    name: str | None = None,
-    figure: Figure | SubFigure | None = None,
-    n_bins: int = 15,
-) -> Figure | SubFigure:
-    r"""Draw diagrams and measures before and after calibration in one figure.
-
-    The figure has reliability diagrams and histograms of the confidence, before and after; log loss
-    and ECE of the logits as functions of a temperature, with the log loss of the calibrator as a
-    horizontal line; and a table of measures. Its Brier score is that of scikit-learn, with half of
-    the sum over the classes if there are two,
-
-    .. math:: \frac{1}{N h} \sum_i w_i \sum_k (\hat p_{ik} - 1[y_i = k])^2 ,
-        \qquad h = 2 \text{ for two classes, else } 1 ,
-
-    with N the sum of the weights.
-
-    Parameters
+    Attributes
     ----------
+    figure_ : matplotlib Figure or SubFigure
+        Diagrams and measures before and after calibration.
+    name : str
+        Name of the calibrator.
     calibrator : calibrator
-        Any fitted calibrator.
-    logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-        Logits of held-out rows, which neither classifier nor calibrator was fitted on.
-    y : array-like of shape (n_samples,)
-        Labels.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 is the row twice, a weight of 0 the row absent.
-    name : str, default=None
-        Name of the calibrator; by default the name of its class.
-    figure : matplotlib Figure or SubFigure, default=None
-        Where to draw; by default a new figure. About 10 by 8 inches with
-        ``layout="constrained"`` suit the report.
-    n_bins : int, default=15
-        Number of bins of all diagrams and measures.
+        The calibrator.
+    comparison : CalibratorComparison or None
+        The comparison of calibrators that the page shows.
+    measures_ : dict of str to named tuple (before, after, difference)
+        All measures by their names in the table, each with 95 % intervals:
+        :class:`~skcalib.metrics.CalibrationErrorInterval` before and after, and
+        :class:`~skcalib.metrics.CalibrationComparisonResult` of the value after less that before.
+    tests_ : tuple of two CalibrationTestResult
+        Result of :func:`~skcalib.metrics.calibration_test` before and after.
+    decompositions_ : dict of str to tuple of two ScoreDecomposition
+        Decomposition of ``"log_loss"`` and ``"brier_score"`` before and after.
+    by_class_ : dict of str to ndarray of shape (n_classes,)
+        Columns ``"label"``, ``"n_samples"``, ``"base_rate"``, and ``"mean"`` (of the predicted
+        probability) and ``"ece"`` with ``"_before"`` or ``"_after"``.
+    verdict_ : list of str
+        Three sentences: before calibration, its effect, and what is left.
+    warnings_ : list of str
+        Messages of warnings that the evaluation gave.
 
-    Returns
-    -------
-    matplotlib Figure or SubFigure
-        With the drawing.
-
-    Raises
-    ------
-    ValueError
-        If logits, labels or weights are invalid, ``n_bins`` is not an integer of at least 1, or
-        ``calibrator`` is not fitted to logits, such as a classifier of features.
-    NotFittedError
-        If the calibrator is not fitted.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If no temperature minimizes the log loss on these rows, as ``fit`` of
-        :class:`~skcalib.TemperatureScaling`.
-
-    References
-    ----------
-    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
-       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, figures 1 and 4.
+    See Also
+    --------
+    calibration_report : Makes it.
 
     Examples
     --------
-    >>> from skcalib import VectorScaling, calibration_report
+    >>> from skcalib import TemperatureScaling, calibration_report
     >>> from skcalib.datasets import load_digits_logits
     >>> digits = load_digits_logits()
-    >>> calibrator = VectorScaling().fit(digits.logits_calibration, digits.y_calibration)
-    >>> figure = calibration_report(calibrator, digits.logits_test, digits.y_test)
-    >>> len(figure.axes)
-    7
+    >>> calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
+    >>> report = calibration_report(calibrator, digits.logits_test, digits.y_test)
+    >>> report.measures_["ECE"].difference.high < 0  # the ECE is lower after calibration
+    True
+    >>> report.to_html("report.html")  # doctest: +SKIP
     """
-    _check_figure(figure)
-    # First, because it checks logits and labels.
-    sweep, reference = sweep_of(calibrator, logits, y, sample_weight, n_bins=n_bins)
-    after, logits, y = map(on_host, (calibrator.predict_proba(logits), logits, y))
-    Z = both_columns(check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False))
-    before = MemoryRows(Z).map(lambda z: softmax(z, axis=1))
-    w = check_weights(sample_weight, len(Z))
-    check_consistent_length(y, Z)
-    rows = _Evaluation(column_or_1d(as_labels(y)), w, on_host(calibrator.classes_), n_bins)
-    measures = rows.measures(before), rows.measures(after)
-    name = type(calibrator).__name__ if name is None else name
-    if figure is None:
-        figure = new_figure((10, 8))
-    grid = figure.add_gridspec(2, 3, height_ratios=(1.55, 1), width_ratios=(1, 1, 1.05))
-    histograms = []
-    for column, (title, P) in enumerate([("Before", before), (name, after)]):
-        diagram, histogram = (figure.add_subplot(grid[row, column]) for row in range(2))
-        ReliabilityDisplay.from_predictions(rows.y, P, **rows.keywords, name=title, ax=diagram)
-        ConfidenceDisplay.from_predictions(rows.y, P, **rows.keywords, ax=histogram)
-        histograms.append(histogram)
-    for ax in histograms:
-        ax.set_ylim(0, max(ax.get_ylim()[1] for ax in histograms))
-    panels: Any = grid[0, 2].subgridspec(2, 1).subplots(sharex=True)
-    TemperatureSweepDisplay(*sweep, reference=reference, name=name).plot(panels)
-    panels[0].set_title("Logits divided by T")
-    _table(figure.add_subplot(grid[1, 2]), *measures)
-    return figure
 
+    figure_: Figure | SubFigure
+    name: str
+    calibrator: Any
+    comparison: CalibratorComparison | None
+    warnings_: list[str]
+    _rows: Evaluation = field(repr=False)
+    _sweep: TemperatureSweepDisplay = field(repr=False)
+    _data: DataSummary = field(repr=False)
+    _was_named: bool = False
 
-def _check_figure(figure: Any) -> None:
-    if figure is not None and not hasattr(figure, "add_gridspec"):
-        raise ValueError(
-            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
-            "ax.figure, or None for a new figure."
-        )
+    @cached_property
+    def measures_(self) -> dict[str, Change]:
+        """All measures, with intervals."""
+        return Intervals(self._rows).changes()
 
+    @cached_property
+    def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
+        """Tests of whether the model is calibrated, before and after."""
+        rows = self._rows
+        params = {**rows.keywords, "random_state": SEED, "n_resamples": self._n_resamples}
+        before, after = (calibration_test(rows.y, P, **params) for P in (rows.before, rows.after))
+        return before, after
 
-def _table(ax: Axes, before: dict[str, float], after: dict[str, float]) -> None:
-    lines = [f"{'':9}{'before':>9}{'after':>9}", ""]
-    lines += [f"{key:9}{before[key]:9.4f}{after[key]:9.4f}" for key in before]
-    ax.text(
-        0.5, 0.5, "\n".join(lines), family="monospace", ha="center", va="center", linespacing=1.5
-    )
-    ax.set_axis_off()
+    @cached_property
+    def decompositions_(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:
+        """Decompositions of proper scores, before and after."""
+        rows = self._rows
+
+        def of(P: Any, score: Any) -> ScoreDecomposition:
+            return score_decomposition(rows.y, P, score=score, **rows.of_rows)
+
+        return {score: (of(rows.before, score), of(rows.after, score)) for score in SCORES}
+
+    @cached_property
+    def by_class_(self) -> dict[str, Any]:
+        """Rows, base rate, mean prediction and ECE of each class."""
+        from ._classes import by_class
+
+        return by_class(self._rows)
+
+    @cached_property
+    def verdict_(self) -> list[str]:
+        """Three sentences: before calibration, its effect, and what is left."""
+        return verdict(self._rows, self.name, self.measures_, self.tests_)
+
+    @property
+    def _n_resamples(self) -> int:
+        return Intervals(self._rows).n_resamples
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Write the report as a page: a single file, which loads nothing from anywhere.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            The file, which is replaced when the page is complete if it exists. Its directory must
+            exist. By default the page is returned as text.
+
+        Returns
+        -------
+        str or None
+            The page if ``path`` is None.
+
+        Raises
+        ------
+        ValueError
+            If ``path`` is a directory, or lies in one that does not exist.
+        OSError
+            If the file cannot be written.
+        """
+        from ._page import page_of
+
+        if path is None:
+            return page_of(self)
+        target = check_target(path)
+        text = page_of(self)
+        with replacing(target) as file:
+            file.write(text.encode())
+        return None
+
+    def _repr_html_(self) -> str:
+        from ._page import fragment_of
+
+        return fragment_of(self)
+
+    def __repr__(self) -> str:
+        n = self._rows.n_samples
+        return f"<CalibrationReport of {self.name} on {n} rows: to_html(path) writes a page>"
