@@ -91,6 +91,12 @@ def table(
     )
 
 
+def breakable(name: str) -> list[Child]:
+    """A name that may continue on the next line in front of capitals within a word."""
+    first, *others = re.split("(?<=[a-z])(?=[A-Z])", name)
+    return [first, *((element("wbr"), part) for part in others)]
+
+
 def definitions(pairs: Iterable[tuple[Child, Child]]) -> Element:
     """A list of terms and their descriptions."""
     found = [(element("dt", term), element("dd", text)) for term, text in pairs]

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._html import Child, Number, element, styled, table
+from skcalib._html import Cell, Child, Number, breakable, element, styled, table
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option
 
@@ -263,9 +263,9 @@ def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) 
     return [made, *(element("p", note, class_="note") for note in notes)]
 
 
-def _cells(found: CalibratorComparison, k: int) -> Iterator[str | Number]:
+def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
     """A row of the table: the best means are marked, and standard errors stand behind them."""
-    yield found.names[k]
+    yield breakable(found.names[k])
     for measure in found.scores:
         mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
         number: Child = f"{mean:.4f}"

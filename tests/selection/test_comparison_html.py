@@ -112,7 +112,7 @@ def test_names_are_escaped(found):
     html = found._repr_html_()
     parsed = Tags(html)
     found_tags = {tag for tag, _ in parsed.found}
-    assert found_tags <= {"div", "style", "strong", "span", "p", *TABLE}
+    assert found_tags <= {"div", "style", "strong", "span", "p", "wbr", *TABLE}
     assert found_tags >= TABLE
     assert "&lt;script&gt;" in html
     # Formulas of names are not typeset by a notebook.
