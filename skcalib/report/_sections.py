@@ -162,7 +162,7 @@ def data(results: Results) -> Elements:
     none = [rows.classes[k] for k in np.flatnonzero(found.counts == 0)]
     n_masked = f"{found.n_masked:,} logits in {found.n_masked_rows:,} rows"
     facts: list[tuple[Any, Any]] = [
-        ("Rows", f"{found.n_given:,}, of which {found.n_given - rows.n_samples:,} have weight 0"),
+        ("Rows", f"{rows.n_samples:,}{_absent(found.n_given - rows.n_samples)}"),
         ("Weights", total if weighted else "none: all rows count the same"),
         (f"Classes with fewer than {FEW} rows", shown(low) if low else "none"),
         ("Classes without rows", shown(none) if none else "none"),
@@ -176,6 +176,10 @@ def data(results: Results) -> Elements:
         "on them, all measures are better than on new rows."
     )
     return [definitions(facts), element("p", held_out, class_="note")]
+
+
+def _absent(n_rows: int) -> str:
+    return f", and {n_rows:,} with a weight of 0, which are left out" if n_rows else ""
 
 
 def warnings(results: Results) -> Elements:
