@@ -126,9 +126,7 @@ class MeasuredByBins:
     def _value(self, times: Indices, events: list[NDArray[np.bool_]]) -> float:
         return mean_over_classes(self.curves(times, events), self.measure)
 
-    def curves(
-        self, times: Indices, events: list[NDArray[np.bool_]]
-    ) -> Iterator[ReliabilityCurve]:
+    def curves(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[ReliabilityCurve]:
         """The bins of every column, with row i repeated ``times[i]`` times."""
         sums = self.sums(times, events)
         for column, of_column in zip(self.columns, sums, strict=True):

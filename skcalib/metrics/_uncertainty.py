@@ -202,7 +202,9 @@ def calibration_error_interval(
     values = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
     if isinstance(measure, str):  # calibration errors are non-negative
         return interval_of(estimate, values, confidence_level, method)
-    return CalibrationErrorInterval(estimate, *simple_ends(estimate, values, confidence_level, method))
+    return CalibrationErrorInterval(
+        estimate, *simple_ends(estimate, values, confidence_level, method)
+    )
 
 
 def calibration_test(

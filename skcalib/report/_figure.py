@@ -44,7 +44,9 @@ def drawn(
     panels: Any = grid[0, 2].subgridspec(2, 1).subplots(sharex=True)
     sweep.plot(panels)
     panels[0].set_title("Logits divided by T")
-    _table(figure.add_subplot(grid[1, 2]), _measures(rows, rows.before), _measures(rows, rows.after))
+    _table(
+        figure.add_subplot(grid[1, 2]), _measures(rows, rows.before), _measures(rows, rows.after)
+    )
     return figure
 
 

@@ -18,9 +18,12 @@ from skcalib.display import TemperatureSweepDisplay
 from skcalib.display._sweep import sweep_of
 from skcalib.selection import CalibratorComparison
 
+from ._data import summary_of
 from ._evaluation import Evaluation
 from ._figure import check_figure, drawn
-from ._report import CalibrationReport, Subject
+from ._recorded import emitted, recorded
+from ._report import CalibrationReport
+from ._results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -134,17 +137,17 @@ def calibration_report(
         rows, Z = _evaluated(calibrator, logits, y, sample_weight, n_bins)
     messages = emitted(caught)
     sweep = TemperatureSweepDisplay(*found, reference=reference, name=shown_name)
-    return CalibrationReport(
-        figure_=drawn(rows, sweep, shown_name, figure),
+    results = Results(
         name=shown_name,
+        was_named=name is not None,
         calibrator=calibrator,
         comparison=comparison,
-        warnings_=messages,
-        _rows=rows,
-        _sweep=sweep,
-        _data=summary_of(Z, rows, np.ndim(logits)),
-        _was_named=name is not None,
+        warnings=messages,
+        rows=rows,
+        sweep=sweep,
+        data=summary_of(Z, rows),
     )
+    return CalibrationReport(results, drawn(rows, sweep, shown_name, figure))
 
 
 def _evaluated(

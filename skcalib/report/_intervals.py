@@ -112,9 +112,7 @@ class Intervals:
         if n > TOO_MANY["smooth"]:
             return without_intervals(*estimates)
         draws = bootstrapped(n, LEAST, [model.of_rows for model in models])
-        ends = (
-            interval_of(e, draws[:, j], LEVEL, "basic") for j, e in enumerate(estimates)
-        )
+        ends = (interval_of(e, draws[:, j], LEVEL, "basic") for j, e in enumerate(estimates))
         ahead = estimates[1] - estimates[0]
         return Change(*ends, comparison_of(ahead, draws[:, 1] - draws[:, 0], LEVEL))
 
@@ -210,7 +208,9 @@ def wilson_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
     p, z = float(np.average(values, weights=w)), float(ndtri((1 + LEVEL) / 2))
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return CalibrationErrorInterval(p, max(float(centre - half), 0.0), min(float(centre + half), 1.0))
+    return CalibrationErrorInterval(
+        p, max(float(centre - half), 0.0), min(float(centre + half), 1.0)
+    )
 
 
 def compared_means(differences: Floats, w: Floats) -> CalibrationComparisonResult:

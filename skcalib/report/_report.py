@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from skcalib._files import check_target, replacing
-from skcalib.display import TemperatureSweepDisplay
-from skcalib.metrics import (
-    CalibrationTestResult,
-    ScoreDecomposition,
-    calibration_test,
-    score_decomposition,
-)
+from skcalib._typing import Array
+from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
 from skcalib.selection import CalibratorComparison
 
-from ._data import DataSummary
-from ._evaluation import Evaluation
-from ._intervals import SEED, Intervals
 from ._measures import Change
-from ._verdict import verdict
+from ._page import fragment_of, page_of
+from ._results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["CalibrationReport"]
 
-SCORES = ("log_loss", "brier_score")
 
-
-@dataclass(frozen=True, eq=False, repr=False)
 class CalibrationReport:
     """Report of a calibrator on held-out rows: measures, verdict, figure and page.
 
@@ -80,54 +68,54 @@ class CalibrationReport:
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
 
-    figure_: Figure | SubFigure
-    name: str
-    calibrator: Any
-    comparison: CalibratorComparison | None
-    warnings_: list[str]
-    _rows: Evaluation = field(repr=False)
-    _sweep: TemperatureSweepDisplay = field(repr=False)
-    _data: DataSummary = field(repr=False)
-    _was_named: bool = False
-
-    @cached_property
-    def measures_(self) -> dict[str, Change]:
-        """All measures, with intervals."""
-        return Intervals(self._rows).changes()
-
-    @cached_property
-    def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
-        """Tests of whether the model is calibrated, before and after."""
-        rows = self._rows
-        params = {**rows.keywords, "random_state": SEED, "n_resamples": self._n_resamples}
-        before, after = (calibration_test(rows.y, P, **params) for P in (rows.before, rows.after))
-        return before, after
-
-    @cached_property
-    def decompositions_(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:
-        """Decompositions of proper scores, before and after."""
-        rows = self._rows
-
-        def of(P: Any, score: Any) -> ScoreDecomposition:
-            return score_decomposition(rows.y, P, score=score, **rows.of_rows)
-
-        return {score: (of(rows.before, score), of(rows.after, score)) for score in SCORES}
-
-    @cached_property
-    def by_class_(self) -> dict[str, Any]:
-        """Rows, base rate, mean prediction and ECE of each class."""
-        from ._classes import by_class
-
-        return by_class(self._rows)
-
-    @cached_property
-    def verdict_(self) -> list[str]:
-        """Three sentences: before calibration, its effect, and what is left."""
-        return verdict(self._rows, self.name, self.measures_, self.tests_)
+    def __init__(self, results: Results, figure: Figure | SubFigure) -> None:
+        self._results = results
+        self.figure_ = figure
 
     @property
-    def _n_resamples(self) -> int:
-        return Intervals(self._rows).n_resamples
+    def name(self) -> str:
+        """Name of the calibrator."""
+        return self._results.name
+
+    @property
+    def calibrator(self) -> Any:
+        """The calibrator."""
+        return self._results.calibrator
+
+    @property
+    def comparison(self) -> CalibratorComparison | None:
+        """The comparison of calibrators that the page shows."""
+        return self._results.comparison
+
+    @property
+    def measures_(self) -> dict[str, Change]:
+        """All measures, with intervals."""
+        return self._results.measures
+
+    @property
+    def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
+        """Tests of whether the model is calibrated, before and after."""
+        return self._results.tests
+
+    @property
+    def decompositions_(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:
+        """Decompositions of proper scores, before and after."""
+        return self._results.decompositions
+
+    @property
+    def by_class_(self) -> dict[str, Array]:
+        """Rows, base rate, mean prediction and ECE of each class."""
+        return self._results.by_class
+
+    @property
+    def verdict_(self) -> list[str]:
+        """Three sentences: before calibration, its effect, and what is left."""
+        return self._results.verdict
+
+    @property
+    def warnings_(self) -> list[str]:
+        """Messages of warnings that the evaluation gave."""
+        return self._results.warnings
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Write the report as a page: a single file, which loads nothing from anywhere.
@@ -150,21 +138,17 @@ class CalibrationReport:
         OSError
             If the file cannot be written.
         """
-        from ._page import page_of
-
         if path is None:
-            return page_of(self)
+            return page_of(self._results)
         target = check_target(path)
-        text = page_of(self)
+        text = page_of(self._results)
         with replacing(target) as file:
             file.write(text.encode())
         return None
 
     def _repr_html_(self) -> str:
-        from ._page import fragment_of
-
-        return fragment_of(self)
+        return fragment_of(self._results, self.figure_)
 
     def __repr__(self) -> str:
-        n = self._rows.n_samples
-        return f"<CalibrationReport of {self.name} on {n} rows: to_html(path) writes a page>"
+        rows = self._results.rows
+        return f"<CalibrationReport of {self.name} on {rows.n_samples:,} rows>"

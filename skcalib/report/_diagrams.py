@@ -1,0 +1,191 @@
+"""The pictures of a report, each with a text for those who do not see it."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from skcalib._html import element
+from skcalib._typing import Floats
+from skcalib.display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+from skcalib.metrics import ReliabilityCurve, expected_calibration_error, reliability_curve
+
+from ._classes import worst
+from ._evaluation import Evaluation
+from ._pictures import picture
+from ._results import Results
+
+DIAGRAM, HISTOGRAM, SWEEP = (4.6, 5.2), (4.6, 3.2), (6.4, 5.0)
+
+# The grid of classes has at most so many.
+GRID = 9
+
+
+def pair(*figures: Element) -> Element:
+    """Two figures side by side where there is room."""
+    return element("div", figures, class_="pair")
+
+
+def reliability(results: Results) -> Element:
+    """Reliability diagrams before and after."""
+    rows = results.rows
+    return pair(*(_reliability(rows, P, title) for P, title in results.both))
+
+
+def _reliability(rows: Evaluation, P: Floats, title: str) -> Element:
+    curve = reliability_curve(rows.y, P, **rows.keywords)
+    error = expected_calibration_error(rows.y, P, **rows.keywords)
+
+    def draw(figure: Any) -> None:
+        ReliabilityDisplay.from_predictions(
+            rows.y, P, **rows.keywords, name=title, ax=figure.subplots()
+        )
+
+    return picture(
+        draw,
+        DIAGRAM,
+        alt=f"Reliability diagram, {_when(title)}: ECE {error:.4f}. {described(curve)}",
+        caption=(
+            f"{_heading(title)}: accuracy of each bin of the confidence, with 95% intervals, and "
+            "its gap to the mean confidence of the bin. The area above shows how many rows each "
+            "bin holds."
+        ),
+    )
+
+
+def described(curve: ReliabilityCurve) -> str:
+    """The bins in words."""
+    gap, n = curve.gap, int(curve.n_samples.sum())
+    largest, fullest = int(np.argmax(np.abs(gap))), int(np.argmax(curve.weight))
+    return (
+        f"{n:,} rows in {len(gap)} bins; in {np.count_nonzero(gap > 0)} of them the confidence "
+        f"exceeds the accuracy. The bin with the most rows, {curve.n_samples[fullest]:,.0f}, has "
+        f"confidence {curve.confidence[fullest]:.3f} and accuracy {curve.accuracy[fullest]:.3f}; "
+        f"the largest gap, of a bin with {curve.n_samples[largest]:,.0f}, is between confidence "
+        f"{curve.confidence[largest]:.3f} and accuracy {curve.accuracy[largest]:.3f}."
+    )
+
+
+def confidence(results: Results) -> Element:
+    """Histograms of the confidence before and after, with the same scale."""
+    rows = results.rows
+    curves = [reliability_curve(rows.y, P, **rows.keywords) for P, _ in results.both]
+    top = 1.25 * max(float(np.max(curve.weight / curve.weight.sum())) for curve in curves)
+    figures = []
+    for curve, (P, title) in zip(curves, results.both, strict=True):
+
+        def draw(figure: Any, P: Floats = P, title: str = title) -> None:
+            ax = figure.subplots()
+            ConfidenceDisplay.from_predictions(rows.y, P, **rows.keywords, name=title, ax=ax)
+            ax.set_ylim(0, top)
+
+        share = curve.weight / curve.weight.sum()
+        fullest = int(np.argmax(share))
+        figures.append(picture(
+            draw,
+            HISTOGRAM,
+            alt=(
+                f"Histogram of the confidence, {_when(title)}: mean "
+                f"{share @ curve.confidence:.3f}, accuracy {share @ curve.accuracy:.3f}; "
+                f"{share[fullest]:.1%} of the rows have a confidence between "
+                f"{curve.lower[fullest]:.3f} and {curve.upper[fullest]:.3f}."
+            ),
+            caption=f"{_heading(title)}: confidence of the rows, its mean, and the accuracy.",
+        ))  # fmt: skip
+    return pair(*figures)
+
+
+def sweep(results: Results) -> Element:
+    """Log loss and ECE by temperature."""
+    shown: TemperatureSweepDisplay = results.sweep
+    at_one = int(np.argmin(np.abs(shown.temperatures - 1)))
+    lowest = int(np.argmin(shown.log_loss))
+
+    def draw(figure: Any) -> None:
+        display = TemperatureSweepDisplay(
+            shown.temperatures,
+            shown.log_loss,
+            shown.expected_calibration_error,
+            shown.best_temperature,
+            reference=shown.reference,
+            name=shown.name,
+        )
+        display.plot(figure.subplots(2, 1, sharex=True))
+
+    return picture(
+        draw,
+        SWEEP,
+        alt=(
+            "Log loss and ECE of the logits divided by a temperature T: at T = 1 the log loss is "
+            f"{shown.log_loss[at_one]:.4f} and the ECE "
+            f"{shown.expected_calibration_error[at_one]:.4f}; the log loss is lowest, "
+            f"{shown.log_loss[lowest]:.4f}, at T = {shown.temperatures[lowest]:.3g}, where the ECE "
+            f"is {shown.expected_calibration_error[lowest]:.4f}. {results.name} has a log loss of "
+            f"{shown.reference:.4f}."
+        ),
+        caption=(
+            "Log loss and ECE of the logits divided by a temperature, which on these rows was "
+            "chosen after the fact, and the log loss of the calibrator as a line."
+        ),
+    )
+
+
+def classes(results: Results) -> Element:
+    """Diagrams of the classes with the largest ECE, or of the event if there are two classes."""
+    rows = results.rows
+    if rows.n_classes == 2:
+        return pair(*(_event(rows, P, title) for P, title in results.both))
+    table = results.by_class
+    chosen = worst(table, GRID)
+    labels = rows.classes[chosen]
+
+    def draw(figure: Any) -> None:
+        ReliabilityDisplay.from_predictions(
+            rows.y, rows.after, **rows.keywords, kind="classwise", classes=labels, figure=figure
+        )
+
+    n = int(np.ceil(np.sqrt(len(chosen))))
+    size = (max(2.7 * n, 4.5), 3.2 * -(-len(chosen) // n) + 0.8)
+    each = ", ".join(f"{rows.classes[k]} {table['ece_after'][k]:.4f}" for k in chosen)
+    return picture(
+        draw,
+        size,
+        alt=(
+            "Reliability diagrams of the predicted probability of classes, after calibration, with "
+            f"their ECE: {each}."
+        ),
+        caption=(
+            f"After calibration: the {len(chosen)} classes with the largest ECE of their predicted "
+            "probability."
+        ),
+    )
+
+
+def _event(rows: Evaluation, P: Floats, title: str) -> Element:
+    event: dict[str, Any] = {**rows.keywords, "kind": "binary"}
+    curve = reliability_curve(rows.y, P, **event)
+    error = expected_calibration_error(rows.y, P, **event)
+    label = rows.classes[1]
+
+    def draw(figure: Any) -> None:
+        ReliabilityDisplay.from_predictions(rows.y, P, **event, name=title, ax=figure.subplots())
+
+    return picture(
+        draw,
+        DIAGRAM,
+        alt=(
+            f"Reliability diagram of the probability of {label}, {_when(title)}: ECE {error:.4f}. "
+            f"{described(curve).replace('accuracy', 'frequency').replace('confidence', 'mean')}"
+        ),
+        caption=f"{_heading(title)}: frequency of the label {label} by its predicted probability.",
+    )
+
+
+def _when(title: str) -> str:
+    return "before calibration" if title == "Before" else f"after calibration by {title}"
+
+
+def _heading(title: str) -> str:
+    return "Before calibration" if title == "Before" else "After calibration"
