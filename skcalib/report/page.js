@@ -1,4 +1,5 @@
-/* Tables of the class "sortable" are sorted by buttons in their headers. */
+/* Tables of the class "sortable" are sorted by buttons in their headers. Tables that are wider than
+   the page, and have no buttons, can be focused, to be scrolled by keys. */
 (() => {
   "use strict";
 
@@ -53,7 +54,16 @@
     }
   };
 
+  const makeScrollable = (frame) => {
+    if (frame.querySelector("button") !== null) return;
+    new ResizeObserver(() => {
+      if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
+      else frame.removeAttribute("tabindex");
+    }).observe(frame);
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("table.sortable").forEach(makeSortable);
+    document.querySelectorAll("div.table").forEach(makeScrollable);
   });
 })();
