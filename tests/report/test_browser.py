@@ -5,6 +5,7 @@ drives it: ``python -m pytest -m browser``.
 """
 
 import os
+import re
 import shutil
 from typing import NamedTuple
 
@@ -276,13 +277,11 @@ def test_the_page_is_whole_without_javascript(file, opened):
     assert page.locator("table.sortable").count() >= 2
     assert page.locator("button").count() == 0  # none that would do nothing
     with_script = opened(file).page
-    texts = [p.locator("body").inner_text() for p in (page, with_script)]
-    assert [t.split() for t in texts][0] == [t.split() for t in texts][1]
+    texts = [each.locator("body").inner_text() for each in (page, with_script)]
+    assert texts[0].split() == texts[1].split()
 
 
 def test_print_on_a4(file, opened):
-    import re
-
     found = opened(file, color_scheme="dark")
     printed = found.page.pdf(prefer_css_page_size=True, print_background=True)
     boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]", printed)
