@@ -271,9 +271,9 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
         number: Child = f"{mean:.4f}"
         if found.best(measure)[k]:
             number = element("strong", f"{BEST} {mean:.4f}")
-        spread = None if np.isnan(error) else f" ± {error:.4f}"
+        spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
         mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
-        yield Number([number, spread, mark], mean)
+        yield Number([number, mark, spread], mean)
     yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
 
 

@@ -61,7 +61,7 @@ def test_cells_hold_means_and_standard_errors(found):
             best = "★ " if found.best(measure)[k] else ""
             spread = "" if np.isnan(error) else f" ± {error:.4f}"
             clear = "*" if found.clear(measure)[k] else ""
-            assert cell == f"{best}{found.mean(measure)[k]:.4f}{spread}{clear}"
+            assert cell == f"{best}{found.mean(measure)[k]:.4f}{clear}{spread}"
 
 
 def test_numbers_to_sort_by_are_the_means(found):
