@@ -20,8 +20,8 @@ def to_repeat(results: Results) -> str:
     arguments = ["calibrator", "logits_test", "y_test"]
     if rows.w is not None:
         arguments.append("sample_weight=weights_test")
-    if results.was_named:
-        arguments.append(f"name={results.name!r}")
+    if results.given_name is not None:
+        arguments.append(f"name={results.given_name!r}")
     if rows.n_bins != 15:
         arguments.append(f"n_bins={rows.n_bins}")
     if results.comparison is not None:

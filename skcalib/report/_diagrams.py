@@ -7,9 +7,16 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from skcalib._html import element
+from skcalib._html import as_text, element
+from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
-from skcalib.display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+from skcalib.display import (
+    ConfidenceDisplay,
+    ReliabilityDisplay,
+    ReliabilityGridDisplay,
+    TemperatureSweepDisplay,
+)
+from skcalib.display._axes import curve_of_rows
 from skcalib.metrics import ReliabilityCurve, expected_calibration_error, reliability_curve
 
 from ._classes import worst
@@ -139,12 +146,10 @@ def classes(results: Results) -> Element:
         return pair(*(_event(rows, P, title) for P, title in results.both))
     table = results.by_class
     chosen = worst(table, GRID)
-    labels = rows.classes[chosen]
 
     def draw(figure: Any) -> None:
-        ReliabilityDisplay.from_predictions(
-            rows.y, rows.after, **rows.keywords, kind="classwise", classes=labels, figure=figure
-        )
+        displays = [_of_class(rows, k) for k in chosen]
+        ReliabilityGridDisplay(displays).plot(figure)
 
     n = int(np.ceil(np.sqrt(len(chosen))))
     size = (max(2.7 * n, 4.5), 3.2 * -(-len(chosen) // n) + 0.8)
@@ -161,6 +166,14 @@ def classes(results: Results) -> Element:
             "probability."
         ),
     )
+
+
+def _of_class(rows: Evaluation, k: int) -> ReliabilityDisplay:
+    """The diagram of a class after calibration."""
+    of_class = Scored(None, rows.after[:, k], rows.index == k, rows.w)
+    curve = curve_of_rows(of_class, rows.n_bins, "uniform")
+    name = as_text(rows.classes[k])
+    return ReliabilityDisplay(curve, kind="binary", name=name, rows=of_class)
 
 
 def _event(rows: Evaluation, P: Floats, title: str) -> Element:

@@ -12,6 +12,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from skcalib._engine.array_api import on_host
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.memory import MemoryRows
+from skcalib._html import as_text
 from skcalib._validation.labels import as_labels
 from skcalib._validation.weights import check_weights
 from skcalib.display import TemperatureSweepDisplay
@@ -130,7 +131,7 @@ def calibration_report(
     """
     check_figure(figure)
     _check_comparison(comparison)
-    shown_name = type(calibrator).__name__ if name is None else name
+    shown_name = as_text(type(calibrator).__name__ if name is None else name)
     with recorded() as caught:
         # First, because it checks logits and labels.
         found, reference = sweep_of(calibrator, logits, y, sample_weight, n_bins=n_bins)
@@ -139,7 +140,7 @@ def calibration_report(
     sweep = TemperatureSweepDisplay(*found, reference=reference, name=shown_name)
     results = Results(
         name=shown_name,
-        was_named=name is not None,
+        given_name=name,
         calibrator=calibrator,
         comparison=comparison,
         warnings=messages,

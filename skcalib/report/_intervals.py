@@ -73,8 +73,8 @@ class Intervals:
         for measure, (before, after) in of_rows.items():
             interval = wilson_interval if measure is ACCURACY else mean_interval
             difference = compared_means(after - before, rows.weights)
-            ends = (interval(values, rows.weights) for values in (before, after))
-            found[measure.title] = Change(*ends, difference)
+            first, second = (interval(values, rows.weights) for values in (before, after))
+            found[measure.title] = Change(first, second, difference)
         return found
 
     def _measured(self, measure: Measure) -> list[Measured]:
@@ -103,7 +103,7 @@ class Intervals:
                     ends.append(CalibrationErrorInterval(estimate, low, high))
             ahead = float(estimates[1][k] - estimates[0][k])
             difference = comparison_of(ahead, draws[:, 1, k] - draws[:, 0, k], LEVEL)
-            found[measure.title] = Change(*ends, difference)
+            found[measure.title] = Change(ends[0], ends[1], difference)
         return found
 
     def _smooth(self) -> Change:
@@ -112,9 +112,9 @@ class Intervals:
         if n > TOO_MANY["smooth"]:
             return without_intervals(*estimates)
         draws = bootstrapped(n, LEAST, [model.of_rows for model in models])
-        ends = (interval_of(e, draws[:, j], LEVEL, "basic") for j, e in enumerate(estimates))
+        ends = [interval_of(e, draws[:, j], LEVEL, "basic") for j, e in enumerate(estimates)]
         ahead = estimates[1] - estimates[0]
-        return Change(*ends, comparison_of(ahead, draws[:, 1] - draws[:, 0], LEVEL))
+        return Change(ends[0], ends[1], comparison_of(ahead, draws[:, 1] - draws[:, 0], LEVEL))
 
     def _of_classes(self, measure: Measure) -> Change:
         models = [m for m in self._measured(measure) if isinstance(m, MeasuredByBins)]
@@ -131,7 +131,7 @@ class Intervals:
             ends.append(CalibrationErrorInterval(estimate, low, high))
         draws = bootstrapped(n, n_resamples, [classwise_error(m) for m in models])
         ahead = estimates[1] - estimates[0]
-        return Change(*ends, comparison_of(ahead, draws[:, 1] - draws[:, 0], LEVEL))
+        return Change(ends[0], ends[1], comparison_of(ahead, draws[:, 1] - draws[:, 0], LEVEL))
 
 
 def bootstrapped(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from skcalib._files import check_target, replacing
 from skcalib._typing import Array
@@ -116,6 +116,12 @@ class CalibrationReport:
     def warnings_(self) -> list[str]:
         """Messages of warnings that the evaluation gave."""
         return self._results.warnings
+
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Write the report as a page: a single file, which loads nothing from anywhere.

@@ -29,7 +29,7 @@ class Results:
     """Rows and numbers of a report."""
 
     name: str
-    was_named: bool  #: by the user, not after its class
+    given_name: str | None  #: by the user
     calibrator: Any
     comparison: CalibratorComparison | None
     warnings: list[str]

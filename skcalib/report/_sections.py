@@ -19,7 +19,7 @@ from ._classes import worst
 from ._data import FEW
 from ._measures import measures
 from ._results import Results
-from ._verdict import counted
+from ._verdict import counted, signed
 
 # The table of classes has at most so many rows.
 CLASSES = 20
@@ -62,9 +62,10 @@ def all_measures(results: Results) -> Elements:
         class_="measures",
     )
     note = (
-        "Intervals of calibration errors hold the true error, and may lie below an estimate that "
-        "is biased upwards where bins hold few rows. Of the accuracy higher values are better, of "
-        "all others lower ones."
+        "Of the accuracy higher values are better, of all others lower ones. Intervals of "
+        "calibration errors are those of the true error, and may lie below an estimate that is "
+        "biased upwards where bins hold few rows. That bias may differ before and after, so that "
+        "changes of debiased measures say more than those of the others."
     )
     return [found, element("p", note, class_="note")]
 
@@ -74,18 +75,14 @@ def _value(found: Any) -> Number:
 
 
 def _difference(found: Any) -> Number:
-    return Number([_signed(found.statistic), _ends(found.low, found.high, "+")], found.statistic)
+    return Number([signed(found.statistic), _ends(found.low, found.high, "+")], found.statistic)
 
 
 def _ends(low: float, high: float, sign: str) -> Element | None:
     if math.isnan(low):
         return None
-    ends = (_signed(end) if sign else f"{end:.4f}" for end in (low, high))
+    ends = (signed(end) if sign else f"{end:.4f}" for end in (low, high))
     return element("span", " [", ", ".join(ends), "]", class_="interval")
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "\N{MINUS SIGN}")
 
 
 def comparison(results: Results) -> Elements:
@@ -162,13 +159,13 @@ def data(results: Results) -> Elements:
     none = [rows.classes[k] for k in np.flatnonzero(found.counts == 0)]
     n_masked = f"{found.n_masked:,} logits in {found.n_masked_rows:,} rows"
     facts: list[tuple[Any, Any]] = [
-        ("Rows", f"{found.n_given:,}, of which {found.n_given - rows.n_samples:,} have weight 0"),
+        ("Rows", f"{rows.n_samples:,}{_absent(found.n_given - rows.n_samples)}"),
         ("Weights", total if weighted else "none: all rows count the same"),
         (f"Classes with fewer than {FEW} rows", shown(low) if low else "none"),
         ("Classes without rows", shown(none) if none else "none"),
         ("Logits", f"{found.lowest:.4g} to {found.highest:.4g}, {found.precision}"),
         ("Masked classes", n_masked if found.n_masked else "none"),
-        ("Ties", f"{found.n_ties:,} rows whose largest logit several classes share"),
+        ("Rows with a tie for the largest logit", f"{found.n_ties:,}"),
         ("Distinct confidences after calibration", f"{found.n_distinct:,}"),
     ]
     held_out = (
@@ -176,6 +173,10 @@ def data(results: Results) -> Elements:
         "on them, all measures are better than on new rows."
     )
     return [definitions(facts), element("p", held_out, class_="note")]
+
+
+def _absent(n_rows: int) -> str:
+    return f", and {n_rows:,} with a weight of 0, which are left out" if n_rows else ""
 
 
 def warnings(results: Results) -> Elements:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skcalib._typing import Floats
 from skcalib.metrics import (
     CalibrationComparisonResult,
     CalibrationErrorInterval,
@@ -45,7 +46,7 @@ def has_few_rows(rows: Evaluation) -> bool:
 
 def _before(rows: Evaluation, pvalue: float) -> str:
     confidence, hit = rows.before.max(axis=1), rows.before.argmax(axis=1) == rows.index
-    gap = mean_interval(confidence.astype(np.float64) - hit, rows.weights)
+    gap = mean_gap(rows, rows.before)
     means = (
         f"its mean confidence is {rows.mean(confidence):.1%} and its accuracy {rows.mean(hit):.1%}"
     )
@@ -91,7 +92,10 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
 
 
 def _after(rows: Evaluation, ece: Change, pvalue: float) -> str:
-    value = f"After calibration the ECE is {ece.after.estimate:.4f} ({_interval(ece.after)})"
+    value = (
+        f"After calibration the ECE is {ece.after.estimate:.4f} (95% interval of the true error "
+        f"{ece.after.low:.4f} to {ece.after.high:.4f})"
+    )
     if has_few_rows(rows):
         return (
             f"{value}, and {as_pvalue(pvalue)} is the probability of one at least as large if the "
@@ -100,13 +104,28 @@ def _after(rows: Evaluation, ece: Change, pvalue: float) -> str:
     if pvalue <= SIGNIFICANT:
         return (
             f"{value}, more than chance explains if the model were calibrated "
-            f"({as_pvalue(pvalue)}): some miscalibration of the confidence is left."
+            f"({as_pvalue(pvalue)}): {_left(rows)}."
         )
     return (
         f"{value}, no more than chance explains if the model were calibrated "
         f"({as_pvalue(pvalue)}): these rows show no miscalibration of the confidence that is left, "
         "which does not prove that there is none."
     )
+
+
+def _left(rows: Evaluation) -> str:
+    """Which miscalibration is left."""
+    gap = mean_gap(rows, rows.after)
+    if gap.low > 0 or gap.high < 0:
+        kind = "over-confident" if gap.low > 0 else "under-confident"
+        return f"the model is {kind} now, by {_points(gap)}"
+    return "some miscalibration of the confidence is left"
+
+
+def mean_gap(rows: Evaluation, P: Floats) -> CalibrationErrorInterval:
+    """Mean confidence less accuracy, with its interval."""
+    hit = P.argmax(axis=1) == rows.index
+    return mean_interval(P.max(axis=1).astype(np.float64) - hit, rows.weights)
 
 
 def counted(rows: Evaluation) -> str:
@@ -130,10 +149,6 @@ def _points(gap: CalibrationErrorInterval) -> str:
     return f"{100 * abs(gap.estimate):.1f} percentage points (95% interval {low:.1f} to {high:.1f})"
 
 
-def _interval(found: CalibrationErrorInterval) -> str:
-    return f"95% interval {found.low:.4f} to {found.high:.4f}"
-
-
 def _fall(title: str, difference: CalibrationComparisonResult) -> str:
     """The size of a clear change, whose direction the verb says."""
     low, high = sorted((abs(difference.low), abs(difference.high)))
@@ -143,7 +158,13 @@ def _fall(title: str, difference: CalibrationComparisonResult) -> str:
 
 def _change(title: str, difference: CalibrationComparisonResult) -> str:
     d = difference
-    return f"the {title} ({d.statistic:+.4f}, 95% interval {d.low:+.4f} to {d.high:+.4f})"
+    low, high = signed(d.low), signed(d.high)
+    return f"the {title} ({signed(d.statistic)}, 95% interval {low} to {high})"
+
+
+def signed(value: float) -> str:
+    """A difference as text."""
+    return f"{value:+.4f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _of_accuracy(difference: CalibrationComparisonResult) -> str:
