@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import _thread
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -46,13 +47,16 @@ def with_one_openmp_thread(f: Callable[..., Result], *args: Any) -> Result:
     They meet after every node: for a few thousand rows two threads gain little on idle cores, and
     take up to a hundred times as long where other processes use the cores as well.
     """
-    with _openmp().limit(limits=1):
+    with _openmp(len(sys.modules)).limit(limits=1):
         return f(*args)
 
 
-@cache
-def _openmp() -> Any:
-    """OpenMP libraries that are loaded; cached, since the search takes a millisecond."""
+@lru_cache(maxsize=1)
+def _openmp(n_modules: int) -> Any:  # noqa: ARG001
+    """OpenMP libraries that are loaded.
+
+    The search takes a millisecond, and is repeated after imports, which may load more of them.
+    """
     return ThreadpoolController().select(user_api="openmp")
 
 

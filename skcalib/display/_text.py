@@ -38,9 +38,7 @@ def wrapped(text: str, width: float) -> str:
 
 
 def fitted(text: str, width: float, size: float, smallest: float = SMALLEST) -> tuple[str, float]:
-    """The text and its font size for a width in inches: shrunk to no less than ``smallest``, then
-    wrapped.
-    """
+    """The text and its font size for a width in inches: shrunk, and then wrapped."""
     room = 72 * width / max(text_width(text), 1e-9)
     if room >= smallest:
         return text, min(size, room)

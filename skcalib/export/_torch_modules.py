@@ -6,6 +6,7 @@ shape, whose masked entries are finite but have no meaning. It works along the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def log_softmax(z: Tensor, masked: Tensor) -> Tensor:
 class Module(nn.Module):
     """A fitted calibrator: logits (..., n_columns) in, calibrated logits of the same shape out."""
 
-    def __init__(self, steps: list[nn.Module], n_columns: int) -> None:
+    def __init__(self, steps: Sequence[nn.Module], n_columns: int) -> None:
         super().__init__()
         self.n_columns = n_columns
         self.steps = nn.ModuleList(steps)
@@ -153,7 +154,7 @@ class OneVsRest(nn.Module):
 class Mixture(nn.Module):
     """Log-probabilities of a mixture of several calibrators."""
 
-    def __init__(self, members: list[nn.Module], weights: Any, dtype: torch.dtype) -> None:
+    def __init__(self, members: Sequence[nn.Module], weights: Any, dtype: torch.dtype) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
         self.weights = parameter(weights, dtype)
@@ -168,7 +169,7 @@ class Mixture(nn.Module):
 class Steps(nn.Module):
     """Several steps as one."""
 
-    def __init__(self, steps: list[nn.Module]) -> None:
+    def __init__(self, steps: Sequence[nn.Module]) -> None:
         super().__init__()
         self.steps = nn.ModuleList(steps)
 

@@ -76,8 +76,8 @@ def smaller(svg: str) -> str:
     """The same picture with coordinates to a hundredth of a point, without comments and header."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.S)
-    # Not the scale of letters, whose coordinates are large.
-    svg = re.sub(r"scale\([^)]*\)|(\d\.\d\d)\d+", lambda found: found[1] or found[0], svg)
+    # The scale of letters, such as 0.015625, stays as it is.
+    svg = re.sub(r"(scale\([^)]*\))|(?<=\d\.\d\d)\d+", lambda found: found[1] or "", svg)
     return re.sub(r"\s*\n\s*", "\n", svg)
 
 

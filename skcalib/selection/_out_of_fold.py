@@ -64,7 +64,7 @@ def _fit_into(found: Fits, members: Candidates, rows: Rows, classes: Array) -> N
     try:
         with recorded_warnings() as caught:
             fitted = _fitted(list(members.values()), rows, classes)
-    except Exception as error:  # noqa: BLE001: calibrators of users may raise anything
+    except Exception as error:  # calibrators of users may raise anything
         if len(members) == 1:
             found.errors.update(dict.fromkeys(members, error))
         else:  # those of a family that do not fail
@@ -119,7 +119,7 @@ def _fold(
         if name in fits.fitted:
             try:
                 L[name] = log_of_labels(fits.fitted[name], test, classes, smoothing)
-            except Exception as error:  # noqa: BLE001: as above
+            except Exception as error:  # as above
                 fits.errors[name] = error
     return Fold(fits, test, L)
 

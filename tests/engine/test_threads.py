@@ -21,7 +21,7 @@ from skcalib._engine import memory as _rows
 from skcalib._engine import threads as _threads
 from skcalib._engine.blas import with_one_blas_thread
 from skcalib._engine.memory import MemoryRows
-from skcalib._engine.threads import share
+from skcalib._engine.threads import share, with_one_openmp_thread
 from skcalib.datasets import make_logits
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -138,6 +138,33 @@ def test_real_libraries_when_fits_in_two_threads_overlap():
         leave.set()
         other.join(DEADLINE)
         assert blas_threads() == before
+
+
+def test_openmp_libraries_of_later_imports_are_limited(monkeypatch):
+    loaded = ["first"]
+
+    class Controller:
+        def select(self, user_api):
+            assert user_api == "openmp"
+            self.found = tuple(loaded)
+            return self
+
+        @contextmanager
+        def limit(self, limits):
+            assert limits == 1
+            limited.append(self.found)
+            yield
+
+    limited = []
+    _threads._openmp.cache_clear()
+    monkeypatch.setattr(_threads, "ThreadpoolController", Controller)
+    monkeypatch.setitem(sys.modules, "imported", None)
+    with_one_openmp_thread(int)
+    loaded.append("second")
+    monkeypatch.setitem(sys.modules, "imported_later", None)
+    with_one_openmp_thread(int)
+    _threads._openmp.cache_clear()
+    assert limited == [("first",), ("first", "second")]
 
 
 def test_limits_of_the_user_stay():

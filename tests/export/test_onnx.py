@@ -330,6 +330,19 @@ class TestNumbers:
         tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
         np.testing.assert_allclose(found, calibrator.transform(X), rtol=tolerance)
 
+    @pytest.mark.parametrize("temperature", [1e-50, 1e-44, 1e-40, 1e39, 1e45])
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_temperatures_that_single_precision_does_not_hold(self, dtype, temperature):
+        """Logits are divided by them as exactly as by others."""
+        largest = float(np.finfo(dtype).max) / 4
+        sizes = np.array([0, 1, 3e3, 1e30, 8e37]) * (1 if temperature > 1 else 1e-37)
+        X = np.concatenate([sizes, -sizes])[:, None].astype(dtype)
+        calibrator = skcalib.TemperatureScaling().fit(*logits_of(1))
+        calibrator.temperature_ = temperature
+        found = run(to_onnx(calibrator, dtype=dtype, outputs="logits"), X)["logits"]
+        expected = np.clip(X.astype(np.float64) / temperature, -largest, largest)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-37)
+
     @pytest.mark.parametrize("smoothing", [1e-45, 1e-20, 1e-10, 0.3])
     @pytest.mark.parametrize("n_columns", [1, 3])
     def test_smoothing(self, smoothing, n_columns):
@@ -411,6 +424,11 @@ class TestErrors:
     def test_other_things(self, other):
         with pytest.raises(TypeError, match="takes a fitted calibrator"):
             to_onnx(other)
+
+    def test_classifiers_with_calibrators(self):
+        classifier = skcalib.CalibratedClassifier(LogisticRegression(), cv=2)
+        with pytest.raises(TypeError, match=r"got CalibratedClassifier\. .* see register_skl2onnx"):
+            to_onnx(classifier.fit(self.Z, self.Y))
 
     def test_groups_of_two_types(self):
         groups = np.arange(len(self.Y)) % 2

@@ -75,7 +75,7 @@ def test_edges_in_single_precision(rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("calibrator", STEPS, ids=repr)
 def test_two_classes_are_exact(calibrator, dtype, rng):
-    """At each edge and one number beside it, in rows that were fitted, and far away."""
+    """Rows at each edge and next to it, rows of the fit, and rows with very large log-odds."""
     for n_columns in (1, 2):
         Z, y = logits_of(n_columns, 1000, dtype)
         calibrator.fit(Z, y)

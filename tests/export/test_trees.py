@@ -10,8 +10,8 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
+from threadpoolctl import threadpool_limits
 
-from skcalib._engine.threads import _openmp
 from skcalib.datasets import make_logits
 from skcalib.export._trees import Trees, faults_of, trees_of
 
@@ -19,7 +19,7 @@ from skcalib.export._trees import Trees, faults_of, trees_of
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Threads of gradient boosting wait for one another, for long on a machine that is busy."""
-    with _openmp().limit(limits=1):
+    with threadpool_limits(1, user_api="openmp"):
         yield
 
 

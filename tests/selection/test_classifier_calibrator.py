@@ -36,6 +36,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X):
+        self.asked_ = X
         self.threads_ += openmp_threads()
         P = np.zeros((len(X), len(self.classes_)))
         P[np.arange(len(X)), np.arange(len(X)) % len(self.classes_)] = 1
@@ -116,6 +117,20 @@ def test_single_precision_stays_so():
     assert_allclose(c.estimator_.seen_, exact.estimator_.seen_, atol=1e-5)
     steps = np.ldexp(c.estimator_.seen_, 40)
     assert_array_equal(steps, np.rint(steps))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+def test_features_of_single_precision_are_computed_in_double(n_columns):
+    """Logits that are scaled without rounding have the features of the same logits in double."""
+    Z, y = make_logits(N, max(n_columns, 2), random_state=0)
+    c = ClassifierCalibrator(Recorder(), smoothing=0.0).fit(Z[:, :n_columns], y)
+    c.temperature_ = 2.0
+    X = np.round(Z[:, :n_columns] * 64) / 64
+    asked = []
+    for dtype in (np.float32, np.float64):
+        c.predict_proba(X.astype(dtype))
+        asked.append(c.estimator_.asked_)
+    assert_allclose(*asked, rtol=0, atol=1e-9)
 
 
 # --------------------------------------------------------------------------------------
