@@ -33,8 +33,8 @@ HOSTILE = (
 
 def found_browser():
     """The path of a Chromium, if there is one."""
-    named = [os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome"]
-    return next(filter(None, map(shutil.which, filter(None, named))), None)
+    names = (os.environ.get("CHROMIUM", "chromium"), "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 @pytest.fixture(scope="module")
