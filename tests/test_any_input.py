@@ -207,6 +207,11 @@ def test_temperature_sweeps_and_reports(answers, problem):
         report = answers.of(skcalib.calibration_report, calibrator, Z, y, sample_weight=w)
         if report is not None:
             report.figure_.draw_without_rendering()
+            assert len(report.verdict_) == 3
+            values = [
+                v for change in report.measures_.values() for v in (change.before, change.after)
+            ]
+            assert np.isfinite([value.estimate for value in values]).all()
     plt.close("all")
 
 

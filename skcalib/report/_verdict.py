@@ -20,6 +20,9 @@ FEW_ROWS = 100
 
 SIGNIFICANT = 0.05
 
+# An ECE below this is small, however significant it is for many rows.
+SMALL = 0.01
+
 # The measures of the second sentence.
 JUDGED = (LOG_LOSS, BRIER, DEBIASED_ECE)
 
@@ -102,8 +105,9 @@ def _after(rows: Evaluation, ece: Change, pvalue: float) -> str:
             "model were calibrated, but so few rows reveal only large errors."
         )
     if pvalue <= SIGNIFICANT:
+        small = "which is small, but " if ece.after.high < SMALL else ""
         return (
-            f"{value}, more than chance explains if the model were calibrated "
+            f"{value}, {small}more than chance explains if the model were calibrated "
             f"({as_pvalue(pvalue)}): {_left(rows)}."
         )
     return (

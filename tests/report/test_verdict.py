@@ -4,8 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.special import softmax
 
+from skcalib import TemperatureScaling, calibration_report
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_test
 from skcalib.report._evaluation import Evaluation
@@ -119,6 +121,22 @@ def test_no_clear_effect():
 def test_a_change_that_is_clear_in_part():
     _, second, _ = said(right, shifted(0.05), n=4000)
     assert "clear" in second
+
+
+def test_a_small_error_is_called_so_however_significant():
+    _, _, third = said(right, lambda Z: 1.03 * Z, n=200_000)
+    assert "which is small, but more than chance explains" in third
+    assert "which is small" not in said(right, hot)[2]
+
+
+def test_later_changes_of_arrays_change_nothing():
+    Z, y = make_logits(300, 3, random_state=0)
+    calibrator, w = TemperatureScaling().fit(Z, y), np.ones(300)
+    params = {"figure": Figure((10, 8)), "sample_weight": w}
+    report = calibration_report(calibrator, Z, y, **params)
+    expected = calibration_report(calibrator, Z, y, figure=Figure((10, 8))).verdict_
+    y[:], w[:100] = 0, 5
+    assert report.verdict_ == expected
 
 
 def test_accuracy_that_changes_is_said():
