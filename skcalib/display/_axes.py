@@ -1,23 +1,20 @@
-"""Shared by all displays: colours, figures, legends and titles that fit, rows and their bins."""
+"""Shared by all displays: figures, legends and titles that fit, rows and their bins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
-from skcalib.metrics import ReliabilityCurve, reliability_curve
+from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import OF_BINS
+
+from ._text import as_written, fitted, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.text import Text
-
-# From the palette of Okabe and Ito, which is safe for colour-blind readers.
-BLUE, DARK_BLUE, VERMILION, GREEN = "#56B4E9", "#0072B2", "#D55E00", "#009E73"
 
 GREY = "#555555"
 
@@ -32,12 +29,6 @@ def new_figure(size: tuple[float, float]) -> Figure:
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=size, layout="constrained")
-
-
-def as_written(*texts: Text) -> None:
-    """Draw texts with names given by users as they are, without mathematical notation."""
-    for text in texts:
-        text.set_parse_math(False)
 
 
 def entry(name: str) -> str:
@@ -76,6 +67,20 @@ def ece_of(curve: ReliabilityCurve) -> float:
     return float(OF_BINS["expected_calibration_error"](curve))
 
 
+def miscalibration_of(rows: Scored) -> float:
+    """The miscalibration of the Brier score of the rows."""
+    return float(
+        score_decomposition(
+            rows.event,
+            rows.score,
+            score="brier_score",
+            kind="binary",
+            sample_weight=rows.weight,
+            labels=[False, True],
+        ).miscalibration
+    )
+
+
 def size_of(ax: Axes) -> tuple[float, float]:
     """Width and height of axes in inches, before their aspect is applied."""
     box = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
@@ -86,16 +91,6 @@ def size_of(ax: Axes) -> tuple[float, float]:
 def font_size(width: float) -> float:
     """Font size of legends in axes of a width in inches."""
     return min(max(3.2 * width, 5.5), 9)
-
-
-def text_width(text: str) -> float:
-    """Width of the longest line of a text, in font sizes, with 10 % for the hinting of letters."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=1)
-    measure = partial(text_to_path.get_text_width_height_descent, prop=font, ismath=False)
-    return 1.1 * max((measure(line)[0] for line in text.splitlines()), default=0.0)
 
 
 class LegendSize(NamedTuple):
@@ -140,3 +135,11 @@ def draw_legend(ax: Axes, size: LegendSize, **params: Any) -> None:
 def title_size(titles: Sequence[str], width: float) -> float:
     """Font size of titles side by side, each in a width in inches."""
     return min(10, 72 * width / (max(map(text_width, titles)) + 1))
+
+
+def draw_title(ax: Axes, name: str) -> None:
+    """A title that is no wider than its axes."""
+    title = ax.set_title("")
+    text, size = fitted(name, size_of(ax)[0], float(title.get_fontsize()))
+    title.set(text=text, fontsize=size)
+    as_written(title)

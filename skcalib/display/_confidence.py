@@ -11,16 +11,9 @@ from skcalib._engine.array_api import on_host
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 
-from ._axes import (
-    BLUE,
-    VERMILION,
-    as_written,
-    curve_of_rows,
-    font_size,
-    new_figure,
-    size_of,
-    with_weight,
-)
+from ._axes import curve_of_rows, font_size, new_figure, size_of, with_weight
+from ._text import as_written
+from ._theme import BLUE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,6 +1,7 @@
-"""Layout of a reliability diagram: the diagram, above it the histogram of rows, then the legend.
+"""Layout of a reliability diagram: the diagram with its legend, above it the histogram of rows.
 
-All of them lie inside of the axes: what lies outside would be beyond their user's layout.
+All of them lie inside of the axes: what lies outside would be beyond their user's layout. Where
+the diagram and the histogram lie depends neither on the legend nor on what is drawn in them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from scipy.special import expit, logit
 
 from skcalib._typing import Floats
 
-from ._axes import LegendSize, draw_legend, legend_size, size_of
-from ._ticks import logit_ticks, set_ticks
+from ._axes import size_of
+from ._legend import draw_legend
+from ._text import SMALLEST
+from ._theme import Theme
+from ._ticks import logit_ticks, set_ticks, thinned
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 
 # Bottom and top of the histogram of rows, in heights of the diagram.
 HISTOGRAM = (1.04, 1.22)
+
+# Diagrams with sides of up to so many inches have smaller labels.
+SMALL = 2.4
 
 # Limits of logit axes are no nearer to 0 and 1 than that.
 NEAREST = 1e-6
@@ -70,12 +77,12 @@ def logit_limits(x: Floats, n_rows: float) -> tuple[float, float]:
     return float(expit(low - margin)), float(expit(high + margin))
 
 
-def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) -> None:
-    """Set scale, limits and ticks, and place the histogram and the legend above the diagram."""
+def arrange(
+    ax: Axes, scale: str, limits: tuple[float, float], theme: Theme, *, legend: bool
+) -> None:
+    """Set scale, limits and ticks, and place the histogram and the legend."""
     histogram = histogram_of(ax)
-    bottom = 1.0 if histogram is None else HISTOGRAM[1]
-    size, width = _legend_size(ax) if legend else (None, 1.0)
-    top = bottom if size is None else bottom + size.height / width
+    top = 1.0 if histogram is None else HISTOGRAM[1]
     for axes in (ax, *([] if histogram is None else [histogram])):
         axes.set_autoscale_on(False)  # it would follow frequencies of 0 to minus infinity
         axes.set_xscale(scale, **_SCALES[scale])
@@ -83,7 +90,9 @@ def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) 
     ax.set_yscale(scale, **_SCALES[scale])
     ax.set_ylim(limits[0], _above(limits, top, scale))
     ax.set_aspect("equal")
-    _set_ticks(ax, scale, limits)
+    side = side_of(ax, top)
+    _shrink(ax, side)
+    _set_ticks(ax, scale, limits, side)
     ax.spines[["left", "right"]].set_bounds(*limits)
     ax.spines["top"].set_position(("data", limits[1]))
     ax.yaxis.label.set_y(0.5 / top)  # in the middle of the diagram
@@ -94,18 +103,14 @@ def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) 
         locator.whole = top
         histogram.set_xticks([])
         histogram.minorticks_off()
-    if size is not None:
-        corner = (0, (bottom + size.margin / width) / top)
-        draw_legend(
-            ax, size, loc="lower left", bbox_to_anchor=corner, borderaxespad=0, frameon=False
-        )
+    if legend:
+        draw_legend(ax, theme, side, top)
 
 
-def _legend_size(ax: Axes) -> tuple[LegendSize, float]:
-    """Size of the legend, and width and height of the diagram in inches, which is a square."""
+def side_of(ax: Axes, top: float) -> float:
+    """Side of the diagram, which is a square, in inches."""
     width, height = size_of(ax)
-    width = min(width, height / 1.4)
-    return legend_size(ax.get_legend_handles_labels()[1], width), width
+    return min(width, height / top)
 
 
 def _above(limits: tuple[float, float], height: float, scale: str) -> float:
@@ -125,14 +130,25 @@ def _clip(ax: Axes, height: float) -> None:
         artist.set_clip_path(Rectangle((0, 0), 1, height, transform=ax.transAxes))
 
 
-def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float]) -> None:
+def _shrink(ax: Axes, side: float) -> None:
+    """Make labels of axes smaller that have little room."""
+    if side > SMALL:
+        return
+    for axis in (ax.xaxis, ax.yaxis):
+        size = axis.get_major_ticks(1)[0].label1.get_fontsize()
+        axis.set_tick_params(labelsize=min(size, max(4 * side, SMALLEST)), pad=2)
+        axis.label.set_fontsize(min(axis.label.get_fontsize(), max(4.3 * side, SMALLEST)))
+        axis.labelpad = 1
+
+
+def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -> None:
     ax.minorticks_off()
-    width = size_of(ax)[0]
     if scale == "linear":
-        even = np.linspace(0, 1, 5 if width > 2.2 else 3)
+        even = np.linspace(0, 1, 6 if side > 1.5 else 3)
         ax.set(xticks=even, yticks=even)
         return
     ticks = logit_ticks(*limits)
     set_ticks(ax.yaxis, ticks)
-    # Labels that stand beside each other need more room.
-    set_ticks(ax.xaxis, ticks[:: -(-len(ticks) // max(3, int(width / 0.65)))])
+    low, high = logit(limits)
+    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
+    set_ticks(ax.xaxis, thinned(ticks, 72 * side * (logit(ticks) - low) / (high - low) / size))

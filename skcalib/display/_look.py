@@ -9,23 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from ._axes import BLUE, DARK_BLUE, GREEN, VERMILION, entry
+from skcalib._validation.parameters import check_option, check_real
+
+from ._axes import entry
+from ._theme import Colour, Theme
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.container import Container
 
 
-Style = Literal["bars", "dots", "corp"]
+Style = Literal["bars", "dots", "corp", "smooth"]
 
 Scale = Literal["linear", "logit"]
 
-# Of the models on the same axes, in this order. Markers tell them apart without colour.
-COLOURS = (DARK_BLUE, VERMILION, GREEN, "#CC79A7", "#E69F00", BLUE, "black")
-
+# Of the models on the same axes, in this order. They tell models apart without colour.
 MARKERS = "os^DvPX"
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (2, 1)), (0, (6, 1.5, 1.5, 1.5)))
+
+# Horizontal distance between dots of two models in the same place, in points.
+DODGE = 2.5
 
 # Names of the axes of a diagram by its kind.
 AXIS_NAMES = {
@@ -47,6 +52,7 @@ class Look(NamedTuple):
     kind: str
     scale: str
     number: int  #: of models that the axes held before
+    theme: Theme
 
     @classmethod
     def next_on(cls, ax: Axes, style: str, kind: str, scale: str) -> Self:
@@ -56,7 +62,7 @@ class Look(NamedTuple):
             if "bars" in (style, other.style):
                 raise ValueError(
                     "Bars of two models would hide each other: ax must hold no other diagram, got "
-                    "axes with one. Pass style='dots' or style='corp' for each, or other axes."
+                    "axes with one. Pass style='dots', 'corp' or 'smooth' for each, or other axes."
                 )
             for name, value in (("kind", kind), ("scale", scale)):
                 if getattr(other, name) != value:
@@ -65,40 +71,67 @@ class Look(NamedTuple):
                         f"axes with {name}={getattr(other, name)!r}. Pass the same {name}, or "
                         "other axes."
                     )
-        return cls(style, kind, scale, len(others))
+        return cls(style, kind, scale, len(others), Theme.of(ax))
 
     @property
-    def colour(self) -> str:
+    def colour(self) -> Colour:
         """Colour of the model."""
-        return COLOURS[self.number % len(COLOURS)]
+        return self.theme.models[self.number % len(self.theme.models)]
+
+    @property
+    def marker(self) -> str:
+        """Marker of its dots."""
+        return MARKERS[self.number % len(MARKERS)]
+
+    @property
+    def shift(self) -> float:
+        """Horizontal distance from the true place, in points, to the right and left in turn."""
+        return DODGE * ((self.number + 1) // 2) * (-1) ** (self.number + 1)
 
     @property
     def dashes(self) -> Any:
         """Line style of its curve and of its histogram."""
         return DASHES[self.number % len(DASHES)]
 
-    @property
-    def line(self) -> dict[str, Any]:
-        """Arguments for its line: dots that are joined, or a curve."""
-        params: dict[str, Any] = {"color": self.colour, "clip_on": self.scale == "logit"}
-        if self.style == "corp":
-            return {**params, "linestyle": self.dashes, "linewidth": 1.5}
-        marker = MARKERS[self.number % len(MARKERS)]
-        return {**params, "marker": marker, "markersize": 4.5, "linewidth": 0.8}
-
-    def label(self, name: str | None) -> str:
+    def label(self, name: str | None, score: str) -> str:
         """Entry of the model in the legend."""
-        if name is not None:
-            return entry(name)
-        return f"Model {self.number + 1}" if self.number else AXIS_NAMES[self.kind][1]
+        if name is None:
+            quantity = AXIS_NAMES[self.kind][1].split()[-1].capitalize()
+            name = f"Model {self.number + 1}" if self.number else quantity
+        return f"{entry(name)} ({score})"
 
 
-def record(artist: Artist, what: Look | Diagonal) -> None:
+def check_look(style: str, scale: str, level: float | None, *, has_rows: bool) -> None:
+    """Raise a ValueError for a style, scale or confidence level that a diagram cannot have."""
+    check_option("style", style, Style)
+    check_option("scale", scale, Scale)
+    if level is not None:
+        remedy = "Pass None to draw neither error bars nor a band."
+        check_real("confidence_level", level, high=1, remedy=remedy)
+    if style == "bars" and scale == "logit":
+        raise ValueError(
+            "Bars begin at 0, which a logit scale does not have, got style='bars' and "
+            "scale='logit'. Pass style='dots' or style='corp'."
+        )
+    if style == "smooth" and scale == "logit":
+        raise ValueError(
+            "The kernel of a smooth curve has one width, which on a logit scale is larger than "
+            "the whole range of small scores, got style='smooth' and scale='logit'. Pass "
+            "style='dots' or style='corp'."
+        )
+    if style in ("corp", "smooth") and not has_rows:
+        raise ValueError(
+            f"style={style!r} needs scores and events of rows, got rows=None. Use "
+            "from_predictions, or pass rows= to the constructor."
+        )
+
+
+def record(artist: Artist | Container, what: Look | Diagonal) -> None:
     """Attach a record to an artist."""
     setattr(artist, _RECORD, what)
 
 
-def recorded(artists: Iterable[Artist], kind: type) -> list[tuple[Any, Any]]:
+def recorded(artists: Iterable[Any], kind: type) -> list[tuple[Any, Any]]:
     """The artists that carry a record of a kind, each with its record."""
     found = [(artist, getattr(artist, _RECORD, None)) for artist in artists]
     return [(artist, what) for artist, what in found if isinstance(what, kind)]

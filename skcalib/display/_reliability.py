@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,30 +14,35 @@ from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
 from skcalib._validation.indicator import of_outputs
-from skcalib._validation.parameters import check_integer, check_option, check_real
+from skcalib._validation.parameters import check_integer
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _styles
-from ._axes import as_written, curve_of_rows, ece_of, new_figure, with_weight
-from ._band import isotonic_curve
+from ._axes import curve_of_rows, draw_title, ece_of, miscalibration_of, new_figure, with_weight
+from ._band import consistency_band, isotonic_curve
+from ._kernel_curve import drawn_curve, smooth_band
 from ._layout import arrange, histogram_on, logit_limits
-from ._look import AXIS_NAMES, Look, Scale, Style
+from ._look import AXIS_NAMES, Look, Scale, Style, check_look
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
+from ._strokes import strokes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import FillBetweenPolyCollection
+    from matplotlib.collections import FillBetweenPolyCollection, LineCollection, PathCollection
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
 
+# Scores, lower and upper end of a band, from a level, a number of resamples and a seed.
+Area = Callable[..., tuple[Floats, Floats, Floats]]
+
 
 class ReliabilityDisplay:
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
-    There are three styles.
+    There are four styles.
 
     - ``"bars"``: the accuracy of each bin as a bar, and the gap between it and the mean confidence
       of the bin as a hatched bar. The ECE is the weighted mean of the gaps.
@@ -47,12 +54,23 @@ class ReliabilityDisplay:
 
       and the shaded area is its pointwise consistency band, from regressions of events that are
       resampled as if the model were calibrated.
+    - ``"smooth"``: no bins. The curve is a kernel estimate [3]_, which smooths the residuals with
+      the reflected normal kernel :math:`K_\sigma` of the smooth calibration error,
+
+      .. math:: \hat f(t) = t + \frac{\sum_i w_i\, K_\sigma(t, \text{score}_i)
+          (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} ,
+
+      is as thick as the density of the scores, the denominator, and faded where less than about ten
+      rows are within reach of the kernel. Its bandwidth :math:`\sigma` is the smECE, but at least
+      0.01. The mean distance between the curve and the diagonal, weighted by the density, is the
+      smECE, or with the smallest bandwidth at most the smECE. The shaded area is its pointwise
+      consistency band.
 
     Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
     the number of rows in each bin.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. In the styles
-    ``"dots"`` and ``"corp"`` several models can be drawn on the same axes.
+    ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes.
 
     Parameters
     ----------
@@ -64,7 +82,7 @@ class ReliabilityDisplay:
         Name of the model: the title with bars, else the entry in the legend.
     rows : named tuple (label, score, event, weight), default=None
         Scores, events and weights (or None) of the rows as arrays of shape (n_samples,),
-        required by ``style="corp"``.
+        required by ``style="corp"`` and ``style="smooth"``.
 
     Attributes
     ----------
@@ -85,9 +103,18 @@ class ReliabilityDisplay:
     intervals_ : matplotlib ErrorbarContainer or None
         Error bars, with ``style="bars"`` and ``style="dots"``.
     line_ : matplotlib Line2D or None
-        Dots or curve.
+        Curve, with ``style="corp"``. With ``style="dots"`` it has the places of the dots and their
+        legend entry, and draws nothing; with ``style="smooth"`` those of the curve, which is NaN
+        between two pieces.
+    dots_ : matplotlib PathCollection or None
+        Dots, with ``style="dots"``; with ``style="smooth"`` markers on the curves of all models but
+        the first on the axes.
+    joins_ : matplotlib LineCollection or None
+        Lines between neighbouring dots.
+    strokes_ : matplotlib LineCollection or None
+        Curve of ``style="smooth"``, in short segments of their own thickness and colour.
     band_ : matplotlib FillBetweenPolyCollection or None
-        Consistency band, with ``style="corp"``.
+        Consistency band, with ``style="corp"`` and ``style="smooth"``.
     diagonal_ : matplotlib Line2D
         Line of perfect calibration.
 
@@ -97,6 +124,8 @@ class ReliabilityDisplay:
        `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, figure 1.
     .. [2] Dimitriadis, Gneiting, Jordan, "Stable reliability diagrams for probabilistic
        classifiers", PNAS 118, 2021, `arXiv:2008.03033 <https://arxiv.org/abs/2008.03033>`_.
+    .. [3] Blasiok, Nakkiran, "Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing",
+       ICLR 2024, `arXiv:2309.12236 <https://arxiv.org/abs/2309.12236>`_.
 
     Examples
     --------
@@ -117,6 +146,9 @@ class ReliabilityDisplay:
     counts_: BarContainer | StepPatch | None
     intervals_: ErrorbarContainer | None
     line_: Line2D | None
+    dots_: PathCollection | None
+    joins_: LineCollection | None
+    strokes_: LineCollection | None
     band_: FillBetweenPolyCollection | None
     diagonal_: Line2D
 
@@ -291,13 +323,14 @@ class ReliabilityDisplay:
             Where to draw; by default a new figure. Axes may hold dots or curves of other models.
         name : str, default=None
             Title with bars, else entry in the legend; by default the ``name`` of the display.
-        style : {"bars", "dots", "corp"}, default="bars"
-            Bars of accuracy and gap, dots with error bars, or the isotonic curve with its band.
+        style : {"bars", "dots", "corp", "smooth"}, default="bars"
+            Bars of accuracy and gap, dots with error bars, or the isotonic or smooth curve with
+            its band.
         scale : {"linear", "logit"}, default="linear"
             Scale of both axes. ``"logit"`` is for rare events: it magnifies the neighbourhoods of
             0 and 1. With n rows its limits are no nearer to 0 and 1 than 0.1 / n; of frequencies
             of exactly 0 or 1 only the error bars are visible. Not available for bars, which begin
-            at 0.
+            at 0, and smooth curves, whose kernel would be wider than the range of small scores.
         confidence_level : float or None, default=0.95
             Level of the error bars or of the band; None for neither.
         counts : bool, default=True
@@ -318,17 +351,19 @@ class ReliabilityDisplay:
         ------
         ValueError
             For an unknown style or scale, a confidence level outside of (0, 1), fewer than one
-            resample, bars on logit axes or on axes with another diagram, axes with a diagram of
-            another kind or scale, or ``style="corp"`` without rows.
+            resample, bars or smooth curves on logit axes, bars on axes with another diagram, axes
+            with a diagram of another kind or scale, or ``style="corp"`` or ``"smooth"`` without
+            rows.
         """
-        self._check(style, scale, confidence_level, n_resamples)
+        check_integer("n_resamples", n_resamples)
+        check_look(style, scale, confidence_level, has_rows=self.rows is not None)
         if ax is None:
             ax = new_figure((5.2, 6.2)).subplots()
         look = Look.next_on(ax, style, self.kind, scale)
         # Matplotlib overflows where artists at infinity are added to logit axes.
         ax.set(xscale="linear", yscale="linear")
         self.ax_, self.figure_ = ax, ax.figure
-        self.diagonal_ = _styles.diagonal(ax)
+        self.diagonal_ = _styles.diagonal(ax, look.theme)
         name = self.name if name is None else name
         self._draw(look, name, confidence_level, n_resamples, random_state)
         self.counts_ax_ = self.counts_ = None
@@ -336,46 +371,42 @@ class ReliabilityDisplay:
             self.counts_ax_ = histogram_on(ax)
             self.counts_ = _styles.counts(self.counts_ax_, self.curve, look)
         ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
-        arrange(ax, scale, self._limits(look), legend=legend)
+        arrange(ax, scale, self._limits(look), look.theme, legend=legend)
         return self
-
-    def _check(self, style: str, scale: str, level: float | None, n_resamples: int) -> None:
-        check_option("style", style, Style)
-        check_option("scale", scale, Scale)
-        if level is not None:
-            remedy = "Pass None to draw neither error bars nor a band."
-            check_real("confidence_level", level, high=1, remedy=remedy)
-        check_integer("n_resamples", n_resamples)
-        if style == "bars" and scale == "logit":
-            raise ValueError(
-                "Bars begin at 0, which a logit scale does not have, got style='bars' and "
-                "scale='logit'. Pass style='dots' or style='corp'."
-            )
-        if style == "corp" and self.rows is None:
-            raise ValueError(
-                "style='corp' needs scores and events of rows, got rows=None. Use "
-                "from_predictions, or pass rows= to the constructor."
-            )
 
     def _draw(
         self, look: Look, name: str | None, level: float | None, n_resamples: int, random_state: Any
     ) -> None:
         ax, curve, rows = self.ax_, self.curve, self.rows
         self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
-        label = look.label(name)
+        self.dots_ = self.joins_ = self.strokes_ = None
+        ece = f"ECE {ece_of(curve):.3f}"
         if look.style == "bars":
-            self.bars_, self.gaps_ = _styles.bars(ax, curve, look)
+            self.bars_, self.gaps_ = _styles.bars(ax, curve, look, look.label(None, ece))
             if name is not None:
-                as_written(ax.set_title(name))
+                draw_title(ax, name)
         elif look.style == "dots":
-            label += f" (ECE = {ece_of(curve):.3f})"
-            self.line_ = _styles.line(ax, curve.confidence, curve.accuracy, look, label)
+            label = look.label(name, ece)
+            self.line_, self.joins_, self.dots_ = _styles.dots(ax, curve, look, label)
         elif rows is not None:  # as has been checked
+            draw = self._draw_corp if look.style == "corp" else self._draw_smooth
+            area = draw(rows, look, name)
             if level is not None:
-                self.band_ = _styles.band(ax, rows, look, level, n_resamples, random_state)
-            self.line_ = _styles.line(ax, *isotonic_curve(rows), look, label)
-        if level is not None and look.style != "corp":
+                quantiles = area(level, n_resamples, random_state)
+                self.band_ = _styles.band(ax, quantiles, look, level)
+        if level is not None and look.style in ("bars", "dots"):
             self.intervals_ = _styles.intervals(ax, curve, look, level)
+
+    def _draw_corp(self, rows: Scored, look: Look, name: str | None) -> Area:
+        label = look.label(name, f"MCB {miscalibration_of(rows):.3f}")
+        self.line_ = _styles.line(self.ax_, *isotonic_curve(rows), look, label)
+        return partial(consistency_band, rows)
+
+    def _draw_smooth(self, rows: Scored, look: Look, name: str | None) -> Area:
+        curve = drawn_curve(rows)
+        label = look.label(name, f"smECE {curve.error:.3f}")
+        self.line_, self.strokes_, self.dots_ = strokes(self.ax_, curve, look, label)
+        return partial(smooth_band, rows, curve)
 
     def _limits(self, look: Look) -> tuple[float, float]:
         if look.scale == "linear":

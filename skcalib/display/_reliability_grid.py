@@ -12,8 +12,9 @@ from skcalib._validation.labels import shown
 from skcalib._validation.parameters import check_integer
 from skcalib.metrics._input import OF_EACH
 
-from ._axes import as_written, new_figure, title_size
-from ._look import AXIS_NAMES
+from ._axes import new_figure, title_size
+from ._look import AXIS_NAMES, Look, recorded
+from ._text import as_written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,11 +169,11 @@ def _title(display: Any) -> str:
 
 
 def _grid_legend(figure: Figure | SubFigure, display: Any, name: str | None) -> Legend:
-    """One legend for all diagrams, without the name and the ECE of the first class."""
+    """One legend for all diagrams, without the name and the score of the first class."""
     handles, labels = display.ax_.get_legend_handles_labels()
     event = AXIS_NAMES[display.kind][1]
-    general = {id(display.gaps_): "Gap to the mean prediction", id(display.line_): event}
-    labels = [general.get(id(h), label) for h, label in zip(handles, labels, strict=True)]
+    models = [handle for handle, _ in recorded(handles, Look)]
+    labels = [event if h in models else label for h, label in zip(handles, labels, strict=True)]
     legend = figure.legend(
         handles, labels, loc="outside upper center", ncols=2, title=name, frameon=False
     )

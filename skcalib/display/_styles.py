@@ -6,91 +6,162 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
 
-from ._axes import BLUE, GREY, VERMILION, ece_of
-from ._band import consistency_band
-from ._look import AXIS_NAMES, Diagonal, Look, record, recorded
+from ._legend import area_key, whisker_key
+from ._look import Diagonal, Look, record, recorded
+from ._theme import BLUE, GREEN, VERMILION, Theme, faded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import FillBetweenPolyCollection
+    from matplotlib.collections import FillBetweenPolyCollection, LineCollection, PathCollection
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
+    from matplotlib.transforms import Transform
+
+# Colour and hatch of gaps of bins whose confidence is below and above the accuracy.
+_GAPS = {"Over-confident": (VERMILION, "////"), "Under-confident": (GREEN, "\\\\\\\\")}
+
+# Opacity of the area of a gap, of which the hatch has all.
+_TINT = 0.3
+
+# Diameter of a dot, in points.
+_DOT = 5.0
 
 
-# Hatched, and a quarter opaque.
-_GAPS: dict[str, Any] = {"facecolor": f"{VERMILION}40", "edgecolor": VERMILION, "hatch": "////"}
-
-
-def diagonal(ax: Axes) -> Line2D:
+def diagonal(ax: Axes, theme: Theme) -> Line2D:
     """The line of perfect calibration, drawn once for all models on the axes."""
     found = recorded(ax.lines, Diagonal)
     if found:
         return found[0][0]
-    drawn = ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="Perfect")[0]
+    look: dict[str, Any] = {"color": theme.muted, "linestyle": (0, (4, 3)), "linewidth": 1}
+    drawn = ax.plot([0, 1], [0, 1], label="Perfect", **look)[0]
     record(drawn, Diagonal())
     return drawn
 
 
-def bars(ax: Axes, curve: ReliabilityCurve, look: Look) -> tuple[BarContainer, BarContainer]:
+def bars(
+    ax: Axes, curve: ReliabilityCurve, look: Look, label: str
+) -> tuple[BarContainer, BarContainer]:
     """Bars of the accuracy, and of the gap between it and the mean confidence."""
+    theme, n = look.theme, curve.n_samples
     place: dict[str, Any] = {"x": curve.lower, "width": curve.upper - curve.lower, "align": "edge"}
-    label = AXIS_NAMES[look.kind][1]
+    place |= {"linewidth": 0.5}
     accuracy = ax.bar(
-        height=curve.accuracy, color=BLUE, edgecolor="white", linewidth=0.5, label=label, **place
+        height=curve.accuracy, color=theme.tints(BLUE, n), edgecolor=theme.background, **place
     )
     record(accuracy[0], look)
-    label = f"Gap (ECE = {ece_of(curve):.3f})"
+    record(area_key(ax, label, facecolor=BLUE), look)
+    names = np.where(curve.gap > 0, *_GAPS)
+    kinds = [_GAPS[name] for name in names]
     gaps = ax.bar(
-        height=curve.gap, bottom=curve.accuracy, linewidth=0.5, label=label, **_GAPS, **place
+        height=curve.gap,
+        bottom=curve.accuracy,
+        color=[theme.tints(c, [k], _TINT)[0] for (c, _), k in zip(kinds, n, strict=True)],
+        edgecolor=[theme.tints(c, [k])[0] for (c, _), k in zip(kinds, n, strict=True)],
+        hatch=[hatch for _, hatch in kinds],
+        **place,
     )
+    for name, (colour, hatch) in _GAPS.items():
+        if np.any(curve.gap[names == name]):
+            area_key(ax, name, theme.mixed(colour, _TINT), edgecolor=colour, hatch=hatch)
     return accuracy, gaps
 
 
 def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> Line2D:
-    """Dots of the bins, or a curve."""
-    drawn = ax.plot(x, y, label=label, **look.line)[0]
+    """A curve."""
+    drawn = ax.plot(
+        x,
+        y,
+        label=label,
+        color=look.colour,
+        linestyle=look.dashes,
+        linewidth=1.6,
+        clip_on=look.scale == "logit",
+    )[0]
     record(drawn, look)
     return drawn
+
+
+def dots(
+    ax: Axes, curve: ReliabilityCurve, look: Look, label: str
+) -> tuple[Line2D, LineCollection, PathCollection]:
+    """The data and the legend entry of dots, the lines between them, and the dots."""
+    from matplotlib.collections import LineCollection
+
+    x, y, n = curve.confidence, curve.accuracy, curve.n_samples
+    place: dict[str, Any] = {"transform": _shifted(ax, look), "clip_on": look.scale == "logit"}
+    marks: dict[str, Any] = {"marker": look.marker, "markersize": _DOT, "markevery": []}
+    data = ax.plot(x, y, color=look.colour, linestyle="", label=label, **marks, **place)[0]
+    record(data, look)
+    points = np.column_stack([x, y])
+    joins = LineCollection(
+        np.stack([points[:-1], points[1:]], axis=1),  # type: ignore[arg-type]
+        colors=faded(look.colour, np.minimum(n[:-1], n[1:])),
+        linewidths=0.9,
+        **place,
+    )
+    ax.add_collection(joins, autolim=False)
+    marks = {"marker": look.marker, "s": _DOT**2, "linewidths": 0, "zorder": 2.2}
+    drawn = ax.scatter(x, y, color=faded(look.colour, n), **marks, **place)
+    return data, joins, drawn
 
 
 def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> ErrorbarContainer:
     """Error bars of the accuracy of each bin."""
     low, high = curve.interval(level)
     errors = np.maximum([curve.accuracy - low, high - curve.accuracy], 0)
-    x, colour = curve.confidence, look.colour
-    if look.style == "bars":
-        x, colour = (curve.lower + curve.upper) / 2, "black"
-    label = _once(ax, f"{100 * level:g} % interval")
+    of_bars = look.style == "bars"
+    x = (curve.lower + curve.upper) / 2 if of_bars else curve.confidence
+    colour = look.theme.foreground if of_bars else look.colour
+    whisker_key(ax, f"{100 * level:g} % interval", look.theme.foreground)
     return ax.errorbar(
-        x, curve.accuracy, errors, fmt="none", ecolor=colour, elinewidth=0.8, label=label
+        x,
+        curve.accuracy,
+        errors,
+        fmt="none",
+        ecolor=faded(colour, curve.n_samples),  # type: ignore[arg-type]
+        elinewidth=1,
+        transform=_shifted(ax, look),
     )
 
 
 def band(
-    ax: Axes, rows: Scored, look: Look, level: float, n_resamples: int, random_state: Any
+    ax: Axes, area: tuple[Floats, Floats, Floats], look: Look, level: float
 ) -> FillBetweenPolyCollection:
     """The band in which the curve of a calibrated model would lie."""
-    area = consistency_band(rows, level, n_resamples, random_state)
-    label = _once(ax, f"{100 * level:g} % band if calibrated")
-    return ax.fill_between(*area, color=look.colour, alpha=0.2, linewidth=0, label=label)
+    theme = look.theme
+    area_key(ax, f"{100 * level:g} % band if calibrated", theme.mixed(theme.foreground, 0.2))
+    # Opaque, so that bands of several models do not add up, with edges where they overlap.
+    tints: dict[str, Any] = {
+        "facecolor": theme.mixed(look.colour, 0.2),
+        "edgecolor": theme.mixed(look.colour, 0.5),
+    }
+    return ax.fill_between(*area, zorder=0.5 - 0.01 * look.number, linewidth=0.6, **tints)
 
 
 def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
     """The histogram of rows: bars, or an outline in the colour of the model."""
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
     ax.set_xscale("linear")
-    ax.set(ylim=(0, most), ylabel="Rows")
-    ax.set_yticks([most], [f"{most:,.0f}"])
+    ax.set_ylim(0, most)
+    ax.set_ylabel("Rows", fontsize=8)
+    ax.set_yticks([most], [_short(most)], fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     if look.style == "bars":
-        width = curve.upper - curve.lower
-        return ax.bar(curve.lower, curve.n_samples, width, align="edge", color=GREY)
+        width, colour = curve.upper - curve.lower, look.theme.muted
+        return ax.bar(curve.lower, curve.n_samples, width, align="edge", color=colour)
     return ax.stairs(*_outline(curve), color=look.colour, linestyle=look.dashes)
+
+
+def _shifted(ax: Axes, look: Look) -> Transform:
+    """Places of data, shifted so that models do not hide each other."""
+    from matplotlib.transforms import ScaledTranslation
+
+    shift = ScaledTranslation(look.shift / 72, 0, ax.figure.dpi_scale_trans)
+    return ax.transData + shift
 
 
 def _outline(curve: ReliabilityCurve) -> tuple[Floats, Floats]:
@@ -101,6 +172,9 @@ def _outline(curve: ReliabilityCurve) -> tuple[Floats, Floats]:
     return counts, edges
 
 
-def _once(ax: Axes, label: str) -> str | None:
-    """The label, or None if it is in the legend already."""
-    return None if label in ax.get_legend_handles_labels()[1] else label
+def _short(number: float) -> str:
+    """A number of rows in at most five letters, so that the diagram beside it keeps its place."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if number >= size:
+            return f"{number / min(size, 1e3 if letter == 'k' else size):.3g}{letter}"
+    return f"{number:,.0f}"

@@ -22,10 +22,7 @@ from skcalib._validation.weights import check_weights
 from skcalib.scaling import TemperatureScaling
 
 from ._axes import (
-    DARK_BLUE,
-    GREEN,
     GREY,
-    VERMILION,
     curve_of_rows,
     draw_legend,
     ece_of,
@@ -34,6 +31,7 @@ from ._axes import (
     new_figure,
     size_of,
 )
+from ._theme import DARK_BLUE, GREEN, VERMILION
 from ._ticks import log_ticks, set_ticks
 
 if TYPE_CHECKING:

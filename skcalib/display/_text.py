@@ -30,15 +30,21 @@ def text_width(text: str) -> float:
 
 
 def wrapped(text: str, width: float) -> str:
-    """The text in lines of at most a width in font sizes; words that are longer are broken."""
+    """The text in even lines of at most a width in font sizes; words that are longer are broken."""
     n = max(len(line) for line in [*text.splitlines(), ""])
     while n > 1 and text_width(lines := _lines(text, n)) > width:
         n -= 1
-    return lines if n > 1 else text
+    if n <= 1:
+        return text
+    # A no-break space, which str.split takes for a space, is none here.
+    longest = max(map(len, text.replace("\n", " ").split(" ")))
+    while n > longest and (other := _lines(text, n - 1)).count("\n") == lines.count("\n"):
+        n, lines = n - 1, other
+    return lines
 
 
 def fitted(text: str, width: float, size: float, smallest: float = SMALLEST) -> tuple[str, float]:
-    """The text and its font size for a width in inches: shrunk, and then wrapped."""
+    """The text and its font size for a width in inches: shrunk as far as allowed, then wrapped."""
     room = 72 * width / max(text_width(text), 1e-9)
     if room >= smallest:
         return text, min(size, room)

@@ -54,6 +54,10 @@ class Theme(NamedTuple):
         """The opaque colour that a colour of this opacity has on the background."""
         return _between(self.background, _rgb(colour), opacity)
 
+    def tints(self, colour: Any, n_samples: ArrayLike, share: float = 1.0) -> list[Colour]:
+        """Opaque colours of areas that stand for so many rows each, faded by their number."""
+        return [self.mixed(colour, share * float(x)) for x in opacity(n_samples)]
+
     def legible(self, colour: Any) -> Colour:
         """The colour, mixed with the foreground as far as its contrast requires."""
         shades = (_between(_rgb(colour), self.foreground, k / 20) for k in range(20))
@@ -65,6 +69,12 @@ def opacity(n_samples: ArrayLike) -> Floats:
     r"""Opacity of a bin with n rows, :math:`n / (n + 10)`: a single row is hardly seen."""
     n = np.asarray(n_samples, dtype=np.float64)
     return n / (n + HALF)
+
+
+def faded(colour: Any, n_samples: ArrayLike) -> Floats:
+    """Colours with opacity, of shape (n, 4), of dots and lines that stand for so many rows each."""
+    alpha = opacity(n_samples)
+    return np.column_stack([np.tile(_rgb(colour), (len(alpha), 1)), alpha])
 
 
 def contrast(one: Any, other: Any) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 
 from skcalib._typing import Floats
 
+from ._text import text_width
+
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
@@ -30,7 +32,21 @@ def logit_ticks(low: float, high: float) -> Floats:
 
 def set_ticks(axis: Axis, ticks: Floats) -> None:
     """Set ticks with decimal numbers as labels."""
-    axis.set_ticks(ticks, [f"{tick:.7g}" for tick in ticks])
+    axis.set_ticks(ticks, [_label(tick) for tick in ticks])
+
+
+def thinned(ticks: Floats, places: Floats) -> Floats:
+    """As many evenly chosen ticks as have labels beside each other, at places in font sizes."""
+    widths = np.array([text_width(_label(tick)) for tick in ticks])
+    for step in range(1, len(ticks)):
+        x, half = places[::step], widths[::step] / 2
+        if np.all(np.diff(x) > half[1:] + half[:-1] + 0.4):
+            return ticks[::step]
+    return ticks[:1]
+
+
+def _label(tick: float) -> str:
+    return f"{tick:.7g}"
 
 
 def _enough(candidates: Iterable[Floats], low: float, high: float, most: int) -> Floats:

@@ -6,18 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.fft import dct, idct
-from scipy.optimize import brentq
 
-from skcalib._engine.array_api import astype, like, namespace
-from skcalib._engine.blocks import double, sums_by_index
+from skcalib._engine.blocks import double
 from skcalib._engine.rows import Plan
+from skcalib._scores.kernel import N_CELLS, on_grid, smooth_error
 from skcalib._typing import Floats
 
 from ._input import Average, Kind, columns_of
-
-# Number of cells of the grid of scores.
-N_CELLS = 1 << 14
 
 
 def smooth_calibration_error(
@@ -75,36 +70,14 @@ def smooth_calibration_error(
     0.1
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
-    on_grid = columns.sums(_residuals, Plan(at_least=N_CELLS)) / columns.rows.weight
-    errors = np.array([_smooth_error(residuals) for residuals in on_grid])
+    residuals = columns.sums(_residuals, Plan(at_least=N_CELLS)) / columns.rows.weight
+    errors = np.array([smooth_error(of_column) for of_column in residuals])
     return errors if average is None else float(np.mean(errors))
-
-
-def _smooth_error(residuals: Floats) -> float:
-    frequencies = np.pi * np.arange(N_CELLS)
-    spectrum = dct(residuals)
-
-    def excess(width: float) -> Any:
-        smoothed = idct(spectrum * np.exp(-0.5 * (width * frequencies) ** 2))
-        return np.abs(smoothed).sum() - width
-
-    finest = 1 / N_CELLS
-    if excess(finest) <= 0:  # below the resolution of the grid
-        return float(excess(finest) + finest)
-    return float(brentq(excess, finest, 2.0, xtol=1e-12))
 
 
 def _residuals(scores: Floats, events: Any, weights: Floats | None) -> Floats:
     """Sums of residuals on the midpoints of cells, for each column: (n_columns, N_CELLS)."""
-    scores = double(scores)
-    xp, n_columns = namespace(scores), scores.shape[1]
-    residual = scores - double(events)
+    residual = double(scores) - double(events)
     if weights is not None:
         residual *= weights[:, None]
-    place = xp.clip(scores * N_CELLS - 0.5, 0, N_CELLS - 1)
-    below = astype(xp.clip(place, 0, N_CELLS - 2), xp.int64)
-    upper = residual * (place - double(below))
-    cell = below + like(N_CELLS * np.arange(n_columns), below)
-    size = N_CELLS * n_columns
-    on_grid = sums_by_index(cell, residual - upper, size) + sums_by_index(cell + 1, upper, size)
-    return on_grid.reshape(n_columns, N_CELLS)
+    return on_grid(scores, residual)

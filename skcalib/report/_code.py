@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -78,11 +78,15 @@ def imports(calibrator: Any, names: set[str]) -> list[str]:
 
 
 def estimators(calibrator: Any) -> Iterator[Any]:
-    """The calibrator and the estimators among its parameters."""
-    yield calibrator
-    if hasattr(calibrator, "get_params"):
-        inner = calibrator.get_params(deep=True).values()
-        yield from (value for value in inner if isinstance(value, BaseEstimator))
+    """A calibrator and the estimators within its parameters."""
+    if isinstance(calibrator, Mapping):
+        yield from estimators(list(calibrator.values()))
+    elif isinstance(calibrator, list | tuple):
+        for part in calibrator:
+            yield from estimators(part)
+    elif hasattr(calibrator, "get_params"):
+        yield calibrator
+        yield from estimators(calibrator.get_params(deep=False))
 
 
 def fits_json(calibrator: Any) -> bool:

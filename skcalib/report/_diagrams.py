@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -106,36 +107,32 @@ def confidence(results: Results) -> Element:
 
 def sweep(results: Results) -> Element:
     """Log loss and ECE by temperature."""
-    shown: TemperatureSweepDisplay = results.sweep
-    at_one = int(np.argmin(np.abs(shown.temperatures - 1)))
-    lowest = int(np.argmin(shown.log_loss))
+    shown = results.sweep
 
     def draw(figure: Any) -> None:
-        display = TemperatureSweepDisplay(
-            shown.temperatures,
-            shown.log_loss,
-            shown.expected_calibration_error,
-            shown.best_temperature,
-            reference=shown.reference,
-            name=shown.name,
-        )
-        display.plot(figure.subplots(2, 1, sharex=True))
+        # A display of its own, since one keeps the artists that it drew.
+        copy.copy(shown).plot(figure.subplots(2, 1, sharex=True))
 
     return picture(
         draw,
         SWEEP,
-        alt=(
-            "Log loss and ECE of the logits divided by a temperature T: at T = 1 the log loss is "
-            f"{shown.log_loss[at_one]:.4f} and the ECE "
-            f"{shown.expected_calibration_error[at_one]:.4f}; the log loss is lowest, "
-            f"{shown.log_loss[lowest]:.4f}, at T = {shown.temperatures[lowest]:.3g}, where the ECE "
-            f"is {shown.expected_calibration_error[lowest]:.4f}. {results.name} has a log loss of "
-            f"{shown.reference:.4f}."
-        ),
+        alt=_described_sweep(shown),
         caption=(
-            "Log loss and ECE of the logits divided by a temperature, which on these rows was "
-            "chosen after the fact, and the log loss of the calibrator as a line."
+            "Log loss and ECE of the logits divided by a temperature, and the log loss of the "
+            "calibrator as a line. The best temperature is that of these rows, chosen after the "
+            "fact."
         ),
+    )
+
+
+def _described_sweep(shown: TemperatureSweepDisplay) -> str:
+    at_one, lowest = (int(np.argmin(x)) for x in (np.abs(shown.temperatures - 1), shown.log_loss))
+    losses, errors = shown.log_loss, shown.expected_calibration_error
+    return (
+        "Log loss and ECE of the logits divided by a temperature T: at T = 1 the log loss is "
+        f"{losses[at_one]:.4f} and the ECE {errors[at_one]:.4f}; the log loss is lowest, "
+        f"{losses[lowest]:.4f}, at T = {shown.temperatures[lowest]:.3g}, where the ECE is "
+        f"{errors[lowest]:.4f}. {shown.name} has a log loss of {shown.reference:.4f}."
     )
 
 

@@ -125,8 +125,8 @@ def calibration_report(
     >>> report = calibration_report(calibrator, digits.logits_test, digits.y_test)
     >>> len(report.figure_.axes)
     7
-    >>> print(report.verdict_[0])  # doctest: +NORMALIZE_WHITESPACE
-    TODO
+    >>> print(report.verdict_[0][:47])
+    Before calibration the model is over-confident:
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
     check_figure(figure)

@@ -26,7 +26,7 @@ from skcalib.display import (
     ReliabilityGridDisplay,
     TemperatureSweepDisplay,
 )
-from skcalib.display._look import COLOURS
+from skcalib.display._theme import Theme
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 
@@ -265,8 +265,7 @@ def test_error_is_in_the_legend(predictions):
     error = expected_calibration_error(*predictions)
     assert display.expected_calibration_error == pytest.approx(error)
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert f"Gap (ECE = {error:.3f})" in texts
-    assert "Accuracy" in texts
+    assert f"Accuracy (ECE {error:.3f})" in texts
     assert "95 % interval" in texts
 
 
@@ -315,16 +314,6 @@ def test_names_are_titles_of_bars(predictions):
     assert display.name == "first"
 
 
-def test_legends_cover_no_bars():
-    """Bins at the upper left where everything is right are what a legend used to cover."""
-    p = np.linspace(0.01, 0.99, 50)
-    display = ReliabilityDisplay.from_predictions(np.arange(50) != 0, p, kind="binary")
-    display.figure_.draw_without_rendering()
-    legend = display.ax_.get_legend().get_window_extent()
-    assert not any(legend.overlaps(bar.get_window_extent()) for bar in display.bars_)
-    assert not legend.overlaps(display.counts_ax_.get_window_extent())
-
-
 # Dots -------------------------------------------------------------------------------------------
 
 
@@ -368,8 +357,9 @@ def test_several_models_share_axes(predictions, style, scale):
     )
     third = ReliabilityDisplay.from_predictions(y, P, name="third", **kwargs)
     displays = [one, few, third]
-    assert [d.line_.get_color() for d in displays] == list(COLOURS[:3])
-    assert [d.counts_.get_edgecolor() for d in displays] == [to_rgba(c) for c in COLOURS[:3]]
+    colours = list(Theme.of(ax).models[:3])
+    assert [d.line_.get_color() for d in displays] == colours
+    assert [d.counts_.get_edgecolor() for d in displays] == [to_rgba(c) for c in colours]
     assert len({(d.line_.get_marker(), str(d.line_.get_linestyle())) for d in displays}) > 1
     assert one.diagonal_ is few.diagonal_ is third.diagonal_
     assert one.counts_ax_ is few.counts_ax_ is third.counts_ax_
@@ -403,7 +393,7 @@ def test_axes_hold_the_models_that_are_drawn_on_them(predictions, style, change,
     first = make(*predictions, ax=ax)
     ax = change(ax)
     display = make(*predictions, ax=ax)
-    assert display.line_.get_color() == COLOURS[n_models]
+    assert display.line_.get_color() == Theme.of(ax).models[n_models]
     assert display.diagonal_.axes is ax
     assert display.diagonal_.get_color() == first.diagonal_.get_color()
     assert display.counts_ax_ in ax.child_axes
@@ -417,7 +407,7 @@ def test_models_that_are_removed_leave_room_for_others(predictions):
     ax = Figure().subplots()
     ReliabilityDisplay.from_predictions(*predictions, style="dots", ax=ax).line_.remove()
     display = ReliabilityDisplay.from_predictions(*predictions, style="dots", ax=ax)
-    assert display.line_.get_color() == COLOURS[0]
+    assert display.line_.get_color() == Theme.of(ax).models[0]
 
 
 @pytest.mark.slow

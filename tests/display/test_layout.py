@@ -28,35 +28,6 @@ def font_size(legend):
     return size
 
 
-NAMES = {"short": "net", "long": "gradient boosting of a hundred trees, calibrated"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [4, 9])
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-@pytest.mark.parametrize(("style", "n_models"), [("bars", 1), ("dots", 2), ("corp", 4)])
-def test_legends_of_diagrams_fit(rows, width, name, style, n_models):
-    figure = Figure(figsize=(width, 1.5 * width), layout="constrained")
-    figure.subplots()
-    for _ in range(n_models):
-        display = drawn(rows, figure, style=style, name=name)
-    figure.draw_without_rendering()
-    legend = display.ax_.get_legend()
-    box, whole = legend.get_window_extent(), display.ax_.get_window_extent()
-    strip = display.counts_ax_.get_window_extent()
-    assert whole.x0 - 1 <= box.x0 < box.x1
-    assert box.width <= whole.width + 1
-    assert strip.y1 <= box.y0
-    assert box.y1 <= whole.y1 + 1
-    size = font_size(legend)
-    line = 1.5 * size * figure.dpi / 72
-    assert box.y0 - strip.y1 < line  # hardly any empty room, below and above
-    assert whole.y1 - box.y1 < 2 * line
-    assert 5 < size <= 9
-    if width == 9:
-        assert size > 8
-
-
 @pytest.mark.parametrize(("width", "size"), [(1.5, 5.5), (2.5, 8), (9, 9)])
 def test_letters_are_smaller_in_small_axes(rows, width, size):
     ax = Figure().add_axes((0, 0, width / 6.4, 1))

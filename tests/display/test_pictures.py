@@ -18,8 +18,9 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib.datasets import make_logits
-from skcalib.display._look import COLOURS, MARKERS
-from skcalib.metrics import expected_calibration_error, reliability_curve
+from skcalib.display._look import MARKERS
+from skcalib.display._theme import Theme, faded
+from skcalib.metrics import expected_calibration_error, reliability_curve, score_decomposition
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +72,16 @@ def with_weight_alone(y, P, sample_weight=None, **params):
     return reliability_curve(y[kept], P[kept], sample_weight=sample_weight[kept], **params)
 
 
+def miscalibration(y, P, names, **params):
+    parts = score_decomposition(y, P, labels=names, score="brier_score", **params)
+    return parts.miscalibration
+
+
+def in_legend(ax):
+    """Labels without the breaks of their lines."""
+    return [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
+
+
 def heights(bars):
     return [bar.get_height() for bar in bars]
 
@@ -80,10 +91,9 @@ def corners(bars):
 
 
 def whiskers(display):
-    """Segments of shape (n, 2, 2), and their colour."""
+    """Segments of shape (n, 2, 2), and their colours of shape (n, 4)."""
     collection = display.intervals_.lines[2][0]
-    (colour,) = collection.get_edgecolor()
-    return np.array(collection.get_segments()), tuple(colour)
+    return np.array(collection.get_segments()), collection.get_edgecolor()
 
 
 # Bins -------------------------------------------------------------------------------------------
@@ -157,20 +167,21 @@ def test_whiskers_stand_in_their_bins(rows, style, level):
     y, P, names, w = rows
     kwargs = {"style": style, "confidence_level": level, "sample_weight": w}
     display = from_predictions(ReliabilityDisplay, y, P, names, ax=Figure().subplots(), **kwargs)
-    segments, colour = whiskers(display)
-    c = display.curve
+    segments, colours = whiskers(display)
+    c, theme = display.curve, Theme.of(display.ax_)
     x = (c.lower + c.upper) / 2 if style == "bars" else c.confidence
     np.testing.assert_allclose(segments[:, :, 0], np.column_stack([x, x]))
     np.testing.assert_allclose(segments[:, :, 1], np.column_stack(c.interval(level)), atol=1e-12)
-    assert colour == to_rgba("black" if style == "bars" else COLOURS[0])
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert f"{100 * level:g} % interval" in texts
+    wanted = theme.foreground if style == "bars" else theme.models[0]
+    np.testing.assert_allclose(colours, faded(wanted, c.n_samples))
+    assert f"{100 * level:g} % interval" in in_legend(display.ax_)
 
 
 @pytest.mark.parametrize("styles", list(itertools.permutations(STYLES, 2)))
 def test_another_style_forgets_the_first(rows, styles):
     y, P, names, _ = rows
     held = {"bars": {"bars_", "gaps_", "intervals_"}, "dots": {"intervals_", "line_"}}
+    held["dots"] |= {"dots_", "joins_"}
     held["corp"] = {"line_", "band_"}
     display = from_predictions(ReliabilityDisplay, y, P, names, style=styles[0], n_resamples=2)
     display.plot(Figure().subplots(), style=styles[1], n_resamples=2)
@@ -216,7 +227,8 @@ def test_histogram_of_the_confidence(make, weighted, n_bins, rows):
 @pytest.mark.parametrize("style", ["dots", "corp"])
 def test_each_model_has_a_look_of_its_own(rows, style, scale):
     y, P, names, _ = rows
-    ax = Figure(figsize=(6, 9)).subplots()
+    ax = Figure(figsize=(9, 11)).subplots()
+    colours = Theme.of(ax).models
     dashes = {"line": set(), "counts": set()}
     for k in range(9):
         name = None if k in {0, 4} else f"model {k}"
@@ -224,7 +236,7 @@ def test_each_model_has_a_look_of_its_own(rows, style, scale):
             ReliabilityDisplay, y, P, names, ax=ax, style=style, scale=scale, name=name,
             n_resamples=2, n_bins=5 + k,
         )  # fmt: skip
-        colour = COLOURS[k % len(COLOURS)]
+        colour = colours[k % len(colours)]
         assert display.line_.get_color() == colour
         assert tuple(display.counts_.get_edgecolor()) == to_rgba(colour)
         label = name or {0: "Accuracy", 4: "Model 5"}[k]
@@ -234,17 +246,20 @@ def test_each_model_has_a_look_of_its_own(rows, style, scale):
                 display.line_.get_xydata().tolist()
                 == np.column_stack([display.curve.confidence, display.curve.accuracy]).tolist()
             )
-            assert whiskers(display)[1] == to_rgba(colour)
-            label += f" (ECE = {display.expected_calibration_error:.3f})"
+            wanted = faded(colour, display.curve.n_samples)
+            np.testing.assert_allclose(whiskers(display)[1], wanted)
+            label += f" (ECE {display.expected_calibration_error:.3f})"
         else:
-            assert tuple(display.band_.get_facecolor()[0]) == to_rgba(colour, 0.2)
+            tint = Theme.of(ax).mixed(colour, 0.2)
+            assert tuple(display.band_.get_facecolor()[0]) == pytest.approx(to_rgba(tint))
+            label += f" (MCB {miscalibration(y, P, names):.3f})"
             dashes["line"].add(str(display.line_._unscaled_dash_pattern))
             dashes["counts"].add(str(display.counts_.get_linestyle()))
         assert display.line_.get_label() == label
-        assert [text.get_text() for text in ax.get_legend().get_texts()].count(label) == 1
+        assert in_legend(ax).count(label) == 1
     if style == "corp":
         assert list(map(len, dashes.values())) == [4, 4]
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    texts = in_legend(ax)
     assert len(texts) == len(set(texts)) == 9 + 2  # the diagonal and the whiskers or the band
     assert len(ax.child_axes) == 1
     assert ax.get_xlim() == ax.child_axes[0].get_xlim()
@@ -338,11 +353,12 @@ def test_histogram_stands_right_above_the_diagram(rows, scale, n_models, legend)
     above = (np.array([strip.y0, strip.y1]) - bottom) / (top - bottom)
     np.testing.assert_allclose(above, [1.04, 1.22], atol=1e-3)
     whole = ax.get_window_extent()
-    assert strip.y1 <= whole.y1 + 0.5
+    assert strip.y1 == pytest.approx(whole.y1, abs=0.5)
     if legend:
-        assert ax.get_legend().get_window_extent().y0 >= strip.y1
+        box = ax.get_legend().get_window_extent()
+        assert left <= box.x0 < box.x1 <= right
+        assert bottom <= box.y0 < box.y1 <= top
     else:
-        assert strip.y1 == pytest.approx(whole.y1, abs=0.5)
         assert ax.get_legend() is None
 
 
@@ -359,7 +375,7 @@ def test_axes_of_a_diagram_end_at_its_corner(rows, counts):
         assert ax.spines[side].get_bounds() == (0, 1)
     assert ax.spines["top"].get_position() == ("data", 1)
     assert ax.yaxis.label.get_position()[1] == pytest.approx(0.5 / ax.get_ylim()[1])
-    assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == np.linspace(0, 1, 6).tolist()
 
 
 def test_small_axes_have_few_ticks(rows):

@@ -154,7 +154,7 @@ def test_each_column_shows_its_own_probabilities(logits3, rng, weighted):
         shares = [bar.get_height() for bar in histogram.containers[0]]
         np.testing.assert_allclose(shares, curve.weight / curve.weight.sum())
         error = expected_calibration_error(names[y], P, **given)
-        assert f"Gap (ECE = {error:.3f})" in diagram.get_legend_handles_labels()[1]
+        assert f"Accuracy (ECE {error:.3f})" in diagram.get_legend_handles_labels()[1]
         mean = np.average(P.max(axis=1), weights=w)
         assert f"Average confidence {mean:.3f}" in histogram.get_legend_handles_labels()[1]
 

@@ -1,0 +1,153 @@
+r"""The smooth curve of a reliability diagram, and its consistency band.
+
+With the weighted rows i of a total weight of 1 and the reflected kernel :math:`K_\sigma`, the
+density of the scores is :math:`d(t) = \sum_i w_i K_\sigma(t, \text{score}_i)`, and the curve
+
+.. math:: f(t) = t + \frac{1}{d(t)} \sum_i w_i K_\sigma(t, \text{score}_i)
+    (1[\text{event}_i] - \text{score}_i) .
+
+If the bandwidth is the smECE, the area between the curve and the diagonal, weighted by the density,
+is the smECE. A calibrated model has the diagonal as the expected curve, whatever the bandwidth:
+smoothing does not bend it, as it would with a mean of the events alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skcalib._scores.columns import Scored
+from skcalib._scores.kernel import (
+    N_CELLS,
+    kernel_height,
+    midpoints,
+    on_grid,
+    smooth_error,
+    smoothed,
+)
+from skcalib._typing import Floats, Indices
+
+# The bandwidth is the smECE, or this if the smECE is smaller: a hundredth of the axis is what can
+# be seen. Narrower kernels would draw a comb of single rows. As smoothing only lessens the mean of
+# absolute residuals, the area is then at most the smECE.
+NARROWEST = 0.01
+
+# Cells between the points at which a curve is drawn, and beyond the first and last score.
+STEP, MARGIN = 32, 64
+
+# Effective number of rows within reach of the kernel below which there is no curve.
+FEWEST = 3
+
+# Cells whose rows are resampled together: a twentieth of the smallest bandwidth.
+BUNCH = 8
+
+
+class SmoothCurve(NamedTuple):
+    """The curve at scores: arrays of the same shape, and two numbers."""
+
+    score: Floats
+    value: Floats  #: estimated frequency of the event, possibly outside of [0, 1]
+    density: Floats  #: of the scores, with the kernel
+    n_rows: Floats  #: effective number of rows within reach of the kernel
+    bandwidth: float
+    error: float  #: the smECE
+
+    def at(self, cells: Indices) -> SmoothCurve:
+        """The curve at some of its scores."""
+        score, value, density, n_rows = (part[cells] for part in self[:4])
+        return SmoothCurve(score, value, density, n_rows, self.bandwidth, self.error)
+
+
+def smooth_curve(rows: Scored) -> SmoothCurve:
+    r"""The curve on the grid of scores.
+
+    The number of rows is :math:`(\sum w k)^2 / \sum w^2 k`, where k is the kernel divided by its
+    largest value: a row at the score itself counts as one, and a row farther away as less.
+    """
+    weight = _weights(rows)
+    values = (weight * (rows.event - rows.score), weight, weight**2)
+    residuals, *others = (on_grid(rows.score[:, None], x[:, None])[0] for x in values)
+    error = smooth_error(residuals)
+    bandwidth = max(error, NARROWEST)
+    above, density, squares = N_CELLS * smoothed(np.array([residuals, *others]), bandwidth)
+    t = midpoints()
+    # Elsewhere, rounding errors are all there is.
+    reached = (density > 1e-9 * density.max()) & (squares > 0)
+    above, density = np.where(reached, above, 0.0), np.where(reached, density, 0.0)
+    value, n_rows = t.copy(), np.zeros_like(t)
+    value[reached] += above[reached] / density[reached]
+    height = kernel_height(t[reached], bandwidth)
+    n_rows[reached] = density[reached] ** 2 / (squares[reached] * height)
+    return SmoothCurve(t, value, density, n_rows, bandwidth, error)
+
+
+def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
+    """Cells at which the curve is drawn: one array for each piece of it.
+
+    Pieces end where two neighbouring scores are more than two bandwidths apart, and where too few
+    rows are within reach of the kernel.
+    """
+    occupied = np.flatnonzero(np.bincount(_cells(scores), minlength=N_CELLS))
+    breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * N_CELLS)
+    starts, ends = occupied[np.append(0, breaks + 1)], occupied[np.append(breaks, -1)]
+    among = np.zeros(N_CELLS, dtype=bool)
+    for first, last in zip(starts, ends, strict=True):
+        among[max(first - MARGIN, 0) : last + MARGIN + 1] = True
+    edges = np.flatnonzero(np.diff(among & (curve.n_rows >= FEWEST), prepend=False, append=False))
+    return [_between(first, end - 1) for first, end in edges.reshape(-1, 2)]
+
+
+def drawn_curve(rows: Scored) -> SmoothCurve:
+    """The curve at the places where it is drawn, with NaN between two pieces."""
+    whole = smooth_curve(rows)
+    parts = pieces(rows.score, whole)
+    ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]
+    cells = np.concatenate([*parts, np.empty(0, np.intp)])
+    fields = (np.insert(field, ends, np.nan) for field in whole.at(cells)[:4])
+    score, value, density, n_rows = fields
+    return SmoothCurve(score, value, density, n_rows, whole.bandwidth, whole.error)
+
+
+def smooth_band(
+    rows: Scored, drawn: SmoothCurve, level: float, n_resamples: int, random_state: Any
+) -> tuple[Floats, Floats, Floats]:
+    """Scores, and pointwise quantiles there of the curves of a calibrated model.
+
+    The bandwidth is that of the curve. Events of rows with nearly the same score are drawn
+    together: their number is binomial. With weights, the effective number of these rows replaces
+    the number, and the variance is that of the rows.
+    """
+    random = check_random_state(random_state)
+    bunch, weight = _cells(rows.score) // BUNCH, _weights(rows)
+    values = (weight, weight**2, weight**2 * rows.score)
+    total, squares, scores = (np.bincount(bunch, x, N_CELLS // BUNCH) for x in values)
+    filled = np.flatnonzero(squares)
+    total, squares, scores = (x[filled] for x in (total, squares, scores))
+    number, chance = np.rint(total**2 / squares).astype(np.int64), np.clip(scores / squares, 0, 1)
+    at = np.nan_to_num(drawn.score * N_CELLS).astype(np.intp)
+    curves, noise = np.empty((n_resamples, len(at))), np.zeros(N_CELLS)
+    for curve in curves:
+        excess = random.binomial(number, chance) - number * chance
+        noise[BUNCH * filled + BUNCH // 2] = excess * np.sqrt(squares / number)
+        curve[:] = N_CELLS * smoothed(noise, drawn.bandwidth)[at]
+    ends = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0) / drawn.density
+    low, high = np.clip(drawn.score + ends, 0, 1)
+    return drawn.score, low, high
+
+
+def _weights(rows: Scored) -> Floats:
+    """Weights of the rows, with a sum of 1."""
+    weight = np.ones(len(rows.score)) if rows.weight is None else rows.weight
+    return weight / weight.sum()
+
+
+def _cells(scores: Floats) -> Indices:
+    """The cell in which each score lies."""
+    return np.minimum(scores * N_CELLS, N_CELLS - 1).astype(np.intp)
+
+
+def _between(first: int, last: int) -> Indices:
+    """Some cells from the first to the last, and those two."""
+    return np.union1d([first, last], np.arange(first - first % -STEP, last + 1, STEP))

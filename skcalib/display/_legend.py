@@ -1,0 +1,180 @@
+"""The legend of a reliability diagram: inside of it, in the corner where it hides least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from skcalib._typing import Floats
+
+from ._look import Diagonal, recorded
+from ._text import SMALLEST, as_written, text_width, wrapped
+from ._theme import Theme
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
+
+# Of legends, in font sizes.
+_SPACES: dict[str, Any] = {
+    "handlelength": 1.6, "handletextpad": 0.6, "labelspacing": 0.3, "borderpad": 0.3,
+    "borderaxespad": 0.5,
+}  # fmt: skip
+
+# Width beside the text, and height beside the lines, in font sizes.
+_BESIDE = _SPACES["handlelength"] + _SPACES["handletextpad"] + 2 * _SPACES["borderpad"]
+
+# Parts of the width of the diagram that a legend may have: more only if it is too high else.
+_WIDTHS = (0.64, 0.92)
+
+_HIGHEST = 0.5
+
+# Corners in order of preference, with the horizontal and vertical place of the legend.
+_CORNERS = {
+    "upper left": (0, 1), "lower right": (1, 0), "upper right": (1, 1), "lower left": (0, 0)
+}  # fmt: skip
+
+# Cells along each side of the diagram, by which its free corner is found.
+_CELLS = 40
+
+
+class _Legend(NamedTuple):
+    """Labels in lines, and their font size; width and height in parts of the diagram."""
+
+    labels: list[str]
+    font: float
+    width: float
+    height: float
+
+
+def area_key(ax: Axes, label: str, facecolor: Any, **params: Any) -> BarContainer:
+    """An entry of the legend for areas, which draws none: those in the diagram are faded."""
+    from matplotlib.container import BarContainer
+    from matplotlib.patches import Rectangle
+
+    patch = Rectangle((0, 0), 1, 1, facecolor=facecolor, linewidth=0.5, **params)
+    key = BarContainer([patch], label=label)
+    _add_once(ax, key)
+    return key
+
+
+def whisker_key(ax: Axes, label: str, colour: Any) -> None:
+    """An entry of the legend for error bars."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.container import ErrorbarContainer
+
+    bars = LineCollection([[(0, 0), (0, 1)]], colors=[colour], linewidths=[1])
+    lines: Any = (None, (), (bars,))
+    _add_once(ax, ErrorbarContainer(lines, has_yerr=True, label=label))
+
+
+def draw_legend(ax: Axes, theme: Theme, side: float, top: float) -> None:
+    """Draw the legend inside of a diagram.
+
+    Its side is a length in inches, and ``top`` the height of the axes in heights of the diagram.
+    """
+    handles, labels = entries(ax)
+    size = _fitted(labels, side)
+    legend = ax.legend(
+        handles,
+        size.labels,
+        fontsize=size.font,
+        loc=_freest(ax, size, top),
+        bbox_to_anchor=(0, 0, 1, 1 / top),
+        labelcolor=theme.foreground,
+        facecolor=theme.background,
+        edgecolor="none",
+        frameon=True,
+        framealpha=0.85,
+        **_SPACES,
+    )
+    as_written(*legend.get_texts())
+
+
+def entries(ax: Axes) -> tuple[list[Any], list[str]]:
+    """Handles and labels of a legend, the line of perfect calibration last."""
+    handles, labels = ax.get_legend_handles_labels()
+    pairs = list(zip(handles, labels, strict=True))
+    pairs.sort(key=lambda pair: bool(recorded([pair[0]], Diagonal)))
+    return [handle for handle, _ in pairs], [label for _, label in pairs]
+
+
+def _add_once(ax: Axes, key: Any) -> None:
+    if key.get_label() not in ax.get_legend_handles_labels()[1]:
+        ax.add_container(key)
+
+
+def _fitted(labels: Sequence[str], side: float) -> _Legend:
+    """The labels, wrapped and shrunk until the legend is neither too wide nor too high."""
+    wanted = min(max(3.2 * side, SMALLEST), 9)
+    # The labels in one line each, if letters need only be a little smaller for that.
+    fitting = 72 * _WIDTHS[0] * side / (max(map(text_width, labels), default=0) + _BESIDE)
+    if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
+        wanted = fitting
+    tried = (
+        _sized([_in_lines(x, 72 * width * side / font - _BESIDE) for x in labels], font, side)
+        for width in _WIDTHS
+        for font in (wanted, SMALLEST)
+    )
+    for legend in tried:
+        if legend.height <= _HIGHEST:
+            break
+    return legend
+
+
+def _sized(labels: list[str], font: float, side: float) -> _Legend:
+    n_lines = sum(label.count("\n") + 1 for label in labels)
+    spaces = _SPACES["labelspacing"] * (len(labels) - 1) + 2 * _SPACES["borderpad"]
+    width = max(map(text_width, labels), default=0) + _BESIDE
+    em = font / 72 / side
+    return _Legend(labels, font, width * em, (1.25 * n_lines + spaces) * em)
+
+
+def _in_lines(label: str, width: float) -> str:
+    """The label in lines of a width in font sizes, with the score at its end in one piece."""
+    name, bracket, score = label.rpartition(" (")
+    joined = score.replace(" ", "\N{NO-BREAK SPACE}") if bracket else score
+    return wrapped(name + bracket + joined, width).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _freest(ax: Axes, size: _Legend, top: float) -> Any:
+    """The corner in which a legend of this size covers least of what is drawn."""
+    drawn = np.zeros((_CELLS, _CELLS), dtype=bool)
+    for points in _outlines(ax):
+        cells = np.floor(_CELLS * points * [1, top])
+        inside = np.all((cells >= 0) & (cells < _CELLS), axis=1)
+        drawn[tuple(cells[inside].astype(np.intp).T)] = True
+    center = (np.arange(_CELLS) + 0.5) / _CELLS
+
+    def hidden(corner: str) -> int:
+        right, up = _CORNERS[corner]
+        across = center > 1 - size.width if right else center < size.width
+        along = center > 1 - size.height if up else center < size.height
+        return int(drawn[np.ix_(across, along)].sum())
+
+    return min(_CORNERS, key=hidden)
+
+
+def _outlines(ax: Axes) -> Iterator[Floats]:
+    """Points on the outlines of the artists, in parts of the axes."""
+    to_axes = ax.transAxes.inverted()
+    artists: list[Artist] = [*ax.lines, *ax.patches, *ax.collections]
+    for artist in artists:
+        for points in _points(artist):
+            # Offsets are masked where they are at infinity.
+            yield np.nan_to_num(np.ma.filled(to_axes.transform(points), -1), nan=-1)
+
+
+def _points(artist: Any) -> Iterator[Floats]:
+    """Points on the outline of an artist, in pixels."""
+    offsets = getattr(artist, "get_offsets", lambda: np.zeros((0, 2)))()
+    if len(offsets) > 1:
+        yield artist.get_offset_transform().transform(offsets)
+        return
+    paths = artist.get_paths() if hasattr(artist, "get_paths") else [artist.get_path()]
+    for path in paths:
+        steps = max(1, 4 * _CELLS // max(len(path.vertices), 1))
+        yield artist.get_transform().transform(path.interpolated(steps).vertices)

@@ -1,0 +1,425 @@
+"""The smooth curve, its band and its artists: laws that tie them to the smECE and to the rows."""
+
+from functools import partial
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from scipy.stats import binom, norm
+
+from skcalib import ReliabilityDisplay
+from skcalib._scores.columns import Scored
+from skcalib._scores.kernel import N_CELLS, kernel_height, midpoints, on_grid, smoothed
+from skcalib.display._kernel_curve import (
+    FEWEST,
+    MARGIN,
+    NARROWEST,
+    STEP,
+    drawn_curve,
+    pieces,
+    smooth_band,
+    smooth_curve,
+)
+from skcalib.display._strokes import THICKEST, THINNEST, thickness
+from skcalib.display._theme import Theme
+from skcalib.metrics import smooth_calibration_error
+
+BINARY = {"kind": "binary", "labels": [0, 1]}
+
+
+def sample(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(size=n)
+    return (rng.uniform(size=n) < p**2).astype(int), p
+
+
+def data():
+    """Labels, scores and weights of every sort."""
+    y, p = sample()
+    rng = np.random.default_rng(1)
+    cases = {
+        "rows": (y, p, None),
+        "weights": (y, p, rng.exponential(size=len(p))),
+        "zero weights": (y, p, rng.integers(0, 3, size=len(p))),
+        "huge weights": (y, p, 1e130 * rng.uniform(size=len(p))),
+        "tiny weights": (y, p, 1e-130 * rng.uniform(size=len(p))),
+        "ties": (y, p.round(1), None),
+        "float32": (y, p.astype(np.float32), None),
+        "equal scores": (y, np.full(len(p), 0.7), None),
+        "few values": (y, np.where(p < 0.5, 0.05, 0.9), None),
+        "certain": (np.append(y, 0), np.append((p < 0.5).astype(float), 1.0), None),
+        "one row": ([1], [0.6], None),
+        "one row at an end": ([1], [0.0], None),
+        "two rows": ([1, 0], [0.2, 0.9], None),
+        "skewed": (y, 1 - (1 - p) ** 8, None),
+        "rare": (y, p**8, None),
+        "calibrated": (np.random.default_rng(2).uniform(size=len(p)) < p, p, None),
+        "right": ([0, 1], [0.0, 1.0], None),
+    }
+    n = 1_000_000
+    p = rng.uniform(size=n)
+    return {**cases, "a million": (rng.uniform(size=n) < p, p, None)}
+
+
+DATA = data()
+every_data = pytest.mark.parametrize(("y", "p", "w"), DATA.values(), ids=DATA)
+
+
+def scored(y, p, w=None):
+    p = np.asarray(p, dtype=float)
+    if w is None:
+        return Scored(None, p, np.asarray(y) == 1, None)
+    w = np.asarray(w, dtype=float)
+    return Scored(None, p[w > 0], (np.asarray(y) == 1)[w > 0], w[w > 0])
+
+
+def drawn(y, p, w=None, ax=None, **params):
+    ax = Figure(figsize=(5, 6)).subplots() if ax is None else ax
+    make = partial(ReliabilityDisplay.from_predictions, style="smooth", sample_weight=w, ax=ax)
+    return make(y, p, **{**BINARY, "n_resamples": 10, **params})
+
+
+def area(curve):
+    """Mean distance between the curve and the diagonal, weighted by the density."""
+    return np.mean(np.abs(curve.value - curve.score) * curve.density)
+
+
+# The curve. -----------------------------------------------------------------------------------
+
+
+@every_data
+def test_area_between_curve_and_diagonal_is_the_error(y, p, w):
+    curve = smooth_curve(scored(y, p, w))
+    error = smooth_calibration_error(y, p, sample_weight=w, **BINARY)
+    assert curve.error == pytest.approx(error, abs=1e-9)
+    assert curve.bandwidth == max(curve.error, NARROWEST)
+    assert np.mean(curve.density) == pytest.approx(1)
+    if error > NARROWEST:
+        assert area(curve) == pytest.approx(error, abs=1e-6)
+    else:
+        # A wider kernel can only cancel more of the residuals.
+        assert area(curve) <= error + 1e-6
+
+
+def test_some_data_have_the_smallest_bandwidth_and_most_have_not():
+    narrow = [name for name, case in DATA.items() if smooth_curve(scored(*case)).error < NARROWEST]
+    assert {"right", "a million"} <= set(narrow)
+    assert len(narrow) < len(DATA) / 3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curve_is_the_literal_formula(weighted):
+    y, p = sample(60)
+    w = np.random.default_rng(3).exponential(size=60) if weighted else np.ones(60)
+    curve = smooth_curve(scored(y, p, w if weighted else None))
+    at = np.linspace(0, N_CELLS - 1, 23).astype(int)
+    t = curve.score[at][:, None]
+    images = [2 * k + sign * p for k in range(-2, 3) for sign in (-1, 1)]
+    K = sum(norm.pdf(t, image, curve.bandwidth) for image in images)
+    density = K @ w / w.sum()
+    np.testing.assert_allclose(curve.density[at], density, rtol=1e-4)
+    expected = t[:, 0] + K @ (w * (y - p)) / w.sum() / density
+    np.testing.assert_allclose(curve.value[at], expected, atol=2e-4)
+    itself = sum(
+        norm.pdf(t, 2 * k + sign * t, curve.bandwidth) for k in range(-2, 3) for sign in (-1, 1)
+    )
+    part = K / itself
+    n_rows = (part @ w) ** 2 / (part @ w**2)
+    np.testing.assert_allclose(curve.n_rows[at], n_rows, rtol=1e-3)
+
+
+def test_weights_are_repetitions():
+    y, p = sample()
+    w = np.random.default_rng(4).integers(0, 4, size=len(p))
+    one, other = smooth_curve(scored(y, p, w)), smooth_curve(scored(y.repeat(w), p.repeat(w)))
+    assert one.error == pytest.approx(other.error)
+    np.testing.assert_allclose(one.value, other.value, atol=1e-9)
+    np.testing.assert_allclose(one.density, other.density, atol=1e-9)
+    # Rows that are repeated count as more rows; as in intervals of bins, weights do not.
+    assert np.all(one.n_rows < other.n_rows)
+
+
+def test_scale_of_weights_does_not_matter():
+    y, p, w = DATA["weights"]
+    one, other = (drawn(y, p, scale * w) for scale in (1, 1024.0))
+    np.testing.assert_allclose(one.line_.get_xydata(), other.line_.get_xydata())
+    for a, b in zip(one.strokes_.get_colors(), other.strokes_.get_colors(), strict=True):
+        np.testing.assert_allclose(a, b)
+    np.testing.assert_allclose(ends(one), ends(other))
+
+
+def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
+    """Whatever the density of its scores, where a mean of the events alone would be bent."""
+    p = np.linspace(0, 1, 4001) ** 6
+    curve = smooth_curve(Scored(None, p, p, None))  # the event is its own probability
+    np.testing.assert_allclose(curve.value, curve.score, atol=1e-12)
+
+
+def test_number_of_rows_at_a_score_is_that_of_the_rows_there():
+    for score, n in ((0.0, 1), (0.4, 7), (1.0, 30)):
+        curve = smooth_curve(scored(np.arange(n) % 2, np.full(n, score)))
+        at = min(int(score * N_CELLS), N_CELLS - 1)
+        assert curve.n_rows[at] == pytest.approx(n, rel=1e-3)
+        assert np.all(curve.n_rows < 1.15 * n)  # more than n where the kernel is reflected
+
+
+@pytest.mark.parametrize("bandwidth", [0.003, 0.05, 0.7])
+def test_smoothing_conserves_mass_and_has_the_height_of_the_kernel(bandwidth):
+    score = np.array([[0.0], [0.3], [1.0]])
+    for k in range(3):
+        on = on_grid(score[[k]], np.ones((1, 1)))[0]
+        kernel = N_CELLS * smoothed(on, bandwidth)
+        assert kernel.mean() == pytest.approx(1)
+        cell = np.argmax(on)
+        height = kernel_height(midpoints(), bandwidth)[cell]
+        assert kernel[cell] == pytest.approx(height, rel=1e-3)
+
+
+@every_data
+def test_pieces_are_where_rows_are(y, p, w):
+    """Where three are in reach, at a score or between two that are not too far apart."""
+    rows = scored(y, p, w)
+    curve = smooth_curve(rows)
+    cells = np.unique(np.minimum((rows.score * N_CELLS).astype(int), N_CELLS - 1))
+    everywhere = np.arange(N_CELLS)
+    after = np.searchsorted(cells, everywhere, side="right")
+    before = np.append(cells, 10 * N_CELLS)[after - 1] * (after > 0) - 10 * N_CELLS * (after == 0)
+    behind = np.append(cells, 10 * N_CELLS)[after]
+    bridged = behind - before <= 2 * curve.bandwidth * N_CELLS
+    near = np.minimum(everywhere - before, behind - everywhere) <= MARGIN
+    expected = (bridged | near) & (curve.n_rows >= FEWEST)
+    found = np.zeros(N_CELLS, dtype=bool)
+    for part in pieces(rows.score, curve):
+        assert np.all(np.diff(part) > 0)
+        assert np.all(np.diff(part) <= STEP)
+        assert not found[part[0] : part[-1] + 1].any()
+        found[part[0] : part[-1] + 1] = True
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_fewer_than_three_rows_have_no_curve():
+    for n in (1, 2, 3):
+        display = drawn(np.ones(n), np.full(n, 0.4), confidence_level=0.9)
+        assert bool(len(display.line_.get_xdata())) == (n == 3)
+        assert bool(len(display.strokes_.get_segments())) == (n == 3)
+        again = drawn(np.ones(n), np.full(n, 0.4), ax=display.ax_)
+        assert bool(len(again.dots_.get_offsets())) == (n == 3)
+        texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert "Model 2 (smECE 0.600)" in texts
+
+
+# The band. ------------------------------------------------------------------------------------
+
+
+def ends(display):
+    """Scores, lower and upper end of the band, of one piece."""
+    points = display.band_.get_paths()[0].vertices
+    x = np.unique(points[:, 0])
+    of = [points[points[:, 0] == at, 1] for at in x]
+    return x, np.array([e.min() for e in of]), np.array([e.max() for e in of])
+
+
+@pytest.mark.parametrize("w", [None, 3.0])
+def test_band_of_equal_scores_has_binomial_ends(w):
+    n, score, level, draws = 40, 0.7, 0.9, 4000
+    rows = scored(np.arange(n) < 20, np.full(n, score), None if w is None else np.full(n, w))
+    curve = drawn_curve(rows)
+    x, *found = smooth_band(rows, curve, level, draws, 0)
+    at = np.abs(x - score).argmin()
+    for tail, end in zip(((1 - level) / 2, (1 + level) / 2), found, strict=True):
+        hits = n * (end[at] + score - x[at])
+        error = 4 * np.sqrt(tail * (1 - tail) / draws)
+        assert binom.cdf(hits - 1e-3 - 0.5, n, score) - error < tail
+        assert tail < binom.cdf(hits + 1e-3 + 0.5, n, score) + error
+
+
+def test_band_has_the_variance_of_weighted_rows():
+    """Here of rows of different weights in one cell, where a number of rows is rounded."""
+    rng = np.random.default_rng(5)
+    p, w = np.repeat([0.3, 0.6], 300), rng.exponential(size=600)
+    rows = scored(rng.uniform(size=600) < 0.2, p, w)
+    curve = drawn_curve(rows)
+    x, low, high = smooth_band(rows, curve, 0.95, 2000, 0)
+    t = x[:, None]
+    K = sum(norm.pdf(t, 2 * k + s * p, curve.bandwidth) for k in (-1, 0, 1) for s in (-1, 1))
+    deviation = np.sqrt((K**2) @ (w**2 * p * (1 - p))) / (K @ w)
+    np.testing.assert_allclose(high - low, 2 * 1.96 * deviation, rtol=0.15)
+
+
+def test_calibrated_curves_lie_in_the_band_and_others_do_not():
+    rng = np.random.default_rng(6)
+    p = rng.uniform(size=2000)
+    inside = {}
+    for power in (1, 2):
+        shares = []
+        for _ in range(20):
+            rows = scored(rng.uniform(size=2000) < p**power, p)
+            curve = drawn_curve(rows)
+            _, low, high = smooth_band(rows, curve, 0.95, 100, 0)
+            shares.append(np.mean((low <= curve.value) & (curve.value <= high)))
+        inside[power] = np.mean(shares)
+    assert 0.88 < inside[1] < 0.99
+    assert inside[2] < 0.3
+
+
+def test_seed_determines_the_band():
+    y, p = sample()
+    one, same, other = (ends(drawn(y, p, random_state=k)) for k in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    generator = np.random.RandomState(0)
+    np.testing.assert_array_equal(one, ends(drawn(y, p, random_state=generator)))
+
+
+def test_level_changes_the_band():
+    y, p = sample()
+    _, low, high = ends(drawn(y, p, n_resamples=50))
+    display = drawn(y, p, n_resamples=50, confidence_level=0.5)
+    _, low_half, high_half = ends(display)
+    assert np.all((low <= low_half) & (high_half <= high))
+    assert np.mean(high_half - low_half) < 0.6 * np.mean(high - low)
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "50 % band if calibrated" in labels
+    assert drawn(y, p, confidence_level=None).band_ is None
+
+
+# The artists. ---------------------------------------------------------------------------------
+
+
+@every_data
+def test_artists_hold_the_curve(y, p, w):
+    display = drawn(y, p, w, name="m")
+    curve = drawn_curve(scored(y, p, w))
+    x, value = display.line_.get_data()
+    np.testing.assert_array_equal(x, curve.score)
+    np.testing.assert_array_equal(value, np.clip(curve.value, 0, 1))
+    segments = np.reshape(display.strokes_.get_segments(), (-1, 2, 2))
+    joined = np.isfinite(x[:-1] + x[1:])
+    np.testing.assert_array_equal(segments[:, 0], np.column_stack([x, value])[:-1][joined])
+    np.testing.assert_array_equal(segments[:, 1], np.column_stack([x, value])[1:][joined])
+    error = smooth_calibration_error(y, p, sample_weight=w, **BINARY)
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert f"m (smECE {error:.3f})" in labels
+    vertices = [np.empty((0, 2)), *(path.vertices for path in display.band_.get_paths())]
+    vertices = np.concatenate(vertices)
+    assert len(vertices) > 2 * len(segments) or not len(segments)
+    assert np.all((vertices >= 0) & (vertices <= 1))
+    display.figure_.canvas.draw()
+
+
+@every_data
+def test_thickness_and_colour_follow_the_rows(y, p, w):
+    display = drawn(y, p, w)
+    curve = drawn_curve(scored(y, p, w))
+    joined = np.isfinite(curve.score[:-1] + curve.score[1:])
+    widths = np.asarray(display.strokes_.get_linewidths())
+    density = ((curve.density[:-1] + curve.density[1:]) / 2)[joined]
+    thick = widths > 2 * THINNEST
+    most = np.nanmax(curve.density, initial=0)
+    np.testing.assert_allclose(widths[thick], THICKEST * density[thick] / most)
+    assert np.all((widths >= THINNEST) & (widths <= THICKEST))
+    # Faint where there are few rows: the contrast with the background grows with their number.
+    n_rows = ((curve.n_rows[:-1] + curve.n_rows[1:]) / 2)[joined]
+    distance = 1 - np.asarray(display.strokes_.get_colors())[:, :3].min(axis=1)
+    assert np.all(np.diff(distance[np.argsort(n_rows)]) > -1e-6)
+    colour = Theme.of(display.ax_).models[0]
+    most = 1 - np.min(colour)
+    np.testing.assert_allclose(distance, most * n_rows / (n_rows + 10), rtol=1e-6)
+
+
+def test_thickness_is_proportional_to_density():
+    np.testing.assert_allclose(
+        thickness(np.array([0.5, 1, 2.0]), 5), THICKEST / 4 * np.array([1, 2, 4])
+    )
+    assert thickness(np.array([1e-9, 1.0]), 5)[0] == THINNEST
+    assert thickness(np.array([1.0]), 2)[0] < THICKEST
+    assert thickness(np.array([1.0]), 0.1)[0] >= THINNEST
+
+
+def test_line_is_an_entry_of_the_legend_only():
+    """It draws nothing on the axes, where the strokes are the curve."""
+    y, p = sample()
+    display = drawn(y, p)
+    display.figure_.canvas.draw()
+    assert display.line_.get_clip_on()
+    assert display.line_.get_clip_box().size.tolist() == [0, 0]
+    handles = display.ax_.get_legend().legend_handles
+    (handle,) = [
+        h
+        for h in handles
+        if to_rgb(h.get_color() if hasattr(h, "get_color") else "w")
+        == to_rgb(display.line_.get_color())
+    ]
+    assert handle.get_clip_box() is None
+    assert handle.get_linewidth() >= 2
+
+
+def test_several_models_have_their_own_colours_markers_and_entries():
+    ax = Figure(figsize=(6, 7)).subplots()
+    y, p = sample()
+    displays = [drawn(y, p**power, ax=ax, name=f"m{power}") for power in (1, 2, 3, 4, 5)]
+    strokes = [display.strokes_ for display in displays]
+    assert all(isinstance(of, LineCollection) for of in strokes)
+    assert len({to_rgb(display.line_.get_color()) for display in displays}) == 5
+    assert displays[0].dots_ is None
+    for display in displays[1:]:
+        x, value = display.line_.get_data()
+        on_curve = np.column_stack([x, value])
+        for point in display.dots_.get_offsets():
+            assert np.any(np.all(on_curve == point, axis=1))
+        assert len(display.dots_.get_offsets()) > 3
+    assert len({display.line_.get_marker() for display in displays}) == 5
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    for power in (1, 2, 3, 4, 5):
+        error = smooth_calibration_error(y, p**power, **BINARY)
+        assert f"m{power} (smECE {error:.3f})" in texts
+    # Bands are opaque, so where they overlap no new colour comes about.
+    assert all(display.band_.get_facecolor()[0, 3] == 1 for display in displays)
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background", "grayscale"])
+def test_colours_are_those_of_the_style_in_use(style):
+    y, p = sample()
+    with mpl.style.context(style):
+        display = drawn(y, p)
+        theme = Theme.of(display.ax_)
+        assert to_rgb(display.line_.get_color()) == theme.models[0]
+
+
+def test_grids_and_estimates_of_several_classes():
+    rng = np.random.default_rng(7)
+    P = rng.dirichlet([1, 1, 1], size=200)
+    y = np.array([rng.choice(3, p=row) for row in P])
+    grid = ReliabilityDisplay.from_predictions(
+        y, P, kind="classwise", style="smooth", figure=Figure(figsize=(7, 8)), n_resamples=5
+    )
+    for display in grid.displays_:
+        k = int(display.name)
+        curve = drawn_curve(scored(y == k, P[:, k]))
+        np.testing.assert_array_equal(display.line_.get_xdata(), curve.score)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"scale": "logit"}, "kernel of a smooth curve has one width.*style='corp'"),
+        ({"n_resamples": 0}, "n_resamples"),
+        ({"confidence_level": 1.0}, "confidence_level"),
+    ],
+)
+def test_what_there_is_not_is_refused_before_anything_is_drawn(params, message):
+    ax = Figure().subplots()
+    with pytest.raises(ValueError, match=message):
+        drawn(*sample(), ax=ax, **params)
+    assert not ax.lines
+    assert not ax.collections
+
+
+def test_rows_are_required():
+    y, p = sample()
+    display = drawn(y, p)
+    with pytest.raises(ValueError, match="style='smooth' needs scores and events of rows"):
+        ReliabilityDisplay(display.curve, kind="binary").plot(style="smooth")
