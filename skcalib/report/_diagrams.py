@@ -18,14 +18,19 @@ from skcalib.display import (
     TemperatureSweepDisplay,
 )
 from skcalib.display._axes import curve_of_rows
-from skcalib.metrics import ReliabilityCurve, expected_calibration_error, reliability_curve
+from skcalib.metrics import (
+    ReliabilityCurve,
+    expected_calibration_error,
+    reliability_curve,
+    smooth_calibration_error,
+)
 
 from ._classes import worst
 from ._evaluation import Evaluation
 from ._pictures import picture
 from ._results import Results
 
-DIAGRAM, HISTOGRAM, SWEEP = (4.6, 5.2), (4.6, 3.2), (6.4, 5.0)
+DIAGRAM, HISTOGRAM, SWEEP, SMOOTH = (4.6, 5.2), (4.6, 3.2), (6.4, 5.0), (5.6, 6.0)
 
 # The grid of classes has at most so many.
 GRID = 9
@@ -59,6 +64,34 @@ def _reliability(rows: Evaluation, P: Floats, title: str) -> Element:
             f"{_heading(title)}: accuracy of each bin of the confidence, with 95% intervals, and "
             "its gap to the mean confidence of the bin. The area above shows how many rows each "
             "bin holds."
+        ),
+    )
+
+
+def smooth(results: Results) -> Element:
+    """Smooth reliability curves before and after in one diagram."""
+    rows = results.rows
+    errors = [smooth_calibration_error(rows.y, P, **rows.of_rows) for P, _ in results.both]
+
+    def draw(figure: Any) -> None:
+        ax = figure.subplots()
+        for P, title in results.both:
+            ReliabilityDisplay.from_predictions(
+                rows.y, P, **rows.keywords, style="smooth", name=title, ax=ax
+            )
+
+    return picture(
+        draw,
+        SMOOTH,
+        alt=(
+            "Smooth reliability curves: the smooth calibration error is "
+            f"{errors[0]:.4f} before calibration and {errors[1]:.4f} after calibration by "
+            f"{results.name}."
+        ),
+        caption=(
+            "Smooth curves of the accuracy before and after calibration, without bins. A line is "
+            "as thick as its rows are dense, and the shaded area is where the curve of a "
+            "calibrated model would lie in 95% of samples."
         ),
     )
 

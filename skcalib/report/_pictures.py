@@ -72,13 +72,27 @@ def svg_of(figure: Figure) -> str:
     return smaller(file.getvalue())
 
 
+# What does not show, or can be written in fewer letters: patterns and what replaces them.
+_SHORTER: tuple[tuple[str, Any], ...] = (
+    (r"(?s)<!--.*?-->|<metadata>.*?</metadata>", ""),
+    # Coordinates to a hundredth of a point. The scale of letters, such as 0.015625, stays as it is.
+    (r"(scale\([^)]*\))|(?<=\d\.\d\d)\d+", lambda found: found[1] or ""),
+    (r'<g id="[^"]*">', "<g>"),
+    (r'style="[^"]*"', lambda found: found[0].replace(": ", ":").replace("; ", ";")),
+    (r"\s*\n\s*", "\n"),
+    (r"([ML]) (?=[-\d.]+ [-\d.]+)", r"\1"),
+    (r"\n(?=[MLQCz])", ""),
+    (r"<g>\n(<(?:path|use)[^>]*/>)\n</g>", r"\1"),
+    ("DejaVuSans", "f"),
+)
+
+
 def smaller(svg: str) -> str:
-    """The same picture with coordinates to a hundredth of a point, without comments and header."""
+    """The same picture in fewer letters."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.S)
-    # The scale of letters, such as 0.015625, stays as it is.
-    svg = re.sub(r"(scale\([^)]*\))|(?<=\d\.\d\d)\d+", lambda found: found[1] or "", svg)
-    return re.sub(r"\s*\n\s*", "\n", svg)
+    for pattern, replacement in _SHORTER:
+        svg = re.sub(pattern, replacement, svg)
+    return svg
 
 
 def as_data(svg: str) -> str:

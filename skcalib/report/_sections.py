@@ -95,7 +95,7 @@ def comparison(results: Results) -> Elements:
 
 def reliability(results: Results) -> Elements:
     """Reliability diagrams."""
-    return [_diagrams.reliability(results)]
+    return [_diagrams.reliability(results), _diagrams.smooth(results)]
 
 
 def confidence(results: Results) -> Elements:
