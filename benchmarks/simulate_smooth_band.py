@@ -2,15 +2,14 @@
 
 The consistency band that is drawn says where the curve of a calibrated model lies: *calibrated* is
 the share of places at which it holds the curve if events are drawn from the scores, *power* that at
-which the curve leaves it if they are drawn from other probabilities. *Refitted* and *beta* are
-bands of the same meaning, from resamples with a bandwidth of their own, and from quantiles of beta
-distributions with the mean and the variance of the curve. A confidence band of the curve, from
-resampled rows with the same bandwidth, should hold the true frequency of events: *held* is the
-share of places at which it does if the model is calibrated, *bent* if it is over-confident, and
-*smooth* where the truth is smoothed as the curve is. Places are evenly spaced along the curve.
-Run::
+which the curve leaves it if they are drawn from other probabilities. *Beta* is a band of the same
+meaning without resamples, from quantiles of beta distributions with the mean and the variance of
+the curve. A confidence band of the curve, from resampled rows with the same bandwidth, should hold
+the true frequency of events: *held* is the share of places at which it does if the model is
+calibrated, *bent* if it is over-confident, and *smooth* where the truth is smoothed as the curve
+is. Places are evenly spaced along the curve. Run::
 
-    python benchmarks/simulate_smooth_band.py [--draws 30] [--resamples 100] [--level 0.95]
+    python benchmarks/simulate_smooth_band.py [--draws 50] [--resamples 200] [--level 0.95]
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
 }
 ROWS = 50, 500, 5000
 PLACES = 60
-HEADER = "scores", "rows", "calibrated", "refitted", "beta", "power", "held", "bent", "smooth"
+HEADER = "scores", "rows", "calibrated", "beta", "power", "held", "bent", "smooth"
 
 
 def over_confident(scores: np.ndarray) -> np.ndarray:
@@ -67,15 +66,6 @@ def kernel(t: np.ndarray, scores: np.ndarray, bandwidth: float) -> np.ndarray:
     images = [2 * k + sign * scores for k in (-1, 0, 1) for sign in (-1, 1)]
     scaled = (np.exp(-0.5 * ((t[:, None] - image) / bandwidth) ** 2) for image in images)
     return sum(scaled, np.zeros((len(t), len(scores)))) / (bandwidth * np.sqrt(2 * np.pi))
-
-
-def refitted(rows: Scored, cells: np.ndarray, level: float, n: int, rng: Random) -> np.ndarray:
-    """Band of a calibrated model, each of whose curves has its own bandwidth."""
-    curves = []
-    for _ in range(n):
-        event = rng.uniform(size=len(rows.score)) < rows.score
-        curves.append(smooth_curve(rows._replace(event=event)).value[cells])
-    return np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
 
 def of_beta(rows: Scored, K: np.ndarray, w: np.ndarray, t: np.ndarray, level: float) -> np.ndarray:
@@ -113,14 +103,11 @@ def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[flo
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
-    # Many rows take too long.
-    few = len(rows.score) < 5000
     bands = [
         smooth_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:],
-        refitted(rows, cells, args.level, args.resamples, rng) if few else None,
         of_beta(rows, K, w, t, args.level),
     ]
-    found = [np.nan if band is None else holds(band, curve.value[cells]) for band in bands]
+    found = [holds(band, curve.value[cells]) for band in bands]
     return [*found, holds(confidence_band(rows, K, w, t, args.level, args.resamples, rng), t)]
 
 
@@ -157,8 +144,8 @@ def mean(values: Iterable[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--draws", type=int, default=30)
-    parser.add_argument("--resamples", type=int, default=100)
+    parser.add_argument("--draws", type=int, default=50)
+    parser.add_argument("--resamples", type=int, default=200)
     parser.add_argument("--level", type=float, default=0.95)
     args = parser.parse_args()
     lines = []

@@ -59,9 +59,11 @@ for ax in axes[0]:
     ax.set_xlabel("")
 for ax in axes[:, 1:].flat:
     ax.set_ylabel("")
-handles = [display.diagonal_, display.bars_, display.gaps_, display.intervals_]
-labels = ["Perfect", "Accuracy", "Gap to the confidence", "95 % interval"]
-figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+entries = {}  # one for each kind of artist, without the ECE of one of the models
+for ax in axes.flat:
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        entries[label.split(" (")[0]] = handle
+figure.legend(entries.values(), entries, loc="outside lower center", ncols=5, frameon=False)
 plt.show()
 
 # %%

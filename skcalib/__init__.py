@@ -14,6 +14,7 @@ from .display import (
     ConfidenceDisplay,
     ReliabilityDisplay,
     ReliabilityGridDisplay,
+    ScoreDecompositionDisplay,
     TemperatureSweepDisplay,
 )
 from .monitor import CalibrationMonitor, DriftMonitor
@@ -64,6 +65,7 @@ __all__ = [
     "QuadraticScaling",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",
+    "ScoreDecompositionDisplay",
     "SplineCalibration",
     "TemperatureScaling",
     "TemperatureSweepDisplay",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._confidence import ConfidenceDisplay
+from ._decomposition import ScoreDecompositionDisplay
 from ._reliability import ReliabilityDisplay
 from ._reliability_grid import ReliabilityGridDisplay
 from ._sweep import TemperatureSweepDisplay
@@ -11,5 +12,6 @@ __all__ = [
     "ConfidenceDisplay",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",
+    "ScoreDecompositionDisplay",
     "TemperatureSweepDisplay",
 ]

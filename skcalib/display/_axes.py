@@ -1,9 +1,9 @@
-"""Shared by all displays: figures, legends and titles that fit, rows and their bins."""
+"""Shared by all displays: figures, entries of legends, titles that fit, rows and their bins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
@@ -15,13 +15,6 @@ from ._text import as_written, fitted, text_width
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-GREY = "#555555"
-
-# Of legends, in font sizes.
-_SPACES: dict[str, Any] = {
-    "handlelength": 1.5, "columnspacing": 1.2, "labelspacing": 0.3, "borderpad": 0.2
-}  # fmt: skip
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
@@ -86,50 +79,6 @@ def size_of(ax: Axes) -> tuple[float, float]:
     box = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
     dpi = ax.figure.dpi
     return box.width / dpi, box.height / dpi
-
-
-def font_size(width: float) -> float:
-    """Font size of legends in axes of a width in inches."""
-    return min(max(3.2 * width, 5.5), 9)
-
-
-class LegendSize(NamedTuple):
-    """Font size in points, and numbers of columns and rows."""
-
-    font: float
-    n_columns: int
-    n_rows: int
-
-    @property
-    def margin(self) -> float:
-        """Space below and above, in inches."""
-        return 0.6 * self.font / 72
-
-    @property
-    def height(self) -> float:
-        """Height with the margins, in inches."""
-        return 1.5 * self.n_rows * self.font / 72 + 2 * self.margin
-
-
-def legend_size(labels: Sequence[str], width: float) -> LegendSize:
-    """Size of a legend with these labels that fits into a width in inches."""
-    widths = [text_width(label) for label in labels]
-    wanted = font_size(width)
-    for n_columns in (2, 1):
-        n_rows = -(-len(labels) // n_columns)
-        columns = [widths[:n_rows], widths[n_rows:]][:n_columns]
-        # Each column has a handle, 2.3 font sizes with its space, and a space of 1.2 to the next.
-        whole = sum(max(column, default=0) + 3.5 for column in columns) - 0.7
-        fitting = 72 * width / whole
-        if fitting >= 0.8 * wanted:
-            break
-    return LegendSize(min(wanted, fitting), n_columns, n_rows)
-
-
-def draw_legend(ax: Axes, size: LegendSize, **params: Any) -> None:
-    """Draw the legend of axes in a size."""
-    legend = ax.legend(fontsize=size.font, ncols=size.n_columns, **_SPACES, **params)
-    as_written(*legend.get_texts())
 
 
 def title_size(titles: Sequence[str], width: float) -> float:

@@ -11,9 +11,10 @@ from skcalib._engine.array_api import on_host
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 
-from ._axes import curve_of_rows, font_size, new_figure, size_of, with_weight
-from ._text import as_written
-from ._theme import BLUE, VERMILION
+from ._axes import curve_of_rows, new_figure, size_of, with_weight
+from ._legend_above import legend_above
+from ._text import as_written, fitted
+from ._theme import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,25 +191,39 @@ class ConfidenceDisplay:
         if ax is None:
             ax = new_figure((5.2, 4)).subplots()
         self.ax_, self.figure_ = ax, ax.figure
-        c = self.curve
+        theme, c = Theme.of(ax), self.curve
+        colour, other = (theme.models * 2)[:2]  # a style may have a single colour
+        filling = theme.mixed(colour, 0.3)
         self.bars_ = ax.bar(
-            c.lower, self.share, c.upper - c.lower, align="edge", color=BLUE, edgecolor="white"
-        )
-        self.confidence_line_ = ax.axvline(
-            self.confidence,
-            color=VERMILION,
-            linestyle="--",
-            label=f"Average confidence {self.confidence:.3f}",
-        )
-        self.accuracy_line_ = ax.axvline(
-            self.accuracy, color="black", label=f"Accuracy {self.accuracy:.3f}"
-        )
-        # Room above the bars, where the legend may cover them.
-        ax.margins(y=0.25)
+            c.lower, self.share, c.upper - c.lower, align="edge", color=filling,
+            edgecolor=colour, linewidth=0.8,
+        )  # fmt: skip
+        self._draw_lines(theme, theme._replace(background=filling).legible(other))
         ax.set(xlim=(0, 1), xlabel="Confidence")
+        if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger
+            ax.set_ylim(top=1)
         weighted = not np.array_equal(c.weight, c.n_samples)
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
-            as_written(ax.set_title(self.name))
-        ax.legend(fontsize=font_size(size_of(ax)[0]), loc="best")
+            self._set_title(self.name)
+        legend_above(ax, [self.confidence_line_, self.accuracy_line_])
         return self
+
+    def _draw_lines(self, theme: Theme, colour: Any) -> None:
+        """A wide line below a narrow dashed one with an outline, seen even where they coincide."""
+        from matplotlib.patheffects import withStroke
+
+        self.accuracy_line_ = self.ax_.axvline(
+            self.accuracy, color=theme.foreground, linewidth=2.5,
+            label=f"Accuracy {self.accuracy:.3f}",
+        )  # fmt: skip
+        self.confidence_line_ = self.ax_.axvline(
+            self.confidence, color=colour, linestyle="--", linewidth=1.6,
+            path_effects=[withStroke(linewidth=4, foreground=theme.background)],
+            label=f"Average confidence {self.confidence:.3f}",
+        )  # fmt: skip
+
+    def _set_title(self, name: str) -> None:
+        ax = self.ax_
+        text, size = fitted(name, size_of(ax)[0], float(ax.title.get_fontsize()), smallest=9)
+        as_written(ax.set_title(text, fontsize=size))

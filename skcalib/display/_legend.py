@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from skcalib._typing import Floats
 
 from ._look import Diagonal, recorded
-from ._text import SMALLEST, as_written, text_width, wrapped
+from ._text import SMALLEST, Measure, as_written, wrapped
 from ._theme import Theme
 
 if TYPE_CHECKING:
@@ -27,10 +28,8 @@ _SPACES: dict[str, Any] = {
 # Width beside the text, and height beside the lines, in font sizes.
 _BESIDE = _SPACES["handlelength"] + _SPACES["handletextpad"] + 2 * _SPACES["borderpad"]
 
-# Parts of the width of the diagram that a legend may have: more only if it is too high else.
-_WIDTHS = (0.64, 0.92)
-
-_HIGHEST = 0.5
+# Parts of the width of the diagram that a legend may have, and its height else.
+_WIDTH, _WIDEST, _HIGHEST = 0.64, 0.95, 0.5
 
 # Corners in order of preference, with the horizontal and vertical place of the legend.
 _CORNERS = {
@@ -109,35 +108,48 @@ def _add_once(ax: Axes, key: Any) -> None:
 
 def _fitted(labels: Sequence[str], side: float) -> _Legend:
     """The labels, wrapped and shrunk until the legend is neither too wide nor too high."""
+    measure = Measure(*labels, " \N{HORIZONTAL ELLIPSIS}\N{NO-BREAK SPACE}")
     wanted = min(max(3.2 * side, SMALLEST), 9)
     # The labels in one line each, if letters need only be a little smaller for that.
-    fitting = 72 * _WIDTHS[0] * side / (max(map(text_width, labels), default=0) + _BESIDE)
+    fitting = 72 * _WIDTH * side / (max(map(measure, labels), default=0) + _BESIDE)
     if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
         wanted = fitting
-    tried = (
-        _sized([_in_lines(x, 72 * width * side / font - _BESIDE) for x in labels], font, side)
-        for width in _WIDTHS
-        for font in (wanted, SMALLEST)
-    )
-    for legend in tried:
+    for width, font in itertools.product((_WIDTH, _WIDEST), (wanted, SMALLEST)):
+        room = 72 * width * side / font - _BESIDE
+        lines = [_in_lines(x, room, measure, joined=width == _WIDTH) for x in labels]
+        legend = _sized(lines, font, side, measure)
         if legend.height <= _HIGHEST:
-            break
-    return legend
+            return legend
+    if legend.height < _WIDEST:
+        return legend
+    lines = [_in_lines(_cut(x, 1.7 * room, measure), room, measure) for x in labels]
+    return _sized(lines, font, side, measure)
 
 
-def _sized(labels: list[str], font: float, side: float) -> _Legend:
+def _sized(labels: list[str], font: float, side: float, measure: Measure) -> _Legend:
     n_lines = sum(label.count("\n") + 1 for label in labels)
     spaces = _SPACES["labelspacing"] * (len(labels) - 1) + 2 * _SPACES["borderpad"]
-    width = max(map(text_width, labels), default=0) + _BESIDE
+    width = max(map(measure, labels), default=0) + _BESIDE
     em = font / 72 / side
     return _Legend(labels, font, width * em, (1.25 * n_lines + spaces) * em)
 
 
-def _in_lines(label: str, width: float) -> str:
+def _in_lines(label: str, width: float, measure: Measure, *, joined: bool = False) -> str:
     """The label in lines of a width in font sizes, with the score at its end in one piece."""
     name, bracket, score = label.rpartition(" (")
-    joined = score.replace(" ", "\N{NO-BREAK SPACE}") if bracket else score
-    return wrapped(name + bracket + joined, width).replace("\N{NO-BREAK SPACE}", " ")
+    if joined and bracket:
+        score = score.replace(" ", "\N{NO-BREAK SPACE}")
+    return wrapped(name + bracket + score, width, measure).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _cut(label: str, width: float, measure: Measure) -> str:
+    """The label with as much of the name as a width in font sizes holds."""
+    name, bracket, score = label.rpartition(" (")
+    kept = name
+    while len(kept) > 1 and measure(label) > width:
+        kept = kept[:-1]
+        label = f"{kept}\N{HORIZONTAL ELLIPSIS}{bracket}{score}"
+    return label
 
 
 def _freest(ax: Axes, size: _Legend, top: float) -> Any:

@@ -45,7 +45,8 @@ class ReliabilityDisplay:
     There are four styles.
 
     - ``"bars"``: the accuracy of each bin as a bar, and the gap between it and the mean confidence
-      of the bin as a hatched bar. The ECE is the weighted mean of the gaps.
+      of the bin as a hatched bar: above the accuracy where the model is over-confident, else on
+      top of the bar in another colour. The ECE is the weighted mean of the gaps.
     - ``"dots"``: the accuracy of each bin as a dot at the mean confidence of the bin.
     - ``"corp"``: no bins. The curve is the isotonic regression of the events on the scores [2]_,
 
@@ -60,17 +61,24 @@ class ReliabilityDisplay:
       .. math:: \hat f(t) = t + \frac{\sum_i w_i\, K_\sigma(t, \text{score}_i)
           (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} ,
 
-      is as thick as the density of the scores, the denominator, and faded where less than about ten
-      rows are within reach of the kernel. Its bandwidth :math:`\sigma` is the smECE, but at least
-      0.01. The mean distance between the curve and the diagonal, weighted by the density, is the
-      smECE, or with the smallest bandwidth at most the smECE. The shaded area is its pointwise
-      consistency band.
+      is as thick as the density of the scores, the denominator, faded where fewer than about ten
+      rows are within reach of the kernel, and ends where there are fewer than three. Its
+      bandwidth :math:`\sigma` is the smECE, but at least 0.01. The mean distance between the curve
+      and the diagonal, weighted by the density, is the smECE, or with the smallest bandwidth at
+      most the smECE. The shaded area is its pointwise consistency band.
 
     Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
-    the number of rows in each bin.
+    the number of rows in each bin. Bars, dots and error bars of a bin with n rows have the opacity
+    :math:`n / (n + 10)`, so that a single row is hardly seen. Colours are those of the matplotlib
+    style in use.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. In the styles
-    ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes.
+    ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes; dots and
+    error bars are then shifted by a few points, so that they do not hide each other. The legend
+    stands inside of the diagram and has an entry for each model with its score: the ECE, with
+    ``"corp"`` the miscalibration (MCB) of the Brier score, see
+    :func:`skcalib.metrics.score_decomposition`, or with ``"smooth"`` the smECE, see
+    :func:`skcalib.metrics.smooth_calibration_error`.
 
     Parameters
     ----------

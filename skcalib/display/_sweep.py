@@ -21,21 +21,12 @@ from skcalib._validation.labels import as_labels, encode
 from skcalib._validation.weights import check_weights
 from skcalib.scaling import TemperatureScaling
 
-from ._axes import (
-    GREY,
-    curve_of_rows,
-    draw_legend,
-    ece_of,
-    entry,
-    legend_size,
-    new_figure,
-    size_of,
-)
-from ._theme import DARK_BLUE, GREEN, VERMILION
+from ._axes import curve_of_rows, ece_of, entry, new_figure, size_of
+from ._legend_above import legend_above
+from ._theme import Theme
 from ._ticks import log_ticks, set_ticks
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
@@ -47,7 +38,8 @@ class TemperatureSweepDisplay:
     For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Vertical lines
     are at T = 1, the uncalibrated logits, and at the temperature of
     :class:`~skcalib.TemperatureScaling` on these rows, which minimizes the log loss. The ECE often
-    has its minimum elsewhere, and it is discontinuous, because rows move from bin to bin.
+    has its minimum elsewhere, and it is discontinuous, because rows move from bin to bin. A marker
+    on each curve shows its minimum.
 
     Use :meth:`from_logits` or :meth:`from_estimator` to create a display.
 
@@ -234,45 +226,67 @@ class TemperatureSweepDisplay:
         stacked = np.ndim(pair) == 1
         upper, lower = pair if stacked else (pair, pair.twinx())
         self.ax_, self.axes_, self.figure_ = upper, [upper, lower], upper.figure
-        T = self.temperatures
-        line = upper.plot(T, self.log_loss, color=DARK_BLUE, label="Log loss")
-        dashes = "-" if stacked else "-."
-        line += lower.plot(T, self.expected_calibration_error, dashes, color=VERMILION, label="ECE")
-        self.log_loss_line_, self.ece_line_ = line
+        theme = Theme.of(upper)
+        self._draw_curves(theme, stacked=stacked)
+        self._mark([upper, lower] if stacked else [upper], theme)
+        self._label(stacked=stacked)
+        handles = upper.get_legend_handles_labels()[0]
+        if stacked:
+            legend_above(upper, handles)
+        else:
+            legend_above(upper, [*handles, self.ece_line_], twin=lower)
+        return self
+
+    def _draw_curves(self, theme: Theme, *, stacked: bool) -> None:
+        upper, lower = self.axes_
+        loss_colour, error_colour, reference_colour = _colours(theme)
+        losses, errors = self.log_loss, self.expected_calibration_error
+        curve: dict[str, Any] = {"linewidth": 1.6, "markersize": 6}
+        self.log_loss_line_ = upper.plot(
+            self.temperatures, losses, "-o", color=loss_colour, markevery=[np.argmin(losses)],
+            label="Log loss", **curve,
+        )[0]  # fmt: skip
+        self.ece_line_ = lower.plot(
+            self.temperatures, errors, "-D" if stacked else "-.D", color=error_colour,
+            markevery=[np.argmin(errors)], label="ECE", **curve,
+        )[0]  # fmt: skip
         self.reference_line_ = None
         if self.reference is not None:
             label = entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}")
             self.reference_line_ = upper.axhline(
-                self.reference, color=GREEN, linestyle=(0, (5, 1)), label=label
+                self.reference, color=reference_colour, linestyle=(0, (5, 1)), label=label
             )
-        self._mark([upper, lower] if stacked else [upper])
-        self._label(stacked=stacked)
-        return self
 
-    def _mark(self, axes: Sequence[Axes]) -> None:
-        start: dict[str, Any] = {"color": GREY, "linestyle": ":", "label": "T = 1 (uncalibrated)"}
+    def _mark(self, axes: Sequence[Axes], theme: Theme) -> None:
+        # A wide pale line below a narrow dashed one: both are seen even where they coincide.
+        start: dict[str, Any] = {
+            "color": theme.legible(theme.mixed(theme.foreground, 0.4)),
+            "linewidth": 2.5, "label": "T = 1 (uncalibrated)", "zorder": 1.5,
+        }  # fmt: skip
         self.start_lines_ = [ax.axvline(1, **start) for ax in axes]
-        label = f"T = {self.best_temperature:.3g} (lowest log loss)"
-        best: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1, "label": label}
+        best: dict[str, Any] = {
+            "color": theme.foreground, "linestyle": "--", "linewidth": 1.2, "zorder": 1.6,
+            "label": f"T = {self.best_temperature:.3g} (lowest log loss)",
+        }  # fmt: skip
         self.best_lines_ = [ax.axvline(self.best_temperature, **best) for ax in axes]
 
     def _label(self, *, stacked: bool) -> None:
         upper, lower = self.axes_
-        upper.set_ylabel("Log loss", color="black" if stacked else DARK_BLUE)
-        lower.set_ylabel("ECE", color="black" if stacked else VERMILION)
+        upper.set_ylabel("Log loss")
+        lower.set_ylabel("ECE")
+        if not stacked:  # which of the scales is whose
+            around = Theme.around(upper)
+            for ax, line in ((upper, self.log_loss_line_), (lower, self.ece_line_)):
+                ax.yaxis.label.set_color(around.legible(line.get_color()))
         lower.set_ylim(bottom=0)
+        ticks = _temperature_ticks(upper, _span(self.temperatures, self.best_temperature))
         for ax in self.axes_:
             ax.set(xscale="log", xlim=_span(self.temperatures, self.best_temperature))
             ax.minorticks_off()
-            set_ticks(ax.xaxis, log_ticks(*ax.get_xlim()))
-        handles = upper.get_legend_handles_labels()[0]
+            set_ticks(ax.xaxis, ticks)
         if stacked:
             upper.tick_params(labelbottom=False)
-            lower.set_xlabel("Temperature T")
-            _legend_on_top([upper], handles)
-        else:
-            upper.set_xlabel("Temperature T")
-            _legend_on_top([upper, lower], [*handles, self.ece_line_])
+        (lower if stacked else upper).set_xlabel("Temperature T")
 
 
 def sweep_of(
@@ -333,19 +347,21 @@ def _temperatures(temperatures: ArrayLike | None, best: float) -> Floats:
     return T
 
 
-def _legend_on_top(axes: Sequence[Axes], handles: Sequence[Artist]) -> None:
-    """Draw a legend in the first of the axes, all of which are extended upwards for it."""
-    width, height = size_of(axes[0])
-    size = legend_size([str(handle.get_label()) for handle in handles], 0.95 * width)
-    share = min(0.5, size.height / height)
-    for ax in axes:
-        low, high = ax.get_ylim()
-        ax.set_ylim(low, low + (high - low) / (1 - share))
-    # Opaque, because vertical lines pass behind it.
-    params = {"loc": "upper center", "borderaxespad": 0.2, "framealpha": 1, "edgecolor": "none"}
-    draw_legend(axes[0], size, handles=handles, **params)
+def _colours(theme: Theme) -> tuple[Any, Any, Any]:
+    """Colours of the log loss, of the ECE, and of the other calibrator."""
+    found = (theme.models * 3)[:3]  # a style may have a single colour
+    return found[0], found[1], found[2]
+
+
+def _temperature_ticks(ax: Axes, span: tuple[float, float]) -> Floats:
+    """Ticks with labels that have room beside each other, 1 among them if it is one."""
+    ticks = log_ticks(*span)
+    step = -(-len(ticks) // max(3, int(size_of(ax)[0] / 0.5)))
+    first = np.argmin(np.abs(np.log(ticks))) % step
+    return ticks[first::step]
 
 
 def _span(temperatures: Floats, best: float) -> tuple[float, float]:
     """Limits that contain the curves and the vertical lines."""
-    return min(temperatures[0], best, 1.0), max(temperatures[-1], best, 1.0)
+    low, high = min(best, 1.0) / 1.1, max(best, 1.0) * 1.1
+    return min(temperatures[0], low), max(temperatures[-1], high)

@@ -34,7 +34,16 @@ class Theme(NamedTuple):
     @classmethod
     def of(cls, ax: Axes) -> Self:
         """The colours of axes."""
-        background = _behind(ax)
+        return cls._on(ax, [ax.get_facecolor()])
+
+    @classmethod
+    def around(cls, ax: Axes) -> Self:
+        """The colours of what stands beside axes, on their figure."""
+        return cls._on(ax, [])
+
+    @classmethod
+    def _on(cls, ax: Axes, layers: list[Any]) -> Self:
+        background = _behind(ax, layers)
         wanted = _rgb(ax.xaxis.label.get_color())
         if contrast(wanted, background) < CONTRAST:
             wanted = max((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), key=lambda c: contrast(c, background))
@@ -43,7 +52,7 @@ class Theme(NamedTuple):
     @property
     def muted(self) -> Colour:
         """Neutral lines and bars that stay in the background."""
-        return self.mixed(self.foreground, 0.66)
+        return self.legible(self.mixed(self.foreground, 0.66))
 
     @property
     def models(self) -> tuple[Colour, ...]:
@@ -89,12 +98,12 @@ def _luminance(colour: Any) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-def _behind(ax: Axes) -> Colour:
-    """The background of axes: theirs, over that of the figures that hold them."""
+def _behind(ax: Axes, layers: list[Any]) -> Colour:
+    """The background of axes: layers, over those of the figures that hold them."""
     from matplotlib.colors import to_rgba
 
-    layers, figure = [ax.get_facecolor()], ax.figure
-    layers.append(figure.get_facecolor())
+    figure = ax.figure
+    layers = [*layers, figure.get_facecolor()]
     while figure is not figure.figure:  # subfigures
         figure = figure.figure
         layers.append(figure.get_facecolor())

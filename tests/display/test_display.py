@@ -47,6 +47,7 @@ FROM_PREDICTIONS = {
     "bars": ReliabilityDisplay.from_predictions,
     "dots": partial(ReliabilityDisplay.from_predictions, style="dots"),
     "corp": partial(ReliabilityDisplay.from_predictions, style="corp", n_resamples=5),
+    "smooth": partial(ReliabilityDisplay.from_predictions, style="smooth", n_resamples=5),
     "dots on logit axes": partial(
         ReliabilityDisplay.from_predictions, style="dots", scale="logit", strategy="quantile"
     ),
@@ -152,12 +153,13 @@ def test_nothing_sticks_out_of_the_figure(make, predictions, size, n_axes):
 
 @pytest.mark.slow
 @every_display
-def test_legends_lie_inside_of_the_axes(make, predictions):
-    """So that no neighbour is covered, whatever the layout."""
-    display = make(*predictions)
-    display.figure_.draw_without_rendering()
+def test_legends_stay_in_the_place_of_the_axes(make, predictions):
+    """So that no neighbour is covered where no layout makes room for them."""
+    figure = Figure(figsize=(5, 5))
+    display = make(*predictions, ax=figure.subplots())
+    figure.draw_without_rendering()
     legend = display.ax_.get_legend().get_window_extent()
-    box = display.ax_.get_window_extent()
+    box = display.ax_.get_position(original=True).transformed(figure.transSubfigure)
     assert box.x0 - 1 <= legend.x0
     assert legend.x1 <= box.x1 + 1
     assert box.y0 - 1 <= legend.y0
@@ -544,7 +546,7 @@ def test_nothing_at_infinity_reaches_the_histogram(rng):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"style": "pie"}, "style must be one of 'bars', 'dots', 'corp', got 'pie'"),
+        ({"style": "pie"}, "style must be one of 'bars', 'dots', 'corp', 'smooth', got 'pie'"),
         ({"scale": "log"}, "scale must be one of 'linear', 'logit', got 'log'"),
         ({"scale": "logit"}, "Bars begin at 0.*Pass style='dots'"),
         ({"confidence_level": 0}, "confidence_level must be a number between 0 and 1, got 0.*None"),

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.special import expit
 
-from skcalib import ConfidenceDisplay, ReliabilityDisplay
+from skcalib import ReliabilityDisplay
 from skcalib.display._ticks import log_ticks, logit_ticks
 
 
@@ -21,18 +21,6 @@ def rows():
 def drawn(rows, figure, **params):
     params = {"kind": "binary", "ax": figure.axes[0], "n_resamples": 2, **params}
     return ReliabilityDisplay.from_predictions(*rows, **params)
-
-
-def font_size(legend):
-    (size,) = {text.get_fontsize() for text in legend.get_texts()}
-    return size
-
-
-@pytest.mark.parametrize(("width", "size"), [(1.5, 5.5), (2.5, 8), (9, 9)])
-def test_letters_are_smaller_in_small_axes(rows, width, size):
-    ax = Figure().add_axes((0, 0, width / 6.4, 1))
-    legend = ConfidenceDisplay.from_predictions(*rows, ax=ax).ax_.get_legend()
-    assert font_size(legend) == pytest.approx(size)
 
 
 @pytest.mark.parametrize("width", [3, 6, 12])

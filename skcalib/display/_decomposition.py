@@ -1,0 +1,415 @@
+"""Score decompositions of several models in the plane of miscalibration and discrimination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._engine.array_api import on_host
+from skcalib._typing import Floats
+from skcalib._validation.indicator import of_outputs
+from skcalib._validation.parameters import check_option
+from skcalib.metrics import ScoreDecomposition, score_decomposition
+from skcalib.metrics._decomposition import Score
+from skcalib.metrics._input import Kind
+
+from ._axes import entry, new_figure, size_of
+from ._legend_above import legend_above
+from ._text import SMALLEST, fitted
+from ._theme import Theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
+
+# Of the models in turn. Together with the colours they differ for many models.
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "d", "h", "*", "8")
+
+_NAMES = {"log_loss": "log loss", "brier_score": "Brier score", None: "score"}
+
+
+class ScoreDecompositionDisplay:
+    r"""Plane of the miscalibration and the discrimination of several models.
+
+    The mean score of a model, its log loss or Brier score, is
+
+    .. math:: \bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC},
+
+    with the miscalibration MCB, which recalibration would remove, the discrimination DSC, which is
+    the improvement of the recalibrated probabilities over the base rate, and the uncertainty UNC,
+    the score of the base rate itself (see :func:`skcalib.metrics.score_decomposition`). MCB is on
+    the horizontal axis and DSC on the vertical one, so models at the upper left are the best, and
+    models of equal score lie on a line of slope 1. A calibrator moves a model to the left;
+    a better classifier is further up.
+
+    Use :meth:`from_estimators` or :meth:`from_predictions` to create a display.
+
+    Parameters
+    ----------
+    decompositions : dict of str to ScoreDecomposition
+        Decomposition of each model, by its name. Entries for each class or label are averaged.
+        All models need the same uncertainty, as they have on the same rows.
+    score : {"log_loss", "brier_score"}, default=None
+        The scoring rule, for the legend.
+
+    Attributes
+    ----------
+    decompositions : dict of str to ScoreDecomposition
+        Decomposition of each model, with the means of entries for each class or label.
+    uncertainty : float
+        The uncertainty, which all models have in common.
+    ax_ : matplotlib Axes
+        Axes with the plane.
+    figure_ : matplotlib Figure
+        Figure that contains them.
+    points_ : dict of str to matplotlib Line2D
+        Marker of each model.
+    score_lines_ : list of matplotlib Line2D
+        Lines of equal score, whose labels are texts of the axes.
+    uncertainty_line_ : matplotlib Line2D
+        Line of the score of the base rate.
+    arrows_ : list of matplotlib Annotation
+        Arrows between models.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting, Jordan, "Stable reliability diagrams for probabilistic
+       classifiers", PNAS 118, 2021, `arXiv:2008.03033 <https://arxiv.org/abs/2008.03033>`_.
+    .. [2] Dimitriadis, Gneiting, Jordan, Vogel, "Evaluating probabilistic classifiers: The
+       triptych", International Journal of Forecasting 40, 2024,
+       `arXiv:2301.10803 <https://arxiv.org/abs/2301.10803>`_.
+
+    Examples
+    --------
+    >>> from scipy.special import softmax
+    >>> from skcalib import ScoreDecompositionDisplay, TemperatureScaling
+    >>> from skcalib.datasets import load_digits_logits
+    >>> digits = load_digits_logits()
+    >>> calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
+    >>> display = ScoreDecompositionDisplay.from_predictions(digits.y_test, {
+    ...     "Uncalibrated": softmax(digits.logits_test, axis=1),
+    ...     "Temperature": calibrator.predict_proba(digits.logits_test)})
+    >>> before, after = display.decompositions.values()
+    >>> after.miscalibration < before.miscalibration
+    True
+    """
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+    points_: dict[str, Line2D]
+    score_lines_: list[Line2D]
+    uncertainty_line_: Line2D
+    arrows_: list[Annotation]
+
+    def __init__(
+        self, decompositions: Mapping[str, ScoreDecomposition], *, score: Score | None = None
+    ) -> None:
+        _check_names("decompositions", decompositions, "ScoreDecomposition")
+        if score is not None:
+            check_option("score", score, Score)
+        self.decompositions = {str(name): _mean(d) for name, d in decompositions.items()}
+        self.uncertainty = _common_uncertainty(self.decompositions)
+        self.score = score
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Mapping[str, Any],
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        score: Score = "log_loss",
+        kind: Kind = "classwise",
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+        **plot_params: Any,
+    ) -> Self:
+        """Draw the plane of fitted classifiers.
+
+        Parameters
+        ----------
+        estimators : dict of str to classifier
+            Fitted classifiers of the same classes with ``predict_proba``, by their names.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        score, kind, sample_weight, pos_label
+            As for :meth:`from_predictions`.
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+        **plot_params
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        ScoreDecompositionDisplay
+            With the plane drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_predictions`.
+        """
+        _check_names("estimators", estimators, "a classifier")
+        found = {}
+        for name, estimator in estimators.items():
+            P, classes = estimator.predict_proba(X), estimator.classes_
+            labels = None if kind == "multilabel" else on_host(classes)
+            found[name] = score_decomposition(
+                y, of_outputs(P, classes), score=score, kind=kind, sample_weight=sample_weight,
+                labels=labels, pos_label=pos_label,
+            )  # fmt: skip
+        return cls(found, score=score).plot(ax, **plot_params)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: Mapping[str, ArrayLike],
+        *,
+        score: Score = "log_loss",
+        kind: Kind = "classwise",
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+        **plot_params: Any,
+    ) -> Self:
+        """Draw the plane of labels and of the probabilities of several models.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels.
+        y_proba : dict of str to array-like
+            Probabilities of each model, by its name, as for
+            :func:`skcalib.metrics.score_decomposition`.
+        score : {"log_loss", "brier_score"}, default="log_loss"
+            The proper scoring rule.
+        kind : {"classwise", "binary", "multilabel", "top-label"}, default="classwise"
+            The events. Components for each class or label are averaged. With ``"top-label"`` the
+            event that the prediction is correct, and so the uncertainty, depends on the model: it
+            is for models of equal accuracy, such as calibrators that keep the predictions.
+        sample_weight, labels, pos_label
+            As for :func:`skcalib.metrics.reliability_curve`.
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+        **plot_params
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        ScoreDecompositionDisplay
+            With the plane drawn.
+
+        Raises
+        ------
+        ValueError
+            As :func:`skcalib.metrics.score_decomposition` and :meth:`plot`; for models that have no
+            names, and for models whose uncertainty differs.
+        """
+        _check_names("y_proba", y_proba, "the probabilities")
+        params: dict[str, Any] = {
+            "score": score, "kind": kind, "sample_weight": sample_weight, "labels": labels,
+            "pos_label": pos_label,
+        }  # fmt: skip
+        found = {name: score_decomposition(y_true, P, **params) for name, P in y_proba.items()}
+        return cls(found, score=score).plot(ax, **plot_params)
+
+    def plot(self, ax: Axes | None = None, *, arrows: Iterable[tuple[str, str]] = ()) -> Self:
+        """Draw the plane.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+        arrows : iterable of (str, str), default=()
+            Pairs of models to join by an arrow, such as the uncalibrated and a calibrated one.
+
+        Returns
+        -------
+        ScoreDecompositionDisplay
+            The display itself, with the attributes that end in an underscore set.
+
+        Raises
+        ------
+        ValueError
+            For arrows between models that the display does not have.
+        """
+        pairs = [tuple(map(str, pair)) for pair in arrows]
+        self._check(pairs)
+        if ax is None:
+            ax = new_figure((5.2, 4.2 + 0.1 * len(self.decompositions))).subplots()
+        self.ax_, self.figure_ = ax, ax.figure
+        theme = Theme.of(ax)
+        limits = _limits(*self._components())
+        ax.set(xlim=limits[0], ylim=limits[1])
+        self._draw_scores(theme, *limits)
+        self._draw_models(theme)
+        self.arrows_ = [self._arrow(theme, *pair) for pair in pairs]
+        order = np.argsort([d.score for d in self.decompositions.values()], kind="stable")
+        points = list(self.points_.values())
+        legend_above(
+            ax, [*(points[k] for k in order), self.uncertainty_line_, *self.score_lines_[:1]]
+        )
+        self._label()
+        return self
+
+    def _check(self, pairs: list[Any]) -> None:
+        known = list(self.decompositions)
+        for pair in pairs:
+            if len(pair) != 2 or not set(pair) <= set(known):
+                raise ValueError(
+                    f"arrows must be pairs of names among {', '.join(map(repr, known))}, got "
+                    f"{pair!r}."
+                )
+
+    def _components(self) -> tuple[Floats, Floats]:
+        found = self.decompositions.values()
+        return np.array([d.miscalibration for d in found]), np.array(
+            [d.discrimination for d in found]
+        )
+
+    def _draw_scores(
+        self, theme: Theme, xlim: tuple[float, float], ylim: tuple[float, float]
+    ) -> None:
+        """Lines of equal score, labelled where they leave the axes, and that of the base rate."""
+        from matplotlib.ticker import MaxNLocator
+
+        ax, unc = self.ax_, self.uncertainty
+        name = _NAMES[self.score]
+        corners = unc + xlim[0] - ylim[1], unc + xlim[1] - ylim[0]
+        n_lines = min(12, max(4, int(sum(size_of(ax)) / 0.55)))
+        levels = np.asarray(MaxNLocator(n_lines, steps=[1, 2, 5, 10]).tick_values(*corners))
+        digits = max(0, -int(np.floor(np.log10(levels[1] - levels[0]) + 1e-9)))
+        levels = levels[(levels > corners[0]) & (levels < corners[1])]
+        pale: dict[str, Any] = {
+            "color": theme.legible(theme.mixed(theme.foreground, 0.4)), "linewidth": 0.7,
+            "label": f"Equal {name}", "zorder": 1,
+        }  # fmt: skip
+        self.score_lines_ = [ax.axline((0, unc - level), slope=1, **pale) for level in levels]
+        for level in levels:
+            place = _exit(level - unc, xlim, ylim)
+            if place is not None:
+                self._write(theme, f"{level:.{digits}f}", *place)
+        self.uncertainty_line_ = ax.axline(
+            (0, 0), slope=1, color=theme.foreground, linestyle="--", linewidth=1.2, zorder=1.1,
+            label=f"Base rate (UNC): {unc:#.3g}",
+        )  # fmt: skip
+
+    def _write(self, theme: Theme, text: str, x: float, y: float, at_top: Any) -> None:
+        self.ax_.annotate(
+            text, (x, y), xycoords="axes fraction", xytext=(0, -3) if at_top else (-3, 0),
+            textcoords="offset points", ha="center" if at_top else "right",
+            va="top" if at_top else "center", fontsize=max(SMALLEST, 7.5), zorder=1.2,
+            color=theme.legible(theme.muted),
+            bbox={"facecolor": theme.background, "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
+
+    def _label(self) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        ax = self.ax_
+        width, height = size_of(ax)
+        height -= ax.get_legend().get_window_extent().height / ax.figure.dpi  # type: ignore[union-attr]
+        for axis, name, room in (
+            (ax.xaxis, "Miscalibration (MCB)", width), (ax.yaxis, "Discrimination (DSC)", height),
+        ):  # fmt: skip
+            text, size = fitted(name, room, float(axis.label.get_fontsize()))
+            if "\n" in text:
+                axis.set_label_text(name.partition("(")[2][:-1])
+            else:
+                axis.set_label_text(text, fontsize=size)
+            n_ticks = max(2, int(room / (0.7 if axis is ax.xaxis else 0.4)))
+            axis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 5, 10]))
+
+    def _draw_models(self, theme: Theme) -> None:
+        self.points_ = {}
+        for k, (name, d) in enumerate(self.decompositions.items()):
+            self.points_[name] = self.ax_.plot(
+                [d.miscalibration], [d.discrimination], _MARKERS[k % len(_MARKERS)],
+                color=theme.models[k % len(theme.models)], markersize=8,
+                fillstyle="none", markeredgewidth=1.7, zorder=3,
+                label=entry(f"{name}: {d.score:#.3g}"),
+            )[0]  # fmt: skip
+
+    def _arrow(self, theme: Theme, start: str, end: str) -> Annotation:
+        tail, head = (
+            (self.decompositions[name].miscalibration, self.decompositions[name].discrimination)
+            for name in (start, end)
+        )
+        props = {
+            "arrowstyle": "->",
+            "color": theme.legible(theme.muted),
+            "shrinkA": 6,
+            "shrinkB": 6,
+        }
+        return self.ax_.annotate("", head, xytext=tail, arrowprops=props, zorder=2)
+
+
+def _check_names(name: str, value: Any, what: str) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(
+            f"{name} must be a dictionary from the name of each model to {what}, got "
+            f"{type(value).__name__}. Pass {{'name': ...}}."
+        )
+    if not value:
+        raise ValueError(f"{name} must hold at least one model, got none.")
+
+
+def _mean(parts: ScoreDecomposition) -> ScoreDecomposition:
+    """The decomposition with the means of entries for each class or label."""
+    return ScoreDecomposition(
+        score=float(np.mean(parts.score)),
+        miscalibration=float(np.mean(parts.miscalibration)),
+        discrimination=float(np.mean(parts.discrimination)),
+        uncertainty=float(np.mean(parts.uncertainty)),
+    )
+
+
+def _common_uncertainty(decompositions: Mapping[str, ScoreDecomposition]) -> float:
+    found = {name: float(d.uncertainty) for name, d in decompositions.items()}
+    (first, wanted), *others = found.items()
+    for name, value in others:
+        if not np.isclose(value, wanted, rtol=1e-6, atol=0):
+            raise ValueError(
+                f"All models must have the same uncertainty, got {wanted:.6g} for {first!r} and "
+                f"{value:.6g} for {name!r}. Pass the same rows, weights and kind for each; with "
+                "kind='top-label' it depends on the predictions, so pass kind='classwise' for "
+                "models that predict differently."
+            )
+    return wanted
+
+
+def _limits(x: Floats, y: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Limits of MCB, from 0, and of DSC, from 0 unless all models are far above it.
+
+    At the top and at the right there is room for the labels of lines.
+    """
+    right = float(x.max()) or 0.1 * float(y.max()) or 1.0
+    low, high = float(y.min()), float(y.max())
+    # Models that are equal but for noise are not drawn far apart.
+    spread = max(high - low, 0.5 * right)
+    bottom = low - 0.25 * spread if low > spread else -0.04 * max(high, spread)
+    return (-0.04 * right, 1.25 * right), (bottom, high + 0.3 * spread)
+
+
+def _exit(
+    offset: float, xlim: tuple[float, float], ylim: tuple[float, float]
+) -> tuple[float, float, bool] | None:
+    """Where the line y = x - offset leaves the axes, in fractions, and whether at the top.
+
+    None where it leaves near a corner, in which a label has no room.
+    """
+    x = (ylim[1] + offset - xlim[0]) / (xlim[1] - xlim[0])
+    y = (xlim[1] - offset - ylim[0]) / (ylim[1] - ylim[0])
+    if x <= 1:
+        return (x, 1.0, True) if 0.08 < x < 0.9 else None
+    return (1.0, y, False) if 0.08 < y < 0.9 else None

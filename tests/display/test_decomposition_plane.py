@@ -1,0 +1,247 @@
+"""The plane of score decompositions: points are the components, lines the scores."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from skcalib import ScoreDecompositionDisplay, TemperatureScaling
+from skcalib.datasets import make_logits
+from skcalib.metrics import ScoreDecomposition, score_decomposition
+
+N = 300
+RNG = np.random.default_rng(0)
+CLASSES = np.array(["zoo", "bee", "ant"])
+Z, Y = make_logits(N, 3, temperature=2.0, random_state=0)
+WEIGHT = RNG.integers(4, size=N).astype(float)
+MULTI = {"a": softmax(Z, axis=1), "b": softmax(Z / 2, axis=1), "c": softmax(-Z, axis=1)}
+TWO = {name: P[:, 0] for name, P in MULTI.items()}
+LABELS = np.stack([Y == 0, Y == 1, Y == 2], axis=1).astype(int)
+
+KINDS = {
+    "classwise": (CLASSES[Y], MULTI, {"labels": CLASSES}),
+    "top-label": (Y, {"a": MULTI["a"], "b": MULTI["b"]}, {}),  # they predict the same
+    "binary": (Y == 0, TWO, {}),
+    "multilabel": (LABELS, MULTI, {}),
+}
+
+
+def drawn(y, probabilities, **params):
+    return ScoreDecompositionDisplay.from_predictions(
+        y, probabilities, **{"ax": Figure().subplots(), **params}
+    )
+
+
+def text_of(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("score", ["log_loss", "brier_score"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_are_components_and_lines_are_scores(kind, score, weighted):
+    y, probabilities, params = KINDS[kind]
+    params = {"kind": kind, "score": score, "sample_weight": WEIGHT if weighted else None, **params}
+    display = drawn(y, probabilities, **params)
+    assert list(display.points_) == list(display.decompositions) == list(probabilities)
+    for name, P in probabilities.items():
+        parts = score_decomposition(y, P, **params)
+        wanted = {k: np.mean(v) for k, v in vars(parts).items() if k != "label"}
+        held = display.decompositions[name]
+        for key, value in wanted.items():
+            assert getattr(held, key) == pytest.approx(value)
+        x, y_ = wanted["miscalibration"], wanted["discrimination"]
+        np.testing.assert_allclose(display.points_[name].get_xydata(), [[x, y_]])
+        assert f"{name}: {wanted['score']:#.3g}" in text_of(display)
+        assert display.uncertainty == pytest.approx(wanted["uncertainty"])
+    assert f"Base rate (UNC): {display.uncertainty:#.3g}" in text_of(display)
+    assert f"Equal {score.replace('_', ' ').replace('brier', 'Brier')}" in text_of(display)
+    (low, high), (bottom, top) = display.ax_.get_xlim(), display.ax_.get_ylim()
+    for point in display.points_.values():
+        ((x, y_),) = point.get_xydata()
+        assert low < x < high
+        assert bottom < y_ < top
+
+
+def lines_of(display):
+    """Scores on the lines, and where these stand."""
+    scores = []
+    for line in display.score_lines_:
+        assert line._slope == 1
+        x, y = line._xy1
+        scores.append(x - y + display.uncertainty)
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("score", ["log_loss", "brier_score"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_lines_are_their_scores(kind, score):
+    y, probabilities, params = KINDS[kind]
+    display = drawn(y, probabilities, kind=kind, score=score, **params)
+    scores = lines_of(display)
+    assert len(scores) >= 3
+    np.testing.assert_allclose(np.diff(scores), scores[1] - scores[0])
+    ax = display.ax_
+    labels = [text for text in ax.texts if text.get_text()]
+    assert len(labels) >= 2
+    for label in labels:
+        x, y_ = ax.transData.inverted().transform(ax.transAxes.transform(label.xy))
+        at = x - y_ + display.uncertainty
+        assert float(label.get_text()) == pytest.approx(at)
+        assert np.abs(scores - at).min() < 1e-9
+    assert display.uncertainty_line_._slope == 1
+    assert display.uncertainty_line_._xy1 == (0, 0)
+    ax.figure.draw_without_rendering()
+    boxes, whole = [label.get_window_extent() for label in labels], ax.get_window_extent()
+    for k, box in enumerate(boxes):
+        assert whole.x0 < box.x0 < box.x1 < whole.x1
+        assert whole.y0 < box.y0 < box.y1 < whole.y1
+        assert not any(box.overlaps(other) for other in boxes[:k])
+
+
+def test_models_stand_in_the_legend_in_order_of_their_scores():
+    display = drawn(Y, MULTI)
+    scores = [d.score for d in display.decompositions.values()]
+    wanted = [list(MULTI)[k] for k in np.argsort(scores)]
+    assert [text.split(":")[0] for text in text_of(display)[:3]] == wanted
+    handles = display.ax_.get_legend().legend_handles[:3]
+    for name, handle in zip(wanted, handles, strict=True):
+        point = display.points_[name]
+        assert handle.get_marker() == point.get_marker()
+        assert handle.get_color() == point.get_color()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(3, 3), (5, 6)])
+def test_ten_models_with_long_names(size):
+    names = [f"model number {k} with forty letters in it"[:40] for k in range(10)]
+    probabilities = {name: softmax(Z / (1 + k), axis=1) for k, name in enumerate(names)}
+    figure = Figure(figsize=size, layout="constrained")
+    display = drawn(Y, probabilities, ax=figure.subplots())
+    figure.draw_without_rendering()
+    looks = {(p.get_marker(), p.get_color()) for p in display.points_.values()}
+    assert len({marker for marker, _ in looks}) == len(looks) == 10
+    said = text_of(display)
+    assert len(said) == 12
+    for name in names:
+        (text,) = [text for text in said if text.startswith(name[:14])]
+        assert text.endswith(f"{display.decompositions[name].score:#.3g}")
+        assert (name in text) == (size == (5, 6))
+    legend = display.ax_.get_legend()
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+    assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+    assert display.ax_.get_window_extent().height > 0.5 * figure.dpi
+
+
+def test_better_models_are_further_up_and_calibrated_ones_further_left():
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 2, size=3000)
+    y = rng.uniform(size=3000) < expit(z)
+    noisy = z + rng.normal(0, 2, size=3000)
+    display = drawn(
+        y, {"true": expit(z), "hot": expit(3 * z), "noisy": expit(noisy)}, kind="binary"
+    )
+    true, hot, noisy = (display.points_[k].get_xydata()[0] for k in ("true", "hot", "noisy"))
+    assert true[0] < hot[0]
+    assert true[1] == pytest.approx(hot[1])  # discrimination does not depend on the scale
+    assert noisy[1] < true[1]
+
+
+def test_arrows_go_from_model_to_model():
+    display = drawn(Y, MULTI, arrows=[("a", "b"), ("c", "a")])
+    assert len(display.arrows_) == 2
+    for arrow, (start, end) in zip(display.arrows_, [("a", "b"), ("c", "a")], strict=True):
+        assert arrow.xy == tuple(display.points_[end].get_xydata()[0])
+        assert arrow.xyann == tuple(display.points_[start].get_xydata()[0])
+    assert drawn(Y, MULTI).arrows_ == []
+
+
+MODELS = {"tree": DecisionTreeClassifier(max_depth=3, random_state=0), "bayes": GaussianNB()}
+
+
+@pytest.mark.parametrize("score", ["log_loss", "brier_score"])
+def test_from_estimators_is_from_predictions(score):
+    fitted = {name: model.fit(Z, CLASSES[Y]) for name, model in MODELS.items()}
+    given = {"score": score, "sample_weight": WEIGHT}
+    one = ScoreDecompositionDisplay.from_estimators(
+        fitted, Z, CLASSES[Y], ax=Figure().subplots(), **given
+    )
+    found = {name: model.predict_proba(Z) for name, model in fitted.items()}
+    other = drawn(CLASSES[Y], found, labels=np.unique(CLASSES), **given)
+    assert one.decompositions == other.decompositions
+    assert one.score == other.score == score
+    binary = ScoreDecompositionDisplay.from_estimators(
+        {"logistic": LogisticRegression().fit(Z, Y == 1)}, Z, Y == 1, kind="binary",
+        pos_label=False, ax=Figure().subplots(), arrows=[("logistic", "logistic")],
+    )  # fmt: skip
+    P = LogisticRegression().fit(Z, Y == 1).predict_proba(Z)
+    wanted = score_decomposition(Y == 1, P, kind="binary", pos_label=False)
+    assert binary.decompositions["logistic"].score == pytest.approx(wanted.score)
+    assert len(binary.arrows_) == 1
+
+
+def test_estimators_of_several_labels():
+    model = KNeighborsClassifier(9).fit(Z, LABELS)
+    display = ScoreDecompositionDisplay.from_estimators(
+        {"k nearest": model}, Z, LABELS, kind="multilabel", score="brier_score"
+    )
+    P = np.stack([p[:, 1] for p in model.predict_proba(Z)], axis=1)
+    wanted = score_decomposition(LABELS, P, kind="multilabel", score="brier_score")
+    assert display.decompositions["k nearest"].score == pytest.approx(np.mean(wanted.score))
+
+
+def test_decompositions_of_anything():
+    """A model that is perfect, and one that predicts the base rate."""
+    parts = {
+        "perfect": ScoreDecomposition(0.0, 0.0, 0.25, 0.25),
+        "constant": ScoreDecomposition(0.25, 0.0, 0.0, 0.25),
+    }
+    for held in (parts, {"perfect": parts["perfect"]}, {"constant": parts["constant"]}):
+        display = ScoreDecompositionDisplay(held).plot(Figure().subplots())
+        display.figure_.draw_without_rendering()
+        assert "Equal score" in text_of(display)
+        assert len(display.score_lines_) >= 2
+    nothing = ScoreDecomposition(0.0, 0.0, 0.0, 0.0)
+    ScoreDecompositionDisplay({"nothing": nothing}).plot().figure_.draw_without_rendering()
+
+
+def test_keys_need_not_be_strings():
+    calibrator = TemperatureScaling().fit(Z, Y)
+    display = ScoreDecompositionDisplay.from_estimators({1: calibrator, 2: calibrator}, Z, Y)
+    assert list(display.points_) == ["1", "2"]
+    assert len(display.plot(arrows=[(1, 2)]).arrows_) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_proba": MULTI["a"]}, "y_proba must be a dictionary .* got ndarray. Pass"),
+        ({"y_proba": {}}, "y_proba must hold at least one model, got none"),
+        ({"score": "accuracy"}, "score must be one of 'log_loss', 'brier_score', got 'accuracy'"),
+        ({"kind": "no"}, "kind must be one of"),
+        ({"kind": "top-label"}, "same uncertainty, got .* for 'a' and .* for 'c'. Pass the same"),
+        ({"arrows": [("a", "z")]}, r"arrows must be pairs of names among 'a', .* \('a', 'z'\)"),
+        ({"arrows": [("a", "b", "c")]}, "arrows must be pairs of names among"),
+        ({"sample_weight": np.zeros(N)}, "sample_weight must not be all zero"),
+    ],
+)
+def test_bad_input(change, message):
+    params = {"y_proba": MULTI, **change}
+    with pytest.raises(ValueError, match=message):
+        ScoreDecompositionDisplay.from_predictions(Y, **params)
+    assert not plt.get_fignums()
+
+
+def test_bad_input_of_the_others():
+    with pytest.raises(ValueError, match=r"decompositions must be a dictionary .* got list"):
+        ScoreDecompositionDisplay([])
+    with pytest.raises(ValueError, match="score must be one of"):
+        ScoreDecompositionDisplay({"a": ScoreDecomposition(1, 0, 0, 1)}, score="spherical")
+    with pytest.raises(ValueError, match=r"estimators must be a dictionary .* got Gaussian"):
+        ScoreDecompositionDisplay.from_estimators(GaussianNB(), Z, Y)

@@ -1,0 +1,349 @@
+"""Reliability diagrams are legible in every style, scale and size, and fade with the rows."""
+
+import itertools
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from scipy.special import expit
+
+from skcalib import ReliabilityDisplay
+from skcalib.display._look import DODGE
+from skcalib.display._text import SMALLEST
+from skcalib.display._theme import BLUE, GREEN, VERMILION, Theme, contrast, opacity
+
+LONG = "gradient_boosting $x_1$ of a hundred trees"
+DRAWN = [("bars", "linear")]
+DRAWN += itertools.product(["dots", "corp"], ["linear", "logit"])
+KINDS = ["top-label", "binary"]
+SHEETS = ["default", "dark_background", "ggplot", "grayscale"]
+
+every_drawing = pytest.mark.parametrize(("style", "scale"), DRAWN)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+in_every_sheet = pytest.mark.parametrize("sheet", SHEETS)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Labels and probabilities, with gaps of both signs and bins of few and of many rows."""
+    rng = np.random.default_rng(0)
+    p = expit(rng.normal(0.5, 1.6, size=500))
+    return rng.uniform(size=500) < expit(1.3 * np.sin(5 * p) - 1 + 2 * p), p
+
+
+def drawn(rows, ax, style, n_models=1, **params):
+    """The displays of several models on the same axes."""
+    if style == "bars":
+        n_models = 1
+    params = {"kind": "binary", "n_resamples": 5, "style": style, **params}
+    make = ReliabilityDisplay.from_predictions
+    return [make(*rows, ax=ax, **params) for _ in range(n_models)]
+
+
+def texts_of(figure):
+    found = (text for text in figure.findobj(Text) if text.get_visible())
+    return [text for text in found if text.get_text().strip()]
+
+
+def inside(box, outer, by=0.5):
+    return (
+        outer.x0 - by <= box.x0
+        and box.x1 <= outer.x1 + by
+        and outer.y0 - by <= box.y0
+        and box.y1 <= outer.y1 + by
+    )
+
+
+def square_of(ax):
+    """The diagram, without the histogram above it, in pixels."""
+    low, high = ax.get_xlim()
+    corners = ax.transData.transform([[low, low], [high, high]])
+    return mpl.transforms.Bbox(corners)
+
+
+# Colours ----------------------------------------------------------------------------------------
+
+
+@in_every_sheet
+@every_kind
+@every_drawing
+def test_texts_and_lines_are_seen_on_their_background(rows, style, scale, kind, sheet):
+    with plt.style.context(sheet):
+        figure = Figure(figsize=(5, 6))
+        ax = figure.subplots()
+        displays = drawn(rows, ax, style, 6, scale=scale, kind=kind)
+        theme, page = Theme.of(ax), figure.get_facecolor()
+        figure.draw_without_rendering()
+        for text in texts_of(figure):
+            in_axes = inside(text.get_window_extent(), ax.get_window_extent())
+            behind = theme.background if in_axes else page
+            assert contrast(text.get_color(), behind) >= 3, text
+        whiskers = [d.intervals_.lines[2][0] for d in displays if d.intervals_ is not None]
+        dots = [artist for d in displays for artist in (d.dots_, d.joins_) if artist is not None]
+        for artist in [*ax.lines, *ax.get_legend().findobj(Line2D)]:
+            assert contrast(artist.get_color(), theme.background) >= 3
+        for artist in [*whiskers, *dots]:  # without their opacity
+            assert contrast(artist.get_edgecolor()[0][:3], theme.background) >= 3
+        for display in displays:
+            if style == "bars":
+                assert contrast(display.counts_[0].get_facecolor(), theme.background) >= 3
+            else:
+                assert contrast(display.counts_.get_edgecolor(), theme.background) >= 3
+
+
+def strength(colour, full, background):
+    """How far a colour is from the background to a full one."""
+    colour, full, background = (np.array(to_rgb(c)) for c in (colour, full, background))
+    way = full - background
+    return float((colour - background) @ way / (way @ way))
+
+
+def strengths(display):
+    """For each kind of artist that stands for bins, the opacity of each of them."""
+    theme = Theme.of(display.ax_)
+    found = {"whiskers": display.intervals_.lines[2][0].get_edgecolor()[:, 3]}
+    if display.dots_ is not None:
+        assert len(set(map(tuple, display.dots_.get_facecolor()[:, :3]))) == 1
+        return {**found, "dots": display.dots_.get_facecolor()[:, 3]}
+    for bars in (display.bars_, display.gaps_):
+        assert {bar.get_facecolor()[3] for bar in bars} == {1}  # opaque: nothing mixes
+    found["bars"] = [strength(b.get_facecolor(), BLUE, theme.background) for b in display.bars_]
+    for name, of in (("hatches", "get_edgecolor"), ("tints", "get_facecolor")):
+        full = [VERMILION if gap > 0 else GREEN for gap in display.curve.gap]
+        found[name] = [
+            strength(getattr(bar, of)(), colour, theme.background)
+            for bar, colour in zip(display.gaps_, full, strict=True)
+        ]
+    found["tints"] = np.divide(found["tints"], 0.3)
+    return found
+
+
+@in_every_sheet
+@pytest.mark.parametrize("style", ["bars", "dots"])
+def test_bins_fade_with_their_number_of_rows(style, sheet):
+    sizes = [1, 2, 5, 20, 100, 1000]
+    p = np.repeat([0.15, 0.35, 0.55, 0.65, 0.75, 0.95], sizes)
+    y = np.random.default_rng(0).uniform(size=len(p)) < 0.6
+    with plt.style.context(sheet):
+        (display,) = drawn((y, p), Figure().subplots(), style, n_bins=10)
+    assert display.curve.n_samples.tolist() == sizes
+    for name, values in strengths(display).items():
+        np.testing.assert_allclose(values, opacity(sizes), atol=0.02, err_msg=name)
+        assert np.all(np.diff(values) > 0), name
+        assert values[0] < 0.1, name
+    if style == "dots":
+        joins = display.joins_.get_edgecolor()[:, 3]
+        np.testing.assert_allclose(joins, opacity(sizes[:-1]))
+
+
+@pytest.mark.parametrize("signs", [(1,), (-1,), (1, -1), (-1, 1, -1), (0,)])
+def test_gaps_show_whether_the_confidence_is_too_high(signs):
+    """Each has a colour and a hatch, which are in the legend if they occur."""
+    middle = np.array([0.25, 0.5, 0.75])[: len(signs)]
+    p = np.repeat(middle, 8)
+    hits = (8 * (middle - 0.25 * np.array(signs))).astype(int)
+    y = np.concatenate([np.arange(8) < h for h in hits])
+    (display,) = drawn((y, p), Figure().subplots(), "bars", n_bins=4)
+    np.testing.assert_array_equal(np.sign(display.curve.gap), signs)
+    looks = {1: (VERMILION, "////"), -1: (GREEN, "\\\\\\\\")}
+    theme, n = Theme.of(display.ax_), opacity(8)
+    for bar, sign in zip(display.gaps_, signs, strict=True):
+        colour, hatch = looks[sign or -1]
+        np.testing.assert_allclose(bar.get_edgecolor()[:3], theme.mixed(colour, n))
+        assert bar.get_hatch() == hatch
+    legend = display.ax_.get_legend()
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels[0] == f"Frequency (ECE {display.expected_calibration_error:.3f})"
+    assert labels[-2:] == ["95 % interval", "Perfect"]
+    wanted = [name for s, name in ((1, "Over-confident"), (-1, "Under-confident")) if s in signs]
+    assert labels[1:-2] == wanted
+    handles = dict(zip(labels, legend.legend_handles, strict=True))
+    for sign, name in ((1, "Over-confident"), (-1, "Under-confident")):
+        if name in handles:
+            assert handles[name].get_hatch() == looks[sign][1]
+            assert to_rgb(handles[name].get_edgecolor()) == to_rgb(looks[sign][0])
+    assert to_rgb(handles[labels[0]].get_facecolor()) == to_rgb(BLUE)  # not faded
+
+
+# Sizes and places -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [None, "constrained"])
+@in_every_sheet
+@every_drawing
+def test_small_figures_hold_all_texts(rows, style, scale, sheet, layout):
+    with plt.style.context(sheet):
+        figure = Figure(figsize=(3, 3), layout=layout)
+        ax = figure.subplots()
+        drawn(rows, ax, style, 2, scale=scale, name=LONG)
+        figure.draw_without_rendering()
+        for text in texts_of(figure):
+            assert text.get_fontsize() >= SMALLEST, text
+            assert inside(text.get_window_extent(), figure.bbox), text
+        for axis, side in ((ax.xaxis, 0), (ax.yaxis, 1)):
+            labels = [label for label in axis.get_ticklabels() if label.get_text()]
+            assert len(labels) >= 2
+            ends = np.array([label.get_window_extent().get_points()[:, side] for label in labels])
+            assert all(a[1] < b[0] for a, b in itertools.pairwise(ends))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(3, 3), (5, 6), (10, 8)])
+@pytest.mark.parametrize(
+    ("n_models", "name"), [(1, LONG), (2, "_x"), (3, "$a$ " * 10), (5, "n" * 40), (5, None)]
+)
+@every_drawing
+def test_legends_lie_in_the_diagram(rows, style, scale, name, n_models, size):
+    figure = Figure(figsize=size, layout="constrained")
+    ax = figure.subplots()
+    displays = drawn(rows, ax, style, n_models, scale=scale, name=name)
+    figure.draw_without_rendering()
+    legend = ax.get_legend()
+    assert inside(legend.get_window_extent(), square_of(ax))
+    labels = ["".join(text.get_text().split()) for text in legend.get_texts()]
+    for display in displays:
+        score = f"ECE {display.expected_calibration_error:.3f}" if style != "corp" else "MCB 0."
+        assert sum(score.replace(" ", "") in label for label in labels) == len(displays)
+    if name and style != "bars":
+        crowded = n_models * len(name) > 120 and size == (3, 3)  # names may be cut
+        shown = "".join(name.split())[: 12 if crowded else None]
+        assert sum(label.startswith(shown) for label in labels) == len(displays)
+    assert not any(text.get_parse_math() for text in legend.get_texts())
+
+
+def boxes(figure, displays):
+    figure.draw_without_rendering()
+    found = [(square_of(d.ax_), d.counts_ax_.get_window_extent()) for d in displays]
+    return [box.extents.tolist() for pair in found for box in pair]
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("n_axes", [1, 3])
+@pytest.mark.parametrize("style", ["bars", "dots", "corp"])
+def test_diagrams_keep_their_place(rows, style, n_axes, layout):
+    """Whatever is added to the axes: models, their names, and the legend."""
+    found = []
+    for n_models, name, legend in ((1, None, False), (1, None, True), (5, LONG, True)):
+        figure = Figure(figsize=(4 * n_axes, 4), layout=layout)
+        axes = np.ravel(figure.subplots(1, n_axes))
+        # Titles of bars have a place of their own.
+        params = {"name": None if style == "bars" else name, "legend": legend, "n_resamples": 2}
+        displays = [drawn(rows, ax, style, n_models, **params)[-1] for ax in axes]
+        found.append(boxes(figure, displays))
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=0.01)
+
+
+def test_titles_leave_diagrams_in_their_place(rows):
+    found = []
+    for name in (None, LONG):
+        figure = Figure(figsize=(4, 4))
+        found.append(boxes(figure, drawn(rows, figure.subplots(), "bars", name=name)))
+    np.testing.assert_allclose(*found)
+
+
+@pytest.mark.parametrize("width", [3, 6])
+@pytest.mark.parametrize("name", ["net", LONG, "n" * 80])
+def test_titles_are_no_wider_than_the_axes(rows, name, width):
+    figure = Figure(figsize=(width, 4))
+    ax = figure.subplots()
+    (display,) = drawn(rows, ax, "bars", name=name)
+    room = ax.get_position(original=True).width * width * figure.dpi
+    assert display.ax_.title.get_window_extent().width <= room
+    assert display.ax_.title.get_fontsize() >= SMALLEST
+    assert "".join(ax.get_title().split()) == "".join(name.split())
+
+
+# Data that leave one corner free, and in which it is.
+CORNERS = {
+    "upper left": (np.repeat([0.8, 0.9], 40), 0.3),
+    "lower right": (np.repeat([0.05, 0.15], 40), 0.9),
+}
+
+
+@pytest.mark.parametrize("style", ["dots", "corp"])
+@pytest.mark.parametrize("corner", CORNERS)
+def test_legends_stand_in_a_free_corner(style, corner):
+    p, frequency = CORNERS[corner]
+    y = np.tile(np.arange(20) < 20 * frequency, 4)
+    figure = Figure(figsize=(5, 6))
+    (display,) = drawn((y, p), figure.subplots(), style, confidence_level=0.5)
+    figure.draw_without_rendering()
+    legend = display.ax_.get_legend().get_window_extent()
+    square = square_of(display.ax_)
+    left, low = (
+        legend.x1 < square.x0 + 0.7 * square.width,
+        legend.y1 < square.y0 + 0.7 * square.height,
+    )
+    assert (left, low) == (corner == "upper left", corner == "lower right")
+    places = display.ax_.transData.transform(display.line_.get_xydata())
+    assert not any(legend.contains(*place) for place in places)
+
+
+# Several models ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["linear", "logit"])
+def test_whiskers_of_five_models_stand_beside_each_other(rows, scale):
+    figure = Figure(figsize=(5, 6), layout="constrained")
+    ax = figure.subplots()
+    displays = drawn(rows, ax, "dots", 5, scale=scale, strategy="quantile", n_bins=8)
+    figure.draw_without_rendering()
+    points = figure.dpi / 72
+    true = ax.transData.transform(displays[0].line_.get_xydata())[:, 0]
+    shifts = []
+    for display in displays:
+        bars = display.intervals_.lines[2][0]
+        x = [bars.get_transform().transform(s)[:, 0] for s in bars.get_segments()]
+        dots = display.dots_.get_offset_transform().transform(display.dots_.get_offsets())
+        ends = [display.joins_.get_transform().transform(s) for s in display.joins_.get_segments()]
+        np.testing.assert_allclose(x, np.column_stack([dots[:, 0]] * 2))
+        np.testing.assert_allclose([end[0] for end in ends], dots[:-1])
+        np.testing.assert_allclose([end[1] for end in ends], dots[1:])
+        (shift,) = set(np.round((dots[:, 0] - true) / points, 6))
+        shifts.append(shift)
+    assert shifts[0] == 0
+    assert np.diff(sorted(shifts)).min() >= DODGE >= 2
+    assert abs(np.mean(shifts)) < 1e-6  # around the true place
+    assert np.ptp(shifts) < 12  # within their bins
+
+
+def test_bands_of_several_models_do_not_add_up(rows):
+    displays = drawn(rows, Figure().subplots(), "corp", 5)
+    assert all(d.band_.get_facecolor()[0][3] == 1 for d in displays)
+    assert len({d.band_.get_zorder() for d in displays}) == 5
+    assert max(d.band_.get_zorder() for d in displays) < min(d.line_.get_zorder() for d in displays)
+
+
+@every_drawing
+def test_legend_has_one_entry_for_each_model_and_the_line_last(rows, style, scale):
+    ax = Figure(figsize=(9, 11)).subplots()
+    displays = drawn(rows, ax, style, 4, scale=scale)
+    labels = [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
+    assert labels[-1] == "Perfect"
+    assert "95 %" in labels[-2]
+    scores = [label for label in labels if "(ECE " in label or "(MCB " in label]
+    assert labels[: len(displays)] == scores
+
+
+def test_scores_are_not_broken_where_there_is_room(rows):
+    (display,) = drawn(rows, Figure(figsize=(3, 3)).subplots(), "bars", kind="top-label")
+    label = display.ax_.get_legend().get_texts()[0].get_text()
+    assert label == f"Accuracy\n(ECE {display.expected_calibration_error:.3f})"
+
+
+@pytest.mark.parametrize("n", [7, 9999, 12_300, 4_560_000, 10**9])
+def test_numbers_of_rows_are_short(n):
+    """So that labels of the histogram do not move the diagram beside them."""
+    from skcalib.display._styles import _short
+
+    short = _short(n)
+    assert len(short) <= 5
+    units = {"k": 1e3, "M": 1e6, "G": 1e9}
+    number = float(short.rstrip("kMG").replace(",", "")) * units.get(short[-1], 1)
+    assert number == pytest.approx(n, rel=0.005)
