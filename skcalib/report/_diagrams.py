@@ -15,6 +15,7 @@ from skcalib.display import (
     ConfidenceDisplay,
     ReliabilityDisplay,
     ReliabilityGridDisplay,
+    ScoreDecompositionDisplay,
     TemperatureSweepDisplay,
 )
 from skcalib.display._axes import curve_of_rows
@@ -22,6 +23,7 @@ from skcalib.metrics import (
     ReliabilityCurve,
     expected_calibration_error,
     reliability_curve,
+    score_decomposition,
     smooth_calibration_error,
 )
 
@@ -30,7 +32,8 @@ from ._evaluation import Evaluation
 from ._pictures import picture
 from ._results import Results
 
-DIAGRAM, HISTOGRAM, SWEEP, SMOOTH = (4.6, 5.2), (4.6, 3.2), (6.4, 5.0), (5.6, 6.0)
+DIAGRAM, HISTOGRAM, SWEEP = (4.6, 5.2), (4.6, 3.2), (6.4, 5.0)
+SMOOTH, PLANE = (5.6, 6.0), (5.6, 4.6)
 
 # The grid of classes has at most so many.
 GRID = 9
@@ -194,6 +197,38 @@ def classes(results: Results) -> Element:
         caption=(
             f"After calibration: the {len(chosen)} classes with the largest ECE of their predicted "
             "probability."
+        ),
+    )
+
+
+def plane(results: Results) -> Element:
+    """Miscalibration and discrimination of all classes before and after."""
+    rows = results.rows
+    models = {"Before": rows.before, "After": rows.after}
+    display = ScoreDecompositionDisplay(
+        {
+            name: score_decomposition(rows.y, P, kind="classwise", **rows.of_rows)
+            for name, P in models.items()
+        },
+        score="log_loss",
+    )
+    parts = [
+        f"{name.lower()} calibration miscalibration {d.miscalibration:.4f} and discrimination "
+        f"{d.discrimination:.4f}"
+        for name, d in display.decompositions.items()
+    ]
+
+    def draw(figure: Any) -> None:
+        copy.copy(display).plot(figure.subplots(), arrows=[("Before", "After")])
+
+    return picture(
+        draw,
+        PLANE,
+        alt=f"Decomposition of the log loss of the classes: {'; '.join(parts)}.",
+        caption=(
+            "Log loss of the probability of each class, as a mean over the classes: miscalibration "
+            "and discrimination. Calibration moves to the left; models at the upper left are the "
+            "best."
         ),
     )
 

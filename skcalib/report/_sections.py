@@ -147,7 +147,11 @@ def decomposition(results: Results) -> Elements:
         "isotonic recalibration would gain; discrimination, which should be large, what the "
         "recalibrated confidence gains over the accuracy alone."
     )
-    return [table(["score", *("mean", *parts[1:])], lines, caption=caption, class_="decomposition")]
+    header = ["score", "mean", *parts[1:]]
+    return [
+        table(header, lines, caption=caption, class_="decomposition"),
+        _diagrams.plane(results),
+    ]
 
 
 def data(results: Results) -> Elements:
