@@ -115,5 +115,5 @@ plt.show()
 
 from skcalib import calibration_report
 
-figure = calibration_report(vector, digits.logits_test, digits.y_test, name="Vector scaling")
+report = calibration_report(vector, digits.logits_test, digits.y_test, name="Vector scaling")
 plt.show()
