@@ -18,7 +18,7 @@ from .display import (
     TemperatureSweepDisplay,
 )
 from .monitor import CalibrationMonitor, DriftMonitor
-from .report import calibration_report
+from .report import CalibrationReport, calibration_report
 from .scaling import (
     BetaCalibration,
     DirichletCalibration,
@@ -46,6 +46,7 @@ __all__ = [
     "BetaCalibration",
     "CalibratedClassifier",
     "CalibrationMonitor",
+    "CalibrationReport",
     "CalibratorComparison",
     "ClassifierCalibrator",
     "ConfidenceDisplay",

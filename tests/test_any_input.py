@@ -204,9 +204,14 @@ def test_temperature_sweeps_and_reports(answers, problem):
         sweep.figure_.draw_without_rendering()
     calibrator = skcalib.HistogramBinning()
     if answers.of(calibrator.fit, Z, y, w) is not None:
-        figure = answers.of(skcalib.calibration_report, calibrator, Z, y, sample_weight=w)
-        if figure is not None:
-            figure.draw_without_rendering()
+        report = answers.of(skcalib.calibration_report, calibrator, Z, y, sample_weight=w)
+        if report is not None:
+            report.figure_.draw_without_rendering()
+            assert len(report.verdict_) == 3
+            values = [
+                v for change in report.measures_.values() for v in (change.before, change.after)
+            ]
+            assert np.isfinite([value.estimate for value in values]).all()
     plt.close("all")
 
 

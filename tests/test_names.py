@@ -71,7 +71,7 @@ PICTURES = {
     "confidence": (lambda name: ConfidenceDisplay.from_predictions(Y, P, name=name).figure_, 1),
     "sweep": (swept, 1),
     "sweep on one": (swept_on_one, 1),
-    "report": (lambda name: calibration_report(FITTED, Z, Y, name=name), 2),
+    "report": (lambda name: calibration_report(FITTED, Z, Y, name=name).figure_, 2),
     "comparison": (compared, 2),
     "monitor": (watched, 1),
 }  # fmt: skip

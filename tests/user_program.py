@@ -6,7 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC  # type: ignore[import-untyped]
 
-from skcalib import CalibratedClassifier, TemperatureScaling, compare_calibrators
+from skcalib import (
+    CalibratedClassifier,
+    TemperatureScaling,
+    calibration_report,
+    compare_calibrators,
+)
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_error_interval, expected_calibration_error
 from skcalib.monitor import CalibrationMonitor
@@ -29,7 +34,11 @@ def main() -> None:
     names: list[str] = compare_calibrators(logits, y, cv=2).names
     watched: int = CalibrationMonitor(labels=[0, 1, 2]).update(y, P).n_samples
     classifier = CalibratedClassifier(SVC(), TemperatureScaling(), cv=3)
+    report = calibration_report(TemperatureScaling().fit(logits, y), logits, y)
+    page: str = report.to_html()
     assert temperature > 0
+    assert "<style>" in page
+    assert "<script>" in page
     assert interval.low <= error + 1
     assert watched == 500
     assert len(names) == 16

@@ -7,7 +7,6 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,12 @@ from skcalib.export import from_json
 from skcalib.export._chain import chain_of
 
 from . import parquet
-from .console import Console, checked_target, replacing
+from .console import Console, check_is_other, checked_target, replacing
 from .files import (
     InputError,
     is_text,
     kind_of,
     listed,
-    path_and_array,
     read_logits,
     read_table,
     reading,
@@ -42,7 +40,7 @@ ROWS_OF_TEXT = 1 << 14
 
 def check_apply(args: argparse.Namespace) -> Path:
     """The file to write, after the arguments that go with --apply are checked."""
-    others = ("labels", "test_labels", "test_logits", "save", "classes")
+    others = ("labels", "test_labels", "test_logits", "report", "save", "classes")
     given = [f"--{name.replace('_', '-')}" for name in others if getattr(args, name) is not None]
     if given:
         raise InputError(
@@ -60,23 +58,8 @@ def check_apply(args: argparse.Namespace) -> Path:
             f"--output {output} must end in .parquet if --logits are Parquet files, and only then, "
             f"got {args.logits}."
         )
-    _check_is_other(target, args.logits)
+    check_is_other("--output", target, {"--logits": args.logits})
     return target
-
-
-def _check_is_other(target: Path, logits: str) -> None:
-    """Raise an InputError for a file to write that is read, or would be the next time."""
-    path = path_and_array(logits)[0]
-    files = [Path(name) for name in (path, *glob(path))]  # noqa: PTH207  (absolute ones as well)
-    if any(target.resolve() == file.resolve() or _is_in(target, file) for file in files):
-        raise InputError(
-            f"--output {target} must be another file than those of --logits, got {logits}. Choose "
-            "another name."
-        )
-
-
-def _is_in(file: Path, folder: Path) -> bool:
-    return folder.is_dir() and folder.resolve() in file.resolve().parents
 
 
 def run_apply(args: argparse.Namespace, target: Path, console: Console) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import pickle
-import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, TextIO
 
 import joblib
 
+from skcalib._output import files as _files
 from skcalib.export import to_json, to_onnx
 
-from .files import InputError
+from .files import InputError, path_and_array
 
 # Packages that formats of calibrators need, and a format that needs none.
 NEEDED = {".skops": ("skops", ".joblib"), ".onnx": ("onnx", ".json")}
@@ -93,25 +94,15 @@ def _let_go(stream: TextIO) -> None:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file that replaces ``target`` once it is complete.
-
-    It is created under an unpredictable name, exclusively, so that no existing file or link is
-    opened, with the mode that the umask gives. A target that is a link is itself replaced, not what
-    it points to: in a shared folder, others may have put it there.
-    """
-    draft = target.with_name(f".skcalib-{secrets.token_hex(8)}{target.suffix}")
+    """A file that replaces ``target`` once it is complete, or an InputError."""
     try:
-        with draft.open("xb") as file:
+        with _files.replacing(target) as file:
             yield file
-        draft.replace(target)
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split()).rstrip(".")
         raise InputError(
             f"{target} cannot be written: {reason}; choose another place, or make room."
         ) from error
-    finally:  # it is gone if all went well
-        with suppress(OSError):
-            draft.unlink()
 
 
 def checked_target(option: str, path: str, suffixes: tuple[str, ...], other: str = "") -> Path:
@@ -133,6 +124,27 @@ def checked_target(option: str, path: str, suffixes: tuple[str, ...], other: str
             f"{other}."
         )
     return target
+
+
+def check_is_other(option: str, target: Path, inputs: Mapping[str, str | None]) -> None:
+    """Raise an InputError for a file to write that is read, or would be the next time.
+
+    ``inputs`` are the files to read by their options.
+    """
+    for name, given in inputs.items():
+        if given is None:
+            continue
+        path = path_and_array(given)[0]
+        files = [Path(one) for one in (path, *glob(path))]  # noqa: PTH207  (absolute ones as well)
+        if any(target.resolve() == file.resolve() or _is_in(target, file) for file in files):
+            raise InputError(
+                f"{option} {target} must be another file than those of {name}, got {given}. Choose "
+                "another name."
+            )
+
+
+def _is_in(file: Path, folder: Path) -> bool:
+    return folder.is_dir() and folder.resolve() in file.resolve().parents
 
 
 def save_calibrator(calibrator: Any, target: Path) -> str:

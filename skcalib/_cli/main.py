@@ -19,7 +19,7 @@ from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import parquet
 from .apply import check_apply, run_apply
-from .console import Console, checked_target, replacing, save_calibrator
+from .console import Console, check_is_other, checked_target, replacing, save_calibrator
 from .files import InputError, LabelledLogits
 from .loading import check_files, is_parquet, labels_of_type, load
 
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PICTURES = (".png", ".pdf", ".svg")
+PAGES = (".html", ".htm")
 CALIBRATORS = (".json", ".skops", ".joblib", ".pkl", ".onnx")
+
+STEM = "skcalib"
 
 INTERRUPTED = 130  # exit status of a process that Ctrl-C ended
 
 DESCRIPTION = """\
 Calibrate a classifier: fit every calibrator of skcalib on one set of rows, compare the
-probabilities before and after on other rows, draw the reliability diagrams, and report on the
-best.
+probabilities before and after on other rows, draw the reliability diagrams, and write a report on
+the best, a page for the browser.
 
 Without files, the classifier is a small neural network that is trained on scikit-learn's
 digits, which takes a second.
@@ -67,7 +70,7 @@ examples:
       --test-logits test_logits.npy --test-labels test_labels.npy
   python -m skcalib --logits run.npz:predictions --labels run.npz:ground_truth --probabilities
   python -m skcalib --logits scores.csv --label-column y --save calibrator.joblib
-  python -m skcalib --logits 'scores/*.parquet' --label-column y
+  python -m skcalib --logits 'scores/*.parquet' --label-column y --report report.html
   python -m skcalib --logits val.npy --labels y.npy --save calibrator.json
   python -m skcalib --apply calibrator.json --logits new.npy --output probabilities.csv
 
@@ -90,8 +93,13 @@ OPTIONS = [
         "--output",
         "PATH",
         "where to write the diagrams: a file, which is replaced if it is there, or a directory "
-        "that exists, to write skcalib-reliability.png to (default: the working directory); a "
-        "report on the best calibrator is written next to it",
+        "that exists, to write skcalib-reliability.png to (default: the working directory)",
+    ),
+    (
+        "--report",
+        "FILE",
+        "where to write the report on the best calibrator: a page that ends in .html or .htm, or a "
+        "directory that exists, to write skcalib-report.html to (default: next to the diagrams)",
     ),
     (
         "--save",
@@ -194,7 +202,10 @@ def _run(args: argparse.Namespace, targets: Targets, console: Console) -> None:
         console.say(f"{best}, which takes {takes}: {targets.calibrator}; to load it:\n    {how}")
     console.show("drawing ...")
     _save(_diagrams(curves), targets.diagrams)
-    _save(calibration_report(calibrator, some.logits, some.labels, name=best), targets.report)
+    report = calibration_report(calibrator, some.logits, some.labels, name=best, comparison=found)
+    page = report.to_html()
+    with replacing(targets.report) as file:
+        file.write(page.encode())
     console.say(f"Reliability diagrams: {targets.diagrams}\nReport on {best}: {targets.report}")
 
 
@@ -257,12 +268,26 @@ def _save(figure: Any, picture: Path) -> None:
 
 
 def _targets(args: argparse.Namespace) -> Targets:
-    """The files to write, for paths of which --output may be a directory."""
-    output = args.output
-    if Path(output).is_dir():
-        output = str(Path(output) / "skcalib-reliability.png")
-    diagrams = checked_target("--output", output, PICTURES, "a directory that exists, or ")
-    stem = diagrams.stem.removesuffix("-reliability")
-    report = diagrams.with_name(f"{stem}-report{diagrams.suffix}")
+    """The files to write, for paths of which --output and --report may be directories."""
+    other = "a directory that exists, or "
+    output = _in_directory(args.output, f"{STEM}-reliability.png")
+    diagrams = checked_target("--output", output, PICTURES, other)
+    beside = diagrams.with_name(f"{diagrams.stem.removesuffix('-reliability')}-report.html")
+    if args.report is None:
+        report = checked_target("--report", str(beside), PAGES)
+    else:
+        path = _in_directory(args.report, f"{STEM}-report.html")
+        report = checked_target("--report", path, PAGES, other)
     saved = args.save and checked_target("--save", args.save, CALIBRATORS)
-    return Targets(diagrams, checked_target("--output", str(report), PICTURES), saved)
+    targets = Targets(diagrams, report, saved)
+    given = ("logits", "labels", "test_logits", "test_labels")
+    inputs = {f"--{name.replace('_', '-')}": getattr(args, name) for name in given}
+    for option, target in zip(("--output", "--report", "--save"), targets, strict=True):
+        if target is not None:
+            check_is_other(option, target, inputs)
+    return targets
+
+
+def _in_directory(path: str, name: str) -> str:
+    """The path of a file: if it is a directory, of one with that name in it."""
+    return str(Path(path) / name) if Path(path).is_dir() else path

@@ -58,24 +58,45 @@ def inverted_ends(
     measured: MeasuredByBins, estimate: float, n_resamples: int, random: Random, level: float
 ) -> tuple[float, float]:
     """Ends of the confidence interval of a binned calibration error."""
+    return simulated(measured, n_resamples, random).ends(measured.of_gaps, estimate, level)
+
+
+def simulated(measured: MeasuredByBins, n_resamples: int, random: Random) -> Simulation:
+    """Draws for the intervals of all measures of the bins that are homogeneous in the gaps."""
     bins = bins_of(measured)
     pooled, significant = pooled_gaps(bins)
     draws = drawn(measured, bins, pooled, n_resamples, random)
-    size = np.sum(bins.share * np.abs(pooled))
+    return Simulation(bins, draws, pooled, significant)
 
-    def end(gap: Floats, quantile: float, otherwise: float) -> float:
-        solver = Inversion(bins, draws, measured.of_gaps, gap, size)
-        return solver.end(estimate, quantile, level, otherwise)
 
-    few_rows = bins.n_effective / (bins.n_effective + ROWS_ADDED)
-    shapes = [pooled, significant, bins.gap * few_rows]
-    # Gaps with an error of 0 have no multiples to search.
-    some = [bool(error_of(measured.of_gaps, gap, bins.share)) for gap in shapes]
-    # For the same true error, the observed one is larger for uneven gaps than for even ones.
-    low = end(shapes[1 if some[1] else 2], (1 + level) / 2, 0.0)
-    # An estimate below what noise alone gives only shows that the true error is not larger.
-    high = max(end(shapes[k], (1 - level) / 2, estimate) for k in ([0, 2] if some[0] else [2]))
-    return min(low, high), high
+class Simulation(NamedTuple):
+    """Bins, their pooled gaps as they are and shrunk, and draws of their noise."""
+
+    bins: BinsOfColumns
+    draws: Draws
+    pooled: Floats
+    significant: Floats
+
+    def ends(
+        self, of_gaps: Callable[[Floats, Floats], Any], estimate: float, level: float
+    ) -> tuple[float, float]:
+        """Ends of the confidence interval of a measure of gaps."""
+        bins = self.bins
+        size = np.sum(bins.share * np.abs(self.pooled))
+
+        def end(gap: Floats, quantile: float, otherwise: float) -> float:
+            solver = Inversion(bins, self.draws, of_gaps, gap, size)
+            return solver.end(estimate, quantile, level, otherwise)
+
+        few_rows = bins.n_effective / (bins.n_effective + ROWS_ADDED)
+        shapes = [self.pooled, self.significant, bins.gap * few_rows]
+        # Gaps with an error of 0 have no multiples to search.
+        some = [bool(error_of(of_gaps, gap, bins.share)) for gap in shapes]
+        # For the same true error, the observed one is larger for uneven gaps than for even ones.
+        low = end(shapes[1 if some[1] else 2], (1 + level) / 2, 0.0)
+        # An estimate below what noise alone gives only shows that the true error is not larger.
+        high = max(end(shapes[k], (1 - level) / 2, estimate) for k in ([0, 2] if some[0] else [2]))
+        return min(low, high), high
 
 
 def bins_of(measured: MeasuredByBins) -> BinsOfColumns:

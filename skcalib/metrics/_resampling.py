@@ -17,7 +17,7 @@ from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.parameters import check_option
 
 from ._calibration_error import OF_BINS, OF_GAPS, mean_over_classes
-from ._curve import check_bins, curve_of, edges_of
+from ._curve import ReliabilityCurve, check_bins, curve_of, edges_of
 from ._input import Kind, rows_of, scored
 from ._smooth import smooth_calibration_error
 
@@ -124,12 +124,13 @@ class MeasuredByBins:
         return self._value(once, [random.uniform(size=len(once)) < column.score])
 
     def _value(self, times: Indices, events: list[NDArray[np.bool_]]) -> float:
+        return mean_over_classes(self.curves(times, events), self.measure)
+
+    def curves(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[ReliabilityCurve]:
+        """The bins of every column, with row i repeated ``times[i]`` times."""
         sums = self.sums(times, events)
-        curves = (
-            curve_of(column.label, column.edges, column_sums)
-            for column, column_sums in zip(self.columns, sums, strict=True)
-        )
-        return mean_over_classes(curves, self.measure)
+        for column, of_column in zip(self.columns, sums, strict=True):
+            yield curve_of(column.label, column.edges, of_column)
 
     def sums(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[BinSums]:
         """Sums per bin of every column, with row i repeated ``times[i]`` times."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from skcalib._scores.bins import Strategy
-from skcalib._typing import Indices
+from skcalib._typing import Floats, Indices
 from skcalib._validation.parameters import check_integer, check_option, check_real
 
 from ._calibration_error import OF_GAPS
@@ -200,10 +200,11 @@ def calibration_error_interval(
             f"method='inversion' is for {', '.join(OF_GAPS)}, got measure={measure!r}. Use 'basic'."
         )
     values = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
-    low, high = simple_ends(estimate, values, confidence_level, method)
     if isinstance(measure, str):  # calibration errors are non-negative
-        low, high = max(low, 0.0), max(high, 0.0)
-    return CalibrationErrorInterval(estimate, low, high)
+        return interval_of(estimate, values, confidence_level, method)
+    return CalibrationErrorInterval(
+        estimate, *simple_ends(estimate, values, confidence_level, method)
+    )
 
 
 def calibration_test(
@@ -385,6 +386,19 @@ def compare_calibration(
 
     statistic = difference(np.ones(n, dtype=np.intp))
     draws = np.array([difference(draw_rows(n, random)) for _ in range(n_resamples)])
+    return comparison_of(statistic, draws, confidence_level)
+
+
+def comparison_of(statistic: float, draws: Floats, level: float) -> CalibrationComparisonResult:
+    """The test and the interval of a difference from those of bootstrap samples."""
     as_large = int(np.count_nonzero(np.abs(draws - statistic) >= abs(statistic)))
-    low, high = simple_ends(statistic, draws, confidence_level, "basic")
-    return CalibrationComparisonResult(statistic, (1 + as_large) / (1 + n_resamples), low, high)
+    low, high = simple_ends(statistic, draws, level, "basic")
+    return CalibrationComparisonResult(statistic, (1 + as_large) / (1 + len(draws)), low, high)
+
+
+def interval_of(
+    estimate: float, draws: Floats, level: float, method: Method
+) -> CalibrationErrorInterval:
+    """The interval of a non-negative measure from those of bootstrap samples."""
+    low, high = simple_ends(estimate, draws, level, method)
+    return CalibrationErrorInterval(estimate, max(low, 0.0), max(high, 0.0))

@@ -138,10 +138,13 @@ def compare_calibrators(
     )
     outcomes = dict(zip(members, fits, strict=True))
     warn_of_fits(outcomes)
-    return _collected(outcomes, keep=test is not None)
+    greater = tuple(measure.name for measure in measures if measure.sign > 0)
+    return _collected(outcomes, greater, keep=test is not None)
 
 
-def _collected(outcomes: dict[str, list[Outcome]], *, keep: bool) -> CalibratorComparison:
+def _collected(
+    outcomes: dict[str, list[Outcome]], greater_is_better: tuple[str, ...], *, keep: bool
+) -> CalibratorComparison:
     """Outcomes of calibrators by name, sorted by log loss."""
     rows = list(outcomes.values())
     scores = {m: np.array([[o.score[m] for o in row] for row in rows]) for m in rows[0][0].score}
@@ -153,6 +156,7 @@ def _collected(outcomes: dict[str, list[Outcome]], *, keep: bool) -> CalibratorC
         {measure: values[order] for measure, values in scores.items()},
         seconds[order],
         {name: outcomes[name][0].fitted for name in names} if keep else {},
+        greater_is_better,
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
 from skcalib._output.text import as_written, fitted, wrapped
 from skcalib._output.theme import Theme
 from skcalib._typing import Floats
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["CalibratorComparison"]
 
 UNCALIBRATED = "uncalibrated"
+
+BEST = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
 
 # Differences of more than this many of their standard errors are marked.
 CLEAR = 2.0
@@ -52,6 +56,8 @@ class CalibratorComparison:
         Fit times in seconds.
     calibrators : dict of str to calibrator
         The calibrators, fitted to all rows if they were scored on a test set, else empty.
+    greater_is_better : tuple of str
+        Measures of which greater values are better; of all others, lower ones are.
 
     Examples
     --------
@@ -69,6 +75,7 @@ class CalibratorComparison:
     scores: dict[str, Floats]
     fit_times: Floats
     calibrators: dict[str, Any] = field(default_factory=dict)
+    greater_is_better: tuple[str, ...] = ("accuracy",)
 
     def mean(self, measure: str) -> Floats:
         """Mean of a measure over the splits.
@@ -171,26 +178,39 @@ class CalibratorComparison:
         for k, name in enumerate(self.names):
             means = [f"{self.mean(m)[k]:.4f}{' *'[int(self.clear(m)[k])]}" for m in measures]
             cells = "".join(f"{cell:>{n}}" for cell, n in zip(means, widths, strict=True))
-            lines.append(f"{name:{self._indent}}{cells}{self.fit_times[k].mean():>9.2g}")
+            lines.append(f"{name:{self._indent}}{cells}{_seconds(self.fit_times[k]):>9}")
             if self.fit_times.shape[1] > 1:
                 errors = [f"±{self.standard_error(m)[k]:.4f} " for m in measures]
                 cells = "".join(f"{cell:>{n}}" for cell, n in zip(errors, widths, strict=True))
                 lines.append(f"{'':{self._indent}}{cells}".rstrip())
-        return "\n".join([*lines, "", *self._notes()])
+        return "\n".join([*lines, "", *_notes(self)])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        return styled(*comparison_elements(self))
+
+    def best(self, measure: str) -> NDArray[np.bool_]:
+        """Whether the mean of a measure is the best of all, or as good.
+
+        Parameters
+        ----------
+        measure : str
+            One of the keys of ``scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_calibrators,)
+            False for all if every mean is NaN.
+        """
+        sign = 1 if measure in self.greater_is_better else -1
+        values = sign * self.mean(measure)
+        return values == np.fmax.reduce(values)
 
     @property
     def _indent(self) -> int:
         return max(map(len, self.names)) + 1
-
-    def _notes(self) -> Iterator[str]:
-        yield NOTE
-        n_splits = self.fit_times.shape[1]
-        if n_splits > 1:
-            yield f"Means over {n_splits} splits with their standard errors."
-        if any(self.clear(measure).any() for measure in self.scores):
-            yield "* differs from uncalibrated by more than two standard errors of the difference."
 
     def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
         """Draw one measure of all calibrators.
@@ -236,6 +256,55 @@ class CalibratorComparison:
         label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, 10.0)
         ax.set_xlabel(label, fontsize=fontsize)
         as_written(ax.xaxis.label, *ax.get_yticklabels())
+
+
+def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
+    """A table with a row for each calibrator, and its notes, for a notebook or a page."""
+    made = table(
+        ["calibrator", *found.scores, "fit [s]"],
+        [list(_cells(found, k)) for k in range(len(found.names))],
+        caption=_caption(found),
+        sortable=sortable,
+        class_="comparison",
+    )
+    notes = [f"{BEST} and bold: the best of its column.", *_notes(found)]
+    return [made, *(element("p", note, class_="note") for note in notes)]
+
+
+def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
+    """A row of the table: the best means are marked, and standard errors stand behind them."""
+    yield breakable(found.names[k])
+    for measure in found.scores:
+        mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
+        number: Child = f"{mean:.4f}"
+        if found.best(measure)[k]:
+            number = element("strong", f"{BEST} {mean:.4f}")
+        spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
+        mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
+        yield Number([number, mark, spread], mean)
+    yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
+
+
+def _caption(found: CalibratorComparison) -> str:
+    n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
+    count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
+    splits = "one split" if n_splits == 1 else f"{n_splits} splits"
+    where = "a test set" if found.calibrators else splits
+    return f"{count} and the uncalibrated logits on {where}, sorted by log loss."
+
+
+def _notes(found: CalibratorComparison) -> Iterator[str]:
+    yield NOTE
+    n_splits = found.fit_times.shape[1]
+    if n_splits > 1:
+        yield f"Means over {n_splits} splits with their standard errors."
+    if any(found.clear(measure).any() for measure in found.scores):
+        yield "* differs from uncalibrated by more than two standard errors of the difference."
+
+
+def _seconds(times: Floats) -> str:
+    mean = times.mean()
+    return f"{mean:.2g}" if mean < 99.5 else f"{mean:.0f}"
 
 
 def _standard_error(values: Floats) -> Floats:

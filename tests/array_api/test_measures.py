@@ -274,7 +274,7 @@ def test_displays(lib):
     np.testing.assert_allclose(found.log_loss, want.log_loss, rtol=0, atol=1e-9)
     sweep = TemperatureSweepDisplay.from_logits(X, labels)
     assert sweep.best_temperature == pytest.approx(plain.temperature_)
-    assert len(calibration_report(fitted, X, labels).axes) == 7
+    assert len(calibration_report(fitted, X, labels).figure_.axes) == 7
 
 
 BAD = {

@@ -165,6 +165,7 @@ def test_saving_as_onnx_without_onnx(calibrator, monkeypatch, capsys):
 BAD = {
     "no logits": (["--apply", "c.json"], "--apply needs logits to calibrate: give --logits"),
     "labels": (["new.npy", "--labels", "y.npy"], "got --labels; leave that out"),
+    "report": (["new.npy", "--report", "r.html"], "got --report; leave that out"),
     "save": (["new.npy", "--save", "c.pkl", "--classes", "a"], "got --save, --classes"),
     "missing": (["--apply", "no.json", "--logits", "new.npy"], "no.json does not exist"),
     "joblib": (["--apply", "c.joblib", "--logits", "new.npy"], "executes what they say"),

@@ -19,12 +19,13 @@ import pytest
 import skops.io
 
 import skcalib
+import skcalib._cli.main as cli
 from skcalib._cli.console import Console, checked_target, replacing, save_calibrator
 from skcalib._cli.files import InputError
 from skcalib._cli.main import main
 from skcalib.datasets import make_logits
 
-NAME, REPORT = "skcalib-reliability.png", "skcalib-report.png"
+NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
 GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]
 
 
@@ -42,7 +43,9 @@ def quick(monkeypatch):
     """One calibrator, and pictures that take no time."""
     members = [skcalib.TemperatureScaling()]
     monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
-    drawn = types.SimpleNamespace(savefig=lambda file, **_: file.write(b"drawn"))
+    drawn = types.SimpleNamespace(
+        savefig=lambda file, **_: file.write(b"drawn"), to_html=lambda: "drawn"
+    )
     monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: drawn)
     monkeypatch.setattr("skcalib._cli.main.calibration_report", lambda *_, **__: drawn)
 
@@ -290,7 +293,10 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
     [
         (["--output", "none/p.png"], "--output none/p.png must lie in a directory that exists"),
         (["--output", "p"], "--output p must be a directory that exists, or a file that ends in"),
-        (["--output", "d"], "--output d/skcalib-report.png must be a file that ends in .png"),
+        (["--output", "d"], "--report d/skcalib-report.html must be a file that ends in .h"),
+        (["--report", "d"], "d/skcalib-report.html must be a directory that exists, or a file"),
+        (["--report", "r.txt"], "--report r.txt must be a directory that exists, or a file that"),
+        (["--report", "none/r.html"], "--report none/r.html must lie in a directory that exists"),
         (
             ["--save", "c.txt"],
             "--save c.txt must be a file that ends in .json, .skops, ",
@@ -304,6 +310,39 @@ def test_targets_are_checked_before_the_work(folder, capsys, monkeypatch, argume
     monkeypatch.setattr("skcalib._cli.main.load", None)
     assert main([*GIVEN, *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+OWN = ["--logits", "rows", "--label-column", "y"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*OWN, "--output", "rows"], "--output rows/skcalib-reliability.png must be another file"),
+        ([*OWN, "--report", "rows/r.html"], "--report rows/r.html must be another file than those"),
+        ([*OWN, "--save", "rows/c.json"], "--save rows/c.json must be another file than those of"),
+        (["--logits", "*.html", "--label-column", "y", "--report", "r.html"], "of --logits, got *"),
+        ([*GIVEN, "--report", "r.html"], "another file than those of --labels, got y.npy. Choose"),
+        (
+            [*GIVEN, "--test-logits", "rows", "--report", "rows/r.html"],
+            "of --test-logits, got rows",
+        ),
+    ],
+)
+def test_targets_are_other_files_than_those_that_are_read(folder, capsys, arguments, message):
+    (folder / "rows").mkdir()
+    (folder / "y.npy").rename(folder / "r.html")
+    (folder / "y.npy").symlink_to("r.html")
+    before = {p.name for p in folder.rglob("*")}
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+    assert {p.name for p in folder.rglob("*")} == before
+
+
+def test_kinds_of_targets_have_no_ending_in_common():
+    """So no two of them are one file."""
+    kinds = [cli.PICTURES, cli.PAGES, cli.CALIBRATORS]
+    assert len(set().union(*kinds)) == sum(map(len, kinds))
 
 
 def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
@@ -417,8 +456,8 @@ def test_pictures_are_not_lost(folder, command, out, err):
     assert err in run.stderr
     assert run.stderr.count("\n") == bool(err), run.stderr
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME, REPORT}
-    for name in (NAME, REPORT):
-        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+    assert (folder / NAME).read_bytes().startswith(b"\x89PNG")
+    assert (folder / REPORT).read_bytes().startswith(b"<!DOCTYPE html>")
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import sys
+import types
 
 import dask.dataframe as dd
 import matplotlib as mpl
@@ -24,7 +25,7 @@ from skcalib.datasets import make_logits
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
-NAME, REPORT = "skcalib-reliability.png", "skcalib-report.png"
+NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
 
 
 @pytest.fixture
@@ -46,7 +47,8 @@ def unseen(monkeypatch):
     """Saves the seconds that drawing takes, where the picture is not what the test is about."""
 
     monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: None)
-    monkeypatch.setattr("skcalib._cli.main.calibration_report", lambda *_, **__: None)
+    report = types.SimpleNamespace(to_html=lambda: "page")
+    monkeypatch.setattr("skcalib._cli.main.calibration_report", lambda *_, **__: report)
     monkeypatch.setattr("skcalib._cli.main._save", lambda figure, path: path.write_text("drawn"))
 
 
@@ -74,7 +76,10 @@ def test_digits(folder, capsys):
     assert "The classifier is over-confident" in out
     assert "lowers the ECE from" in out
     assert (folder / NAME).read_bytes().startswith(b"\x89PNG")
-    assert (folder / REPORT).read_bytes().startswith(b"\x89PNG")
+    page = (folder / REPORT).read_text("utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    for name in COMPARED:  # the comparison is part of the page
+        assert name.__name__ in page.replace("<wbr>", "")
     assert {p.name for p in folder.iterdir()} == {NAME, REPORT}
 
 
@@ -129,8 +134,43 @@ def test_output_file_is_replaced(files, folder, suffix, unseen):
     target.write_text("old")
     assert main(["--logits", "z.npy", "--labels", "y.npy", "--output", str(target)]) == 0
     assert target.read_bytes() != b"old"
-    names = {"z.npy", "y.npy", target.name, f"picture-report{suffix}"}
+    names = {"z.npy", "y.npy", target.name, "picture-report.html"}
     assert {p.name for p in folder.iterdir()} == names
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ([], REPORT),
+        (["--output", "a.pdf"], "a-report.html"),
+        (["--output", "out"], f"out/{REPORT}"),
+        (["--output", "out/my-reliability.svg"], "out/my-report.html"),
+        (["--report", "r.html"], "r.html"),
+        (["--report", "out/r.HTM", "--output", "a.png"], "out/r.HTM"),
+        (["--report", "out"], f"out/{REPORT}"),
+    ],
+)
+def test_where_the_report_is_written(files, folder, capsys, given, written, unseen):
+    (folder / "out").mkdir()
+    assert main(["--logits", "z.npy", "--labels", "y.npy", *given]) == 0
+    assert (folder / written).read_text() == "page"
+    assert len(list(folder.rglob("*.[hH][tT][mM]*"))) == 1
+    assert re.search(rf"^Report on \w+: {re.escape(written)}$", capsys.readouterr().out, re.M)
+
+
+def test_the_report_is_on_the_best_calibrator_with_the_comparison(files, unseen, monkeypatch):
+    seen = []
+    report = types.SimpleNamespace(to_html=lambda: "page")
+    monkeypatch.setattr(
+        "skcalib._cli.main.calibration_report",
+        lambda *positional, **named: (seen.append((positional, named)), report)[1],
+    )
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 0
+    ((calibrator, logits, labels), named) = seen.pop()
+    assert len(logits) == len(labels) == 300
+    best = next(name for name in named["comparison"].names if name != "uncalibrated")
+    assert named["name"] == best == type(calibrator).__name__
+    assert calibrator is named["comparison"].calibrators[best]
 
 
 @pytest.mark.parametrize("header", ["", "a,b,c\n"])
@@ -327,6 +367,7 @@ def test_help_is_worth_reading(capsys):
     for word in (
         "--logits",
         "--test-labels",
+        "--report",
         "--probabilities",
         ".npz",
         "examples:",
@@ -381,6 +422,14 @@ BAD = {
     "output kind": (
         [*GIVEN, "--output", "p.txt"],
         "or a file that ends in .png, .pdf or .svg",
+    ),
+    "report folder": (
+        [*GIVEN, "--report", "nowhere/r.html"],
+        "--report nowhere/r.html must lie in",
+    ),
+    "report kind": (
+        [*GIVEN, "--report", "r.png"],
+        "--report r.png must be a directory that exists, or a file that ends in .html or .htm.",
     ),
 }
 

@@ -29,10 +29,10 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr("distributed.futures_of", lambda frames: [])
     members = [skcalib.TemperatureScaling()]
     monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
-    drawn = types.SimpleNamespace(savefig=lambda file, **_: None, rows=[])
+    drawn = types.SimpleNamespace(savefig=lambda file, **_: None, to_html=lambda: "page", rows=[])
     monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: drawn)
 
-    def report(calibrator, logits, y, name):
+    def report(calibrator, logits, y, *, name, comparison):
         drawn.rows.append((logits, y))
         return drawn
 

@@ -84,7 +84,7 @@ def test_comparison_report_sweep_and_scikit_learn_agree(n_classes, dtype):
     for k, measure in enumerate(["log loss", "Brier"]):
         assert_allclose(found.mean(measure)[rows], expected[:, k], rtol=1e-6)
 
-    figure = calibration_report(calibrator, Z, y, sample_weight=w)
+    figure = calibration_report(calibrator, Z, y, sample_weight=w).figure_
     (text,) = [t.get_text() for ax in figure.axes for t in ax.texts]
     shown = {line[:9].strip(): line[9:].split() for line in text.splitlines()}
     for k, measure in enumerate(["log loss", "Brier"]):

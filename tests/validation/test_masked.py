@@ -368,7 +368,7 @@ def test_masked_classes_are_compared_reported_and_swept():
         assert np.isfinite(values).all()
     calibrator = VectorScaling().fit(MASKED[:600], Y[:600])
     report = calibration_report(calibrator, MASKED[600:], Y[600:])
-    assert len(report.axes) == 7
+    assert len(report.figure_.axes) == 7
     sweep = TemperatureSweepDisplay.from_logits(MASKED, Y)
     best = TemperatureScaling().fit(MASKED, Y)
     loss = -np.mean(best.predict_log_proba(MASKED)[np.arange(len(Y)), Y])

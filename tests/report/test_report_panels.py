@@ -44,7 +44,7 @@ def test_panels_are_displays(case, n_bins, weighted):
     calibrator, Z, y, w = case
     params = {"sample_weight": w if weighted else None}
     params |= {} if n_bins is None else {"n_bins": n_bins}
-    figure = calibration_report(calibrator, Z, y, figure=Figure((10, 8)), **params)
+    figure = calibration_report(calibrator, Z, y, figure=Figure((10, 8)), **params).figure_
     columns = [
         (figure.axes[:2], "Before", softmax(Z, axis=1)),
         (figure.axes[2:4], "VectorScaling", calibrator.predict_proba(Z)),

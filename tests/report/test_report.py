@@ -34,8 +34,9 @@ from skcalib.report import calibration_report
 KEYS = ["log loss", "Brier", "ECE", "MCE", "accuracy"]
 
 
-def table_of(figure):
-    """The numbers before and after, by name."""
+def table_of(drawn):
+    """The numbers before and after, by name, of a report or its figure."""
+    figure = getattr(drawn, "figure_", drawn)
     (text,) = [t.get_text() for ax in figure.axes for t in ax.texts]
     header, _, *lines = text.splitlines()
     assert header.split() == ["before", "after"]
@@ -79,7 +80,7 @@ def test_table_has_the_measures(logits3, rng, weighted):
 def test_every_calibrator_has_a_report(calibrator, logits3):
     Z, y = logits3
     names = np.array(["ant", "bee", "zebra"])[y]
-    figure = calibration_report(calibrator.fit(Z[:200], names[:200]), Z[200:], names[200:])
+    figure = calibration_report(calibrator.fit(Z[:200], names[:200]), Z[200:], names[200:]).figure_
     titles = [ax.get_title() for ax in figure.axes]
     assert "Before" in titles
     assert type(calibrator).__name__ in titles
@@ -114,21 +115,21 @@ def test_two_classes(columns):
 def test_rows_may_lack_classes(digits):
     calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
     kept = digits.y_test != 3
-    figure = calibration_report(calibrator, digits.logits_test[kept], digits.y_test[kept])
+    figure = calibration_report(calibrator, digits.logits_test[kept], digits.y_test[kept]).figure_
     assert list(table_of(figure)) == KEYS
 
 
 def test_loss_of_the_calibrator_is_in_the_sweep(logits3):
     Z, y = logits3
     calibrator = MatrixScaling().fit(Z, y)
-    figure = calibration_report(calibrator, Z, y, name="Mine")
+    figure = calibration_report(calibrator, Z, y, name="Mine").figure_
     labels = [line.get_label() for ax in figure.axes for line in ax.lines]
     assert f"Mine: {log_loss(y, calibrator.predict_proba(Z)):.3f}" in labels
 
 
 @pytest.mark.parametrize("name", ["Before", None])
 def test_name_is_the_title(logits3, name):
-    figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3, name=name)
+    figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3, name=name).figure_
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     assert titles == ["Before", name or "TemperatureScaling", "Logits divided by T"]
 
@@ -140,7 +141,7 @@ def test_each_column_shows_its_own_probabilities(logits3, rng, weighted):
     names = np.array(["c", "a", "b"])
     w = rng.uniform(size=len(y)) if weighted else None
     calibrator = VectorScaling(classes=names).fit(Z, names[y])
-    figure = calibration_report(calibrator, Z, names[y], sample_weight=w, n_bins=4)
+    figure = calibration_report(calibrator, Z, names[y], sample_weight=w, n_bins=4).figure_
     upper, lower, *_ = figure.axes
     columns = [(upper, lower), (figure.axes[2], figure.axes[3])]
     for P, (diagram, histogram) in zip(
@@ -162,7 +163,7 @@ def test_bins_of_the_sweep_are_those_of_the_rest(logits3):
     Z, y = logits3
     ece = {}
     for n_bins in (3, 40):
-        figure = calibration_report(TemperatureScaling().fit(Z, y), Z, y, n_bins=n_bins)
+        figure = calibration_report(TemperatureScaling().fit(Z, y), Z, y, n_bins=n_bins).figure_
         (line,) = [x for ax in figure.axes for x in ax.lines if x.get_label() == "ECE"]
         (at_one,) = line.get_ydata()[line.get_xdata() == 1]
         ece[n_bins] = at_one
@@ -201,7 +202,7 @@ def test_a_classifier_of_logits_is_a_calibrator(logits3, draw):
     Z, y = logits3
     classifier = LogisticRegression().fit(Z, y)
     drawn = draw(classifier, Z, y)
-    axes = drawn.axes if draw is calibration_report else drawn.axes_
+    axes = drawn.figure_.axes if draw is calibration_report else drawn.axes_
     labels = [label for ax in axes for label in ax.get_legend_handles_labels()[1]]
     assert f"LogisticRegression: {log_loss(y, classifier.predict_proba(Z)):.3f}" in labels
 
@@ -218,14 +219,14 @@ def test_two_classes_have_one_column_or_two(columns):
     Z, y = make_logits(100, 2, random_state=0)
     Z = Z if columns == 2 else Z[:, 1:] - Z[:, :1]
     classifier = LogisticRegression().fit(Z, y)
-    figure = calibration_report(classifier, Z, y)
+    figure = calibration_report(classifier, Z, y).figure_
     shown = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert any(f"{log_loss(y, classifier.predict_proba(Z)):.4f}" in text for text in shown)
 
 
 @pytest.mark.slow
 def test_histograms_have_the_same_scale(logits3):
-    figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3)
+    figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3).figure_
     limits = [ax.get_ylim() for ax in figure.axes if ax.get_ylabel().startswith("Share")]
     assert len(limits) == 2
     assert limits[0] == limits[1]
@@ -234,14 +235,14 @@ def test_histograms_have_the_same_scale(logits3):
 def test_given_figure_is_used(logits3):
     calibrator = TemperatureScaling().fit(*logits3)
     for figure in (Figure(), Figure(figsize=(20, 8)).subfigures(1, 2)[0]):
-        assert calibration_report(calibrator, *logits3, figure=figure) is figure
+        assert calibration_report(calibrator, *logits3, figure=figure).figure_ is figure
         assert len(figure.axes) == 7
     assert not plt.get_fignums()
 
 
 def test_new_figure_by_default_and_no_style_is_touched(logits3):
     before = dict(mpl.rcParams)
-    figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3)
+    figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3).figure_
     assert plt.get_fignums() == [figure.number]
     assert figure.get_size_inches().tolist() == [10, 8]
     assert dict(mpl.rcParams) == before

@@ -1,0 +1,97 @@
+"""Code that repeats a report, and that applies its calibrator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from ._results import Results
+
+WHOLE = 10**6  # characters, of which scikit-learn shows fewer by default
+
+
+def to_repeat(results: Results) -> str:
+    """Code that fits the calibrator and makes the report."""
+    rows = results.rows
+    arguments = ["calibrator", "logits_test", "y_test"]
+    if rows.w is not None:
+        arguments.append("sample_weight=weights_test")
+    if results.given_name is not None:
+        arguments.append(f"name={results.given_name!r}")
+    if rows.n_bins != 15:
+        arguments.append(f"n_bins={rows.n_bins}")
+    if results.comparison is not None:
+        arguments.append("comparison=comparison")
+    names = {"calibration_report"} | ({"compare_calibrators"} if results.comparison else set())
+    compared = ["comparison = compare_calibrators(logits, y)"] if results.comparison else []
+    return "\n".join([
+        *imports(results.calibrator, names),
+        "",
+        f"calibrator = {constructor(results.calibrator)}",
+        "calibrator.fit(logits, y)  # held-out rows of the classifier",
+        *compared,
+        f"report = calibration_report({', '.join(arguments)})",
+        'report.to_html("report.html")',
+    ])  # fmt: skip
+
+
+def to_apply(results: Results) -> str:
+    """Code that applies the calibrator, and stores it as JSON if that holds it."""
+    lines = ["probabilities = calibrator.predict_proba(new_logits)"]
+    if fits_json(results.calibrator):
+        lines += [
+            "",
+            "from pathlib import Path",
+            "from skcalib.export import from_json, to_json",
+            "",
+            'Path("calibrator.json").write_text(to_json(calibrator))',
+            'calibrator = from_json(Path("calibrator.json").read_text())',
+        ]
+    return "\n".join(lines)
+
+
+def constructor(calibrator: Any) -> str:
+    """The call that makes the calibrator, before its fit."""
+    if isinstance(calibrator, BaseEstimator):
+        return calibrator.__repr__(N_CHAR_MAX=WHOLE)
+    return repr(calibrator)
+
+
+def imports(calibrator: Any, names: set[str]) -> list[str]:
+    """Import statements for the constructor and other names of skcalib."""
+    modules: dict[str, set[str]] = {"skcalib": set(names)}
+    for estimator in estimators(calibrator):
+        kind = type(estimator)
+        parts = kind.__module__.split(".")
+        public = ".".join(part for part in parts if not part.startswith("_"))
+        module = "skcalib" if parts[0] == "skcalib" else public
+        modules.setdefault(module, set()).add(kind.__name__)
+    used = set(re.findall(r"\b(array|nan|inf)\b", constructor(calibrator)))
+    if used:
+        modules["numpy"] = used
+    ordered = sorted(modules.items(), key=lambda item: (item[0] == "skcalib", item[0]))
+    return [f"from {module} import {', '.join(sorted(found))}" for module, found in ordered]
+
+
+def estimators(calibrator: Any) -> Iterator[Any]:
+    """A calibrator and the estimators within its parameters."""
+    if isinstance(calibrator, Mapping):
+        yield from estimators(list(calibrator.values()))
+    elif isinstance(calibrator, list | tuple):
+        for part in calibrator:
+            yield from estimators(part)
+    elif hasattr(calibrator, "get_params"):
+        yield calibrator
+        yield from estimators(calibrator.get_params(deep=False))
+
+
+def fits_json(calibrator: Any) -> bool:
+    """Whether JSON can hold it: all of it is of skcalib, in pipelines or not."""
+    return all(
+        isinstance(part, Pipeline) or type(part).__module__.startswith("skcalib.")
+        for part in estimators(calibrator)
+    )

@@ -1,0 +1,143 @@
+"""A comparison in a notebook: a table of HTML."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from skcalib import PlattScaling, TemperatureScaling, compare_calibrators
+from skcalib.datasets import make_logits
+from skcalib.selection import CalibratorComparison
+from skcalib.selection._measures import EVERY_MEASURE
+
+HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
+
+TABLE = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+
+
+class Tags(HTMLParser):
+    """Tags of a text and their attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def of(self, tag):
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_logits(400, 3, temperature=3.0, random_state=0)
+
+
+@pytest.fixture(scope="module", params=["splits", "test set"])
+def found(rows, request):
+    test = None if request.param == "splits" else rows
+    calibrators = {HOSTILE: TemperatureScaling(), "$a$": PlattScaling()}
+    return compare_calibrators(*rows, calibrators=calibrators, test=test)
+
+
+def texts_of(html):
+    """The texts of the cells of each row."""
+    html = re.sub(r"<style>.*?</style>", "", html, flags=re.S)
+    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+    return [[re.sub(r"<[^>]*>", "", cell) for cell in row] for row in cells]
+
+
+def test_cells_hold_means_and_standard_errors(found):
+    header, *rows = texts_of(found._repr_html_())
+    assert header == ["calibrator", *found.scores, "fit [s]"]
+    assert len(rows) == len(found.names)
+    for k, row in enumerate(rows):
+        for measure, cell in zip(found.scores, row[1:], strict=False):
+            error = found.standard_error(measure)[k]
+            best = "★ " if found.best(measure)[k] else ""
+            spread = "" if np.isnan(error) else f" ± {error:.4f}"
+            clear = "*" if found.clear(measure)[k] else ""
+            assert cell == f"{best}{found.mean(measure)[k]:.4f}{clear}{spread}"
+
+
+def test_numbers_to_sort_by_are_the_means(found):
+    values = [float(a["data-value"]) for a in Tags(found._repr_html_()).of("td")]
+    expected = np.column_stack([*map(found.mean, found.scores), found.fit_times.mean(axis=1)])
+    assert values == expected.ravel().tolist()
+
+
+@pytest.mark.parametrize("measure", EVERY_MEASURE)
+def test_the_best_of_each_column(found, measure):
+    means = found.mean(measure)
+    best = means.max() if measure == "accuracy" else means.min()
+    np.testing.assert_array_equal(found.best(measure), means == best)
+
+
+def test_the_best_of_scores_of_either_sign(rows):
+    scoring = {"loss": "neg_brier_score", "score": lambda c, Z, y: float(np.mean(y))}
+    scoring |= {"hits": "accuracy", "own": lambda c, Z, y: -c.predict_proba(Z).max()}
+    found = compare_calibrators(*rows, calibrators=[TemperatureScaling()], scoring=scoring)
+    assert found.greater_is_better == ("score", "hits", "own")
+    assert found.best("score").all()  # none is better than the others
+    assert found.best("loss").argmax() == found.mean("loss").argmin()
+    assert found.best("own").argmax() == found.mean("own").argmax()
+
+
+def test_what_is_not_a_number_is_not_the_best():
+    scores = {"log loss": np.array([[np.nan], [2.0], [1.0]]), "x": np.full((3, 1), np.nan)}
+    found = CalibratorComparison(["a", "b", "uncalibrated"], scores, np.ones((3, 1)))
+    assert found.best("log loss").tolist() == [False, False, True]
+    assert not found.best("x").any()
+    assert found._repr_html_().count("★ ") == 1 + 1  # and the note
+
+
+def test_captions_say_what_was_compared(rows):
+    one = [TemperatureScaling()]
+    for arguments, caption in (
+        ({"cv": 3}, "1 calibrator and the uncalibrated logits on 3 splits"),
+        ({"test": rows}, "1 calibrator and the uncalibrated logits on a test set"),
+        ({"cv": [(np.arange(300), np.arange(300, 400))]}, "1 calibrator and the uncalibrated"),
+    ):
+        html = compare_calibrators(*rows, calibrators=one, **arguments)._repr_html_()
+        assert f"<caption>{caption}" in html
+        assert ("one split," in html) == (caption.endswith("uncalibrated"))
+        assert "sorted by log loss.</caption>" in html
+
+
+def test_names_are_escaped(found):
+    html = found._repr_html_()
+    parsed = Tags(html)
+    found_tags = {tag for tag, _ in parsed.found}
+    assert found_tags <= {"div", "style", "strong", "span", "p", "wbr", *TABLE}
+    assert found_tags >= TABLE
+    assert "&lt;script&gt;" in html
+    # Formulas of names are not typeset by a notebook.
+    assert {"mathjax_ignore", "tex2jax_ignore"} <= set(parsed.of("div")[0]["class"].split())
+
+
+def test_rows_and_columns_have_headers(found):
+    scopes = [attributes.get("scope") for attributes in Tags(found._repr_html_()).of("th")]
+    n_columns = len(found.scores) + 2
+    assert scopes == ["col"] * n_columns + ["row"] * len(found.names)
+
+
+def test_the_style_is_of_tables_of_skcalib_only(found):
+    (style,) = re.findall(r"<style>(.*?)</style>", found._repr_html_(), flags=re.S)
+    style = re.sub(r"/\*.*?\*/", "", style, flags=re.S)
+    selectors = re.findall(r"([^{}]+)\{", style)
+    assert selectors
+    for selector in ",".join(selectors).split(","):
+        assert selector.split()[0] == ".skcalib"
+    assert "@" not in style
+    assert "url(" not in style
+
+
+def test_long_fits_have_whole_seconds(rows):
+    scores = {"log loss": np.ones((2, 1))}
+    found = CalibratorComparison(["a", "uncalibrated"], scores, np.array([[123.4], [0.0123]]))
+    assert [row[-1] for row in texts_of(found._repr_html_())] == ["fit [s]", "123", "0.012"]
+    assert str(found).splitlines()[1].endswith(" 123")
