@@ -15,14 +15,14 @@ import layers
 WIDTH, HEIGHT = 0.79, 0.6  # of boxes, whose centres are 1 apart
 # Where the centres are from left to right, so that no arrow passes behind a box, which is tested.
 COLUMNS = {
-    "__init__": 3.22, "_cli": 1.2, "export": 4.19,
-    "compose": 1.49, "report": 3.99, "monitor": 0.1,
-    "selection": 2.72, "display": 1.12, "_files": 3.83,
-    "metrics": 0.05, "binning": 1.1, "scaling": 2.11, "_subestimator": 3.21, "_html": 4.2,
-    "datasets": 0.2, "_splits": 2.66, "_base": 4.2,
-    "_linear": 0.19, "_scores": 1.75, "_validation": 2.89, "_version": 4.2,
-    "_engine": 1.45,
-    "_typing": 1.66, "_warnings": 3.84,
+    "__init__": 2.32, "_cli": 1.28, "export": 4.2,
+    "compose": 1.9, "report": 0.22, "monitor": 3.62,
+    "selection": 0.99, "display": 0.08,
+    "binning": 1.47, "datasets": 4.2, "scaling": 2.38, "metrics": 3.29, "_subestimator": 0.0,
+    "_splits": 0.09, "_base": 3.93, "_output": 1.0,
+    "_linear": 3.29, "_validation": 1.47, "_scores": 2.38, "_version": 4.2,
+    "_engine": 3.93,
+    "_typing": 1.04, "_warnings": 1.96,
 }  # fmt: skip
 FILLS = {True: "#dbe9f6", False: "#f0f0f0"}  # of public packages, and of private ones
 
