@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import OF_BINS
 
-from ._text import as_written, fitted, text_width
+from ._text import as_written, fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
+def new_figure(
+    size: tuple[float, float], layout: Literal["constrained", "none"] = "constrained"
+) -> Figure:
     """A figure of pyplot, of a size in inches."""
     import matplotlib.pyplot as plt
 
-    return plt.figure(figsize=size, layout="constrained")
+    return plt.figure(figsize=size, layout=layout)
 
 
 def entry(name: str) -> str:
@@ -55,6 +56,21 @@ def curve_of_rows(rows: Scored, n_bins: int, strategy: Strategy) -> ReliabilityC
     )
 
 
+def curve_of_class(
+    rows: Scored, n_bins: int, strategy: Strategy | None
+) -> tuple[ReliabilityCurve, bool]:
+    """The bins of the rows of a class, and whether they are quantile bins for want of others.
+
+    That is so without a strategy where all scores are in one uniform bin, which shows nothing.
+    """
+    curve = curve_of_rows(rows, n_bins, strategy or "uniform")
+    if strategy is None and len(curve.n_samples) == 1 < n_bins:
+        finer = curve_of_rows(rows, n_bins, "quantile")
+        if len(finer.n_samples) > 1:
+            return finer, True
+    return curve, False
+
+
 def ece_of(curve: ReliabilityCurve) -> float:
     """The expected calibration error of the bins."""
     return float(OF_BINS["expected_calibration_error"](curve))
@@ -79,11 +95,6 @@ def size_of(ax: Axes) -> tuple[float, float]:
     box = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
     dpi = ax.figure.dpi
     return box.width / dpi, box.height / dpi
-
-
-def title_size(titles: Sequence[str], width: float) -> float:
-    """Font size of titles side by side, each in a width in inches."""
-    return min(10, 72 * width / (max(map(text_width, titles)) + 1))
 
 
 def draw_title(ax: Axes, name: str) -> None:

@@ -6,26 +6,25 @@ the diagram and the histogram lie depends neither on the legend nor on what is d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import expit, logit
 
 from skcalib._typing import Floats
+from skcalib.metrics import ReliabilityCurve
 
 from ._axes import size_of
 from ._legend import draw_legend
+from ._panels import HISTOGRAM, TICK, Panel, panel_of
 from ._text import SMALLEST
 from ._theme import Theme
-from ._ticks import logit_ticks, set_ticks, thinned
+from ._ticks import even_ticks, logit_ticks, set_ticks, thinned
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
-
-# Bottom and top of the histogram of rows, in heights of the diagram.
-HISTOGRAM = (1.04, 1.22)
 
 # Diagrams with sides of up to so many inches have smaller labels.
 SMALL = 2.4
@@ -59,7 +58,12 @@ def histogram_of(ax: Axes) -> Axes | None:
 
 
 def histogram_on(ax: Axes) -> Axes:
-    """Axes of the histogram of rows above a diagram, made if there are none."""
+    """Axes of the histogram of rows above a diagram, made if there are none.
+
+    In a panel of a grid they are those of the diagram.
+    """
+    if panel_of(ax) is not None:
+        return ax
     histogram = histogram_of(ax)
     if histogram is None:
         histogram = ax.inset_axes((0, 0, 1, 1))
@@ -81,22 +85,26 @@ def arrange(
     ax: Axes, scale: str, limits: tuple[float, float], theme: Theme, *, legend: bool
 ) -> None:
     """Set scale, limits and ticks, and place the histogram and the legend."""
-    histogram = histogram_of(ax)
+    panel, histogram = panel_of(ax), histogram_of(ax)
     top = 1.0 if histogram is None else HISTOGRAM[1]
+    if panel is not None:
+        top = panel.top
     for axes in (ax, *([] if histogram is None else [histogram])):
         axes.set_autoscale_on(False)  # it would follow frequencies of 0 to minus infinity
-        axes.set_xscale(scale, **_SCALES[scale])
+        set_scale(axes, scale, "x")
         axes.set_xlim(limits)
-    ax.set_yscale(scale, **_SCALES[scale])
+    set_scale(ax, scale, "y")
     ax.set_ylim(limits[0], _above(limits, top, scale))
     ax.set_aspect("equal")
     side = side_of(ax, top)
-    _shrink(ax, side)
-    _set_ticks(ax, scale, limits, side)
-    ax.spines[["left", "right"]].set_bounds(*limits)
-    ax.spines["top"].set_position(("data", limits[1]))
-    ax.yaxis.label.set_y(0.5 / top)  # in the middle of the diagram
-    if scale == "logit":
+    if panel is None:
+        _shrink(ax, side)
+        _set_ticks(ax, scale, limits, side)
+        ax.yaxis.label.set_y(0.5 / top)  # in the middle of the diagram
+    else:
+        _set_ticks_of_panel(ax, panel, scale, limits, side)
+    _frame(ax, limits)
+    if scale == "logit" or limits != (0, 1):
         _clip(ax, 1 / top)
     if histogram is not None:
         locator: Any = histogram.get_axes_locator()
@@ -105,6 +113,31 @@ def arrange(
         histogram.minorticks_off()
     if legend:
         draw_legend(ax, theme, side, top)
+
+
+def _frame(ax: Axes, limits: tuple[float, float]) -> None:
+    """Draw the borders of the diagram, not those of the axes."""
+    ax.spines[["left", "right"]].set_bounds(*limits)
+    none: Any = None  # an axis would make its ticks again
+    ax.spines["top"].register_axis(none)
+    ax.spines["top"].set_position(("data", limits[1]))
+
+
+def zoomed_limits(curve: ReliabilityCurve, scores: Floats) -> tuple[float, float]:
+    """Limits of axes that show scores close to each other, and the accuracy of their bins."""
+    shown = np.concatenate([scores[[scores.argmin(), scores.argmax()]], curve.accuracy])
+    low, high = float(shown.min()), float(shown.max())
+    margin = 0.05 * (high - low)
+    # Where 0 or 1 is near, it is worth more than some magnification.
+    near = 0.5 * (high - low)
+    low = 0.0 if low < near else low - margin
+    return low, 1.0 if high > 1 - near else high + margin
+
+
+def set_scale(ax: Axes, scale: str, which: Literal["x", "y"]) -> None:
+    """Set the scale of an axis, which takes long, if it is another one."""
+    if getattr(ax, f"get_{which}scale")() != scale:
+        getattr(ax, f"set_{which}scale")(scale, **_SCALES[scale])
 
 
 def side_of(ax: Axes, top: float) -> float:
@@ -127,6 +160,7 @@ def _clip(ax: Axes, height: float) -> None:
 
     artists: list[Artist] = [*ax.lines, *ax.collections]
     for artist in artists:
+        artist.set_clip_on(True)
         artist.set_clip_path(Rectangle((0, 0), 1, height, transform=ax.transAxes))
 
 
@@ -144,7 +178,8 @@ def _shrink(ax: Axes, side: float) -> None:
 def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -> None:
     ax.minorticks_off()
     if scale == "linear":
-        even = np.linspace(0, 1, 6 if side > 1.5 else 3)
+        most = 6 if side > 1.5 else 3
+        even = np.linspace(0, 1, most) if limits == (0, 1) else even_ticks(*limits, most)
         ax.set(xticks=even, yticks=even)
         return
     ticks = logit_ticks(*limits)
@@ -152,3 +187,25 @@ def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -
     low, high = logit(limits)
     size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
     set_ticks(ax.xaxis, thinned(ticks, 72 * side * (logit(ticks) - low) / (high - low) / size))
+
+
+def _set_ticks_of_panel(
+    ax: Axes, panel: Panel, scale: str, limits: tuple[float, float], side: float
+) -> None:
+    """Ticks of a panel of a grid; where there are many panels, without labels there are none."""
+    ax.minorticks_off()
+    size = min(max(4 * side, SMALLEST), 9)
+    low, high = logit(limits) if scale == "logit" else limits
+    ticks = (
+        logit_ticks(*limits) if scale == "logit" else even_ticks(*limits, 6 if side > 1.8 else 3)
+    )
+    places = ((logit(ticks) if scale == "logit" else ticks) - low) / (high - low)
+    ticks = thinned(ticks, 72 * side * places / size)
+    sides = (ax.xaxis, "bottom"), (ax.yaxis, "left")
+    for (axis, where), labelled in zip(sides, panel.labels, strict=True):
+        if not labelled and panel.is_one_of_many:
+            axis.set_visible(False)
+            continue
+        look: Any = {"labelsize": size, "length": TICK[0], "pad": TICK[1]}
+        axis.set_tick_params(**(look | {f"label{where}": labelled}))
+        set_ticks(axis, ticks)

@@ -57,7 +57,7 @@ class Look(NamedTuple):
     @classmethod
     def next_on(cls, ax: Axes, style: str, kind: str, scale: str) -> Self:
         """The look of the next model, or a ValueError if it cannot join those on the axes."""
-        others = [look for _, look in recorded([*ax.patches, *ax.lines], Look)]
+        others = [look for _, look in recorded([*ax.patches, *ax.lines, *ax.collections], Look)]
         for other in others:
             if "bars" in (style, other.style):
                 raise ValueError(

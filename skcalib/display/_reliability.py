@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,17 +20,31 @@ from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _styles
-from ._axes import curve_of_rows, draw_title, ece_of, miscalibration_of, new_figure, with_weight
+from ._axes import (
+    curve_of_class,
+    curve_of_rows,
+    draw_title,
+    ece_of,
+    miscalibration_of,
+    new_figure,
+    with_weight,
+)
 from ._band import consistency_band, isotonic_curve
 from ._kernel_curve import drawn_curve, smooth_band
-from ._layout import arrange, histogram_on, logit_limits
+from ._layout import arrange, histogram_on, logit_limits, set_scale, zoomed_limits
 from ._look import AXIS_NAMES, Look, Scale, Style, check_look
+from ._panels import panel_of
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
 from ._strokes import strokes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import FillBetweenPolyCollection, LineCollection, PathCollection
+    from matplotlib.collections import (
+        FillBetweenPolyCollection,
+        LineCollection,
+        PathCollection,
+        PolyCollection,
+    )
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
@@ -91,6 +106,10 @@ class ReliabilityDisplay:
     rows : named tuple (label, score, event, weight), default=None
         Scores, events and weights (or None) of the rows as arrays of shape (n_samples,),
         required by ``style="corp"`` and ``style="smooth"``.
+    zoomed : bool, default=False
+        Whether the axes end at the scores and the accuracies of the bins instead of at 0 and 1,
+        which requires rows: so are quantile bins of a class shown whose scores are all in one
+        uniform bin.
 
     Attributes
     ----------
@@ -101,13 +120,14 @@ class ReliabilityDisplay:
     ax_ : matplotlib Axes
         Axes with the diagram.
     counts_ax_ : matplotlib Axes or None
-        Axes with the histogram of rows.
+        Axes with the histogram of rows; in a grid those of the diagram.
     figure_ : matplotlib Figure
         Figure that contains them.
-    bars_, gaps_ : matplotlib BarContainer or None
-        Bars of accuracy and of gaps, with ``style="bars"``.
+    bars_, gaps_ : matplotlib BarContainer, PolyCollection or None
+        Bars of accuracy and of gaps, with ``style="bars"``. In grids of more than 25 classes they
+        are each a collection, without hatches.
     counts_ : matplotlib BarContainer, StepPatch or None
-        Histogram of rows: bars with ``style="bars"``, else an outline.
+        Histogram of rows: bars with ``style="bars"``, else an outline, and a StepPatch in grids.
     intervals_ : matplotlib ErrorbarContainer or None
         Error bars, with ``style="bars"`` and ``style="dots"``.
     line_ : matplotlib Line2D or None
@@ -149,8 +169,8 @@ class ReliabilityDisplay:
     ax_: Axes
     counts_ax_: Axes | None
     figure_: Figure | SubFigure
-    bars_: BarContainer | None
-    gaps_: BarContainer | None
+    bars_: BarContainer | PolyCollection | None
+    gaps_: BarContainer | PolyCollection | None
     counts_: BarContainer | StepPatch | None
     intervals_: ErrorbarContainer | None
     line_: Line2D | None
@@ -167,11 +187,13 @@ class ReliabilityDisplay:
         kind: str = "top-label",
         name: str | None = None,
         rows: Scored | None = None,
+        zoomed: bool = False,
     ) -> None:
         self.curve = curve
         self.kind = kind
         self.name = name
         self.rows = None if rows is None else with_weight(rows)
+        self.zoomed = zoomed
 
     @property
     def expected_calibration_error(self) -> float:
@@ -186,7 +208,7 @@ class ReliabilityDisplay:
         y: ArrayLike,
         *,
         n_bins: int = 15,
-        strategy: Strategy = "uniform",
+        strategy: Strategy | None = None,
         kind: Kind = "top-label",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
@@ -207,8 +229,10 @@ class ReliabilityDisplay:
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
-        n_bins, strategy, kind, sample_weight, pos_label
+        n_bins, kind, sample_weight, pos_label
             As for :func:`skcalib.metrics.reliability_curve`.
+        strategy : {"uniform", "quantile"}, default=None
+            As for :meth:`from_predictions`.
         name : str, default=None
             Name of the model; by default the name of the estimator's class.
         ax : matplotlib Axes, default=None
@@ -248,7 +272,7 @@ class ReliabilityDisplay:
         y_proba: ArrayLike,
         *,
         n_bins: int = 15,
-        strategy: Strategy = "uniform",
+        strategy: Strategy | None = None,
         kind: Kind = "top-label",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
@@ -264,9 +288,14 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+        y_true, y_proba, n_bins, kind, sample_weight, labels, pos_label
             As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` or
             ``"multilabel"`` there is one diagram for each class or label.
+        strategy : {"uniform", "quantile"}, default=None
+            Bins of equal width or of equal weight; by default of equal width. With
+            ``kind="classwise"`` or ``"multilabel"`` and by default, a class whose probabilities
+            are all in one of them has quantile bins instead, its diagram shows the range of its
+            probabilities only, and its title says "quantile bins".
         name : str, default=None
             Name of the model.
         ax : matplotlib Axes, default=None
@@ -296,19 +325,18 @@ class ReliabilityDisplay:
         of_rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         check_grid(kind, ax, classes, max_classes, figure)
         if kind in OF_EACH:
-            displays = [cls._of_rows(rows, "binary", n_bins, strategy) for rows in of_rows]
+            displays = [cls._of_class(rows, n_bins, strategy) for rows in of_rows]
             displays = chosen(displays, classes, max_classes)
             return ReliabilityGridDisplay(displays, name=name).plot(figure, **plot_params)
-        display = cls._of_rows(next(of_rows), kind, n_bins, strategy)
-        display.name = name
-        return display.plot(ax, **plot_params)
+        rows = with_weight(next(of_rows))
+        curve = curve_of_rows(rows, n_bins, strategy or "uniform")
+        return cls(curve, kind=kind, name=name, rows=rows).plot(ax, **plot_params)
 
     @classmethod
-    def _of_rows(cls, rows: Scored, kind: str, n_bins: int, strategy: Strategy) -> Self:
+    def _of_class(cls, rows: Scored, n_bins: int, strategy: Strategy | None) -> Self:
         rows = with_weight(rows)
-        curve = curve_of_rows(rows, n_bins, strategy)
-        name = None if rows.label is None else str(rows.label)
-        return cls(curve, kind=kind, name=name, rows=rows)
+        curve, zoomed = curve_of_class(rows, n_bins, strategy)
+        return cls(curve, kind="binary", name=str(rows.label), rows=rows, zoomed=zoomed)
 
     def plot(
         self,
@@ -369,7 +397,8 @@ class ReliabilityDisplay:
             ax = new_figure((5.2, 6.2)).subplots()
         look = Look.next_on(ax, style, self.kind, scale)
         # Matplotlib overflows where artists at infinity are added to logit axes.
-        ax.set(xscale="linear", yscale="linear")
+        set_scale(ax, "linear", "x")
+        set_scale(ax, "linear", "y")
         self.ax_, self.figure_ = ax, ax.figure
         self.diagonal_ = _styles.diagonal(ax, look.theme)
         name = self.name if name is None else name
@@ -377,15 +406,16 @@ class ReliabilityDisplay:
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
-            self.counts_ = _styles.counts(self.counts_ax_, self.curve, look)
-        ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
+            self.counts_ = _styles.counts(self.counts_ax_, self._curve_in_sight(), look)
+        if panel_of(ax) is None:
+            ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
         arrange(ax, scale, self._limits(look), look.theme, legend=legend)
         return self
 
     def _draw(
         self, look: Look, name: str | None, level: float | None, n_resamples: int, random_state: Any
     ) -> None:
-        ax, curve, rows = self.ax_, self.curve, self.rows
+        ax, curve, rows = self.ax_, self._curve_in_sight(), self.rows
         self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
         self.dots_ = self.joins_ = self.strokes_ = None
         ece = f"ECE {ece_of(curve):.3f}"
@@ -416,9 +446,19 @@ class ReliabilityDisplay:
         self.line_, self.strokes_, self.dots_ = strokes(self.ax_, curve, look, label)
         return partial(smooth_band, rows, curve)
 
+    def _curve_in_sight(self) -> ReliabilityCurve:
+        """The bins, of which the first and the last end where zoomed axes do."""
+        if not self.zoomed or self.rows is None:
+            return self.curve
+        low, high = zoomed_limits(self.curve, self.rows.score)
+        lower, upper = np.maximum(self.curve.lower, low), np.minimum(self.curve.upper, high)
+        return replace(self.curve, lower=lower, upper=upper)
+
     def _limits(self, look: Look) -> tuple[float, float]:
         if look.scale == "linear":
-            return 0.0, 1.0
+            if not self.zoomed or self.rows is None:
+                return 0.0, 1.0
+            return zoomed_limits(self.curve, self.rows.score)
         low, high = logit_limits(self._shown(look), self.curve.n_samples.sum())
         if look.number:
             before = self.ax_.get_xlim()

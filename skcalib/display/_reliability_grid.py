@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,9 +13,21 @@ from skcalib._validation.labels import shown
 from skcalib._validation.parameters import check_integer
 from skcalib.metrics._input import OF_EACH
 
-from ._axes import new_figure, title_size
-from ._look import AXIS_NAMES, Look, recorded
-from ._text import as_written
+from ._around import legend_above, names_around
+from ._axes import new_figure
+from ._panels import (
+    HISTOGRAM,
+    NBSP,
+    SPACE,
+    Margins,
+    Panels,
+    add_panels,
+    height_of_lines,
+    inches,
+    place,
+    titles_in,
+)
+from ._text import SMALLEST, as_written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +40,12 @@ class ReliabilityGridDisplay:
 
     Created by ``ReliabilityDisplay.from_predictions(..., kind="classwise")``, or with
     ``kind="multilabel"``, which has a diagram for each label. The title of each diagram has the
-    label of the class, the number of rows with this label, and the ECE of the predicted
-    probabilities of the class.
+    label of the class, the number of rows with this label, and the ECE of the bins that are drawn.
+    A class whose probabilities are all in one uniform bin has quantile bins, which the title says,
+    if no strategy was given, and its axes end where its probabilities do.
+
+    The histograms of rows above the diagrams have the same scale, whose end is in the legend. Of
+    more than 25 diagrams only those at the borders have ticks.
 
     Parameters
     ----------
@@ -101,24 +118,44 @@ class ReliabilityGridDisplay:
             n_columns = int(np.ceil(np.sqrt(len(self.displays))))
         check_integer("n_columns", n_columns)
         n_rows = -(-len(self.displays) // n_columns)
+        top = HISTOGRAM[1] if plot_params.get("counts", True) else 1.0
+        side = min(2.3, max(1.3, 14 / n_columns))  # of diagrams in a new figure, in inches
+        new = None
         if figure is None:
-            figure = new_figure((max(2.7 * n_columns, 4.5), 3.3 * n_rows + 0.8))
-        titles = [_title(display) for display in self.displays]
-        size = title_size(titles, figure.bbox.width / figure.dpi / n_columns)
+            size = max(1.15 * side * n_columns, 4.5), 1.3 * top * side * n_rows
+            figure = new = new_figure(size, "none")
         self.figure_, self.displays_ = figure, self.displays
-        for k, display in enumerate(self.displays):
-            ax = figure.add_subplot(n_rows, n_columns, k + 1)
-            display.plot(ax, **{**plot_params, "legend": False})
-            as_written(ax.set_title(titles[k], fontsize=size))
-            ax.set(xlabel="", ylabel="")
-            if display.counts_ax_ is not None and k % n_columns:
-                display.counts_ax_.set_ylabel("")
-        self.axes_ = [display.ax_ for display in self.displays]
-        score, event = AXIS_NAMES[self.displays_[0].kind]
-        figure.supxlabel(score)
-        figure.supylabel(event)
-        self.legend_ = _grid_legend(figure, self.displays_[0], self.name)
+        around = names_around(figure, self.displays[0].kind)
+        panels = Panels(n_rows, n_columns, around, Margins(SPACE, SPACE, SPACE, SPACE))
+        panels = self._draw(figure, panels, top, plot_params)
+        # What has been drawn tells how large the margins must be.
+        height = self.legend_.get_window_extent().height / figure.dpi
+        panels = replace(panels, figure=around._replace(top=height + 2 * SPACE))
+        panels = panels.with_labels(self.axes_)
+        if new is not None:
+            new.set_size_inches(panels.size(side, top * side))
+        place(self.axes_, panels)
         return self
+
+    def _draw(
+        self, figure: Figure | SubFigure, panels: Panels, top: float, plot_params: dict[str, Any]
+    ) -> Panels:
+        """Draw the diagrams and the legend, and return the panels with room for the titles."""
+        room = inches(figure)[0] / (panels.n_columns + 0.3) - SPACE
+        wanted = min(max(4.5 * room, SMALLEST), 10)
+        titles, size = titles_in([_title(display) for display in self.displays], room, wanted)
+        above = max(height_of_lines(title, size) for title in titles) + SPACE
+        panels = replace(panels, cell=panels.cell._replace(top=above))
+        most = max(float(display.curve.n_samples.max()) for display in self.displays)
+        is_logit = plot_params.get("scale") == "logit"
+        own = [display.zoomed or is_logit for display in self.displays]
+        self.axes_ = add_panels(figure, panels, own, top=top, most=most)
+        for display, ax, title in zip(self.displays, self.axes_, titles, strict=True):
+            display.plot(ax, **{**plot_params, "legend": False})
+            # A fixed height spares Matplotlib the search for one.
+            as_written(ax.set_title(title, fontsize=size, y=1, pad=3))
+        self.legend_ = legend_above(figure, self.axes_, most if top > 1 else None, self.name)
+        return panels
 
 
 def check_grid(
@@ -162,20 +199,10 @@ def chosen(displays: Sequence[Any], classes: ArrayLike | None, max_classes: int)
 
 
 def _title(display: Any) -> str:
-    error = f"ECE {display.expected_calibration_error:.3f}"
-    if display.rows is None:
-        return f"{display.name}: {error}"
-    return f"{display.name}: {int(display.rows.event.sum()):,} rows, {error}"
-
-
-def _grid_legend(figure: Figure | SubFigure, display: Any, name: str | None) -> Legend:
-    """One legend for all diagrams, without the name and the score of the first class."""
-    handles, labels = display.ax_.get_legend_handles_labels()
-    event = AXIS_NAMES[display.kind][1]
-    models = [handle for handle, _ in recorded(handles, Look)]
-    labels = [event if h in models else label for h, label in zip(handles, labels, strict=True)]
-    legend = figure.legend(
-        handles, labels, loc="outside upper center", ncols=2, title=name, frameon=False
-    )
-    as_written(legend.get_title())
-    return legend
+    """The name of a class, its rows and its ECE, which are not broken in two."""
+    parts = [f"ECE {display.expected_calibration_error:.3f}"]
+    if display.rows is not None:
+        parts.insert(0, f"{int(display.rows.event.sum()):,} rows")
+    if display.zoomed:
+        parts.append("quantile bins")
+    return f"{display.name}: " + ", ".join(part.replace(" ", NBSP) for part in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,17 @@ from skcalib.metrics import ReliabilityCurve
 
 from ._legend import area_key, whisker_key
 from ._look import Diagonal, Look, record, recorded
-from ._theme import BLUE, GREEN, VERMILION, Theme, faded
+from ._panels import HISTOGRAM, Panel, panel_of
+from ._theme import BLUE, GREEN, VERMILION, Colour, Theme, faded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import FillBetweenPolyCollection, LineCollection, PathCollection
+    from matplotlib.collections import (
+        FillBetweenPolyCollection,
+        LineCollection,
+        PathCollection,
+        PolyCollection,
+    )
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
@@ -26,6 +33,9 @@ _GAPS = {"Over-confident": (VERMILION, "////"), "Under-confident": (GREEN, "\\\\
 
 # Opacity of the area of a gap, of which the hatch has all.
 _TINT = 0.3
+
+# The same without a hatch.
+_PLAIN_TINT = 0.6
 
 # Diameter of a dot, in points.
 _DOT = 5.0
@@ -42,32 +52,91 @@ def diagonal(ax: Axes, theme: Theme) -> Line2D:
     return drawn
 
 
-def bars(
-    ax: Axes, curve: ReliabilityCurve, look: Look, label: str
-) -> tuple[BarContainer, BarContainer]:
-    """Bars of the accuracy, and of the gap between it and the mean confidence."""
+def bars(ax: Axes, curve: ReliabilityCurve, look: Look, label: str) -> tuple[Any, Any]:
+    """Bars of the accuracy, and of the gap between it and the mean confidence.
+
+    Each are a BarContainer, or in a panel of a grid of many a PolyCollection.
+    """
     theme, n = look.theme, curve.n_samples
-    place: dict[str, Any] = {"x": curve.lower, "width": curve.upper - curve.lower, "align": "edge"}
-    place |= {"linewidth": 0.5}
-    accuracy = ax.bar(
-        height=curve.accuracy, color=theme.tints(BLUE, n), edgecolor=theme.background, **place
+    panel = panel_of(ax)
+    # In panels of a grid of many, hatches would be too fine to be seen, and slow.
+    is_plain = panel is not None and panel.is_one_of_many
+    tint = _PLAIN_TINT if is_plain else _TINT
+    draw: Callable[..., Any] = _plain_boxes if is_plain else _boxes
+    accuracy = draw(
+        ax, curve, 0 * n, curve.accuracy, theme.tints(BLUE, n), len(n) * [theme.background]
     )
-    record(accuracy[0], look)
+    record(accuracy if is_plain else accuracy[0], look)
     record(area_key(ax, label, facecolor=BLUE), look)
     names = np.where(curve.gap > 0, *_GAPS)
     kinds = [_GAPS[name] for name in names]
-    gaps = ax.bar(
-        height=curve.gap,
-        bottom=curve.accuracy,
-        color=[theme.tints(c, [k], _TINT)[0] for (c, _), k in zip(kinds, n, strict=True)],
-        edgecolor=[theme.tints(c, [k])[0] for (c, _), k in zip(kinds, n, strict=True)],
-        hatch=[hatch for _, hatch in kinds],
-        **place,
-    )
+    faces = [theme.tints(c, [k], tint)[0] for (c, _), k in zip(kinds, n, strict=True)]
+    edges = [theme.tints(c, [k])[0] for (c, _), k in zip(kinds, n, strict=True)]
+    hatches = [hatch for _, hatch in kinds]
+    gaps = draw(ax, curve, curve.accuracy, curve.gap, faces, edges, hatches)
     for name, (colour, hatch) in _GAPS.items():
         if np.any(curve.gap[names == name]):
-            area_key(ax, name, theme.mixed(colour, _TINT), edgecolor=colour, hatch=hatch)
+            hatched = {} if is_plain else {"hatch": hatch}
+            area_key(ax, name, theme.mixed(colour, tint), edgecolor=colour, **hatched)
     return accuracy, gaps
+
+
+def _boxes(
+    ax: Axes,
+    curve: ReliabilityCurve,
+    bottom: Floats,
+    height: Floats,
+    colours: list[Colour],
+    edges: list[Colour],
+    hatches: list[str] | None = None,
+) -> BarContainer:
+    """Bars of the bins. ``Axes.bar`` would find the limits of axes for each, which are known."""
+    from matplotlib.container import BarContainer
+    from matplotlib.patches import Rectangle
+
+    drawn = [
+        Rectangle(*place, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.5)
+        for *place, colour, edge, hatch in zip(
+            np.column_stack([curve.lower, bottom]).tolist(),
+            (curve.upper - curve.lower).tolist(),
+            height.tolist(),
+            colours,
+            edges,
+            hatches or len(edges) * [None],
+            strict=True,
+        )
+    ]
+    for bar in drawn:
+        ax.add_artist(bar)
+        bar.set_clip_box(ax.bbox)  # one for all, instead of one for each
+    container = BarContainer(drawn, None, datavalues=height, orientation="vertical")
+    ax.add_container(container)
+    return container
+
+
+def _plain_boxes(
+    ax: Axes,
+    curve: ReliabilityCurve,
+    bottom: Floats,
+    height: Floats,
+    colours: list[Colour],
+    edges: list[Colour],
+    hatches: list[str] | None = None,  # noqa: ARG001
+) -> PolyCollection:
+    """Bars of the bins as one artist, without hatches."""
+    from matplotlib.collections import PolyCollection
+
+    left, right, top = curve.lower, curve.upper, bottom + height
+    corners = [[left, bottom], [left, top], [right, top], [right, bottom]]
+    drawn = PolyCollection(
+        np.moveaxis(np.array(corners), 2, 0),  # type: ignore[arg-type]
+        facecolors=colours,
+        edgecolors=edges,
+        linewidths=0.5,
+        zorder=1,
+    )
+    ax.add_collection(drawn, autolim=False)
+    return drawn
 
 
 def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> Line2D:
@@ -111,21 +180,26 @@ def dots(
 
 def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> ErrorbarContainer:
     """Error bars of the accuracy of each bin."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.container import ErrorbarContainer
+
     low, high = curve.interval(level)
-    errors = np.maximum([curve.accuracy - low, high - curve.accuracy], 0)
+    ends = np.minimum(low, curve.accuracy), np.maximum(high, curve.accuracy)
     of_bars = look.style == "bars"
     x = (curve.lower + curve.upper) / 2 if of_bars else curve.confidence
     colour = look.theme.foreground if of_bars else look.colour
     whisker_key(ax, f"{100 * level:g} % interval", look.theme.foreground)
-    return ax.errorbar(
-        x,
-        curve.accuracy,
-        errors,
-        fmt="none",
-        ecolor=faded(colour, curve.n_samples),  # type: ignore[arg-type]
-        elinewidth=1,
+    drawn = LineCollection(
+        np.stack([np.column_stack([x, end]) for end in ends], axis=1),  # type: ignore[arg-type]
+        colors=faded(colour, curve.n_samples),
+        linewidths=1,
+        zorder=2,
         transform=_shifted(ax, look),
     )
+    ax.add_collection(drawn, autolim=False)
+    container = ErrorbarContainer((None, (), (drawn,)), has_yerr=True)  # type: ignore[arg-type]
+    ax.add_container(container)
+    return container
 
 
 def band(
@@ -144,6 +218,9 @@ def band(
 
 def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
     """The histogram of rows: bars, or an outline in the colour of the model."""
+    panel = panel_of(ax)
+    if panel is not None:
+        return _counts_in(ax, panel, curve, look)
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
     ax.set_xscale("linear")
     ax.set_ylim(0, most)
@@ -154,6 +231,27 @@ def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | Step
         width, colour = curve.upper - curve.lower, look.theme.muted
         return ax.bar(curve.lower, curve.n_samples, width, align="edge", color=colour)
     return ax.stairs(*_outline(curve), color=look.colour, linestyle=look.dashes)
+
+
+def _counts_in(ax: Axes, panel: Panel, curve: ReliabilityCurve, look: Look) -> StepPatch:
+    """The histogram of rows above the diagram in the same axes, which are a panel of a grid."""
+    from matplotlib.patches import StepPatch
+
+    bottom, top = np.array(HISTOGRAM) / panel.top
+    counts, edges = _outline(curve)
+    of_bars = look.style == "bars"
+    drawn = StepPatch(
+        bottom + (top - bottom) * counts / panel.most,
+        edges,
+        baseline=bottom,
+        fill=of_bars,
+        color=look.theme.muted if of_bars else look.colour,
+        linestyle="-" if of_bars else look.dashes,
+        linewidth=0 if of_bars else 1,
+        transform=ax.get_xaxis_transform(),
+    )
+    ax.add_artist(drawn)
+    return drawn
 
 
 def _shifted(ax: Axes, look: Look) -> Transform:

@@ -30,6 +30,14 @@ def logit_ticks(low: float, high: float) -> Floats:
     return _enough(symmetric, low, high, 7)
 
 
+def even_ticks(low: float, high: float, most: int) -> Floats:
+    """At most so many ticks of a linear axis between two limits."""
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = np.asarray(MaxNLocator(most - 1, steps=[1, 2, 5, 10]).tick_values(low, high))
+    return ticks[(ticks >= low) & (ticks <= high)]
+
+
 def set_ticks(axis: Axis, ticks: Floats) -> None:
     """Set ticks with decimal numbers as labels."""
     axis.set_ticks(ticks, [_label(tick) for tick in ticks])

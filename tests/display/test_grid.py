@@ -1,0 +1,395 @@
+"""Laws of grids: one legend, panels and texts that fit, and bins that show each class."""
+
+import itertools
+import pickle
+from io import BytesIO
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from skcalib import ReliabilityDisplay, ReliabilityGridDisplay
+from skcalib.display._panels import MANY
+from skcalib.display._theme import contrast
+from skcalib.metrics import expected_calibration_error, reliability_curve
+
+STYLES = ["bars", "dots", "corp", "smooth"]
+KINDS = ["classwise", "multilabel"]
+MPL_STYLES = ["default", "dark_background", "ggplot", "seaborn-v0_8-whitegrid", "grayscale"]
+SIZES = {"small": (3, 3), "high": (5, 6), "wide": (10, 8), "new": None}
+NAMES = ["a name that has forty letters, not fewer", "$x$ & $y_2$", "<b>bold</b>", "_hidden"]
+
+every_style = pytest.mark.parametrize("style", STYLES)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def no_figures():
+    yield
+    plt.close("all")
+
+
+def rows_of(kind, n_classes=4, n=400, rare=()):
+    """Labels or indicators, and probabilities, with those of rare classes below 0.05."""
+    rng = np.random.default_rng(n_classes)
+    P = rng.dirichlet(np.full(n_classes, 0.5), size=n)
+    for k in rare:
+        P[:, k] *= 0.05 / P[:, k].max()
+    P[:, 0] += 1 - P.sum(axis=1)
+    y = np.array([rng.choice(n_classes, p=p) for p in P])
+    y[:n_classes] = np.arange(n_classes)
+    if kind == "multilabel":
+        return (np.eye(n_classes, dtype=int)[y]), P
+    return y, P
+
+
+def grid_of(kind, n_classes=4, names=None, rare=(), **params):
+    y, P = rows_of(kind, n_classes, rare=rare)
+    if names is not None:
+        params["labels"] = names[:n_classes]
+        y = y if kind == "multilabel" else np.array(names)[y]
+    params = {"max_classes": n_classes, "n_resamples": 3, **params}
+    return ReliabilityDisplay.from_predictions(y, P, kind=kind, **params)
+
+
+def figure_of(size, **params):
+    return None if size is None else Figure(figsize=size, **params)
+
+
+def texts_of(figure):
+    """Texts that are seen. Hidden axes and empty texts are not."""
+    figure.draw_without_rendering()
+    found = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    hidden = {
+        id(text)
+        for ax in figure.axes
+        for axis in (ax.xaxis, ax.yaxis)
+        if not axis.get_visible()
+        for text in axis.findobj(Text)
+    }
+    outside = set()
+    for ax in figure.axes:
+        for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            for tick in axis.get_major_ticks():
+                if not limits[0] <= tick.get_loc() <= limits[1]:
+                    outside |= {id(tick.label1), id(tick.label2)}
+    return [text for text in found if id(text) not in hidden | outside]
+
+
+def has(labels):
+    """Whether there are labels. Matplotlib omits those that are hidden."""
+    return len(labels) > 0
+
+
+def assert_inside(box, whole):
+    assert whole.x0 - 1 <= box.x0 <= box.x1 <= whole.x1 + 1
+    assert whole.y0 - 1 <= box.y0 <= box.y1 <= whole.y1 + 1
+
+
+# What is around the panels ----------------------------------------------------------------------
+
+
+@every_style
+@every_kind
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_texts_are_inside_apart_and_large_enough(style, kind, size):
+    grid = grid_of(kind, names=NAMES, style=style, figure=figure_of(size), name="$a$ model")
+    texts = texts_of(grid.figure_)
+    for text in texts:
+        assert text.get_fontsize() >= 7
+        assert_inside(text.get_window_extent(), grid.figure_.bbox)
+    for one, other in itertools.combinations([t.get_window_extent() for t in texts], 2):
+        across = min(one.x1, other.x1) - max(one.x0, other.x0)
+        along = min(one.y1, other.y1) - max(one.y0, other.y0)
+        assert across < 1 or along < 2
+    legend = grid.legend_.get_window_extent()
+    assert_inside(legend, grid.figure_.bbox)
+    for ax in grid.axes_:
+        assert ax.get_legend() is None
+        assert legend.y0 >= ax.get_window_extent().y1
+        assert legend.y0 >= ax.title.get_window_extent().y1 - 1
+
+
+@every_style
+def test_names_are_as_written(style):
+    grid = grid_of("classwise", names=NAMES, style=style, name="$m$ _ <i>", classes=NAMES)
+    written = [ax.title.get_text().replace("\n", " ") for ax in grid.axes_]
+    assert all(text.startswith(f"{name}: ") for text, name in zip(written, NAMES, strict=True))
+    assert grid.legend_.get_title().get_text() == "$m$ _ <i>"
+    assert not any(ax.title.get_parse_math() for ax in grid.axes_)
+    assert not grid.legend_.get_title().get_parse_math()
+
+
+@every_style
+@every_kind
+def test_legend_has_each_entry_once_and_no_class(style, kind):
+    grid = grid_of(kind, n_classes=6, style=style)
+    texts = [text.get_text() for text in grid.legend_.get_texts()]
+    assert len(texts) == len(set(texts))
+    assert {"Observed frequency", "Perfect"} < set(texts)
+    most = max(d.curve.n_samples.max() for d in grid.displays_)
+    assert f"Rows (up to {most:,.0f})" in texts
+    assert not any("ECE" in text or "MCB" in text for text in texts)
+    if style == "bars":
+        gaps = np.concatenate([display.curve.gap for display in grid.displays_])
+        assert ("Over-confident" in texts) == bool(np.any(gaps > 0))
+        assert ("Under-confident" in texts) == bool(np.any(gaps < 0))
+
+
+def test_legend_has_gaps_of_any_panel():
+    """The first class is only over-confident, the second only under-confident."""
+    P = np.tile([0.8, 0.2], (100, 1))
+    y = np.arange(100) % 2
+    grid = ReliabilityDisplay.from_predictions(y, P, kind="classwise", strategy="uniform")
+    assert all(len(set(np.sign(d.curve.gap))) == 1 for d in grid.displays_)
+    texts = [text.get_text() for text in grid.legend_.get_texts()]
+    assert {"Over-confident", "Under-confident"} < set(texts)
+
+
+def test_legend_without_histograms_has_no_rows():
+    grid = grid_of("classwise", counts=False)
+    assert not any("Rows" in text.get_text() for text in grid.legend_.get_texts())
+
+
+@every_style
+@pytest.mark.parametrize("name", MPL_STYLES)
+def test_contrast_in_every_style(style, name):
+    with mpl.style.context(name):
+        grid = grid_of("classwise", style=style)
+        behind = grid.figure_.get_facecolor()
+        for text in texts_of(grid.figure_):
+            assert contrast(to_rgb(text.get_color()), to_rgb(behind)) >= 3
+        for display in grid.displays_:
+            inside = to_rgb(display.ax_.get_facecolor())
+            assert contrast(to_rgb(display.diagonal_.get_color()), inside) >= 3
+
+
+# Panels -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("n_columns", [None, 1, 3, 7])
+def test_panels_are_equal_and_apart(n_columns, layout):
+    figure = Figure(figsize=(9, 9), layout=layout)
+    grid = grid_of("classwise", n_classes=7, n_columns=n_columns, figure=figure)
+    figure.draw_without_rendering()
+    boxes = [ax.get_window_extent() for ax in grid.axes_]
+    np.testing.assert_allclose([box.size for box in boxes], [boxes[0].size] * 7, atol=0.01)
+    for one, other in itertools.combinations(boxes, 2):
+        assert one.x1 < other.x0 or other.y1 < one.y0 or other.x1 < one.x0
+    assert boxes[0].y1 - boxes[0].y0 == pytest.approx(1.22 * (boxes[0].x1 - boxes[0].x0))
+
+
+def test_margins_stay_when_the_figure_grows():
+    grid = grid_of("classwise")
+
+    def margins():
+        grid.figure_.draw_without_rendering()
+        whole, first = grid.figure_.bbox, grid.axes_[0].get_position(original=True)
+        locator = grid.axes_[0].get_axes_locator()
+        box = locator(grid.axes_[0], None)
+        return box.x0 * whole.width, (1 - box.y1) * whole.height, first
+
+    left, above, _ = margins()
+    grid.figure_.set_size_inches(12, 15)
+    wider = margins()
+    assert wider[:2] == pytest.approx((left, above))
+
+
+@every_kind
+def test_half_of_a_figure_is_filled(kind):
+    figure = Figure(figsize=(9, 5))
+    left, right = figure.subfigures(1, 2)
+    grid = grid_of(kind, figure=right)
+    figure.draw_without_rendering()
+    for ax in grid.axes_:
+        assert_inside(ax.get_window_extent(), right.bbox)
+    assert_inside(grid.legend_.get_window_extent(), right.bbox)
+    assert not left.axes
+
+
+def test_labels_are_at_the_borders():
+    grid = grid_of("classwise", n_classes=7, n_columns=3, strategy="uniform")
+    for k, ax in enumerate(grid.axes_):
+        assert has(ax.get_yticklabels()) == (k % 3 == 0)
+        assert has(ax.get_xticklabels()) == (k + 3 >= 7)
+
+
+@every_style
+@every_kind
+def test_many_panels_are_made_of_few_artists(style, kind):
+    grid = grid_of(kind, n_classes=MANY + 11, style=style, n_bins=5, strategy="uniform")
+    whole = texts_of(grid.figure_)
+    assert len(whole) <= len(grid.axes_) + 6 * 12 + 10
+    assert len(grid.figure_.findobj(mpl.axes.Axes)) == len(grid.axes_)
+    for ax in grid.axes_:
+        assert len(ax.patches) + len(ax.collections) + len(ax.lines) <= 6
+    inner = grid.axes_[8]
+    assert not inner.xaxis.get_visible()
+    assert not inner.yaxis.get_visible()
+    assert min(ax.get_window_extent().width for ax in grid.axes_) > grid.figure_.dpi
+
+
+@every_style
+def test_histograms_have_one_scale(style):
+    grid = grid_of("classwise", style=style, rare=[2])
+    most = max(display.curve.n_samples.max() for display in grid.displays_)
+    for display in grid.displays_:
+        assert display.counts_ax_ is display.ax_
+        drawn = np.nan_to_num(display.counts_.get_data().values)
+        bottom, top = 1.04 / 1.22, 1.0
+        heights = (drawn - bottom) / (top - bottom)
+        n = display.curve.n_samples
+        np.testing.assert_allclose(heights[heights > 0], n[n > 0] / most)
+
+
+def test_bars_of_many_panels_are_where_those_of_few_are():
+    """They are faded in the same way, in one collection instead of a patch each."""
+    y, P = rows_of("classwise", MANY + 1, n=800)
+    many, few = (
+        ReliabilityDisplay.from_predictions(
+            y, P, kind="classwise", classes=classes, figure=Figure((9, 9)), strategy="uniform"
+        ).displays_[0]
+        for classes in (range(MANY + 1), [0])
+    )
+    for one, other in ((many.bars_, few.bars_), (many.gaps_, few.gaps_)):
+        corners = [path.vertices[:4] for path in one.get_paths()]
+        for points, bar in zip(corners, other, strict=True):
+            x, w, bottom, h = bar.get_x(), bar.get_width(), bar.get_y(), bar.get_height()
+            wanted = [[x, bottom], [x, bottom + h], [x + w, bottom + h], [x + w, bottom]]
+            np.testing.assert_allclose(points, wanted, atol=1e-12)
+        edges = [bar.get_edgecolor() for bar in other]
+        shown = one.get_edgecolor()
+        np.testing.assert_allclose(np.broadcast_to(shown, (len(edges), 4)), edges)
+    np.testing.assert_allclose(many.bars_.get_facecolor(), [b.get_facecolor() for b in few.bars_])
+
+
+def test_grids_can_be_pickled_and_drawn_again():
+    grid = pickle.loads(pickle.dumps(grid_of("classwise", figure=Figure())))
+    grid.figure_.savefig(BytesIO())
+    assert grid.plot(Figure(), style="dots").displays_[0].bars_ is None
+
+
+# Classes and their bins -------------------------------------------------------------------------
+
+
+@every_style
+@every_kind
+def test_worst_classes_come_first(style, kind):
+    y, P = rows_of(kind, 6, rare=[4])
+    grid = ReliabilityDisplay.from_predictions(
+        y, P, kind=kind, style=style, max_classes=5, n_resamples=3
+    )
+    errors = [display.expected_calibration_error for display in grid.displays_]
+    assert errors == sorted(errors, reverse=True)
+    assert len(errors) == 5
+
+
+@every_style
+@every_kind
+def test_classes_in_one_bin_get_quantile_bins(style, kind):
+    y, P = rows_of(kind, 4, rare=[2])
+    grid = grid_of(kind, rare=[2], style=style, n_bins=6)
+    for display in grid.displays_:
+        k = int(display.name)
+        hit = y[:, k] == 1 if kind == "multilabel" else y == k
+        strategy = "quantile" if k == 2 else "uniform"
+        params = {"n_bins": 6, "strategy": strategy, "kind": "binary"}
+        expected = reliability_curve(hit, P[:, k], **params)
+        np.testing.assert_array_equal(display.curve.lower, expected.lower)
+        np.testing.assert_array_equal(display.curve.accuracy, expected.accuracy)
+        error = expected_calibration_error(hit, P[:, k], **params)
+        assert display.expected_calibration_error == pytest.approx(error)
+        assert ("quantile bins" in display.ax_.get_title().replace("\n", " ")) == (k == 2)
+        assert display.zoomed == (k == 2)
+        assert (display.ax_.get_xlim() != (0, 1)) == (k == 2)
+
+
+@every_style
+@every_kind
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_a_strategy_is_obeyed(style, kind, strategy):
+    y, P = rows_of(kind, 4, rare=[2])
+    grid = grid_of(kind, rare=[2], style=style, strategy=strategy)
+    for display in grid.displays_:
+        k = int(display.name)
+        hit = y[:, k] == 1 if kind == "multilabel" else y == k
+        expected = reliability_curve(hit, P[:, k], strategy=strategy, kind="binary")
+        np.testing.assert_array_equal(display.curve.lower, expected.lower)
+        assert display.ax_.get_xlim() == (0, 1)
+        assert "quantile" not in display.ax_.get_title()
+
+
+@pytest.mark.parametrize("kind", ["top-label", "binary"])
+def test_other_kinds_have_uniform_bins(kind):
+    p = np.linspace(0.01, 0.03, 60)
+    p = p if kind == "binary" else np.column_stack([p, 1 - p])
+    y = np.arange(60) % 2
+    params = {"kind": kind, "ax": Figure().subplots()}
+    display = ReliabilityDisplay.from_predictions(y, p, **params)
+    assert len(display.curve.n_samples) == 1
+    assert not display.zoomed
+    assert display.ax_.get_xlim() == (0, 1)
+
+
+def test_scores_that_are_all_the_same_have_no_other_bins():
+    P = np.tile([0.97, 0.03], (40, 1))
+    y = np.arange(40) % 2
+    grid = ReliabilityDisplay.from_predictions(y, P, kind="classwise")
+    assert not any(display.zoomed for display in grid.displays_)
+
+
+@every_style
+@pytest.mark.parametrize("level", [0.03, 0.5, 0.97])
+def test_zoomed_axes_show_scores_and_frequencies(style, level):
+    rng = np.random.default_rng(0)
+    p = level + rng.uniform(-0.01, 0.01, size=2000)
+    y = rng.uniform(size=2000) < p
+    params = {"kind": "multilabel", "n_bins": 5, "style": style, "n_resamples": 3}
+    grid = ReliabilityDisplay.from_predictions(y[:, None].astype(int), p[:, None], **params)
+    (display,) = grid.displays_
+    assert display.zoomed
+    low, high = display.ax_.get_xlim()
+    assert display.ax_.get_ylim()[0] == low
+    for shown in (p, display.curve.accuracy):
+        assert low <= shown.min() <= shown.max() <= high
+    assert high - low < 4 * max(np.ptp(p), np.ptp(np.append(display.curve.accuracy, level)))
+    ticks = [t for t in display.ax_.get_xticks() if low <= t <= high]
+    assert len(ticks) >= 2
+    labels = [float(label.get_text()) for label in display.ax_.get_xticklabels()]
+    np.testing.assert_allclose(labels, display.ax_.get_xticks())
+    alone = display.ax_
+    display.plot(style=style, n_resamples=3)
+    assert display.ax_ is not alone
+    assert display.ax_.get_xlim() == (low, high)
+    assert sum(low <= tick <= high for tick in display.ax_.get_xticks()) >= 2
+    if style == "bars":
+        for bar in [*display.bars_, *display.gaps_]:
+            assert low <= bar.get_x() < bar.get_x() + bar.get_width() <= high + 1e-12
+        segments = display.intervals_.lines[2][0].get_segments()
+        assert all(low < x < high for segment in segments for x in segment[:, 0])
+
+
+def test_panels_with_other_limits_have_labels():
+    """So have those above them, and at their right, which have none beside them to share."""
+    grid = grid_of(
+        "classwise", n_classes=9, rare=[1, 5, 7], classes=range(9), figure=Figure((9, 9))
+    )
+    own = {1, 5, 7}
+    assert {k for k, display in enumerate(grid.displays_) if display.zoomed} == own
+    assert {k for k, ax in enumerate(grid.axes_) if has(ax.get_yticklabels())} == own | {0, 3, 6}
+    assert {k for k, ax in enumerate(grid.axes_) if has(ax.get_xticklabels())} == own | {4, 6, 8}
+
+
+def test_displays_can_be_put_together():
+    y, P = rows_of("classwise")
+    curves = [reliability_curve(y == k, P[:, k], kind="binary") for k in range(3)]
+    displays = [
+        ReliabilityDisplay(curve, kind="binary", name=f"m{k}") for k, curve in enumerate(curves)
+    ]
+    grid = ReliabilityGridDisplay(displays).plot(Figure())
+    assert [ax.get_title().split(":")[0] for ax in grid.axes_] == ["m0", "m1", "m2"]
