@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from skcalib._output.text import as_written, fitted
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import OF_BINS
-
-from ._text import as_written, fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._engine.array_api import on_host
+from skcalib._output.text import as_written, fitted
+from skcalib._output.theme import Theme
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 
 from ._axes import curve_of_rows, new_figure, size_of, with_weight
 from ._legend_above import legend_above
-from ._text import as_written, fitted
-from ._theme import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

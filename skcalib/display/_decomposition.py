@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._engine.array_api import on_host
+from skcalib._output.text import SMALLEST, fitted
+from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 from skcalib._validation.indicator import of_outputs
 from skcalib._validation.parameters import check_option
@@ -18,8 +20,6 @@ from skcalib.metrics._input import Kind
 
 from ._axes import entry, new_figure, size_of
 from ._legend_above import legend_above
-from ._text import SMALLEST, fitted
-from ._theme import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 
+from skcalib._output.text import SMALLEST
+from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
 
 from ._axes import size_of
 from ._legend import draw_legend
 from ._panels import HISTOGRAM, TICK, Panel, panel_of
-from ._text import SMALLEST
-from ._theme import Theme
 from ._ticks import even_ticks, logit_ticks, set_ticks, thinned
 
 if TYPE_CHECKING:

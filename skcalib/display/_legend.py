@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from skcalib._output.text import SMALLEST, Measure, as_written, wrapped
+from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 
 from ._look import Diagonal, recorded
-from ._text import SMALLEST, Measure, as_written, wrapped
-from ._theme import Theme
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

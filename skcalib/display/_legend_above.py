@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skcalib._output.text import SMALLEST, as_written, fitted, text_width
+from skcalib._output.theme import Theme
+
 from ._axes import size_of
-from ._text import SMALLEST, as_written, fitted, text_width
-from ._theme import Theme
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

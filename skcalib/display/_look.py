@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
+from skcalib._output.theme import Colour, Theme
 from skcalib._validation.parameters import check_option, check_real
 
 from ._axes import entry
-from ._theme import Colour, Theme
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._text import SMALLEST, text_width, wrapped
+from skcalib._output.text import SMALLEST, text_width, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._output.text import SMALLEST, as_written
 from skcalib._validation.labels import shown
 from skcalib._validation.parameters import check_integer
 from skcalib.metrics._input import OF_EACH
@@ -27,7 +28,6 @@ from ._panels import (
     place,
     titles_in,
 )
-from ._text import SMALLEST, as_written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

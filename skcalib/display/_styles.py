@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skcalib._output.theme import BLUE, GREEN, VERMILION, Colour, Theme, faded
 from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
 
 from ._legend import area_key, whisker_key
 from ._look import Diagonal, Look, record, recorded
 from ._panels import HISTOGRAM, Panel, panel_of
-from ._theme import BLUE, GREEN, VERMILION, Colour, Theme, faded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

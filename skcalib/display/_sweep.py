@@ -13,6 +13,7 @@ from skcalib._engine.array_api import on_host
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.inputs import as_numpy, check_in_memory
 from skcalib._engine.memory import MemoryRows
+from skcalib._output.theme import Theme
 from skcalib._scores.columns import Scored
 from skcalib._scores.proper import log_losses, log_losses_of
 from skcalib._subestimator import check_takes_logits
@@ -23,7 +24,6 @@ from skcalib.scaling import TemperatureScaling
 
 from ._axes import curve_of_rows, ece_of, entry, new_figure, size_of
 from ._legend_above import legend_above
-from ._theme import Theme
 from ._ticks import log_ticks, set_ticks
 
 if TYPE_CHECKING:

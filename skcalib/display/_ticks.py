@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skcalib._output.text import text_width
 from skcalib._typing import Floats
-
-from ._text import text_width
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._html import Cell, Child, Number, breakable, element, styled, table
+from skcalib._output.text import as_written, fitted, wrapped
+from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option
 
@@ -234,20 +236,26 @@ class CalibratorComparison:
         if ax is None:
             size = (6.4, 1.4 + 0.32 * len(self.names))
             ax = plt.figure(figsize=size, layout="constrained").subplots()
+        theme = Theme.of(ax)
         mean, (_, error) = self.mean(measure), self.difference(measure)
         position = np.arange(len(self.names))
         has_bars = self.fit_times.shape[1] > 1
         bars = CLEAR * error if has_bars else None
-        ax.errorbar(mean, position, xerr=bars, fmt="o", color="#0072B2", capsize=3)
+        ax.errorbar(mean, position, xerr=bars, fmt="o", color=theme.models[0], capsize=3)
         start = self.names.index(UNCALIBRATED)
-        ax.axvline(mean[start], color="0.4", linestyle="--", linewidth=1, zorder=0)
-        ax.set_yticks(position, self.names)
-        ax.invert_yaxis()
-        bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
-        ax.set_xlabel(f"{measure}{bars_are}")
-        for text in (ax.xaxis.label, *ax.get_yticklabels()):
-            text.set_parse_math(False)  # names are drawn as they are
+        ax.axvline(mean[start], color=theme.muted, linestyle="--", linewidth=1, zorder=0)
+        self._label(ax, measure, has_bars=has_bars)
         return ax
+
+    def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
+        width = ax.figure.bbox.width / ax.figure.dpi
+        longest = min(15.0, 3 * width)  # of names beside the axes, in font sizes
+        ax.set_yticks(np.arange(len(self.names)), [wrapped(name, longest) for name in self.names])
+        ax.set_ylim(len(self.names) - 0.5, -0.5)
+        bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
+        label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, 10.0)
+        ax.set_xlabel(label, fontsize=fontsize)
+        as_written(ax.xaxis.label, *ax.get_yticklabels())
 
 
 def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib import ReliabilityDisplay, TemperatureScaling, VectorScaling
+from skcalib._output.theme import Theme
 from skcalib._scores.columns import Scored
 from skcalib.datasets import make_logits
 from skcalib.display import (
@@ -26,7 +27,6 @@ from skcalib.display import (
     ReliabilityGridDisplay,
     TemperatureSweepDisplay,
 )
-from skcalib.display._theme import Theme
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from skcalib import ReliabilityDisplay, ReliabilityGridDisplay
+from skcalib._output.theme import contrast
 from skcalib.display._panels import MANY
-from skcalib.display._theme import contrast
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 STYLES = ["bars", "dots", "corp", "smooth"]

@@ -22,9 +22,9 @@ from skcalib import (
     TemperatureSweepDisplay,
     VectorScaling,
 )
+from skcalib._output.theme import Theme, contrast
 from skcalib.datasets import make_logits
 from skcalib.display._legend_above import BelowLegend
-from skcalib.display._theme import Theme, contrast
 
 pytestmark = pytest.mark.slow
 

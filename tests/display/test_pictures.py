@@ -17,9 +17,9 @@ from skcalib import (
     TemperatureSweepDisplay,
     VectorScaling,
 )
+from skcalib._output.theme import Theme, faded
 from skcalib.datasets import make_logits
 from skcalib.display._look import MARKERS
-from skcalib.display._theme import Theme, faded
 from skcalib.metrics import expected_calibration_error, reliability_curve, score_decomposition
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,9 @@ from matplotlib.text import Text
 from scipy.special import expit
 
 from skcalib import ReliabilityDisplay
+from skcalib._output.text import SMALLEST
+from skcalib._output.theme import BLUE, GREEN, VERMILION, Theme, contrast, opacity
 from skcalib.display._look import DODGE
-from skcalib.display._text import SMALLEST
-from skcalib.display._theme import BLUE, GREEN, VERMILION, Theme, contrast, opacity
 
 LONG = "gradient_boosting $x_1$ of a hundred trees"
 DRAWN = [("bars", "linear")]

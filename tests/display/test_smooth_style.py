@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from scipy.stats import binom, norm
 
 from skcalib import ReliabilityDisplay
+from skcalib._output.theme import Theme
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import N_CELLS, kernel_height, midpoints, on_grid, smoothed
 from skcalib.display._kernel_curve import (
@@ -24,7 +25,6 @@ from skcalib.display._kernel_curve import (
     smooth_curve,
 )
 from skcalib.display._strokes import THICKEST, THINNEST, thickness
-from skcalib.display._theme import Theme
 from skcalib.metrics import smooth_calibration_error
 
 BINARY = {"kind": "binary", "labels": [0, 1]}

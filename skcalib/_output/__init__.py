@@ -1,0 +1,1 @@
+"""What pictures and pages share: colours and texts."""
