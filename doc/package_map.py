@@ -15,14 +15,14 @@ import layers
 WIDTH, HEIGHT = 0.79, 0.6  # of boxes, whose centres are 1 apart
 # Where the centres are from left to right, so that no arrow passes behind a box, which is tested.
 COLUMNS = {
-    "__init__": 3.22, "_cli": 1.2, "export": 4.19,
-    "compose": 1.49, "report": 3.99, "monitor": 0.1,
-    "selection": 2.72, "display": 1.12, "_files": 3.83,
-    "metrics": 0.05, "binning": 1.1, "scaling": 2.11, "_subestimator": 3.21, "_html": 4.2,
-    "datasets": 0.2, "_splits": 2.66, "_base": 4.2,
-    "_linear": 0.19, "_scores": 1.75, "_validation": 2.89, "_version": 4.2,
-    "_engine": 1.45,
-    "_typing": 1.66, "_warnings": 3.84,
+    "_cli": 1.07, "__init__": 3.37, "export": 4.2,
+    "compose": 0.54, "monitor": 2.08, "report": 3.84,
+    "display": 0.7, "selection": 2.38,
+    "scaling": 0.1, "metrics": 1.07, "binning": 2.16, "_output": 3.27, "_subestimator": 4.2,
+    "datasets": 1.92, "_splits": 3.04, "_base": 4.2,
+    "_scores": 0.1, "_validation": 1.07, "_linear": 2.18, "_version": 4.2,
+    "_engine": 1.06,
+    "_warnings": 2.37, "_typing": 4.2,
 }  # fmt: skip
 FILLS = {True: "#dbe9f6", False: "#f0f0f0"}  # of public packages, and of private ones
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skcalib._files import replacing
-from skcalib._html import Number, as_text, definitions, element, fragment, page, table
+from skcalib._output.files import replacing
+from skcalib._output.html import Number, as_text, definitions, element, fragment, page, table
 
 
 class Read(HTMLParser):

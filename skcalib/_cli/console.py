@@ -13,7 +13,7 @@ from typing import IO, Any, TextIO
 
 import joblib
 
-from skcalib import _files
+from skcalib._output import files as _files
 from skcalib.export import to_json, to_onnx
 
 from .files import InputError, path_and_array

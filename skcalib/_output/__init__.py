@@ -1,1 +1,1 @@
-"""What pictures and pages share: colours and texts."""
+"""What pictures and pages share: colours, texts, elements of HTML, files."""

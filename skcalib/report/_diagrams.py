@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from skcalib._html import as_text, element
+from skcalib._output.html import as_text, element
 from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
 from skcalib.display import (

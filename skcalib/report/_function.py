@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from skcalib._engine.array_api import on_host
 from skcalib._engine.blocks import both_columns
 from skcalib._engine.memory import MemoryRows
-from skcalib._html import as_text
+from skcalib._output.html import as_text
 from skcalib._validation.labels import as_labels
 from skcalib._validation.weights import check_weights
 from skcalib.display import TemperatureSweepDisplay

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
-from skcalib._html import element, head, page, resource, styled
+from skcalib._output.html import element, head, page, resource, styled
 from skcalib._version import __version__
 
 from . import _sections
@@ -49,7 +49,7 @@ SECTIONS = (
 def page_of(results: Results) -> str:
     """The whole page."""
     title = f"Calibration report: {results.name}"
-    style = resource("_html.css") + resource("report/page.css")
+    style = resource("_output/html.css") + resource("report/page.css")
     body = [
         element("a", "Skip to the report", href="#report", class_="skip"),
         element("header", element("h1", title)),

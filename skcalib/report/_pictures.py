@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
-from skcalib._html import element
+from skcalib._output.html import element
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

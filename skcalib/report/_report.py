@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, overload
 
-from skcalib._files import check_target, replacing
+from skcalib._output.files import check_target, replacing
 from skcalib._typing import Array
 from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
 from skcalib.selection import CalibratorComparison

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from skcalib._html import Number, definitions, element, table
+from skcalib._output.html import Number, definitions, element, table
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
 from skcalib.selection._comparison import comparison_elements

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._html import Cell, Child, Number, breakable, element, styled, table
+from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
 from skcalib._output.text import as_written, fitted, wrapped
 from skcalib._output.theme import Theme
 from skcalib._typing import Floats

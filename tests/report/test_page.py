@@ -22,7 +22,7 @@ from pages_of_reports import (
 )
 
 from skcalib import TemperatureScaling, calibration_report
-from skcalib._html import as_text
+from skcalib._output.html import as_text
 from skcalib.datasets import make_logits
 from skcalib.report._page import SECTIONS
 

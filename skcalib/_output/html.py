@@ -113,7 +113,7 @@ def styled(*elements: Element) -> str:
 
     The other two classes keep MathJax from typesetting what stands between dollar signs.
     """
-    style = element("style", resource("_html.css"))
+    style = element("style", resource("_output/html.css"))
     classes = "skcalib mathjax_ignore tex2jax_ignore"
     return fragment(element("div", style, elements, class_=classes))
 
