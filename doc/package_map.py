@@ -22,7 +22,7 @@ COLUMNS = {
     "datasets": 1.92, "_splits": 3.04, "_base": 4.2,
     "_scores": 0.1, "_validation": 1.07, "_linear": 2.18, "_version": 4.2,
     "_engine": 1.06,
-    "_warnings": 2.37, "_typing": 4.2,
+    "_warnings": 2.37, "_typing": 4.0,
 }  # fmt: skip
 FILLS = {True: "#dbe9f6", False: "#f0f0f0"}  # of public packages, and of private ones
 
