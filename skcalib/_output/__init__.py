@@ -1,1 +1,1 @@
-"""What pictures and pages share: colours, texts, elements of HTML, files."""
+"""What pictures and pages share: colours, texts that fit, HTML elements, files replaced whole."""
