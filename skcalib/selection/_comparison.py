@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
-from skcalib._output.text import as_written, fitted, wrapped
+from skcalib._output.text import as_written, fitted
 from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option
@@ -249,8 +249,9 @@ class CalibratorComparison:
 
     def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
         width = ax.figure.bbox.width / ax.figure.dpi
-        longest = min(15.0, 3 * width)  # of names beside the axes, in font sizes
-        ax.set_yticks(np.arange(len(self.names)), [wrapped(name, longest) for name in self.names])
+        room = min(2.1, 0.42 * width)  # for names beside the axes, in inches
+        names, sizes = zip(*(fitted(name, room, 10.0) for name in self.names), strict=True)
+        ax.set_yticks(np.arange(len(names)), names, fontsize=min(sizes))
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
         label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, 10.0)
