@@ -249,7 +249,7 @@ class CalibratorComparison:
 
     def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
         width, height = (side / ax.figure.dpi for side in ax.figure.bbox.size)
-        size = ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize()
+        size = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
         # A line for each name, if need be in smaller letters, and no wider than 0.4 of the figure.
         high = 72 * max(height - 0.8, 0) / len(self.names) / LINE
         wide = 72 * 0.4 * width / max(text_width(name) for name in self.names)
