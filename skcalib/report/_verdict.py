@@ -125,6 +125,13 @@ def _after(rows: Evaluation, ece: Change, pvalue: float) -> str:
         f"After calibration the ECE is {ece.after.estimate:.4f} (95% interval of the true error "
         f"{ece.after.low:.4f} to {ece.after.high:.4f})"
     )
+    if few_of_a_kind(rows) and not has_few_rows(rows):
+        # Resamples of rows without errors hold no errors either.
+        gap = mean_gap(rows, rows.after)
+        value = (
+            f"After calibration the ECE is {ece.after.estimate:.4f} (95% interval of the mean "
+            f"confidence less the accuracy {signed(gap.low)} to {signed(gap.high)})"
+        )
     if has_few_rows(rows):
         return (
             f"{value}, and {as_pvalue(pvalue)} is the probability of one at least as large if the "

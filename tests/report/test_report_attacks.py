@@ -78,8 +78,11 @@ def test_few_errors_make_scores_uncertain(n_wrong, words, logits3, rng):
     y = rng.integers(3, size=500)
     top = np.where(np.arange(500) < n_wrong, (y + 1) % 3, y)
     Z = 6.0 * (np.arange(3) == top[:, None])
-    second = report_on(Z, y, logits3).verdict_[1]
+    report = report_on(Z, y, logits3)
+    _, second, third = report.verdict_
     assert words in second
+    assert "interval of the mean confidence less the accuracy" in third
+    assert f"too narrow for these rows, since {words}" in report._repr_html_()
     assert not re.search("worse|improve|lowers|raises", second)
 
 
