@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from skcalib._output.html import as_text
 from skcalib._typing import Array
+from skcalib._validation.labels import shown
 from skcalib.metrics import expected_calibration_error
 
 from ._evaluation import Evaluation
+
+# Longer names are cut: they would fill the page, and leave no room for the diagrams.
+LETTERS = 80
+
+
+def short(name: object) -> str:
+    """A name of a class as text, without what exceeds some letters."""
+    text = as_text(name)
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def listed(classes: Iterable[Any]) -> str:
+    """The first names of classes as a list, with quotation marks around texts."""
+    return shown([short(c) if len(as_text(c)) > LETTERS else c for c in classes])
 
 
 def by_class(rows: Evaluation) -> dict[str, Array]:

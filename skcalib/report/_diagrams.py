@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from skcalib._output.html import as_text, element
+from skcalib._output.html import element
 from skcalib._scores.columns import Scored
 from skcalib._typing import Floats
 from skcalib.display import (
@@ -27,7 +27,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
 )
 
-from ._classes import worst
+from ._classes import short, worst
 from ._evaluation import Evaluation
 from ._pictures import picture
 from ._results import Results
@@ -186,7 +186,7 @@ def classes(results: Results) -> Element:
 
     n = int(np.ceil(np.sqrt(len(chosen))))
     size = (max(2.7 * n, 4.5), 3.2 * -(-len(chosen) // n) + 0.8)
-    each = ", ".join(f"{rows.classes[k]} {table['ece_after'][k]:.4f}" for k in chosen)
+    each = ", ".join(f"{short(rows.classes[k])} {table['ece_after'][k]:.4f}" for k in chosen)
     return picture(
         draw,
         size,
@@ -237,7 +237,7 @@ def _of_class(rows: Evaluation, k: int) -> ReliabilityDisplay:
     """The diagram of a class after calibration."""
     of_class = Scored(None, rows.after[:, k], rows.index == k, rows.w)
     curve = curve_of_rows(of_class, rows.n_bins, "uniform")
-    name = as_text(rows.classes[k])
+    name = short(rows.classes[k])
     return ReliabilityDisplay(curve, kind="binary", name=name, rows=of_class)
 
 
@@ -245,7 +245,7 @@ def _event(rows: Evaluation, P: Floats, title: str) -> Element:
     event: dict[str, Any] = {**rows.keywords, "kind": "binary"}
     curve = reliability_curve(rows.y, P, **event)
     error = expected_calibration_error(rows.y, P, **event)
-    label = rows.classes[1]
+    label = short(rows.classes[1])
 
     def draw(figure: Any) -> None:
         ReliabilityDisplay.from_predictions(rows.y, P, **event, name=title, ax=figure.subplots())

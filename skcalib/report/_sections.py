@@ -10,12 +10,11 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from skcalib._output.html import Number, definitions, element, table
-from skcalib._validation.labels import shown
 from skcalib._version import __version__
 from skcalib.selection._comparison import comparison_elements
 
 from . import _code, _diagrams
-from ._classes import worst
+from ._classes import listed, short, worst
 from ._data import FEW
 from ._measures import measures
 from ._results import Results
@@ -35,7 +34,7 @@ def subject(results: Results) -> Elements:
     columns = "1 column of log-odds" if data.n_columns == 1 else f"{data.n_columns} columns"
     facts: list[tuple[Any, Any]] = [
         ("Calibrator", element("code", _code.constructor(results.calibrator))),
-        ("Classes", f"{rows.n_classes}: {shown(rows.classes)}"),
+        ("Classes", f"{rows.n_classes}: {listed(rows.classes)}"),
         ("Rows", f"{counted(rows)} of logits with {columns}"),
         ("Bins", f"{rows.n_bins} of equal width"),
     ]
@@ -117,7 +116,7 @@ def classes(results: Results) -> Elements:
     decimals = ("base_rate", "mean_before", "mean_after", "ece_before", "ece_after")
     lines = [
         [
-            str(found["label"][k]),
+            short(found["label"][k]),
             Number(f"{found['n_samples'][k]:,}", found["n_samples"][k]),
             *(Number(f"{found[name][k]:.4f}", found[name][k]) for name in decimals),
         ]
@@ -167,8 +166,8 @@ def data(results: Results) -> Elements:
     facts: list[tuple[Any, Any]] = [
         ("Rows", f"{rows.n_samples:,}{_absent(found.n_given - rows.n_samples)}"),
         ("Weights", total if weighted else "none: all rows count the same"),
-        (f"Classes with fewer than {FEW} rows", shown(low) if low else "none"),
-        ("Classes without rows", shown(none) if none else "none"),
+        (f"Classes with fewer than {FEW} rows", listed(low) if low else "none"),
+        ("Classes without rows", listed(none) if none else "none"),
         ("Logits", f"{found.lowest:.4g} to {found.highest:.4g}, {found.precision}"),
         ("Masked classes", n_masked if found.n_masked else "none"),
         ("Rows with a tie for the largest logit", f"{found.n_ties:,}"),

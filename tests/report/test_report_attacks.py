@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from skcalib import TemperatureScaling, calibration_report
+from skcalib.datasets import make_logits
 from skcalib.report._intervals import gap_interval, mean_interval
 from skcalib.report._pictures import drawn
 
@@ -89,10 +90,10 @@ def test_few_errors_make_scores_uncertain(n_wrong, words, logits3, rng):
 def test_enough_errors_let_the_scores_decide(logits3, rng):
     y = rng.integers(3, size=500)
     top = np.where(np.arange(500) < 10, (y + 1) % 3, y)
-    assert (
-        "misclassified"
-        not in report_on(3.0 * (np.arange(3) == top[:, None]), y, logits3).verdict_[1]
-    )
+    report = report_on(3.0 * (np.arange(3) == top[:, None]), y, logits3)
+    assert "misclassified" not in report.verdict_[1]
+    assert "interval of the true error" in report.verdict_[2]
+    assert "too narrow" not in report._repr_html_()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link to a pipe"])
@@ -134,3 +135,13 @@ def test_copies_have_the_same_page(logits3):
     report = report_on(*logits3)
     copies = [copy.deepcopy(report), pickle.loads(pickle.dumps(report)), copy.copy(report)]
     assert {other.to_html() for other in copies} == {report.to_html()}
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_long_names_of_classes_are_cut(n_classes):
+    Z, y = make_logits(200, n_classes, random_state=0)
+    names = np.array([f"{k}{1000 * 'L'}" for k in range(n_classes)])
+    page = report_on(Z, names[y]).to_html()
+    assert max(map(len, re.findall("L+", page))) < 200
+    assert "1" + 78 * "L" + "\N{HORIZONTAL ELLIPSIS}" in page
+    assert len(page) < 2e6
