@@ -69,10 +69,10 @@ def frame_of_few():
 
 
 CASES = (plain, hostile, two_classes, masked, frame_of_few)
-# Drawing a page takes seconds.
+QUICK = (hostile, two_classes)  # drawing a page takes seconds
 cases = pytest.mark.parametrize(
     "case",
-    [*CASES[:3], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[3:])],
+    [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES],
     ids=lambda case: case.__name__,
 )
 

@@ -136,7 +136,7 @@ def test_a_hundred_classes_take_less_than_two_megabytes():
 def test_names_of_users_stay_texts():
     """None of them becomes an element, and all of them can be read."""
     page = parsed(hostile)
-    tags = {e["tag"] for e in parsed(plain).elements} | {"strong"}  # of the comparison
+    tags = {e["tag"] for e in parsed(two_classes).elements} | {"strong"}  # of the comparison
     assert {e["tag"] for e in page.elements} == tags
     shown = page.section("classes")["text"]
     for name in HOSTILE:
@@ -160,17 +160,17 @@ def test_values_of_tables_are_read_with_their_headers(case):
 def test_file_is_replaced_when_the_page_is_complete(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
-    pages = {report_of(plain)._results: page_of(plain)}
+    pages = {report_of(two_classes)._results: page_of(two_classes)}
     monkeypatch.setattr("skcalib.report._report.page_of", pages.get)  # which takes seconds
-    assert report_of(plain).to_html(path) is None
-    assert path.read_text("utf-8") == page_of(plain)
+    assert report_of(two_classes).to_html(path) is None
+    assert path.read_text("utf-8") == page_of(two_classes)
     path.write_text("old")
-    assert report_of(plain).to_html(str(path)) is None
-    assert path.read_text("utf-8") == page_of(plain)
+    assert report_of(two_classes).to_html(str(path)) is None
+    assert path.read_text("utf-8") == page_of(two_classes)
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     path.write_text("old")
     with pytest.raises(OSError, match="full"):
-        report_of(plain).to_html(path)
+        report_of(two_classes).to_html(path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 

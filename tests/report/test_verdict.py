@@ -18,6 +18,8 @@ from skcalib.report._verdict import joined, verdict
 @pytest.fixture(autouse=True)
 def _fewer_resamples(monkeypatch):
     monkeypatch.setattr("skcalib.report._intervals.MOST", 199)
+    # Verdicts say nothing of these.
+    monkeypatch.setattr("skcalib.report._intervals.TOO_MANY", {"smooth": 0, "classes": 0})
 
 
 def said(before, after, *, n=2000, weight=None):
