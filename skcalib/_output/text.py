@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 # The smallest font size, in points.
 SMALLEST = 7.0
 
+_DOTS = "\N{HORIZONTAL ELLIPSIS}"
+
+# Height of a line, in font sizes.
+LINE = 1.25
+
 
 def as_written(*texts: Text) -> None:
     """Draw texts with names given by users as they are, without mathematical notation."""
@@ -62,6 +67,21 @@ def fitted(text: str, width: float, size: float, smallest: float = SMALLEST) -> 
         return text, min(size, room)
     smallest = min(size, smallest)
     return wrapped(text, 72 * width / smallest), smallest
+
+
+def shortened(
+    text: str, width: float, measure: Measure | None = None, end: int | None = None
+) -> str:
+    """The text without its middle, as far as a width in font sizes requires.
+
+    So many letters at its end are kept, by default up to eight.
+    """
+    measure = measure or Measure(text, _DOTS)
+    kept, end = len(text), min(8, len(text) // 2) if end is None else end
+    while kept > end + 1 and measure(text) > width:
+        kept -= 1
+        text = f"{text[: kept - end]}{_DOTS}{text[-end:]}"
+    return text
 
 
 def _lines(text: str, n: int) -> str:

@@ -59,6 +59,11 @@ class Theme(NamedTuple):
         """Colours of models on the same axes: the style's, or Okabe's and Ito's by default."""
         return tuple(self.legible(colour) for colour in _cycle())
 
+    def model(self, number: int) -> Colour:
+        """Colour of a model by its number."""
+        colours = _cycle()
+        return self.legible(colours[number % len(colours)])
+
     def mixed(self, colour: Any, opacity: float) -> Colour:
         """The opaque colour that a colour of this opacity has on the background."""
         return _between(self.background, _rgb(colour), opacity)
@@ -93,9 +98,8 @@ def contrast(one: Any, other: Any) -> float:
 
 
 def _luminance(colour: Any) -> float:
-    c = np.array(_rgb(colour))
-    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
+    parts = zip(_rgb(colour), (0.2126, 0.7152, 0.0722), strict=True)
+    return sum(k * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c, k in parts)
 
 
 def _behind(ax: Axes, layers: list[Any]) -> Colour:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._output.text import SMALLEST, as_written, fitted, text_width, wrapped
+from skcalib._output.text import LINE, SMALLEST, as_written, fitted, text_width, wrapped
 from skcalib._output.theme import Theme
 
 from ._legend import entries
 from ._look import AXIS_NAMES, Diagonal, Look, recorded
-from ._panels import LINE, SPACE, Margins, inches
+from ._panels import SPACE, Margins, inches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

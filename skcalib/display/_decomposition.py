@@ -335,7 +335,7 @@ class ScoreDecompositionDisplay:
         for k, (name, d) in enumerate(self.decompositions.items()):
             self.points_[name] = self.ax_.plot(
                 [d.miscalibration], [d.discrimination], _MARKERS[k % len(_MARKERS)],
-                color=theme.models[k % len(theme.models)], markersize=8,
+                color=theme.model(k), markersize=8,
                 fillstyle="none", markeredgewidth=1.7, zorder=3,
                 label=entry(f"{name}: {d.score:#.3g}"),
             )[0]  # fmt: skip

@@ -194,6 +194,11 @@ def _set_ticks_of_panel(
 ) -> None:
     """Ticks of a panel of a grid; where there are many panels, without labels there are none."""
     ax.minorticks_off()
+    if panel.is_one_of_many:
+        for axis, labelled in zip((ax.xaxis, ax.yaxis), panel.labels, strict=True):
+            axis.set_visible(labelled)
+        if not any(panel.labels):
+            return
     size = min(max(4 * side, SMALLEST), 9)
     low, high = logit(limits) if scale == "logit" else limits
     ticks = (
@@ -203,8 +208,7 @@ def _set_ticks_of_panel(
     ticks = thinned(ticks, 72 * side * places / size)
     sides = (ax.xaxis, "bottom"), (ax.yaxis, "left")
     for (axis, where), labelled in zip(sides, panel.labels, strict=True):
-        if not labelled and panel.is_one_of_many:
-            axis.set_visible(False)
+        if not axis.get_visible():
             continue
         look: Any = {"labelsize": size, "length": TICK[0], "pad": TICK[1]}
         axis.set_tick_params(**(look | {f"label{where}": labelled}))

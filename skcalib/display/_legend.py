@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skcalib._output.text import SMALLEST, Measure, as_written, wrapped
+from skcalib._output.text import SMALLEST, Measure, as_written, shortened, wrapped
 from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 
@@ -76,12 +77,19 @@ def draw_legend(ax: Axes, theme: Theme, side: float, top: float) -> None:
     Its side is a length in inches, and ``top`` the height of the axes in heights of the diagram.
     """
     handles, labels = entries(ax)
-    size = _fitted(labels, side)
+    drawn = _drawn(ax, top)
+    size = _fitted(labels, side, 9)
+    corner, hidden = _freest(drawn, size)
+    if hidden:  # smaller letters may hide less
+        smaller = _fitted(labels, side, SMALLEST)
+        other, fewer = _freest(drawn, smaller)
+        if fewer < 0.7 * hidden:
+            size, corner = smaller, other
     legend = ax.legend(
         handles,
         size.labels,
         fontsize=size.font,
-        loc=_freest(ax, size, top),
+        loc=corner,
         bbox_to_anchor=(0, 0, 1, 1 / top),
         labelcolor=theme.foreground,
         facecolor=theme.background,
@@ -106,10 +114,10 @@ def _add_once(ax: Axes, key: Any) -> None:
         ax.add_container(key)
 
 
-def _fitted(labels: Sequence[str], side: float) -> _Legend:
+def _fitted(labels: Sequence[str], side: float, largest: float) -> _Legend:
     """The labels, wrapped and shrunk until the legend is neither too wide nor too high."""
     measure = Measure(*labels, " \N{HORIZONTAL ELLIPSIS}\N{NO-BREAK SPACE}")
-    wanted = min(max(3.2 * side, SMALLEST), 9)
+    wanted = min(max(3.2 * side, SMALLEST), largest)
     # The labels in one line each, if letters need only be a little smaller for that.
     fitting = 72 * _WIDTH * side / (max(map(measure, labels), default=0) + _BESIDE)
     if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
@@ -122,7 +130,7 @@ def _fitted(labels: Sequence[str], side: float) -> _Legend:
             return legend
     if legend.height < _WIDEST:
         return legend
-    lines = [_in_lines(_cut(x, 1.7 * room, measure), room, measure) for x in labels]
+    lines = [_in_lines(_with_score(x, 1.7 * room, measure), room, measure) for x in labels]
     return _sized(lines, font, side, measure)
 
 
@@ -142,23 +150,14 @@ def _in_lines(label: str, width: float, measure: Measure, *, joined: bool = Fals
     return wrapped(name + bracket + score, width, measure).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _cut(label: str, width: float, measure: Measure) -> str:
+def _with_score(label: str, width: float, measure: Measure) -> str:
     """The label with as much of the name as a width in font sizes holds."""
     name, bracket, score = label.rpartition(" (")
-    kept = name
-    while len(kept) > 1 and measure(label) > width:
-        kept = kept[:-1]
-        label = f"{kept}\N{HORIZONTAL ELLIPSIS}{bracket}{score}"
-    return label
+    return shortened(label, width, measure, end=len(bracket + score)) if name else label
 
 
-def _freest(ax: Axes, size: _Legend, top: float) -> Any:
-    """The corner in which a legend of this size covers least of what is drawn."""
-    drawn = np.zeros((_CELLS, _CELLS), dtype=bool)
-    for points in _outlines(ax):
-        cells = np.floor(_CELLS * points * [1, top])
-        inside = np.all((cells >= 0) & (cells < _CELLS), axis=1)
-        drawn[tuple(cells[inside].astype(np.intp).T)] = True
+def _freest(drawn: NDArray[np.bool_], size: _Legend) -> tuple[Any, int]:
+    """The corner in which a legend of this size covers least of what is drawn, and how much."""
     center = (np.arange(_CELLS) + 0.5) / _CELLS
 
     def hidden(corner: str) -> int:
@@ -167,7 +166,18 @@ def _freest(ax: Axes, size: _Legend, top: float) -> Any:
         along = center > 1 - size.height if up else center < size.height
         return int(drawn[np.ix_(across, along)].sum())
 
-    return min(_CORNERS, key=hidden)
+    corner = min(_CORNERS, key=hidden)
+    return corner, hidden(corner)
+
+
+def _drawn(ax: Axes, top: float) -> NDArray[np.bool_]:
+    """The cells of the diagram in which something is drawn."""
+    drawn = np.zeros((_CELLS, _CELLS), dtype=bool)
+    for points in _outlines(ax):
+        cells = np.floor(_CELLS * points * [1, top])
+        inside = np.all((cells >= 0) & (cells < _CELLS), axis=1)
+        drawn[tuple(cells[inside].astype(np.intp).T)] = True
+    return drawn
 
 
 def _outlines(ax: Axes) -> Iterator[Floats]:

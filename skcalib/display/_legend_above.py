@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._output.text import SMALLEST, as_written, fitted, text_width
-from skcalib._output.theme import Theme
+from skcalib._output.text import SMALLEST, as_written, fitted, shortened, text_width
+from skcalib._output.theme import Theme, contrast
 
 from ._axes import size_of
 
@@ -40,6 +40,9 @@ _PAD = 3.0
 
 # Shares of the place of axes: the largest of a legend with whole labels, and of any legend.
 _WHOLE, _MOST = 0.5, 0.7
+
+# Contrast of two backgrounds on which the same lines are seen.
+_ALIKE = 1.5
 
 # Height of a line of text, in font sizes.
 _LINE = 1.55
@@ -94,11 +97,14 @@ def legend_above(ax: Axes, handles: Sequence[Artist], *, twin: Axes | None = Non
     It has as few rows as its labels allow. Long labels are wrapped, or where these would take more
     than half of the height, cut in the middle.
     """
-    theme = Theme.of(ax)
+    theme, around = Theme.of(ax), Theme.around(ax)
     labels, size, n_columns = _arranged([str(x.get_label()) for x in handles], *size_of(ax))
+    # A box is for axes that are as dark as their figure is light, or the other way round.
+    boxed = contrast(theme.background, around.background) > _ALIKE
     legend = ax.legend(
         handles=list(handles), labels=labels, fontsize=size, ncols=n_columns, loc="lower center",
-        bbox_to_anchor=(0.5, 1), borderaxespad=_PAD / size, labelcolor=theme.foreground,
+        bbox_to_anchor=(0.5, 1), borderaxespad=_PAD / size, frameon=boxed,
+        labelcolor=(theme if boxed else around).foreground,
         facecolor=theme.background, edgecolor="none", framealpha=1, fancybox=False, shadow=False,
         **_SPACES,
     )  # fmt: skip
@@ -144,13 +150,4 @@ def _arranged(labels: list[str], width: float, height: float) -> tuple[list[str]
     size, n_lines = min(sizes), sum(1 + text.count("\n") for text in texts)
     if n_lines * _LINE * size / 72 <= _WHOLE * height:
         return list(texts), size, 1
-    return [_cut(label, 72 * inside / size) for label in labels], size, 1
-
-
-def _cut(label: str, width: float) -> str:
-    """The label without its middle, as far as a width in font sizes requires."""
-    kept, end = len(label), min(8, len(label) // 2)
-    while kept > end and text_width(label) > width:
-        kept -= 1
-        label = f"{label[: kept - end]}\N{HORIZONTAL ELLIPSIS}{label[-end:]}"
-    return label
+    return [shortened(label, 72 * inside / size) for label in labels], size, 1

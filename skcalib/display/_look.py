@@ -76,7 +76,7 @@ class Look(NamedTuple):
     @property
     def colour(self) -> Colour:
         """Colour of the model."""
-        return self.theme.models[self.number % len(self.theme.models)]
+        return self.theme.model(self.number)
 
     @property
     def marker(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skcalib._output.text import SMALLEST, text_width, wrapped
+from skcalib._output.text import LINE, SMALLEST, text_width, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
-
-# Height of a line, in font sizes.
-LINE = 1.25
 
 # Between what lies beside each other, in inches.
 SPACE = 0.06

@@ -11,6 +11,7 @@ from skcalib._output.theme import BLUE, GREEN, VERMILION, Colour, Theme, faded
 from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
 
+from ._axes import size_of
 from ._legend import area_key, whisker_key
 from ._look import Diagonal, Look, record, recorded
 from ._panels import HISTOGRAM, Panel, panel_of
@@ -37,8 +38,8 @@ _TINT = 0.3
 # The same without a hatch.
 _PLAIN_TINT = 0.6
 
-# Diameter of a dot, in points.
-_DOT = 5.0
+# Diameter of a dot, in points: in large diagrams, and for each inch of the width of small ones.
+_DOT, _OF_AN_INCH = 5.0, 3.0
 
 
 def diagonal(ax: Axes, theme: Theme) -> Line2D:
@@ -173,7 +174,8 @@ def dots(
         **place,
     )
     ax.add_collection(joins, autolim=False)
-    marks = {"marker": look.marker, "s": _DOT**2, "linewidths": 0, "zorder": 2.2}
+    size = min(_DOT, max(_OF_AN_INCH * size_of(ax)[0], 1.5))
+    marks = {"marker": look.marker, "s": size**2, "linewidths": 0, "zorder": 2.2}
     drawn = ax.scatter(x, y, color=faded(look.colour, n), **marks, **place)
     return data, joins, drawn
 
@@ -213,7 +215,10 @@ def band(
         "facecolor": theme.mixed(look.colour, 0.2),
         "edgecolor": theme.mixed(look.colour, 0.5),
     }
-    return ax.fill_between(*area, zorder=0.5 - 0.01 * look.number, linewidth=0.6, **tints)
+    # The narrower ones stand above the wider ones, which would hide them.
+    width = float(np.nansum(area[2] - area[1])) / max(len(area[0]), 1)
+    place = 0.5 - 0.1 * width - 1e-6 * look.number
+    return ax.fill_between(*area, zorder=place, linewidth=0.6, **tints)
 
 
 def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:

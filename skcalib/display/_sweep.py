@@ -225,6 +225,8 @@ class TemperatureSweepDisplay:
         pair: Any = ax  # Figure.subplots returns an array of axes
         stacked = np.ndim(pair) == 1
         upper, lower = pair if stacked else (pair, pair.twinx())
+        if not stacked:
+            lower.grid(visible=False)  # the lines of two grids would cover the curves
         self.ax_, self.axes_, self.figure_ = upper, [upper, lower], upper.figure
         theme = Theme.of(upper)
         self._draw_curves(theme, stacked=stacked)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
-from skcalib._output.text import as_written, fitted, wrapped
+from skcalib._output.text import LINE, SMALLEST, as_written, fitted, shortened, text_width
 from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 from skcalib._validation.parameters import check_option
@@ -241,16 +241,21 @@ class CalibratorComparison:
         position = np.arange(len(self.names))
         has_bars = self.fit_times.shape[1] > 1
         bars = CLEAR * error if has_bars else None
-        ax.errorbar(mean, position, xerr=bars, fmt="o", color=theme.models[0], capsize=3)
+        ax.errorbar(mean, position, xerr=bars, fmt="o", color=theme.model(0), capsize=3)
         start = self.names.index(UNCALIBRATED)
         ax.axvline(mean[start], color=theme.muted, linestyle="--", linewidth=1, zorder=0)
         self._label(ax, measure, has_bars=has_bars)
         return ax
 
     def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
-        width = ax.figure.bbox.width / ax.figure.dpi
-        longest = min(15.0, 3 * width)  # of names beside the axes, in font sizes
-        ax.set_yticks(np.arange(len(self.names)), [wrapped(name, longest) for name in self.names])
+        width, height = (side / ax.figure.dpi for side in ax.figure.bbox.size)
+        size = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
+        # A line for each name, if need be in smaller letters, and no wider than 0.4 of the figure.
+        high = 72 * max(height - 0.8, 0) / len(self.names) / LINE
+        wide = 72 * 0.4 * width / max(text_width(name) for name in self.names)
+        size = min(size, max(SMALLEST, min(high, wide)))
+        names = [shortened(name, 72 * 0.45 * width / size) for name in self.names]
+        ax.set_yticks(np.arange(len(names)), names, fontsize=size)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
         label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, 10.0)
