@@ -6,7 +6,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from pages_of_reports import cases, hostile, masked, parsed, plain, report_of, two_classes
+from pages_of_reports import cases, hostile, masked, parsed, plain, report_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -89,11 +89,9 @@ def test_code_of_the_comparison():
     code, _ = blocks(parsed(hostile))
     assert "comparison = compare_calibrators(logits, y)" in code
     assert "comparison=comparison" in code
-    without, _ = blocks(parsed(two_classes))
+    without, _ = blocks(parsed(plain))
     assert "compar" not in without
-    assert (
-        "calibration_report(..., comparison=" in parsed(two_classes).section("comparison")["text"]
-    )
+    assert "calibration_report(..., comparison=" in parsed(plain).section("comparison")["text"]
 
 
 def test_warnings_are_shown_and_given_once():
@@ -113,5 +111,5 @@ def test_warnings_are_shown_and_given_once():
             calibration_report(calibrator, Z, y)
     text = fragment(element("section", _sections.warnings(report._results)))
     assert "<li>NoMinimumWarning" in text
-    assert "gave no warnings" in parsed(two_classes).section("warnings")["text"]
+    assert "gave no warnings" in parsed(plain).section("warnings")["text"]
     assert report_of(plain).warnings_ == []

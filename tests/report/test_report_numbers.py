@@ -186,7 +186,6 @@ def test_many_rows_have_fewer_resamples_and_no_slow_intervals(monkeypatch):
         assert np.isnan(change.after.low) == (title in {"smooth ECE", "classwise ECE"})
 
 
-@pytest.mark.slow
 def test_summary_of_the_rows():
     text = parsed(frame_of_few).section("data")["text"]
     assert "float32" in text
