@@ -322,6 +322,13 @@ def test_bands_of_several_models_do_not_add_up(rows):
     assert max(d.band_.get_zorder() for d in displays) < min(d.line_.get_zorder() for d in displays)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_narrow_bands_stand_above_wide_ones(rows, order):
+    ax = Figure().subplots()
+    of = {n: drawn([x[:n] for x in rows], ax, "corp")[0].band_ for n in (500, 50)[::order]}
+    assert of[500].get_zorder() > of[50].get_zorder()
+
+
 @every_drawing
 def test_legend_has_one_entry_for_each_model_and_the_line_last(rows, style, scale):
     ax = Figure(figsize=(9, 11)).subplots()
