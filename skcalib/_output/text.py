@@ -69,7 +69,9 @@ def fitted(text: str, width: float, size: float, smallest: float = SMALLEST) -> 
     return wrapped(text, 72 * width / smallest), smallest
 
 
-def shortened(text: str, width: float, measure: Measure | None = None, end: int | None = None) -> str:
+def shortened(
+    text: str, width: float, measure: Measure | None = None, end: int | None = None
+) -> str:
     """The text without its middle, as far as a width in font sizes requires.
 
     So many letters at its end are kept, by default up to eight.

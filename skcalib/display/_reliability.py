@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,7 +30,8 @@ from ._axes import (
 )
 from ._band import consistency_band, isotonic_curve
 from ._kernel_curve import drawn_curve, smooth_band
-from ._layout import arrange, histogram_on, logit_limits, set_scale, zoomed_limits
+from ._layout import arrange, histogram_on, set_scale
+from ._limits import linear_limits, logit_limits, shown_bins, shown_frequencies, shown_rows
 from ._look import AXIS_NAMES, Look, Scale, Style, check_look
 from ._panels import panel_of
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
@@ -83,9 +83,9 @@ class ReliabilityDisplay:
       most the smECE. The shaded area is its pointwise consistency band.
 
     Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
-    the number of rows in each bin. Bars, dots and error bars of a bin with n rows have the opacity
-    :math:`n / (n + 10)`, so that a single row is hardly seen. Colours are those of the matplotlib
-    style in use.
+    the number of rows in each bin, and above zoomed axes in as many bins of equal width. Bars,
+    dots and error bars of a bin with n rows have the opacity :math:`n / (n + 10)`, so that a
+    single row is hardly seen. Colours are those of the matplotlib style in use.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. In the styles
     ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes; dots and
@@ -406,7 +406,7 @@ class ReliabilityDisplay:
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
-            self.counts_ = _styles.counts(self.counts_ax_, self._curve_in_sight(), look)
+            self.counts_ = _styles.counts(self.counts_ax_, shown_rows(self), look)
         if panel_of(ax) is None:
             ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
         arrange(ax, scale, self._limits(look), look.theme, legend=legend)
@@ -415,7 +415,7 @@ class ReliabilityDisplay:
     def _draw(
         self, look: Look, name: str | None, level: float | None, n_resamples: int, random_state: Any
     ) -> None:
-        ax, curve, rows = self.ax_, self._curve_in_sight(), self.rows
+        ax, curve, rows = self.ax_, shown_bins(self), self.rows
         self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
         self.dots_ = self.joins_ = self.strokes_ = None
         ece = f"ECE {ece_of(curve):.3f}"
@@ -446,30 +446,11 @@ class ReliabilityDisplay:
         self.line_, self.strokes_, self.dots_ = strokes(self.ax_, curve, look, label)
         return partial(smooth_band, rows, curve)
 
-    def _curve_in_sight(self) -> ReliabilityCurve:
-        """The bins, of which the first and the last end where zoomed axes do."""
-        if not self.zoomed or self.rows is None:
-            return self.curve
-        low, high = zoomed_limits(self.curve, self.rows.score)
-        lower, upper = np.maximum(self.curve.lower, low), np.minimum(self.curve.upper, high)
-        return replace(self.curve, lower=lower, upper=upper)
-
     def _limits(self, look: Look) -> tuple[float, float]:
         if look.scale == "linear":
-            if not self.zoomed or self.rows is None:
-                return 0.0, 1.0
-            return zoomed_limits(self.curve, self.rows.score)
-        low, high = logit_limits(self._shown(look), self.curve.n_samples.sum())
+            return linear_limits(self)
+        low, high = logit_limits(shown_frequencies(self, look.style), self.curve.n_samples.sum())
         if look.number:
             before = self.ax_.get_xlim()
             return min(low, before[0]), max(high, before[1])
         return low, high
-
-    def _shown(self, look: Look) -> Floats:
-        """Scores and frequencies that logit axes should show."""
-        if self.rows is None or self.line_ is None or look.style != "corp":
-            return np.append(self.curve.confidence, self.curve.accuracy)
-        # A few extreme scores, or frequencies of 0 and 1, must not squeeze all others.
-        score, value = np.asarray(self.line_.get_data())
-        score = np.clip(score, *np.quantile(self.rows.score, [0.005, 0.995]))
-        return np.append(score, value)[np.tile((value > 0) & (value < 1), 2)]
