@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from skcalib._output.text import SMALLEST
 from skcalib._output.theme import Theme
 
-from ._axes import size_of
+from ._axes import SMALL, size_of
 from ._legend import draw_legend
 from ._panels import HISTOGRAM, TICK, Panel, panel_of
 from ._ticks import even_ticks, logit_ticks, set_ticks, thinned
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
-
-# Diagrams with sides of up to so many inches have smaller labels.
-SMALL = 2.4
 
 # Points at 0 and 1 are clipped far outside of logit axes, so that lines to them are drawn.
 _SCALES: dict[str, dict[str, Any]] = {"linear": {}, "logit": {"nonpositive": "clip"}}
