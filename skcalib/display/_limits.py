@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit
 
 from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
+
+from ._look import Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Limits of logit axes are no nearer to 0 and 1 than that.
 NEAREST = 1e-6
@@ -34,6 +39,18 @@ def zoomed_limits(curve: ReliabilityCurve, scores: Floats) -> tuple[float, float
     near = 0.5 * (high - low)
     low = 0.0 if low < near else low - margin
     return low, 1.0 if high > 1 - near else high + margin
+
+
+def limits_on(ax: Axes, display: Any, look: Look) -> tuple[float, float]:
+    """Limits of axes for a display, and for those of other models on them."""
+    if look.scale == "linear":
+        return linear_limits(display)
+    rows = display.curve.n_samples.sum()
+    low, high = logit_limits(shown_frequencies(display, look.style), rows)
+    if look.number:
+        before = ax.get_xlim()
+        return min(low, before[0]), max(high, before[1])
+    return low, high
 
 
 def linear_limits(display: Any) -> tuple[float, float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,30 +10,19 @@ from numpy.typing import ArrayLike
 from skcalib._engine.array_api import on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
-from skcalib._typing import Floats
 from skcalib._validation.indicator import of_outputs
 from skcalib._validation.parameters import check_integer
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _styles
-from ._axes import (
-    curve_of_class,
-    curve_of_rows,
-    draw_title,
-    ece_of,
-    miscalibration_of,
-    new_figure,
-    with_weight,
-)
-from ._band import consistency_band, isotonic_curve
-from ._kernel_curve import drawn_curve, smooth_band
+from ._axes import curve_of_class, curve_of_rows, ece_of, new_figure, with_weight
 from ._layout import arrange, histogram_on, set_scale
-from ._limits import linear_limits, logit_limits, shown_bins, shown_frequencies, shown_rows
+from ._limits import limits_on, shown_rows
 from ._look import AXIS_NAMES, Look, Scale, Style, check_look
+from ._model import draw_model
 from ._panels import panel_of
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
-from ._strokes import strokes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
-
-# Scores, lower and upper end of a band, from a level, a number of resamples and a seed.
-Area = Callable[..., tuple[Floats, Floats, Floats]]
 
 
 class ReliabilityDisplay:
@@ -402,55 +386,14 @@ class ReliabilityDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         self.diagonal_ = _styles.diagonal(ax, look.theme)
         name = self.name if name is None else name
-        self._draw(look, name, confidence_level, n_resamples, random_state)
+        resampling = n_resamples, random_state
+        for attribute, artist in draw_model(self, look, name, confidence_level, resampling).items():
+            setattr(self, attribute, artist)
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
             self.counts_ = _styles.counts(self.counts_ax_, shown_rows(self), look)
         if panel_of(ax) is None:
             ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
-        arrange(ax, scale, self._limits(look), look.theme, legend=legend)
+        arrange(ax, scale, limits_on(ax, self, look), look.theme, legend=legend)
         return self
-
-    def _draw(
-        self, look: Look, name: str | None, level: float | None, n_resamples: int, random_state: Any
-    ) -> None:
-        ax, curve, rows = self.ax_, shown_bins(self), self.rows
-        self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
-        self.dots_ = self.joins_ = self.strokes_ = None
-        ece = f"ECE {ece_of(curve):.3f}"
-        if look.style == "bars":
-            self.bars_, self.gaps_ = _styles.bars(ax, curve, look, look.label(None, ece))
-            if name is not None:
-                draw_title(ax, name)
-        elif look.style == "dots":
-            label = look.label(name, ece)
-            self.line_, self.joins_, self.dots_ = _styles.dots(ax, curve, look, label)
-        elif rows is not None:  # as has been checked
-            draw = self._draw_corp if look.style == "corp" else self._draw_smooth
-            area = draw(rows, look, name)
-            if level is not None:
-                quantiles = area(level, n_resamples, random_state)
-                self.band_ = _styles.band(ax, quantiles, look, level)
-        if level is not None and look.style in ("bars", "dots"):
-            self.intervals_ = _styles.intervals(ax, curve, look, level)
-
-    def _draw_corp(self, rows: Scored, look: Look, name: str | None) -> Area:
-        label = look.label(name, f"MCB {miscalibration_of(rows):.3f}")
-        self.line_ = _styles.line(self.ax_, *isotonic_curve(rows), look, label)
-        return partial(consistency_band, rows)
-
-    def _draw_smooth(self, rows: Scored, look: Look, name: str | None) -> Area:
-        curve = drawn_curve(rows)
-        label = look.label(name, f"smECE {curve.error:.3f}")
-        self.line_, self.strokes_, self.dots_ = strokes(self.ax_, curve, look, label)
-        return partial(smooth_band, rows, curve)
-
-    def _limits(self, look: Look) -> tuple[float, float]:
-        if look.scale == "linear":
-            return linear_limits(self)
-        low, high = logit_limits(shown_frequencies(self, look.style), self.curve.n_samples.sum())
-        if look.number:
-            before = self.ax_.get_xlim()
-            return min(low, before[0]), max(high, before[1])
-        return low, high
