@@ -38,8 +38,9 @@ _CORNERS = {
     "upper left": (0, 1), "lower right": (1, 0), "upper right": (1, 1), "lower left": (0, 0)
 }  # fmt: skip
 
-# Share of the cells of the diagram in which a legend with all entries may hide something.
-_MUCH = 0.03
+# Shares of the cells of the diagram in which a legend may hide something: one with letters of the
+# usual size, and one with all entries.
+_LITTLE, _MUCH = 0.006, 0.03
 
 # Cells along each side of the diagram, by which its free corner is found.
 _CELLS = 40
@@ -107,7 +108,7 @@ def _placed(ax: Axes, side: float, top: float) -> tuple[list[Any], _Legend, Any]
     handles, labels = entries(ax)
     size = _fitted(labels, side, 9)
     corner, hidden = _freest(drawn, size)
-    if hidden:
+    if hidden > _LITTLE * _CELLS**2:
         smaller = _fitted(labels, side, SMALLEST)
         other, fewer = _freest(drawn, smaller)
         if fewer < 0.7 * hidden:
