@@ -51,9 +51,10 @@ pd.DataFrame(
 
 # %%
 # The reliability diagrams show it bin by bin. Before calibration the accuracy is below the
-# confidence in every bin, mostly by much. Afterwards the gaps are within the confidence intervals.
-# The histogram above each diagram has the number of rows per bin. The MCE is the largest gap; here
-# it is that of a bin with very few rows, so it need not decrease.
+# confidence in every bin, mostly by much: the hatched gaps say that the network is over-confident.
+# Afterwards the gaps are within the confidence intervals. The histogram above each diagram has the
+# number of rows per bin, and bins with few rows are pale. The MCE is the largest gap; here it is
+# that of a bin with a single row, hardly seen on the left of the diagram, so it need not decrease.
 
 import matplotlib.pyplot as plt
 

@@ -79,6 +79,7 @@ from skcalib import ConfidenceDisplay, ReliabilityDisplay
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 for ax, (name, of_name) in zip(axes, runs.items(), strict=True):
     ConfidenceDisplay.from_estimator(*of_name[0], name=name, ax=ax)
+axes[1].set_ylabel("")
 plt.show()
 
 # %%

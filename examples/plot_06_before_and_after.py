@@ -41,11 +41,11 @@ for name, calibrator in calibrators.items():
 
 # %%
 # With every method the bars end close to the diagonal. The remaining gaps are mostly within the
-# confidence intervals, in bins with few rows. The histograms above the diagrams, with the number of
-# rows in the tallest bin beside them, differ more: they show the sharpness of the predictions. Of
-# the scaling methods, temperature scaling has the fewest rows in the last bin; the others have more
-# parameters to tell which rows are reliable. With histogram binning nearly all rows have
-# nearly the same confidence.
+# confidence intervals, in bins with few rows, which are pale. The histograms above the diagrams,
+# with the number of rows in the tallest bin beside them, differ more: they show the sharpness of
+# the predictions. Of the scaling methods, temperature scaling has the fewest rows in the last bin;
+# the others have more parameters to tell which rows are reliable. With histogram binning nearly all
+# rows have nearly the same confidence.
 
 import matplotlib.pyplot as plt
 
@@ -63,7 +63,10 @@ entries = {}  # one for each kind of artist, without the ECE of one of the model
 for ax in axes.flat:
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
         entries[label.split(" (")[0]] = handle
-figure.legend(entries.values(), entries, loc="outside lower center", ncols=5, frameon=False)
+kinds = ["Accuracy", "Over-confident", "Under-confident", "95 % interval", "Perfect"]
+figure.legend(
+    [entries[kind] for kind in kinds], kinds, loc="outside lower center", ncols=5, frameon=False
+)
 plt.show()
 
 # %%

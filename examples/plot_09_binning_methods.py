@@ -39,8 +39,8 @@ before = expit(logits[order, 0])
 figure, axes = plt.subplots(2, 2, figsize=(8, 7.5), layout="constrained", sharex=True, sharey=True)
 for ax, (name, calibrator) in zip(axes.flat, methods.items(), strict=True):
     after = calibrator.fit(logits[fit], y[fit]).predict_proba(logits[order])[:, 1]
-    ax.plot(before, expit(true_log_odds[order]), color="gray", linewidth=3, label="true")
-    ax.plot(before, after, color="C1", label=name)
+    ax.plot(before, expit(true_log_odds[order]), color="0.6", linewidth=3, label="true")
+    ax.plot(before, after, color="#0072B2", label=name)
     ax.set(title=name, aspect="equal")
     ax.legend(loc="upper left")
 for ax in axes[1]:

@@ -101,7 +101,7 @@ def draw(name, model, ax, **params):
     )  # fmt: skip
 
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 4.6), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.9), layout="constrained")
 for ax, name in zip(axes, NAMES, strict=True):
     for model in ("balanced", "balanced, vector"):
         draw(name, model, ax, n_bins=10)
@@ -116,7 +116,7 @@ plt.show()
 # have no dot, but an error bar. Where the balanced regression predicts a probability of one in ten,
 # the observed frequency is about one in a hundred.
 
-figure, ax = plt.subplots(figsize=(6, 6.5), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 5.8), layout="constrained")
 for model in ("balanced", "balanced, vector", "plain"):
     draw("very rare", model, ax, strategy="quantile", n_bins=10, scale="logit", counts=False)
 plt.show()

@@ -2,10 +2,11 @@
 Displays of calibration
 =======================
 
-Reliability diagrams in three styles, diagrams of each class, the log loss and the ECE by
-temperature, and a report with all of these. The network is that of
-:ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py`; for histograms of its confidence see
-:ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`.
+Reliability diagrams of two models, without bins, and of each class; log loss and ECE by
+temperature; miscalibration and discrimination of several models. The network is that of
+:ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py`. For histograms of its confidence see
+:ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`, for a report with all of these
+:ref:`sphx_glr_auto_examples_plot_23_report.py`. :doc:`/guide/styles` says when to use which style.
 """
 
 # %%
@@ -24,8 +25,9 @@ after = temperature.predict_proba(digits.logits_test)
 # Two models on the same axes
 # ---------------------------
 # Each dot is at the mean confidence and the accuracy of a bin. The dots of the network are below
-# the diagonal; those after temperature scaling are close to it, except for bins on the left that
-# have few rows, as their confidence intervals and the histogram on top show.
+# the diagonal. Those after temperature scaling are close to it, except for bins on the left that
+# have few rows: their dots are pale, and their confidence intervals long. The legend has the ECE of
+# each model.
 
 import matplotlib.pyplot as plt
 
@@ -39,14 +41,17 @@ plt.show()
 # %%
 # Without bins
 # ------------
-# The curve of ``style="corp"`` is the isotonic regression of the events on the scores, which needs
-# no choice of bins. The consistency band is where the curve would lie for a calibrated model with
-# the same scores. It is wide where rows are few. The curve of the network is outside the band where
-# most of the rows are; the one after temperature scaling is inside nearly everywhere.
+# The curve of ``style="corp"`` is the isotonic regression of the events on the scores, that of
+# ``style="smooth"`` a kernel estimate, as thick as the rows are dense. The consistency band is
+# where the curve would lie for a calibrated model with the same scores. It is wide where rows are
+# few. The curves of the network are outside of their bands where most of the rows are; those after
+# temperature scaling are inside nearly everywhere.
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 5.5), layout="constrained")
-for ax, (name, proba) in zip(axes, {"Network": before, "Scaled": after}.items(), strict=True):
-    ReliabilityDisplay.from_predictions(digits.y_test, proba, style="corp", name=name, ax=ax)
+figure, axes = plt.subplots(2, 2, figsize=(8, 9.6), layout="constrained")
+for row, style in zip(axes, ["corp", "smooth"], strict=True):
+    for ax, (name, proba) in zip(row, {"Network": before, "Scaled": after}.items(), strict=True):
+        ReliabilityDisplay.from_predictions(digits.y_test, proba, style=style, name=name, ax=ax)
+    row[0].set_title(f'style="{style}"', loc="left")
 plt.show()
 
 # %%
@@ -64,9 +69,9 @@ plt.show()
 # Class by class
 # --------------
 # One diagram for each class, in decreasing order of the calibration error. Nearly all rows are in
-# the first bin, since nine in ten digits belong to another class. Bins in the middle have few rows
-# and wide confidence intervals. Eights have the largest calibration error: their observed
-# frequencies are far below the diagonal.
+# the first bin, since nine in ten digits belong to another class. Bins in the middle have few rows:
+# they are pale and have wide confidence intervals. Eights have the largest calibration error: their
+# observed frequencies are far below the diagonal.
 
 ReliabilityDisplay.from_predictions(
     digits.y_test, before, kind="classwise", max_classes=6, n_bins=10, name="Network"
@@ -90,9 +95,10 @@ plt.show()
 # %%
 # Miscalibration and discrimination of several models
 # ---------------------------------------------------
-# The log loss is miscalibration less discrimination plus uncertainty. All calibrators move the
-# network to the left, where the miscalibration is small. Vector scaling moves it up a little, too:
-# it improves the order of the predictions as well.
+# The log loss is miscalibration less discrimination plus uncertainty; here it is the mean of the
+# one-vs-rest log losses of all classes. Both calibrators move the network to the left, where the
+# miscalibration is small. Vector scaling moves it up a little, too: it improves the order of the
+# predictions as well. Models on the same line have the same log loss.
 
 from skcalib import ScoreDecompositionDisplay
 
@@ -105,15 +111,4 @@ ScoreDecompositionDisplay.from_predictions(
     },
     arrows=[("Network", "Temperature scaling"), ("Network", "Vector scaling")],
 )
-plt.show()
-
-# %%
-# Calibration report
-# ------------------
-# The MCE in the table, which is the largest gap of all bins, has increased. It is that of the first
-# bin after vector scaling, which has few rows and a wide confidence interval.
-
-from skcalib import calibration_report
-
-report = calibration_report(vector, digits.logits_test, digits.y_test, name="Vector scaling")
 plt.show()

@@ -80,10 +80,12 @@ import matplotlib.pyplot as plt
 
 from skcalib import ReliabilityDisplay
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 4.4), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.9), layout="constrained")
 for ax, (name, P) in zip(axes, proba.items(), strict=True):
     curve = reliability_curve(test["label"], P, labels=CLASSES)
     ReliabilityDisplay(curve, name=name).plot(ax)
+for ax in axes[1:]:
+    ax.set_ylabel("")
 plt.show()
 
 # %%

@@ -78,6 +78,8 @@ for ax, (name, of_methods) in zip(axes, probabilities.items(), strict=True):
             y_test, proba, n_bins=8, strategy="quantile", style="dots", name=method, ax=ax
         )
     ax.set_title(name)
+for ax in axes[1:]:
+    ax.set_ylabel("")
 plt.show()
 
 # %%

@@ -305,7 +305,7 @@ def test_times_beside_other_libraries(script, tmp_path):
     assert low[0] * low[1] <= high[2] * high[3]
     assert low[2] * low[3] <= high[0] * high[1]
     assert ratio == "1.0"
-    assert float(row(table, "method", "PlattScaling, scikit-learn")[-1]) > 0
+    assert float(row(table, "method", "PlattScaling, scikit-learn")[-1]) >= 0  # rounded
     assert "Temperature" not in table
 
 
@@ -320,7 +320,9 @@ def test_times_of_small_fits(script, tmp_path, monkeypatch):
     assert table in text
     assert "%" in row(table, "", "PlattScaling")[-1]
     ours, theirs, ratio, _, _ = row(table, "ms", "PlattScaling")
-    assert float(theirs) / float(ours) == pytest.approx(float(ratio.strip("()")), abs=0.2)
+    low, high = zip(*map(printed, (ours, theirs, ratio.strip("()"))), strict=True)
+    assert low[0] * low[2] <= high[1]
+    assert low[1] <= high[0] * high[2]
 
 
 def test_times_in_units(benchmarks):

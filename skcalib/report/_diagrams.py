@@ -116,7 +116,7 @@ def confidence(results: Results) -> Element:
     """Histograms of the confidence before and after, with the same scale."""
     rows = results.rows
     curves = [reliability_curve(rows.y, P, **rows.keywords) for P, _ in results.both]
-    top = 1.25 * max(float(np.max(curve.weight / curve.weight.sum())) for curve in curves)
+    top = min(1.0, 1.05 * max(np.max(curve.weight / curve.weight.sum()) for curve in curves))
     figures = []
     for curve, (P, title) in zip(curves, results.both, strict=True):
 

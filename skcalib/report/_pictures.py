@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 _SHARED: dict[str, Any] = {"svg.fonttype": "path", "svg.hashsalt": "skcalib", "font.size": 10}
 
 # Backgrounds are those of the page.
+_DARK: dict[str, Any] = {
+    **dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), "#15181b"),
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"),
+        "#e8e8e8",
+    ),
+}
 _LOOKS: dict[str, list[Any]] = {
     "light": ["default", _SHARED],
-    "dark": [
-        "default",
-        "dark_background",
-        {**_SHARED, **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#15181b"),
-         "savefig.facecolor": "#15181b"},
-    ],
-}  # fmt: skip
+    "dark": ["default", {**_SHARED, **_DARK}],
+}
 
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 

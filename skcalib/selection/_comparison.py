@@ -249,11 +249,11 @@ class CalibratorComparison:
 
     def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
         width, height = (side / ax.figure.dpi for side in ax.figure.bbox.size)
-        wanted = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
+        size = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
         # A line for each name, if need be in smaller letters, and no wider than 0.4 of the figure.
         high = 72 * max(height - 0.8, 0) / len(self.names) / LINE
         wide = 72 * 0.4 * width / max(text_width(name) for name in self.names)
-        size = min(wanted, max(SMALLEST, min(high, wide)))
+        size = min(size, max(SMALLEST, min(high, wide)))
         names = [shortened(name, 72 * 0.45 * width / size) for name in self.names]
         ax.set_yticks(np.arange(len(names)), names, fontsize=size)
         ax.set_ylim(len(self.names) - 0.5, -0.5)

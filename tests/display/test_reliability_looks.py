@@ -6,6 +6,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from combinations import partly_slow
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -69,10 +70,9 @@ def square_of(ax):
 # Colours ----------------------------------------------------------------------------------------
 
 
-@in_every_sheet
-@every_kind
-@every_drawing
-def test_texts_and_lines_are_seen_on_their_background(rows, style, scale, kind, sheet):
+@pytest.mark.parametrize(("drawing", "kind", "sheet"), partly_slow(DRAWN, KINDS, SHEETS))
+def test_texts_and_lines_are_seen_on_their_background(rows, drawing, kind, sheet):
+    style, scale = drawing
     with plt.style.context(sheet):
         figure = Figure(figsize=(5, 6))
         ax = figure.subplots()
@@ -223,9 +223,10 @@ def boxes(figure, displays):
     return [box.extents.tolist() for pair in found for box in pair]
 
 
-@pytest.mark.parametrize("layout", [None, "constrained"])
-@pytest.mark.parametrize("n_axes", [1, 3])
-@pytest.mark.parametrize("style", ["bars", "dots", "corp"])
+@pytest.mark.parametrize(
+    ("style", "n_axes", "layout"),
+    partly_slow(["bars", "dots", "corp"], [1, 3], [None, "constrained"]),
+)
 def test_diagrams_keep_their_place(rows, style, n_axes, layout):
     """Whatever is added to the axes: models, their names, and the legend."""
     found = []

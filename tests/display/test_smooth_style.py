@@ -258,7 +258,7 @@ def test_calibrated_curves_lie_in_the_band_and_others_do_not():
     inside = {}
     for power in (1, 2):
         shares = []
-        for _ in range(20):
+        for _ in range(8):
             rows = scored(rng.uniform(size=2000) < p**power, p)
             curve = drawn_curve(rows)
             _, low, high = smooth_band(rows, curve, 0.95, 100, 0)

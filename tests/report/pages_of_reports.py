@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
@@ -68,6 +69,12 @@ def frame_of_few():
 
 
 CASES = (plain, hostile, two_classes, masked, frame_of_few)
+# Drawing a page takes seconds.
+cases = pytest.mark.parametrize(
+    "case",
+    [*CASES[:3], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[3:])],
+    ids=lambda case: case.__name__,
+)
 
 
 @cache

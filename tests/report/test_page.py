@@ -10,9 +10,9 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from pages_of_reports import (
-    CASES,
     HOSTILE,
     Page,
+    cases,
     hostile,
     page_of,
     parsed,
@@ -25,8 +25,6 @@ from skcalib import TemperatureScaling, calibration_report
 from skcalib._output.html import as_text
 from skcalib.datasets import make_logits
 from skcalib.report._page import SECTIONS
-
-cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 
 
 @cases
@@ -107,7 +105,8 @@ def test_pictures_have_texts_captions_and_two_looks(case):
             assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
 
 
-@pytest.mark.parametrize("case", [hostile, pytest.param(two_classes, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [hostile, two_classes])
 def test_pages_are_the_same_each_time(case):
     """Also with another style in use."""
     calibrator, Z, y, params = case()
@@ -124,6 +123,7 @@ def test_size_is_below_two_megabytes(case):
     assert len(page_of(case).encode()) < 2_000_000
 
 
+@pytest.mark.slow
 def test_a_hundred_classes_take_less_than_two_megabytes():
     Z, y = make_logits(1500, 100, random_state=0)
     calibrator = TemperatureScaling().fit(Z[:700], y[:700])
@@ -149,20 +149,24 @@ def test_names_of_users_stay_texts():
     assert "\0" not in text
 
 
-def test_values_of_tables_are_read_with_their_headers():
-    for case in CASES:
-        page = parsed(case)
-        for cell in page.all("th"):
-            assert cell["attrs"]["scope"] == ("col" if "thead" in cell["inside"] else "row")
-        assert len(page.all("caption")) == len(page.all("table"))
+@cases
+def test_values_of_tables_are_read_with_their_headers(case):
+    page = parsed(case)
+    for cell in page.all("th"):
+        assert cell["attrs"]["scope"] == ("col" if "thead" in cell["inside"] else "row")
+    assert len(page.all("caption")) == len(page.all("table"))
 
 
 def test_file_is_replaced_when_the_page_is_complete(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
+    pages = {report_of(plain)._results: page_of(plain)}
+    monkeypatch.setattr("skcalib.report._report.page_of", pages.get)  # which takes seconds
     assert report_of(plain).to_html(path) is None
     assert path.read_text("utf-8") == page_of(plain)
+    path.write_text("old")
     assert report_of(plain).to_html(str(path)) is None
+    assert path.read_text("utf-8") == page_of(plain)
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     path.write_text("old")
     with pytest.raises(OSError, match="full"):

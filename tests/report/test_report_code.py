@@ -1,13 +1,12 @@
 """The code of a page runs and makes the same report; warnings are shown and given."""
 
-import re
 import warnings
 from unittest import mock
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from pages_of_reports import CASES, hostile, masked, parsed, plain, report_of
+from pages_of_reports import cases, hostile, masked, parsed, plain, report_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -20,10 +19,10 @@ from skcalib import (
     VectorScaling,
     calibration_report,
 )
+from skcalib._output.html import element, fragment
 from skcalib.datasets import make_logits
 from skcalib.export import to_json
-from skcalib.report import _code
-from skcalib.report._page import page_of
+from skcalib.report import _code, _sections
 
 
 def blocks(page):
@@ -31,7 +30,7 @@ def blocks(page):
     return [e["text"] for e in page.all("pre")]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@cases
 def test_code_can_be_compiled(case):
     for code in blocks(parsed(case)):
         compile(code, "page", "exec")
@@ -83,7 +82,7 @@ def test_json_is_offered_where_it_holds_the_calibrator():
     y = np.array(["a", "b", "c"])[y]
     for calibrator in np.array(CALIBRATORS, dtype=object)[offered]:
         assert to_json(calibrator.fit(Z, y))
-    assert "to_json" in blocks(parsed(masked))[1]
+    assert "to_json" in _code.to_apply(report_of(masked)._results)
 
 
 def test_code_of_the_comparison():
@@ -110,7 +109,7 @@ def test_warnings_are_shown_and_given_once():
         warnings.simplefilter("error")
         with pytest.raises(ConvergenceWarning):
             calibration_report(calibrator, Z, y)
-    text = page_of(report._results)
-    assert re.search("<li>NoMinimumWarning", text)
+    text = fragment(element("section", _sections.warnings(report._results)))
+    assert "<li>NoMinimumWarning" in text
     assert "gave no warnings" in parsed(plain).section("warnings")["text"]
     assert report_of(plain).warnings_ == []

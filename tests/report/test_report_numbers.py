@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sklearn.metrics
 from numpy.testing import assert_allclose
-from pages_of_reports import CASES, frame_of_few, parsed, plain, report_of, rows_of_table
+from pages_of_reports import CASES, cases, frame_of_few, parsed, plain, report_of, rows_of_table
 from scipy.special import softmax
 from scipy.stats import norm
 
@@ -14,8 +14,6 @@ from skcalib._scores.proper import brier_scores, log_losses
 from skcalib.report import _intervals
 from skcalib.report._evaluation import Evaluation
 from skcalib.report._measures import BINNED, SMOOTH, measures, of_classes
-
-cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 
 
 def problem_of(case):
@@ -176,7 +174,9 @@ def test_normal_interval_without_weights(rng):
 
 
 def test_many_rows_have_fewer_resamples_and_no_slow_intervals(monkeypatch):
+    monkeypatch.setattr(_intervals, "MOST", 999)
     assert [_intervals.number_of_resamples(n) for n in (10, 20_000, 10**7)] == [999, 500, 99]
+    monkeypatch.setattr(_intervals, "MOST", 99)
     monkeypatch.setattr(_intervals, "TOO_MANY", {"smooth": 10, "classes": 10})
     y, before, after, rows, _ = problem_of(plain)
     found = _intervals.Intervals(Evaluation(y, None, rows["labels"], 15, before, after)).changes()
@@ -186,6 +186,7 @@ def test_many_rows_have_fewer_resamples_and_no_slow_intervals(monkeypatch):
         assert np.isnan(change.after.low) == (title in {"smooth ECE", "classwise ECE"})
 
 
+@pytest.mark.slow
 def test_summary_of_the_rows():
     text = parsed(frame_of_few).section("data")["text"]
     assert "float32" in text

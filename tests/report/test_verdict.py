@@ -123,6 +123,7 @@ def test_a_change_that_is_clear_in_part():
     assert "clear" in second
 
 
+@pytest.mark.slow
 def test_a_small_error_is_called_so_however_significant():
     _, _, third = said(right, lambda Z: 1.03 * Z, n=200_000)
     assert "which is small, but more than chance explains" in third

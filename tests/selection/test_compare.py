@@ -1,5 +1,6 @@
 """compare_calibrators: the same numbers as by hand, the table, the plot, bad input."""
 
+import itertools
 import sys
 import warnings
 
@@ -24,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     BBQ,
+    CalibratorComparison,
     HistogramBinning,
     IsotonicCalibration,
     PlattScaling,
@@ -187,6 +189,26 @@ def test_plot(found):
     assert found.plot(other, measure="accuracy") is other
     with pytest.raises(ValueError, match=r"measure must be one of .*, got 'loss'"):
         found.plot(measure="loss")
+
+
+@pytest.mark.parametrize("size", [(6.4, 6), (9, 6.5), (5, 6)])
+def test_names_in_plots_are_not_broken(size):
+    """Names of all calibrators stay in one line, and do not touch each other or the border."""
+    import matplotlib.pyplot as plt
+
+    names = ["uncalibrated", *(kind.__name__ for kind in COMPARED)]
+    scores = np.tile(np.linspace(0.1, 0.9, len(names))[:, None], 2)
+    found = CalibratorComparison(names, {"log loss": scores}, np.ones_like(scores))
+    figure, ax = plt.subplots(figsize=size, layout="constrained")
+    found.plot(ax)
+    figure.draw_without_rendering()
+    labels = ax.get_yticklabels()
+    assert [label.get_text() for label in labels] == names
+    (fontsize,) = {label.get_fontsize() for label in labels}
+    assert 7 <= fontsize <= 10
+    boxes = [label.get_window_extent() for label in labels]
+    assert min(box.x0 for box in boxes) >= 0
+    assert all(upper.y0 >= lower.y1 for upper, lower in itertools.pairwise(boxes))
 
 
 def test_plot_of_a_test_set_has_no_bars(rows):
