@@ -15,7 +15,7 @@ from skcalib.metrics import expected_calibration_error
 from ._evaluation import Evaluation
 
 # Longer names are cut: they would fill the page, and leave no room for the diagrams.
-LETTERS = 80
+LETTERS = 120
 
 
 def short(name: object) -> str:

@@ -143,5 +143,5 @@ def test_long_names_of_classes_are_cut(n_classes):
     names = np.array([f"{k}{1000 * 'L'}" for k in range(n_classes)])
     page = report_on(Z, names[y]).to_html()
     assert max(map(len, re.findall("L+", page))) < 200
-    assert "1" + 78 * "L" + "\N{HORIZONTAL ELLIPSIS}" in page
+    assert "1" + 118 * "L" + "\N{HORIZONTAL ELLIPSIS}" in page
     assert len(page) < 2e6

@@ -1,5 +1,6 @@
 """Every number of a report is that of the measure, and every interval that of its function."""
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -229,6 +230,6 @@ def test_classes_of_few_rows_and_of_none_are_listed_apart():
 
 def test_values_without_an_interval_are_shown_alone():
     value = report_of(plain).measures_["ECE"].after
-    shown = _sections._value(value._replace(low=np.nan, high=np.nan))
+    shown = _sections._value(replace(value, low=np.nan, high=np.nan))
     assert "nan" not in fragment(table(["x", "y"], [["a", shown]], caption="c"))
     assert " [" in fragment(table(["x", "y"], [["a", _sections._value(value)]], caption="c"))
