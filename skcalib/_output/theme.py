@@ -50,6 +50,11 @@ class Theme(NamedTuple):
         return cls(wanted, background)
 
     @property
+    def is_dark(self) -> bool:
+        """Whether white is seen better than black."""
+        return contrast(self.background, (1, 1, 1)) > contrast(self.background, (0, 0, 0))
+
+    @property
     def muted(self) -> Colour:
         """Neutral lines and bars that stay in the background."""
         return self.legible(self.mixed(self.foreground, 0.66))

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Diagrams with sides of up to so many inches have smaller labels.
+SMALL = 2.4
+
 
 def new_figure(
     size: tuple[float, float], layout: Literal["constrained", "none"] = "constrained"

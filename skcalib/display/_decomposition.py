@@ -20,6 +20,7 @@ from skcalib.metrics._input import Kind
 
 from ._axes import entry, new_figure, size_of
 from ._legend_above import legend_above
+from ._plane import exit_of, plane_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -249,7 +250,7 @@ class ScoreDecompositionDisplay:
             ax = new_figure((5.2, 4.2 + 0.1 * len(self.decompositions))).subplots()
         self.ax_, self.figure_ = ax, ax.figure
         theme = Theme.of(ax)
-        limits = _limits(*self._components())
+        limits = plane_limits(*self._components())
         ax.set(xlim=limits[0], ylim=limits[1])
         self._draw_scores(theme, *limits)
         self._draw_models(theme)
@@ -296,7 +297,7 @@ class ScoreDecompositionDisplay:
         }  # fmt: skip
         self.score_lines_ = [ax.axline((0, unc - level), slope=1, **pale) for level in levels]
         for level in levels:
-            place = _exit(level - unc, xlim, ylim)
+            place = exit_of(level - unc, xlim, ylim)
             if place is not None:
                 self._write(theme, f"{level:.{digits}f}", *place)
         self.uncertainty_line_ = ax.axline(
@@ -386,30 +387,3 @@ def _common_uncertainty(decompositions: Mapping[str, ScoreDecomposition]) -> flo
                 "models that predict differently."
             )
     return wanted
-
-
-def _limits(x: Floats, y: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Limits of MCB, from 0, and of DSC, from 0 unless all models are far above it.
-
-    At the top and at the right there is room for the labels of lines.
-    """
-    right = float(x.max()) or 0.1 * float(y.max()) or 1.0
-    low, high = float(y.min()), float(y.max())
-    # Models that are equal but for noise are not drawn far apart.
-    spread = max(high - low, 0.5 * right)
-    bottom = low - 0.25 * spread if low > spread else -0.04 * max(high, spread)
-    return (-0.04 * right, 1.25 * right), (bottom, high + 0.3 * spread)
-
-
-def _exit(
-    offset: float, xlim: tuple[float, float], ylim: tuple[float, float]
-) -> tuple[float, float, bool] | None:
-    """Where the line y = x - offset leaves the axes, in fractions, and whether at the top.
-
-    None where it leaves near a corner, in which a label has no room.
-    """
-    x = (ylim[1] + offset - xlim[0]) / (xlim[1] - xlim[0])
-    y = (xlim[1] - offset - ylim[0]) / (ylim[1] - ylim[0])
-    if x <= 1:
-        return (x, 1.0, True) if 0.08 < x < 0.9 else None
-    return (1.0, y, False) if 0.08 < y < 0.9 else None

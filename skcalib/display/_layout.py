@@ -13,10 +13,8 @@ from scipy.special import expit, logit
 
 from skcalib._output.text import SMALLEST
 from skcalib._output.theme import Theme
-from skcalib._typing import Floats
-from skcalib.metrics import ReliabilityCurve
 
-from ._axes import size_of
+from ._axes import SMALL, size_of
 from ._legend import draw_legend
 from ._panels import HISTOGRAM, TICK, Panel, panel_of
 from ._ticks import even_ticks, logit_ticks, set_ticks, thinned
@@ -25,12 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
-
-# Diagrams with sides of up to so many inches have smaller labels.
-SMALL = 2.4
-
-# Limits of logit axes are no nearer to 0 and 1 than that.
-NEAREST = 1e-6
 
 # Points at 0 and 1 are clipped far outside of logit axes, so that lines to them are drawn.
 _SCALES: dict[str, dict[str, Any]] = {"linear": {}, "logit": {"nonpositive": "clip"}}
@@ -69,16 +61,6 @@ def histogram_on(ax: Axes) -> Axes:
         histogram = ax.inset_axes((0, 0, 1, 1))
         histogram.set_axes_locator(HistogramLocator(ax))
     return histogram
-
-
-def logit_limits(x: Floats, n_rows: float) -> tuple[float, float]:
-    """Limits of logit axes that show scores and frequencies of so many rows, but not 0 and 1."""
-    # Frequencies that are nearer to 0 and 1 cannot be told apart with this number of rows.
-    nearest = max(NEAREST, 0.1 / n_rows)
-    z = logit(np.clip(x[(x > 0) & (x < 1)], nearest, 1 - nearest))
-    low, high = (z.min(), z.max()) if len(z) else (-2.0, 2.0)
-    margin = max(0.05 * (high - low), 0.3)
-    return float(expit(low - margin)), float(expit(high + margin))
 
 
 def arrange(
@@ -121,17 +103,6 @@ def _frame(ax: Axes, limits: tuple[float, float]) -> None:
     none: Any = None  # an axis would make its ticks again
     ax.spines["top"].register_axis(none)
     ax.spines["top"].set_position(("data", limits[1]))
-
-
-def zoomed_limits(curve: ReliabilityCurve, scores: Floats) -> tuple[float, float]:
-    """Limits of axes that show scores close to each other, and the accuracy of their bins."""
-    shown = np.concatenate([scores[[scores.argmin(), scores.argmax()]], curve.accuracy])
-    low, high = float(shown.min()), float(shown.max())
-    margin = 0.05 * (high - low)
-    # Where 0 or 1 is near, it is worth more than some magnification.
-    near = 0.5 * (high - low)
-    low = 0.0 if low < near else low - margin
-    return low, 1.0 if high > 1 - near else high + margin
 
 
 def set_scale(ax: Axes, scale: str, which: Literal["x", "y"]) -> None:

@@ -13,6 +13,7 @@ from skcalib._output.text import SMALLEST, Measure, as_written, shortened, wrapp
 from skcalib._output.theme import Theme
 from skcalib._typing import Floats
 
+from ._axes import SMALL
 from ._look import Diagonal, recorded
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ _WIDTH, _WIDEST, _HIGHEST = 0.64, 0.95, 0.5
 _CORNERS = {
     "upper left": (0, 1), "lower right": (1, 0), "upper right": (1, 1), "lower left": (0, 0)
 }  # fmt: skip
+
+# Shares of the cells of the diagram in which a legend may hide something: one with letters of the
+# usual size, and one with all entries.
+_LITTLE, _MUCH = 0.006, 0.03
 
 # Cells along each side of the diagram, by which its free corner is found.
 _CELLS = 40
@@ -76,15 +81,7 @@ def draw_legend(ax: Axes, theme: Theme, side: float, top: float) -> None:
 
     Its side is a length in inches, and ``top`` the height of the axes in heights of the diagram.
     """
-    handles, labels = entries(ax)
-    drawn = _drawn(ax, top)
-    size = _fitted(labels, side, 9)
-    corner, hidden = _freest(drawn, size)
-    if hidden:  # smaller letters may hide less
-        smaller = _fitted(labels, side, SMALLEST)
-        other, fewer = _freest(drawn, smaller)
-        if fewer < 0.7 * hidden:
-            size, corner = smaller, other
+    handles, size, corner = _placed(ax, side, top)
     legend = ax.legend(
         handles,
         size.labels,
@@ -99,6 +96,34 @@ def draw_legend(ax: Axes, theme: Theme, side: float, top: float) -> None:
         **_SPACES,
     )
     as_written(*legend.get_texts())
+
+
+def _placed(ax: Axes, side: float, top: float) -> tuple[list[Any], _Legend, Any]:
+    """Handles, size and corner of a legend that hides little of the diagram.
+
+    Its letters are smaller where that hides less. In a small diagram of which much would be hidden
+    even so, it has no entries for the line of perfect calibration and error bars.
+    """
+    drawn = _drawn(ax, top)
+    handles, labels = entries(ax)
+    size = _fitted(labels, side, 9)
+    corner, hidden = _freest(drawn, size)
+    if hidden > _LITTLE * _CELLS**2:
+        smaller = _fitted(labels, side, SMALLEST)
+        other, fewer = _freest(drawn, smaller)
+        if fewer < 0.7 * hidden:
+            size, corner, hidden = smaller, other, fewer
+    if side < SMALL and hidden > _MUCH * _CELLS**2:
+        own = [k for k, handle in enumerate(handles) if not _explains_itself(handle)]
+        handles, size = [handles[k] for k in own], _fitted([labels[k] for k in own], side, SMALLEST)
+        corner, _ = _freest(drawn, size)
+    return handles, size, corner
+
+
+def _explains_itself(handle: Any) -> bool:
+    from matplotlib.container import ErrorbarContainer
+
+    return bool(recorded([handle], Diagonal)) or isinstance(handle, ErrorbarContainer)
 
 
 def entries(ax: Axes) -> tuple[list[Any], list[str]]:
@@ -122,11 +147,14 @@ def _fitted(labels: Sequence[str], side: float, largest: float) -> _Legend:
     fitting = 72 * _WIDTH * side / (max(map(measure, labels), default=0) + _BESIDE)
     if max(0.85 * wanted, SMALLEST) <= fitting < wanted:
         wanted = fitting
+    # Of names, words may be broken.
+    words = " ".join(x for x in labels if not x.endswith(")")).split()
+    longest = max(map(measure, words), default=0)
     for width, font in itertools.product((_WIDTH, _WIDEST), (wanted, SMALLEST)):
         room = 72 * width * side / font - _BESIDE
         lines = [_in_lines(x, room, measure, joined=width == _WIDTH) for x in labels]
         legend = _sized(lines, font, side, measure)
-        if legend.height <= _HIGHEST:
+        if legend.height <= _HIGHEST and longest <= room:
             return legend
     if legend.height < _WIDEST:
         return legend

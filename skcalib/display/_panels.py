@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.legend import Legend
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
@@ -109,11 +110,17 @@ class Panel:
     labels: tuple[bool, bool]  #: whether tick labels are below, and at the left
     top: float  #: height of the axes, in heights of the diagram
     most: float  #: number of rows at which the histogram ends
+    legend: Legend | None = None  #: of all panels, which the first of them holds
 
     def __call__(self, ax: Axes, renderer: Any) -> Bbox:  # noqa: ARG002
         from matplotlib.transforms import Bbox
 
-        return Bbox.from_bounds(*self.panels.box(self.number, inches(ax.figure)))
+        title = title_room(ax.figure)
+        if self.legend is not None:  # that of all panels stands above them, below the title
+            self.legend.set_bbox_to_anchor((0.5, 1 - title / inches(ax.figure)[1]))
+        margins = self.panels.figure
+        panels = replace(self.panels, figure=margins._replace(top=margins.top + title))
+        return Bbox.from_bounds(*panels.box(self.number, inches(ax.figure)))
 
     @property
     def is_one_of_many(self) -> bool:
@@ -154,6 +161,15 @@ def panel_of(ax: Axes) -> Panel | None:
     """The panel that axes are, or None."""
     locator = ax.get_axes_locator()
     return locator if isinstance(locator, Panel) else None
+
+
+def title_room(figure: Figure | SubFigure) -> float:
+    """Height of the title that a user gave to the figure, and of what is above it, in inches."""
+    title = getattr(figure, "_suptitle", None)
+    if title is None or not title.get_text():
+        return 0.0
+    below = float(figure.bbox.y1 - title.get_window_extent().y0) / figure.dpi
+    return below if below < inches(figure)[1] / 3 else 0.0  # it is elsewhere
 
 
 def inches(figure: Figure | SubFigure) -> tuple[float, float]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,29 +10,19 @@ from numpy.typing import ArrayLike
 from skcalib._engine.array_api import on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
-from skcalib._typing import Floats
 from skcalib._validation.indicator import of_outputs
 from skcalib._validation.parameters import check_integer
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _styles
-from ._axes import (
-    curve_of_class,
-    curve_of_rows,
-    draw_title,
-    ece_of,
-    miscalibration_of,
-    new_figure,
-    with_weight,
-)
-from ._band import consistency_band, isotonic_curve
-from ._kernel_curve import drawn_curve, smooth_band
-from ._layout import arrange, histogram_on, logit_limits, set_scale, zoomed_limits
+from ._axes import curve_of_class, curve_of_rows, ece_of, new_figure, with_weight
+from ._layout import arrange, histogram_on, set_scale
+from ._limits import limits_on, shown_rows
 from ._look import AXIS_NAMES, Look, Scale, Style, check_look
+from ._model import draw_model
 from ._panels import panel_of
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
-from ._strokes import strokes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
-
-# Scores, lower and upper end of a band, from a level, a number of resamples and a seed.
-Area = Callable[..., tuple[Floats, Floats, Floats]]
 
 
 class ReliabilityDisplay:
@@ -83,9 +67,9 @@ class ReliabilityDisplay:
       most the smECE. The shaded area is its pointwise consistency band.
 
     Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
-    the number of rows in each bin. Bars, dots and error bars of a bin with n rows have the opacity
-    :math:`n / (n + 10)`, so that a single row is hardly seen. Colours are those of the matplotlib
-    style in use.
+    the number of rows in each bin, and above zoomed axes in as many bins of equal width. Bars,
+    dots and error bars of a bin with n rows have the opacity :math:`n / (n + 10)`, so that a
+    single row is hardly seen. Colours are those of the matplotlib style in use.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. In the styles
     ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes; dots and
@@ -402,74 +386,14 @@ class ReliabilityDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         self.diagonal_ = _styles.diagonal(ax, look.theme)
         name = self.name if name is None else name
-        self._draw(look, name, confidence_level, n_resamples, random_state)
+        resampling = n_resamples, random_state
+        for attribute, artist in draw_model(self, look, name, confidence_level, resampling).items():
+            setattr(self, attribute, artist)
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
-            self.counts_ = _styles.counts(self.counts_ax_, self._curve_in_sight(), look)
+            self.counts_ = _styles.counts(self.counts_ax_, shown_rows(self), look)
         if panel_of(ax) is None:
             ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
-        arrange(ax, scale, self._limits(look), look.theme, legend=legend)
+        arrange(ax, scale, limits_on(ax, self, look), look.theme, legend=legend)
         return self
-
-    def _draw(
-        self, look: Look, name: str | None, level: float | None, n_resamples: int, random_state: Any
-    ) -> None:
-        ax, curve, rows = self.ax_, self._curve_in_sight(), self.rows
-        self.bars_ = self.gaps_ = self.intervals_ = self.line_ = self.band_ = None
-        self.dots_ = self.joins_ = self.strokes_ = None
-        ece = f"ECE {ece_of(curve):.3f}"
-        if look.style == "bars":
-            self.bars_, self.gaps_ = _styles.bars(ax, curve, look, look.label(None, ece))
-            if name is not None:
-                draw_title(ax, name)
-        elif look.style == "dots":
-            label = look.label(name, ece)
-            self.line_, self.joins_, self.dots_ = _styles.dots(ax, curve, look, label)
-        elif rows is not None:  # as has been checked
-            draw = self._draw_corp if look.style == "corp" else self._draw_smooth
-            area = draw(rows, look, name)
-            if level is not None:
-                quantiles = area(level, n_resamples, random_state)
-                self.band_ = _styles.band(ax, quantiles, look, level)
-        if level is not None and look.style in ("bars", "dots"):
-            self.intervals_ = _styles.intervals(ax, curve, look, level)
-
-    def _draw_corp(self, rows: Scored, look: Look, name: str | None) -> Area:
-        label = look.label(name, f"MCB {miscalibration_of(rows):.3f}")
-        self.line_ = _styles.line(self.ax_, *isotonic_curve(rows), look, label)
-        return partial(consistency_band, rows)
-
-    def _draw_smooth(self, rows: Scored, look: Look, name: str | None) -> Area:
-        curve = drawn_curve(rows)
-        label = look.label(name, f"smECE {curve.error:.3f}")
-        self.line_, self.strokes_, self.dots_ = strokes(self.ax_, curve, look, label)
-        return partial(smooth_band, rows, curve)
-
-    def _curve_in_sight(self) -> ReliabilityCurve:
-        """The bins, of which the first and the last end where zoomed axes do."""
-        if not self.zoomed or self.rows is None:
-            return self.curve
-        low, high = zoomed_limits(self.curve, self.rows.score)
-        lower, upper = np.maximum(self.curve.lower, low), np.minimum(self.curve.upper, high)
-        return replace(self.curve, lower=lower, upper=upper)
-
-    def _limits(self, look: Look) -> tuple[float, float]:
-        if look.scale == "linear":
-            if not self.zoomed or self.rows is None:
-                return 0.0, 1.0
-            return zoomed_limits(self.curve, self.rows.score)
-        low, high = logit_limits(self._shown(look), self.curve.n_samples.sum())
-        if look.number:
-            before = self.ax_.get_xlim()
-            return min(low, before[0]), max(high, before[1])
-        return low, high
-
-    def _shown(self, look: Look) -> Floats:
-        """Scores and frequencies that logit axes should show."""
-        if self.rows is None or self.line_ is None or look.style != "corp":
-            return np.append(self.curve.confidence, self.curve.accuracy)
-        # A few extreme scores, or frequencies of 0 and 1, must not squeeze all others.
-        score, value = np.asarray(self.line_.get_data())
-        score = np.clip(score, *np.quantile(self.rows.score, [0.005, 0.995]))
-        return np.append(score, value)[np.tile((value > 0) & (value < 1), 2)]

@@ -16,6 +16,7 @@ from skcalib.metrics._input import OF_EACH
 
 from ._around import legend_above, names_around
 from ._axes import new_figure
+from ._limits import shown_rows
 from ._panels import (
     HISTOGRAM,
     NBSP,
@@ -135,6 +136,8 @@ class ReliabilityGridDisplay:
         if new is not None:
             new.set_size_inches(panels.size(side, top * side))
         place(self.axes_, panels)
+        first: Any = self.axes_[0].get_axes_locator()
+        first.legend = self.legend_
         return self
 
     def _draw(
@@ -146,7 +149,7 @@ class ReliabilityGridDisplay:
         titles, size = titles_in([_title(display) for display in self.displays], room, wanted)
         above = max(height_of_lines(title, size) for title in titles) + SPACE
         panels = replace(panels, cell=panels.cell._replace(top=above))
-        most = max(float(display.curve.n_samples.max()) for display in self.displays)
+        most = max(float(shown_rows(display).n_samples.max()) for display in self.displays)
         is_logit = plot_params.get("scale") == "logit"
         own = [display.zoomed or is_logit for display in self.displays]
         self.axes_ = add_panels(figure, panels, own, top=top, most=most)

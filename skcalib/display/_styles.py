@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 # Colour and hatch of gaps of bins whose confidence is below and above the accuracy.
 _GAPS = {"Over-confident": (VERMILION, "////"), "Under-confident": (GREEN, "\\\\\\\\")}
 
-# Opacity of the area of a gap, of which the hatch has all.
-_TINT = 0.3
+# Opacity of the area of a gap, of which the hatch has all: on light and on dark backgrounds.
+_TINT, _DARK_TINT = 0.3, 0.45
 
 # The same without a hatch.
 _PLAIN_TINT = 0.6
@@ -62,7 +62,7 @@ def bars(ax: Axes, curve: ReliabilityCurve, look: Look, label: str) -> tuple[Any
     panel = panel_of(ax)
     # In panels of a grid of many, hatches would be too fine to be seen, and slow.
     is_plain = panel is not None and panel.is_one_of_many
-    tint = _PLAIN_TINT if is_plain else _TINT
+    tint = _PLAIN_TINT if is_plain else _DARK_TINT if theme.is_dark else _TINT
     draw: Callable[..., Any] = _plain_boxes if is_plain else _boxes
     accuracy = draw(
         ax, curve, 0 * n, curve.accuracy, theme.tints(BLUE, n), len(n) * [theme.background]

@@ -60,6 +60,8 @@ class TemperatureSweepDisplay:
     ----------
     axes_ : list of matplotlib Axes
         Axes with the log loss, and with the ECE.
+    ax_ : matplotlib Axes
+        The first of them.
     figure_ : matplotlib Figure
         Figure that contains them.
     log_loss_line_, ece_line_ : matplotlib Line2D

@@ -244,14 +244,44 @@ def test_many_panels_are_made_of_few_artists(style, kind):
 @every_style
 def test_histograms_have_one_scale(style):
     grid = grid_of("classwise", style=style, rare=[2])
-    most = max(display.curve.n_samples.max() for display in grid.displays_)
-    for display in grid.displays_:
+    assert any(display.zoomed for display in grid.displays_)
+    found = [rows_in_histogram(display) for display in grid.displays_]
+    most = max(n.max() for n in found)
+    for display, n in zip(grid.displays_, found, strict=True):
         assert display.counts_ax_ is display.ax_
         drawn = np.nan_to_num(display.counts_.get_data().values)
         bottom, top = 1.04 / 1.22, 1.0
         heights = (drawn - bottom) / (top - bottom)
-        n = display.curve.n_samples
         np.testing.assert_allclose(heights[heights > 0], n[n > 0] / most)
+
+
+def rows_in_histogram(display):
+    """Those of the bins, and on zoomed axes of bins of equal width: quantile bins are all alike."""
+    n = display.curve.n_samples
+    if not display.zoomed:
+        return n
+    return np.histogram(display.rows.score, len(n), display.ax_.get_xlim())[0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_title_of_the_figure_stands_above_the_legend_and_the_panels(first):
+    figure = Figure((5, 6))
+    if first:
+        figure.suptitle("Before")
+    y, P = rows_of("classwise", 4)
+    grid = ReliabilityDisplay.from_predictions(y, P, kind="classwise", figure=figure)
+    figure.draw_without_rendering()
+    tops = [max(ax.get_window_extent().y1 for ax in grid.axes_)]
+    title = figure.suptitle("Two\nlines")
+    for _ in range(2):
+        figure.draw_without_rendering()
+        assert grid.legend_.get_window_extent().y1 < title.get_window_extent().y0
+        tops.append(max(ax.get_window_extent().y1 for ax in grid.axes_))
+        assert tops[-1] < grid.legend_.get_window_extent().y0
+    title.set_text("")
+    figure.draw_without_rendering()
+    assert tops[1] == tops[2]
+    assert max(ax.get_window_extent().y1 for ax in grid.axes_) >= tops[0] > tops[1]
 
 
 def test_bars_of_many_panels_are_where_those_of_few_are():

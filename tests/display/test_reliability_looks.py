@@ -120,7 +120,7 @@ def strengths(display):
             strength(getattr(bar, of)(), colour, theme.background)
             for bar, colour in zip(display.gaps_, full, strict=True)
         ]
-    found["tints"] = np.divide(found["tints"], 0.3)
+    found["tints"] = np.divide(found["tints"], 0.45 if theme.is_dark else 0.3)
     return found
 
 
