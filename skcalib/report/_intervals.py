@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
@@ -211,6 +212,36 @@ def wilson_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
     return CalibrationErrorInterval(
         p, max(float(centre - half), 0.0), min(float(centre + half), 1.0)
     )
+
+
+def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationErrorInterval:
+    r"""Interval of the mean confidence less the accuracy.
+
+    Its ends are those of the normal interval, or of Wilson's for this gap where they lie further
+    out, as they do if hardly a row is misclassified: the gaps g for which
+    :math:`|\hat g - g| \le z\, s(g)`, where :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and
+    the probabilities :math:`p_i` of being right are the confidences, moved proportionally towards 0
+    or 1 until their mean is less by g.
+    """
+    c, share = confidence.astype(np.float64), w / w.sum()
+    mean, gap = float(share @ c), float(share @ (c - hit))
+    z = float(ndtri((1 + LEVEL) / 2))
+
+    def excess(g: float) -> float:
+        wrong = 1 - c + c * (g / mean) if g > 0 else (1 - c) * (1 + g / max(1 - mean, 1e-300))
+        return (g - gap) ** 2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
+
+    def end(bound: float) -> float:
+        # The variance, and with it the excess, may be 0 at the estimate itself.
+        start = gap + 1e-9 * (bound - gap)
+        if excess(start) >= 0 or excess(bound) <= 0:
+            return start if excess(start) >= 0 else bound
+        return float(brentq(excess, start, bound))
+
+    low, high = end(min(mean - 1, gap)), end(max(mean, gap))
+    normal = mean_interval(c - hit, w)
+    ends = float(np.fmin(low, normal.low)), float(np.fmax(high, normal.high))
+    return CalibrationErrorInterval(gap, *ends)
 
 
 def compared_means(differences: Floats, w: Floats) -> CalibrationComparisonResult:

@@ -6,6 +6,7 @@ import io
 import re
 from base64 import b64encode
 from collections.abc import Callable
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
@@ -37,6 +38,10 @@ DARK = "screen and (prefers-color-scheme: dark)"
 
 Draw = Callable[["Figure"], Any]
 
+# The settings of matplotlib are those of all threads: two that change and restore them at the same
+# time would leave those of the pictures behind.
+_SETTINGS = Lock()
+
 
 def picture(
     draw: Draw, size: tuple[float, float], *, alt: str, caption: str, class_: str | None = None
@@ -61,7 +66,7 @@ def drawn(draw: Draw, size: tuple[float, float], look: str) -> str:
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    with style.context(_LOOKS[look]):  # restores the settings in use
+    with _SETTINGS, style.context(_LOOKS[look]):  # restores the settings in use
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
         return svg_of(figure)

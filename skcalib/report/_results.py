@@ -39,8 +39,9 @@ class Results:
 
     @property
     def both(self) -> list[tuple[Floats, str]]:
-        """Probabilities before and after calibration, with their titles."""
-        return [(self.rows.before, "Before"), (self.rows.after, self.name)]
+        """Probabilities before and after calibration, with their titles, which differ."""
+        after = "After" if self.name == "Before" else self.name
+        return [(self.rows.before, "Before"), (self.rows.after, after)]
 
     @cached_property
     def measures(self) -> dict[str, Change]:

@@ -19,7 +19,7 @@ from ._classes import worst
 from ._data import FEW
 from ._measures import measures
 from ._results import Results
-from ._verdict import counted, signed
+from ._verdict import counted, few_of_a_kind, signed
 
 # The table of classes has at most so many rows.
 CLASSES = 20
@@ -67,6 +67,8 @@ def all_measures(results: Results) -> Elements:
         "biased upwards where bins hold few rows. That bias may differ before and after, so that "
         "changes of debiased measures say more than those of the others."
     )
+    if few := few_of_a_kind(results.rows):
+        note += f" Most of these intervals are too narrow for these rows, since {few}."
     return [found, element("p", note, class_="note")]
 
 

@@ -12,11 +12,14 @@ from skcalib.metrics import (
 )
 
 from ._evaluation import Evaluation
-from ._intervals import mean_interval
+from ._intervals import gap_interval
 from ._measures import ACCURACY, BRIER, DEBIASED_ECE, ECE, LOG_LOSS, Change
 
 # With fewer rows of equal weight neither intervals nor tests say much.
 FEW_ROWS = 100
+
+# With fewer rows that are misclassified, or that are not, the spread of the scores is not seen.
+FEW_OF_A_KIND = 10
 
 SIGNIFICANT = 0.05
 
@@ -47,6 +50,19 @@ def has_few_rows(rows: Evaluation) -> bool:
     return rows.n_effective < FEW_ROWS
 
 
+def few_of_a_kind(rows: Evaluation) -> str | None:
+    """Which rows are too few to tell the uncertainty of scores, as text."""
+    used = rows.weights > 0
+    n = [int(np.sum(P.argmax(axis=1)[used] == rows.index[used])) for P in (rows.before, rows.after)]
+    found = {"misclassified": rows.n_samples - max(n), "classified correctly": min(n)}
+    kind, fewest = min(found.items(), key=lambda item: item[1])
+    if fewest >= FEW_OF_A_KIND:
+        return None
+    return f"only {fewest} of them {'is' if fewest == 1 else 'are'} {kind}".replace(
+        "only 0 of them are", "none of them is"
+    )
+
+
 def _before(rows: Evaluation, pvalue: float) -> str:
     confidence, hit = rows.before.max(axis=1), rows.before.argmax(axis=1) == rows.index
     gap = mean_gap(rows, rows.before)
@@ -74,13 +90,12 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     found = {m.title: measures[m.title].difference for m in JUDGED}
     if np.array_equal(rows.before, rows.after):
         return f"{name} leaves all probabilities as they are."
+    if uncertain := _uncertain(rows, name, joined([_change(*item) for item in found.items()])):
+        return uncertain
     fell = [_fall(title, d) for title, d in found.items() if d.high < 0]
     rose = [_fall(title, d) for title, d in found.items() if d.low > 0]
     other = [_change(title, d) for title, d in found.items() if not (d.high < 0 or d.low > 0)]
     accuracy = _of_accuracy(measures[ACCURACY.title].difference)
-    if has_few_rows(rows):
-        changes = [_change(title, d) for title, d in found.items()]
-        return f"What {name} changes is uncertain with so few rows: {joined(changes)}."
     unclear = f"; not clear is the change of {joined(other)}" if other else ""
     if rose and fell:
         return (
@@ -94,11 +109,29 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     return f"{name} has no clear effect on {joined(other)}{accuracy}."
 
 
+def _uncertain(rows: Evaluation, name: str, changes: str) -> str | None:
+    """The sentence on the effect if the intervals of the changes are not to be trusted."""
+    if has_few_rows(rows):
+        return f"What {name} changes is uncertain with so few rows: {changes}."
+    if few := few_of_a_kind(rows):
+        return (
+            f"On these rows {name} changes {changes}, but new rows may say otherwise, since {few}."
+        )
+    return None
+
+
 def _after(rows: Evaluation, ece: Change, pvalue: float) -> str:
     value = (
         f"After calibration the ECE is {ece.after.estimate:.4f} (95% interval of the true error "
         f"{ece.after.low:.4f} to {ece.after.high:.4f})"
     )
+    if few_of_a_kind(rows) and not has_few_rows(rows):
+        # Resamples of rows without errors hold no errors either.
+        gap = mean_gap(rows, rows.after)
+        value = (
+            f"After calibration the ECE is {ece.after.estimate:.4f} (95% interval of the mean "
+            f"confidence less the accuracy {signed(gap.low)} to {signed(gap.high)})"
+        )
     if has_few_rows(rows):
         return (
             f"{value}, and {as_pvalue(pvalue)} is the probability of one at least as large if the "
@@ -129,7 +162,7 @@ def _left(rows: Evaluation) -> str:
 def mean_gap(rows: Evaluation, P: Floats) -> CalibrationErrorInterval:
     """Mean confidence less accuracy, with its interval."""
     hit = P.argmax(axis=1) == rows.index
-    return mean_interval(P.max(axis=1).astype(np.float64) - hit, rows.weights)
+    return gap_interval(P.max(axis=1), hit, rows.weights)
 
 
 def counted(rows: Evaluation) -> str:

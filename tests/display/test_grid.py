@@ -8,7 +8,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from combinations import partly_slow
+from combinations import partly_slow, slow
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -201,6 +201,7 @@ def test_margins_stay_when_the_figure_grows():
     assert wider[:2] == pytest.approx((left, above))
 
 
+@pytest.mark.slow
 @every_kind
 def test_half_of_a_figure_is_filled(kind):
     figure = Figure(figsize=(9, 5))
@@ -220,7 +221,13 @@ def test_labels_are_at_the_borders():
         assert has(ax.get_xticklabels()) == (k + 3 >= 7)
 
 
-@every_style_and_kind
+@pytest.mark.parametrize(
+    ("style", "kind"),
+    [
+        ("bars", "classwise"),
+        *slow(("dots", "multilabel"), ("corp", "classwise"), ("smooth", "multilabel")),
+    ],
+)
 def test_many_panels_are_made_of_few_artists(style, kind):
     grid = grid_of(kind, n_classes=MANY + 2, style=style, n_bins=5, strategy="uniform")
     whole = texts_of(grid.figure_)

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from combinations import pairs
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -196,10 +197,10 @@ def extents(display):
     return [ax.get_window_extent() for ax in axes(display)]
 
 
-@every_style
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("size", [(3, 3), (5, 6), (10, 8)])
-@every_panel
+@pytest.mark.parametrize(
+    ("draw", "size", "style"), pairs(PANELS.values(), [(3, 3), (5, 6), (10, 8)], STYLES)
+)
 def test_legends_cover_nothing(draw, size, layout, style):
     with plt.style.context(style):
         figure = Figure(figsize=size, layout=layout)

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from combinations import partly_slow
+from combinations import pairs, partly_slow
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -22,6 +22,7 @@ LONG = "gradient_boosting $x_1$ of a hundred trees"
 DRAWN = [("bars", "linear")]
 DRAWN += itertools.product(["dots", "corp"], ["linear", "logit"])
 KINDS = ["top-label", "binary"]
+MODELS = [(1, LONG), (2, "_x"), (3, "$a$ " * 10), (5, "n" * 40), (5, None)]
 SHEETS = ["default", "dark_background", "ggplot", "grayscale"]
 
 every_drawing = pytest.mark.parametrize(("style", "scale"), DRAWN)
@@ -174,10 +175,11 @@ def test_gaps_show_whether_the_confidence_is_too_high(signs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", [None, "constrained"])
-@in_every_sheet
-@every_drawing
-def test_small_figures_hold_all_texts(rows, style, scale, sheet, layout):
+@pytest.mark.parametrize(
+    ("drawing", "sheet", "layout"), pairs(DRAWN, SHEETS, [None, "constrained"])
+)
+def test_small_figures_hold_all_texts(rows, drawing, sheet, layout):
+    style, scale = drawing
     with plt.style.context(sheet):
         figure = Figure(figsize=(3, 3), layout=layout)
         ax = figure.subplots()
@@ -194,12 +196,11 @@ def test_small_figures_hold_all_texts(rows, style, scale, sheet, layout):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(3, 3), (5, 6), (10, 8)])
 @pytest.mark.parametrize(
-    ("n_models", "name"), [(1, LONG), (2, "_x"), (3, "$a$ " * 10), (5, "n" * 40), (5, None)]
+    ("drawing", "models", "size"), pairs(DRAWN, MODELS, [(3, 3), (5, 6), (10, 8)])
 )
-@every_drawing
-def test_legends_lie_in_the_diagram(rows, style, scale, name, n_models, size):
+def test_legends_lie_in_the_diagram(rows, drawing, models, size):
+    (style, scale), (n_models, name) = drawing, models
     figure = Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
     displays = drawn(rows, ax, style, n_models, scale=scale, name=name)
@@ -319,6 +320,13 @@ def test_bands_of_several_models_do_not_add_up(rows):
     assert all(d.band_.get_facecolor()[0][3] == 1 for d in displays)
     assert len({d.band_.get_zorder() for d in displays}) == 5
     assert max(d.band_.get_zorder() for d in displays) < min(d.line_.get_zorder() for d in displays)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_narrow_bands_stand_above_wide_ones(rows, order):
+    ax = Figure().subplots()
+    of = {n: drawn([x[:n] for x in rows], ax, "corp")[0].band_ for n in (500, 50)[::order]}
+    assert of[500].get_zorder() > of[50].get_zorder()
 
 
 @every_drawing

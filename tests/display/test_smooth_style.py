@@ -67,7 +67,14 @@ def data():
 DATA = data()
 FEW = {name: case for name, case in DATA.items() if len(case[1]) < 1000}
 every_data = pytest.mark.parametrize(("y", "p", "w"), DATA.values(), ids=DATA)
-every_few = pytest.mark.parametrize(("y", "p", "w"), FEW.values(), ids=FEW)
+DRAWN = {"rows", "zero weights", "equal scores", "certain", "two rows", "skewed"}  # in quick tests
+every_few = pytest.mark.parametrize(
+    ("y", "p", "w"),
+    [
+        pytest.param(*case, id=name, marks=() if name in DRAWN else pytest.mark.slow)
+        for name, case in FEW.items()
+    ],
+)
 
 
 def scored(y, p, w=None):
@@ -226,7 +233,7 @@ def ends(display):
 
 @pytest.mark.parametrize("w", [None, 3.0])
 def test_band_of_equal_scores_has_binomial_ends(w):
-    n, score, level, draws = 40, 0.5, 0.9, 2000
+    n, score, level, draws = 40, 0.5, 0.9, 600
     # As many events as expected, so the kernel is narrow, and noise in another place would show.
     rows = scored(np.arange(n) < 20, np.full(n, score), None if w is None else np.full(n, w))
     curve = drawn_curve(rows)
@@ -245,7 +252,7 @@ def test_band_has_the_variance_of_weighted_rows():
     p, w = np.repeat([0.3, 0.6], 300), rng.exponential(size=600)
     rows = scored(rng.uniform(size=600) < 0.2, p, w)
     curve = drawn_curve(rows)
-    x, low, high = smooth_band(rows, curve, 0.95, 2000, 0)
+    x, low, high = smooth_band(rows, curve, 0.95, 1000, 0)
     t = x[:, None]
     K = sum(norm.pdf(t, 2 * k + s * p, curve.bandwidth) for k in (-1, 0, 1) for s in (-1, 1))
     deviation = np.sqrt((K**2) @ (w**2 * p * (1 - p))) / (K @ w)

@@ -2,6 +2,7 @@
 
 from functools import cache
 from html.parser import HTMLParser
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -69,12 +70,19 @@ def frame_of_few():
 
 
 CASES = (plain, hostile, two_classes, masked, frame_of_few)
-# Drawing a page takes seconds.
-cases = pytest.mark.parametrize(
-    "case",
-    [*CASES[:3], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[3:])],
-    ids=lambda case: case.__name__,
-)
+
+
+def every_case(*quick):
+    """All cases, of which some are quick."""
+    return pytest.mark.parametrize(
+        "case",
+        [pytest.param(case, marks=() if case in quick else pytest.mark.slow) for case in CASES],
+        ids=lambda case: case.__name__,
+    )
+
+
+cases = every_case(hostile, two_classes, masked)
+drawn_cases = every_case(hostile)  # drawing all pictures of a page takes seconds
 
 
 @cache
@@ -85,9 +93,12 @@ def report_of(case):
 
 
 @cache
-def page_of(case):
-    """The page of a case as text."""
-    return report_of(case).to_html()
+def page_of(case, drawn=False):
+    """The page of a case as text, with empty pictures unless they are drawn."""
+    if drawn:
+        return report_of(case).to_html()
+    with mock.patch("skcalib.report._pictures.drawn", return_value="<svg/>"):
+        return report_of(case).to_html()
 
 
 VOID = frozenset({"meta", "link", "img", "source", "br", "hr", "input"})
@@ -130,9 +141,9 @@ class Page(HTMLParser):
 
 
 @cache
-def parsed(case):
+def parsed(case, drawn=False):
     """The page of a case, parsed."""
-    return Page(page_of(case))
+    return Page(page_of(case, drawn=drawn))
 
 
 def rows_of_table(page, kind):

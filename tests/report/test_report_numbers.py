@@ -1,17 +1,30 @@
 """Every number of a report is that of the measure, and every interval that of its function."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import sklearn.metrics
 from numpy.testing import assert_allclose
-from pages_of_reports import CASES, cases, frame_of_few, parsed, plain, report_of, rows_of_table
+from pages_of_reports import (
+    CASES,
+    cases,
+    frame_of_few,
+    masked,
+    parsed,
+    plain,
+    report_of,
+    rows_of_table,
+    two_classes,
+)
 from scipy.special import softmax
 from scipy.stats import norm
 
 from skcalib import metrics
 from skcalib._engine.blocks import both_columns
+from skcalib._output.html import element, fragment, table
 from skcalib._scores.proper import brier_scores, log_losses
-from skcalib.report import _intervals
+from skcalib.report import _intervals, _sections
 from skcalib.report._evaluation import Evaluation
 from skcalib.report._measures import BINNED, SMOOTH, measures, of_classes
 
@@ -186,7 +199,6 @@ def test_many_rows_have_fewer_resamples_and_no_slow_intervals(monkeypatch):
         assert np.isnan(change.after.low) == (title in {"smooth ECE", "classwise ECE"})
 
 
-@pytest.mark.slow
 def test_summary_of_the_rows():
     text = parsed(frame_of_few).section("data")["text"]
     assert "float32" in text
@@ -196,4 +208,27 @@ def test_summary_of_the_rows():
     assert summaries["two_classes"].n_columns == 1
     assert summaries["two_classes"].n_given == 400
     assert summaries["two_classes"].counts.sum() < 400
+    data = {case.__name__: parsed(case).section("data")["text"] for case in (two_classes, masked)}
+    n = summaries["two_classes"].counts.sum()
+    assert f"Rows{n}, and {400 - n} with a weight of 0, which are left out" in data["two_classes"]
+    w = report_of(two_classes)._results.rows.w
+    assert f"{w.sum():g} in total" in data["two_classes"]
+    assert "250 logits in 250 rows" in data["masked"]
+    assert "Masked classesnone" in data["two_classes"]
+    assert "Classes without rowsnone" in data["masked"]
     assert np.isfinite([summaries["masked"].lowest, summaries["masked"].highest]).all()
+
+
+def test_classes_of_few_rows_and_of_none_are_listed_apart():
+    results = report_of(plain)._results
+    few = results.data._replace(counts=np.array([0, 9, 10]))
+    text = fragment(element("div", _sections.data(mock.Mock(rows=results.rows, data=few))))
+    assert "<dt>Classes with fewer than 10 rows</dt><dd>1</dd>" in text
+    assert "<dt>Classes without rows</dt><dd>0</dd>" in text
+
+
+def test_values_without_an_interval_are_shown_alone():
+    value = report_of(plain).measures_["ECE"].after
+    shown = _sections._value(value._replace(low=np.nan, high=np.nan))
+    assert "nan" not in fragment(table(["x", "y"], [["a", shown]], caption="c"))
+    assert " [" in fragment(table(["x", "y"], [["a", _sections._value(value)]], caption="c"))

@@ -1,6 +1,7 @@
 """The verdict claims what the rows show, and no more."""
 
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,12 +13,14 @@ from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_test
 from skcalib.report._evaluation import Evaluation
 from skcalib.report._intervals import Intervals
-from skcalib.report._verdict import joined, verdict
+from skcalib.report._verdict import as_pvalue, counted, joined, verdict
 
 
 @pytest.fixture(autouse=True)
 def _fewer_resamples(monkeypatch):
     monkeypatch.setattr("skcalib.report._intervals.MOST", 199)
+    # Verdicts say nothing of these.
+    monkeypatch.setattr("skcalib.report._intervals.TOO_MANY", {"smooth": 0, "classes": 0})
 
 
 def said(before, after, *, n=2000, weight=None):
@@ -33,6 +36,8 @@ def said(before, after, *, n=2000, weight=None):
         assert sentence.endswith(".")
         assert not re.search(r"\bnan\b|\.\.$|  ", sentence)
         assert not re.search(r"[.!?] [A-Z]", sentence), "more than one sentence"
+        for ends in re.findall(r" ([\d.]+) to ([\d.]+)\)", sentence):
+            assert float(ends[0]) <= float(ends[1])
     return found
 
 
@@ -74,6 +79,7 @@ def test_over_confident_and_repaired():
     assert second.startswith("Method lowers the log loss by ")
     for title in ("the log loss by", "the Brier score by", "the debiased ECE by"):
         assert title in second
+    assert "accuracy" not in second
     assert "which does not prove that there is none" in third
     assert "no more than chance explains" in third
 
@@ -152,6 +158,14 @@ def test_few_rows(n, weight):
     assert "is uncertain with so few rows" in second
     assert "so few rows reveal only large errors" in third
     assert "\N{MINUS SIGN}" in second
+
+
+def test_numbers_in_words():
+    assert [as_pvalue(p) for p in (0.0012, 0.0994, 0.0996, 0.5)] == [
+        "p = 0.001", "p = 0.099", "p = 0.10", "p = 0.50"
+    ]  # fmt: skip
+    rows = [mock.Mock(n_samples=n) for n in (1, 2, 12_345)]
+    assert [counted(of) for of in rows] == ["1 row", "2 rows", "12,345 rows"]
 
 
 def test_lists_in_words():
