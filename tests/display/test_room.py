@@ -33,7 +33,7 @@ def models(Z, y, ax, style):
             softmax(Z / t, axis=1),
             style=style,
             ax=ax,
-            name=f"A model of temperature {t}",
+            name=f"Divided by {t}",
             n_resamples=20,
         )
         for t in (0.4, 0.7, 1.2, 2, 3, 5)
