@@ -213,9 +213,7 @@ class ReliabilityDisplay:
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
-        n_bins, kind, sample_weight, pos_label
-            As for :func:`skcalib.metrics.reliability_curve`.
-        strategy : {"uniform", "quantile"}, default=None
+        n_bins, strategy, kind, sample_weight, pos_label
             As for :meth:`from_predictions`.
         name : str, default=None
             Name of the model; by default the name of the estimator's class.
@@ -272,14 +270,16 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true, y_proba, n_bins, kind, sample_weight, labels, pos_label
-            As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` or
-            ``"multilabel"`` there is one diagram for each class or label.
+        y_true, y_proba, n_bins
+            As for :func:`skcalib.metrics.reliability_curve`.
         strategy : {"uniform", "quantile"}, default=None
             Bins of equal width or of equal weight; by default of equal width. With
             ``kind="classwise"`` or ``"multilabel"`` and by default, a class whose probabilities
             are all in one of them has quantile bins instead, its diagram shows the range of its
             probabilities only, and its title says "quantile bins".
+        kind, sample_weight, labels, pos_label
+            As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` or
+            ``"multilabel"`` there is one diagram for each class or label.
         name : str, default=None
             Name of the model.
         ax : matplotlib Axes, default=None
