@@ -77,13 +77,13 @@ def _before(rows: Evaluation, pvalue: float) -> str:
     if gap.low > 0 or gap.high < 0:
         kind = "over-confident" if gap.low > 0 else "under-confident"
         return f"Before calibration the model is {kind}: {means}, a difference of {_points(gap)}."
-    start = "Before calibration the model is neither over- nor under-confident on average"
+    start = "Before calibration the rows show neither over- nor under-confidence on average"
     if pvalue <= SIGNIFICANT:
         return (
-            f"{start}, but it is miscalibrated, since confidence and accuracy differ from bin to "
-            f"bin by more than chance explains ({as_pvalue(pvalue)}): {means}."
+            f"{start}, but the model is miscalibrated, since confidence and accuracy differ from "
+            f"bin to bin by more than chance explains ({as_pvalue(pvalue)}): {means}."
         )
-    return f"{start}, nor do the rows show another miscalibration ({as_pvalue(pvalue)}): {means}."
+    return f"{start}, and no other miscalibration ({as_pvalue(pvalue)}): {means}."
 
 
 def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
@@ -103,7 +103,10 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
             f"{joined(rose)}{unclear}{accuracy}."
         )
     if rose:
-        return f"{name} makes the probabilities worse: it raises {joined(rose)}{unclear}{accuracy}."
+        # A calibration error alone may rise where the scores tell classes better apart.
+        worse = any(found[m.title].low > 0 for m in (LOG_LOSS, BRIER))
+        verb = "makes the probabilities worse: it raises" if worse else "raises"
+        return f"{name} {verb} {joined(rose)}{unclear}{accuracy}."
     if fell:
         return f"{name} lowers {joined(fell)}{unclear}{accuracy}."
     return f"{name} has no clear effect on {joined(other)}{accuracy}."

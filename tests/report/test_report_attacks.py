@@ -65,7 +65,7 @@ def test_rows_without_an_error_do_not_show_underconfidence(logits3, rng):
     y = rng.integers(3, size=500)
     Z = np.log(0.00005) * (np.arange(3) != y[:, None])
     first, second, _ = report_on(Z, y, logits3).verdict_
-    assert "neither over- nor under-confident" in first
+    assert "neither over- nor under-confidence" in first
     assert second.endswith("but new rows may say otherwise, since none of them is misclassified.")
 
 
