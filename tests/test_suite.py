@@ -272,7 +272,7 @@ def test_calarena_beside_published(script, published, tmp_path):
     assert row(text, "method", "uncalibrated")[1:5] == row(text, "method", "Base-model")[1:5]
     ours = row(text, "figures of", "TemperatureScaling")
     assert ours[0] == "skcalib"
-    assert float(ours[-1]) > 0
+    assert float(ours[-1]) >= 0  # seconds, rounded
     table = text[text.index("figures of") :]
     losses = {name: float(row(table, "figures of", name)[2]) for name in ("TS", "uncalibrated")}
     first = min(losses, key=losses.get)
