@@ -226,5 +226,7 @@ def _points(artist: Any) -> Iterator[Floats]:
         return
     paths = artist.get_paths() if hasattr(artist, "get_paths") else [artist.get_path()]
     for path in paths:
-        steps = max(1, 4 * _CELLS // max(len(path.vertices), 1))
+        if not len(path.vertices):  # old versions of matplotlib do not interpolate nothing
+            continue
+        steps = max(1, 4 * _CELLS // len(path.vertices))
         yield artist.get_transform().transform(path.interpolated(steps).vertices)
