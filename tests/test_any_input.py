@@ -175,10 +175,11 @@ DRAWN = [
     skcalib.ConfidenceDisplay.from_predictions,
     partial(skcalib.ReliabilityDisplay.from_predictions, kind="classwise", max_classes=2),
     partial(skcalib.ReliabilityDisplay.from_predictions, style="corp", n_resamples=5),
+    partial(skcalib.ReliabilityDisplay.from_predictions, style="smooth", n_resamples=5),
 ]
 
 
-@pytest.mark.parametrize("draw", DRAWN, ids=["bars", "confidence", "grid", "corp"])
+@pytest.mark.parametrize("draw", DRAWN, ids=["bars", "confidence", "grid", "corp", "smooth"])
 @settings(max_examples=8)
 @given(rows=judged())
 def test_diagrams(draw, answers, rows):
@@ -187,7 +188,7 @@ def test_diagrams(draw, answers, rows):
     if display is not None:
         display.figure_.draw_without_rendering()
         ax = display.ax_ if hasattr(display, "ax_") else display.axes_[0]
-        corners = np.array([patch.get_bbox().get_points() for patch in ax.patches])
+        corners = np.array([patch.get_extents().get_points() for patch in ax.patches])
         assert np.isfinite(corners).all()
     plt.close("all")
 

@@ -158,4 +158,4 @@ def test_parquet_files_on_the_command_line(rows, client, tmp_path, capsys, monke
     temperature = TemperatureScaling().fit(Z, labels).temperature_
     assert f"The temperature is {temperature:.4g}." in said
     assert (tmp_path / "skcalib-reliability.png").stat().st_size > 10_000
-    assert (tmp_path / "skcalib-report.png").stat().st_size > 10_000
+    assert (tmp_path / "skcalib-report.html").stat().st_size > 10_000
