@@ -131,7 +131,8 @@ def test_hostile_names_are_texts(file, opened):
     assert found.run("document.querySelectorAll('h1').length") == 1
     assert found.run("getComputedStyle(document.body).display") != "none"
     for name in HOSTILE:
-        assert name in found.run("document.body.textContent"), name
+        shown = name[:100]  # of longer ones the page shows the beginning
+        assert shown in found.run("document.body.textContent"), name
     assert HOSTILE[0] in found.page.title()
 
 
