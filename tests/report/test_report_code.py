@@ -32,7 +32,11 @@ def blocks(page):
 
 @cases
 def test_code_can_be_compiled(case):
-    for code in blocks(parsed(case)):
+    to_repeat, to_apply = blocks(parsed(case))
+    assert ".fit(" in to_repeat
+    assert "calibration_report(" in to_repeat
+    assert ".predict_proba(" in to_apply
+    for code in (to_repeat, to_apply):
         compile(code, "page", "exec")
 
 
