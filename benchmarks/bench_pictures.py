@@ -1,4 +1,4 @@
-"""Seconds to draw each display in each style and to save it as PNG, and grids of many classes.
+"""Seconds to draw displays and save them as PNG, grids of many classes, and reports with pages.
 
 Wall and CPU time, each the least of several runs in one process, so that imports are done::
 
@@ -19,10 +19,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import softmax
 
-from skcalib import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+from skcalib import (
+    ConfidenceDisplay,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    TemperatureSweepDisplay,
+    calibration_report,
+)
 from skcalib.datasets import make_logits
 
-STYLES = ("bars", "dots", "corp")
+STYLES = ("bars", "dots", "corp", "smooth")
 REPEAT = 4
 N_ROWS = 10_000
 
@@ -50,6 +56,13 @@ def logits_of(n_classes: int) -> tuple[Any, Any]:
     return y, Z
 
 
+def report_of(calibrator: Any, Z: Any, y: Any) -> Any:
+    """A report, of which the page has been made as well."""
+    report = calibration_report(calibrator, Z, y)
+    report.to_html()
+    return report
+
+
 def tasks(n_classes: list[int]) -> dict[str, Callable[[], Any]]:
     """All pictures by name."""
     y, Z = logits_of(10)
@@ -64,6 +77,8 @@ def tasks(n_classes: list[int]) -> dict[str, Callable[[], Any]]:
     for k in n_classes:
         y, Z = logits_of(k)
         P = softmax(Z, axis=1)
+        calibrator = TemperatureScaling().fit(Z, y)
+        found[f"CalibrationReport and its page, {k} classes"] = partial(report_of, calibrator, Z, y)
         for style in STYLES[:2]:
             found[f"ReliabilityGridDisplay {style}, {k} classes"] = partial(
                 draw, y, P, kind="classwise", max_classes=k, style=style
