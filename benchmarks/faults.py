@@ -11,6 +11,7 @@ a process hangs or dies or the limit of BLAS persists. Linux only. Run::
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import multiprocessing
 import os
 import resource
@@ -64,6 +65,7 @@ def outcome_of_child(task: Callable[[], bool]) -> str:
     """Outcome of a task in a forked process; the task returns whether a limit persists."""
     pid = os.fork()
     if not pid:
+        faulthandler.dump_traceback_later(DEADLINE - 5)
         status = 3
         try:
             status = 2 if task() else 0
@@ -200,11 +202,14 @@ def in_process(name: str, n: int, seed: int) -> Counter[str]:
     if process.is_alive():
         process.kill()
         return Counter({OUTCOMES[1]: n})
-    return Counter({OUTCOMES[3]: n}) if process.exitcode else queue.get()
+    if process.exitcode:
+        return Counter({OUTCOMES[3]: n, f"exit status {process.exitcode}": 1})
+    return queue.get()
 
 
 def _run(name: str, n: int, seed: int, queue: multiprocessing.Queue) -> None:
     warnings.simplefilter("ignore")
+    faulthandler.enable()  # says where a process dies
     before = blas_threads()
     fit_all()  # OpenBLAS ends the process if it cannot allocate its first buffers
     queue.put(FAULTS[name](n, np.random.default_rng(seed), before))
