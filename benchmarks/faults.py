@@ -153,6 +153,7 @@ def _fit_in_pool(_: int) -> list[int]:
 def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> Counter[str]:
     """A limit of up to 20 MiB above the memory in use, also before threads are started."""
     counts: Counter[str] = Counter()
+    _reserve = _small_gaps()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     for k in range(n):
         if k % 10 == 0:
@@ -170,6 +171,17 @@ def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> C
         counts[OUTCOMES[2] if limit_persists(before) else OUTCOMES[0]] += 1
         fit(VectorScaling, LARGE)
     return counts
+
+
+def _small_gaps() -> list[bytearray]:
+    """Blocks of memory with gaps between them, which only small requests can use.
+
+    Without them numpy may end the process: where a ufunc cannot allocate its buffers of 64 KiB, the
+    error is set without the global interpreter lock (``NpyIter_Reset`` in numpy 2.4).
+    """
+    blocks = [bytearray(72_000) for _ in range(400)]
+    del blocks[::2]
+    return blocks
 
 
 FAULTS = {"interrupted": interrupted, "forked": forked, "short of memory": short_of_memory}
