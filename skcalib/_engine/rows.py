@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike
 from skcalib._typing import Array
 
 from .blocks import weighted_sum
+from .cached import cached_property
 from .ranking import Ranked
 
 T = TypeVar("T")
@@ -67,7 +68,6 @@ class Rows(ABC):
     def __init__(self, *arrays: Any, weight: float | None = None) -> None:
         self.arrays = arrays
         self._weight = weight
-        self._least_weight: float | None = None
         # Number of elements in a row of the widest array.
         self._width = max([1, *(math.prod(a.shape[1:]) for a in arrays if a is not None)])
 
@@ -104,7 +104,7 @@ class Rows(ABC):
     @property
     def weight(self) -> float:
         """Sum of the weights, by which sums over rows are divided to give means."""
-        # Not a cached_property, whose lock is shared by all instances: chunks would wait for it.
+        # Not a cached_property, since rows that are derived from these take it over if it is known.
         if self._weight is None and self.w is None:
             self._weight = float(self.n_rows)
         elif self._weight is None:
@@ -112,13 +112,10 @@ class Rows(ABC):
                 self._weight = float(self._having(self.w).sum(partial(weighted_sum, w=None)))
         return self._weight
 
-    @property
+    @cached_property
     def least_weight(self) -> float:
         """The smallest positive weight."""
-        if self._least_weight is None:
-            least = 1 if self.w is None else self._having(self.w).reduce(np.minimum, _least)
-            self._least_weight = float(least)
-        return self._least_weight
+        return float(1 if self.w is None else self._having(self.w).reduce(np.minimum, _least))
 
     def sum(self, f: OfBlock, plan: Plan = PLAIN) -> Array:
         """Sum over the blocks of ``f(*blocks)``, added in row order.

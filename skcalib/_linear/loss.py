@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from skcalib._engine.array_api import astype, into, like, namespace
 from skcalib._engine.blocks import joined_flat, less_at_labels, of_labels, ones_unless, weighted_sum
+from skcalib._engine.cached import cached_property
 from skcalib._typing import Floats, Indices
 
 from .features import Features, mask_scores

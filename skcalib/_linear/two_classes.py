@@ -18,7 +18,6 @@ ridge these parameters are the closest ones to the identity.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from skcalib._engine.array_api import (
     smallest_normal,
 )
 from skcalib._engine.blocks import joined_flat, weighted_sum
+from skcalib._engine.cached import cached_property
 from skcalib._typing import Floats, Indices
 
 from .features import MASKED_FEATURE, Features

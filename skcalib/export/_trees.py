@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.ensemble import (
 from sklearn.utils import check_array
 from sklearn.utils.extmath import softmax
 
+from skcalib._engine.cached import cached_property
 from skcalib._typing import Array, Bools, Floats, Indices
 
 # Rows times trees that are followed from node to node at once.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from skcalib._engine.cached import cached_property
 from skcalib._typing import Array, Floats, Indices
 from skcalib._validation.labels import encode
 

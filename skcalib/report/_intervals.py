@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
+from skcalib._engine.cached import cached_property
 from skcalib._scores.proper import brier_scores, log_losses
 from skcalib._typing import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from skcalib._engine.cached import cached_property
 from skcalib._typing import Array, Floats
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.metrics import (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skcalib._engine.array_api import like, namespace
 from skcalib._engine.blocks import column_sums, double, is_event, stacked
+from skcalib._engine.cached import cached_property
 from skcalib._engine.rows import Rows
 from skcalib._linear.logistic import Logistic
 from skcalib._linear.temperature import check_range, fit_scale
