@@ -140,14 +140,14 @@ def in_pool() -> bool:
     thread = threading.Thread(target=lambda: [fit(VectorScaling, LARGE) for _ in range(3)])
     thread.start()
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        seen = pool.map(_fit_in_pool, range(4))
+        persists = pool.map(_fit_in_pool, [before] * 4)
     thread.join()
-    return any(threads != before for threads in seen) or limit_persists(before)
+    return any(persists) or limit_persists(before)
 
 
-def _fit_in_pool(_: int) -> list[int]:
+def _fit_in_pool(before: list[int]) -> bool:
     fit_all()
-    return blas_threads()
+    return limit_persists(before)
 
 
 def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> Counter[str]:
