@@ -173,13 +173,13 @@ def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> C
     return counts
 
 
-def _small_gaps() -> list[bytearray]:
+def _small_gaps() -> list[bytes]:
     """Blocks of memory with gaps between them, which only small requests can use.
 
     Without them numpy may end the process: where a ufunc cannot allocate its buffers of 64 KiB, the
     error is set without the global interpreter lock (``NpyIter_Reset`` in numpy 2.4).
     """
-    blocks = [bytearray(72_000) for _ in range(400)]
+    blocks = [bytes(72_000) for _ in range(400)]
     del blocks[::2]
     return blocks
 
