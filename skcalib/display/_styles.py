@@ -185,8 +185,7 @@ def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> Er
     from matplotlib.collections import LineCollection
     from matplotlib.container import ErrorbarContainer
 
-    low, high = curve.interval(level)
-    ends = np.minimum(low, curve.accuracy), np.maximum(high, curve.accuracy)
+    ends = curve.interval(level)
     of_bars = look.style == "bars"
     x = (curve.lower + curve.upper) / 2 if of_bars else curve.confidence
     colour = look.theme.foreground if of_bars else look.colour

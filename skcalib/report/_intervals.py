@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
@@ -21,7 +20,8 @@ from skcalib._scores.proper import brier_scores, log_losses
 from skcalib._typing import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
 from skcalib.metrics._calibration_error import OF_BINS, OF_GAPS
-from skcalib.metrics._inversion import bins_of, simulated
+from skcalib.metrics._inversion import Simulation, bins_of, simulated
+from skcalib.metrics._mean_gap import mean_and_error, mean_gap, mean_gap_ends
 from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by, problem_of
 from skcalib.metrics._uncertainty import comparison_of, interval_of
 
@@ -91,7 +91,7 @@ class Intervals:
         n, of_all = models[0].problem.rows.n_rows, [binned_values(m) for m in models]
         estimates = [f(np.ones(n, dtype=np.intp)) for f in of_all]
         draws = bootstrapped(n, self.n_resamples, of_all)
-        simulations = [simulated(m, self.n_resamples, check_random_state(SEED)) for m in models]
+        simulations = [simulated_with_seed(m, self.n_resamples) for m in models]
         found = {}
         for k, measure in enumerate(BINNED):
             ends = []
@@ -100,7 +100,7 @@ class Intervals:
                 if of_gaps is None:
                     ends.append(interval_of(estimate, draws[:, j, k], LEVEL, "basic"))
                 else:
-                    low, high = simulation.ends(of_gaps, estimate, LEVEL)
+                    low, high = simulation.ends(of_gaps, estimate)
                     ends.append(CalibrationErrorInterval(estimate, low, high))
             ahead = float(estimates[1][k] - estimates[0][k])
             difference = comparison_of(ahead, draws[:, 1, k] - draws[:, 0, k], LEVEL)
@@ -127,8 +127,8 @@ class Intervals:
         n_resamples = number_of_resamples(n_entries)
         ends = []
         for model, estimate in zip(models, estimates, strict=True):
-            simulation = simulated(model, n_resamples, check_random_state(SEED))
-            low, high = simulation.ends(model.of_gaps, estimate, LEVEL)
+            simulation = simulated_with_seed(model, n_resamples)
+            low, high = simulation.ends(model.of_gaps, estimate)
             ends.append(CalibrationErrorInterval(estimate, low, high))
         draws = bootstrapped(n, n_resamples, [classwise_error(m) for m in models])
         ahead = estimates[1] - estimates[0]
@@ -142,6 +142,11 @@ def bootstrapped(
     random, functions = check_random_state(SEED), list(measures)
     samples = (draw_rows(n, random) for _ in range(n_resamples))
     return np.array([[f(times) for f in functions] for times in samples])
+
+
+def simulated_with_seed(model: MeasuredByBins, n_resamples: int) -> Simulation:
+    """Draws for the intervals of the binned measures."""
+    return simulated(model, n_resamples, check_random_state(SEED), LEVEL)
 
 
 def binned_values(model: MeasuredByBins) -> Callable[[Indices], Floats]:
@@ -182,24 +187,10 @@ def without_intervals(before: float, after: float) -> Change:
 
 
 def mean_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
-    r"""Normal interval of a weighted mean.
-
-    Its standard error is that of the bootstrap of rows, :math:`s^2 = \sum_i w_i^2 (x_i - \bar x)^2
-    / W^2`, with the factor :math:`n / (n - 1)` of an unbiased variance.
-    """
+    """Normal interval of a weighted mean."""
     mean, error = mean_and_error(values, w)
     half = float(ndtri((1 + LEVEL) / 2)) * error
     return CalibrationErrorInterval(mean, mean - half, mean + half)
-
-
-def mean_and_error(values: Floats, w: Floats) -> tuple[float, float]:
-    """Weighted mean and its standard error, which is NaN for a single row."""
-    w = w / w.max()
-    n, mean = np.count_nonzero(w), float(np.average(values, weights=w))
-    if n < 2:
-        return mean, math.nan
-    variance = np.sum(w**2 * (values - mean) ** 2) / w.sum() ** 2
-    return mean, math.sqrt(variance * n / (n - 1))
 
 
 def wilson_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
@@ -215,32 +206,8 @@ def wilson_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
 
 
 def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationErrorInterval:
-    r"""Interval of the mean confidence less the accuracy.
-
-    Its ends are those of the normal interval, or of Wilson's for this gap where they lie further
-    out, as they do if hardly a row is misclassified: the gaps g for which
-    :math:`|\hat g - g| \le z\, s(g)`, where :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and
-    the probabilities :math:`p_i` of being right are the confidences, moved proportionally towards 0
-    or 1 until their mean is less by g.
-    """
-    c, share = confidence.astype(np.float64), w / w.sum()
-    mean, gap = float(share @ c), float(share @ (c - hit))
-    z = float(ndtri((1 + LEVEL) / 2))
-
-    def excess(g: float) -> float:
-        wrong = 1 - c + c * (g / mean) if g > 0 else (1 - c) * (1 + g / max(1 - mean, 1e-300))
-        return (g - gap) ** 2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
-
-    def end(bound: float) -> float:
-        # The variance, and with it the excess, may be 0 at the estimate itself.
-        start = gap + 1e-9 * (bound - gap)
-        if excess(start) >= 0 or excess(bound) <= 0:
-            return start if excess(start) >= 0 else bound
-        return float(brentq(excess, start, bound))
-
-    low, high = end(min(mean - 1, gap)), end(max(mean, gap))
-    normal = mean_interval(c - hit, w)
-    ends = float(np.fmin(low, normal.low)), float(np.fmax(high, normal.high))
+    """Interval of the mean confidence less the accuracy."""
+    gap, ends = mean_gap(confidence, hit, w), mean_gap_ends(confidence, hit, w, LEVEL)
     return CalibrationErrorInterval(gap, *ends)
 
 
