@@ -28,6 +28,9 @@ POOLED = 4.0
 # Pseudo-counts of calibrated rows that shrink the gaps of bins with few rows towards 0.
 ROWS_ADDED = 2.0
 
+# Variance of the number of events below which labels drawn at the estimate have too little noise.
+ENOUGH = 10.0
+
 # Bound on the largest multiple of a gap, at which accuracies have long been clipped to 0 or 1.
 FAR = 1e3
 
@@ -69,25 +72,31 @@ def simulated(
     bins = bins_of(measured)
     pooled, significant = pooled_gaps(bins)
     draws = drawn(measured, bins, pooled, n_resamples, random)
-    column, *others = measured.columns
-    rows = measured.problem.rows
-    w = np.ones(rows.n_rows) if rows.w is None else rows.w
-    mean_gap = (0.0, 0.0) if others else mean_gap_ends(column.score, column.event, w, level)
+    mean_gap = limits_of_few(measured, bins, pooled, level)
     return Simulation(bins, draws, pooled, significant, mean_gap, level)
 
 
-class Simulation(NamedTuple):
-    """Bins, their pooled gaps as they are and shrunk, and draws of their noise.
+def limits_of_few(
+    measured: MeasuredByBins, bins: BinsOfColumns, pooled: Floats, level: float
+) -> tuple[float, float] | None:
+    """Limits of the mean gap of a single column in which hardly a row is wrong, else None."""
+    accuracy = np.clip(bins.confidence - pooled, 0, 1)
+    variance = np.sum(bins.n_effective * accuracy * (1 - accuracy))
+    if len(measured.columns) > 1 or variance >= ENOUGH:
+        return None
+    (column,), rows = measured.columns, measured.problem.rows
+    w = np.ones(rows.n_rows) if rows.w is None else rows.w
+    return mean_gap_ends(column.score, column.event, w, level)
 
-    Noise that is drawn at the estimate is none where no row, or hardly one, is wrong. Limits of the
-    mean gap of a single column do not need draws, and an error is no less than that of an even gap.
-    """
+
+class Simulation(NamedTuple):
+    """Bins, their pooled gaps as they are and shrunk, and draws of their noise."""
 
     bins: BinsOfColumns
     draws: Draws
     pooled: Floats
     significant: Floats
-    mean_gap: tuple[float, float]  #: confidence interval
+    mean_gap: tuple[float, float] | None  #: its limits where draws have hardly any noise
     level: float
 
     def ends(
@@ -109,8 +118,12 @@ class Simulation(NamedTuple):
         low = end(shapes[1 if some[1] else 2], (1 + level) / 2, 0.0)
         # An estimate below what noise alone gives only shows that the true error is not larger.
         high = max(end(shapes[k], (1 - level) / 2, estimate) for k in ([0, 2] if some[0] else [2]))
-        even = (np.full_like(bins.gap, gap) for gap in self.mean_gap)
-        high = max(high, *(float(error_of(of_gaps, gap, bins.share)) for gap in even))
+        if self.mean_gap is not None:
+            # No error is less than that of an even gap of the same mean.
+            even = (np.full_like(bins.gap, gap) for gap in self.mean_gap)
+            errors = [float(error_of(of_gaps, gap, bins.share)) for gap in even]
+            cancelling = bins.gap.min() < 0 < bins.gap.max()  # the mean does not show these gaps
+            low, high = low if cancelling else min(low, *errors), max(high, *errors)
         return min(low, high), high
 
 

@@ -126,6 +126,13 @@ def calibration_error_interval(
     :math:`g (1 - \sigma^2 / g^2)_+`; the upper end is the larger one of those for the pooled gaps
     without shrinkage and for the gaps of single bins.
 
+    Where hardly a row is misclassified, labels drawn from accuracies have hardly any noise. No
+    error is less than that of an even gap with the same mean, whose limits Wilson's method gives
+    [2]_. If the variance of the number of events is below 10, and except for ``kind="classwise"``,
+    the upper end is therefore at least the error of an even gap at either limit, and the lower end
+    at most that, if all gaps have the same sign. If n rows of confidence 1 are all classified
+    correctly, the upper end is :math:`z^2 / (n + z^2)`, with the normal quantile z.
+
     If bins hold few rows, much of :math:`e` is bias, and the interval of the true error may lie
     below it. :func:`debiased_expected_calibration_error` has less bias.
 
@@ -167,6 +174,8 @@ def calibration_error_interval(
     References
     ----------
     .. [1] Davison, Hinkley, "Bootstrap Methods and their Application", 1997, chapter 5.
+    .. [2] Wilson, "Probable inference, the law of succession, and statistical inference", Journal
+       of the American Statistical Association 22, 1927.
 
     Examples
     --------

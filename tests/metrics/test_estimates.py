@@ -464,8 +464,13 @@ def test_same_seed_same_answer():
 
 
 def test_no_error_at_all():
-    interval = calibration_error_interval([0, 1], [0.0, 1.0], kind="binary", n_resamples=9)
-    assert (interval.estimate, interval.low, interval.high) == (0, 0, 0)
+    """Two rows leave the error unknown, two thousand hardly."""
+    for n, high in [(1, 0.5), (1000, 0.003)]:
+        interval = calibration_error_interval(
+            [0, 1] * n, [0.0, 1.0] * n, kind="binary", n_resamples=9
+        )
+        assert interval.estimate == interval.low == 0
+        assert high / 2 < interval.high < high
 
 
 def test_an_error_smaller_than_chance_allows():

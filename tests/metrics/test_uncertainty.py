@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from families import GAPS
 from scipy.special import softmax
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 from sklearn.metrics import brier_score_loss, log_loss
 from test_estimates import ALL, KINDS
 
@@ -135,6 +135,37 @@ def test_intervals_cover(simulation, number):
     for model, least in (("T=1", 0.94), ("1.2", 0.91)):
         assert simulation.coverage(cell, model, n, 99) * n >= binom.ppf(1e-3, n, least)
     assert simulation.level(cell, n, 99) * n <= binom.ppf(0.999, n, 0.05)
+
+
+@pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
+@pytest.mark.parametrize("kind", ["top-label", "binary"])
+def test_intervals_of_rows_that_are_all_right(kind, measure):
+    """The upper end is that of Wilson's interval; confidence 1 can be too high only."""
+    n, z2 = 40, float(chi2.ppf(0.9, 1))
+    P = np.tile([0.0, 1.0], (n, 1))
+    found = calibration_error_interval(
+        np.ones(n), P, kind=kind, measure=measure, labels=[0, 1], n_resamples=19, random_state=0,
+        confidence_level=0.9,
+    )  # fmt: skip
+    under = measure == "underconfidence_error"
+    assert found.low == found.estimate == 0
+    assert found.high == pytest.approx(0 if under else z2 / (n + z2), abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_wrong", [0.5, 1, 3])
+def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
+    """As many wrong rows as said are expected, where the confidence is 0.9999."""
+    n, n_draws, random = 500, 60, np.random.default_rng(0)
+    gap, w = n_wrong / n - 1e-4, np.full(n, 7.0) if weighted else None
+    P, covered = np.tile([1e-4, 0.9999], (n, 1)), 0
+    for _ in range(n_draws):
+        y = random.uniform(size=n) < 1 - n_wrong / n
+        found = calibration_error_interval(
+            y, P, labels=[False, True], n_resamples=99, sample_weight=w, random_state=0
+        )
+        covered += found.low <= gap <= found.high
+    assert covered >= binom.ppf(1e-3, n_draws, 0.94)
 
 
 @pytest.mark.slow
