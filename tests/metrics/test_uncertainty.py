@@ -152,6 +152,17 @@ def test_intervals_of_rows_that_are_all_right(kind, measure):
     assert found.high == pytest.approx(0 if under else z2 / (n + z2), abs=1e-9)
 
 
+def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
+    """Wilson's, of the misclassified rows, since all gaps have one sign."""
+    n, z2 = 500, float(chi2.ppf(0.95, 1))
+    y = np.arange(n) > 0
+    P = np.tile([1e-9, 1 - 1e-9], (n, 1))
+    found = calibration_error_interval(y, P, labels=[False, True], random_state=0)
+    centre, half = (1 / n + z2 / 2 / n), np.sqrt(z2 * (1 - 1 / n) / n**2 + z2**2 / 4 / n**2)
+    ends = np.array([centre - half, centre + half]) / (1 + z2 / n)
+    np.testing.assert_allclose([found.low, found.high], ends, rtol=1e-5)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_wrong", [0.5, 1, 3])
 def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
