@@ -86,7 +86,7 @@ def limits_of_few(
         return None
     (column,), rows = measured.columns, measured.problem.rows
     w = np.ones(rows.n_rows) if rows.w is None else rows.w
-    return mean_gap_ends(column.score, column.event, w, level)
+    return mean_gap_ends(column.score, column.event, w, level, correction=0.5)
 
 
 class Simulation(NamedTuple):

@@ -31,23 +31,23 @@ def mean_gap(confidence: Floats, hit: Floats | Bools, w: Floats) -> float:
 
 
 def mean_gap_ends(
-    confidence: Floats, hit: Floats | Bools, w: Floats, level: float
+    confidence: Floats, hit: Floats | Bools, w: Floats, level: float, correction: float = 0.0
 ) -> tuple[float, float]:
-    r"""Confidence interval of the mean confidence less the accuracy.
+    r"""Wilson's confidence interval of the mean confidence less the accuracy.
 
-    Its ends are those of the normal interval, or of Wilson's for this gap where they lie further
-    out, as they do if hardly a row is misclassified: the gaps g for which
-    :math:`|\hat g - g| \le z\, s(g)`, where :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and
-    the probabilities :math:`p_i` of being right are the confidences, moved proportionally towards 0
-    or 1 until their mean is less by g.
+    Its ends are the gaps g for which :math:`|\hat g - g| = z\, s(g) + \kappa \sum_i w_i^2 / W^2`,
+    where :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and the probabilities :math:`p_i` of
+    being right are the confidences, moved proportionally towards 0 or 1 until their mean is less by
+    g. The correction for continuity :math:`\kappa` is 0, or 1/2 for ends close to the exact ones.
     """
     c, share = confidence.astype(np.float64), w / w.sum()
     mean, gap = float(share @ c), mean_gap(confidence, hit, w)
-    z = float(ndtri((1 + level) / 2))
+    z, least = float(ndtri((1 + level) / 2)), correction * float(share @ share)
 
     def excess(g: float) -> float:
         wrong = 1 - c + c * (g / mean) if g > 0 else (1 - c) * (1 + g / max(1 - mean, 1e-300))
-        return (g - gap) ** 2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
+        distance = max(abs(g - gap) - least, 0.0)
+        return distance**2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
 
     def end(bound: float) -> float:
         # The variance, and with it the excess, may be 0 at the estimate itself.
@@ -56,6 +56,4 @@ def mean_gap_ends(
             return start if excess(start) >= 0 else bound
         return float(brentq(excess, start, bound))
 
-    low, high = end(min(mean - 1, gap)), end(max(mean, gap))
-    half = z * mean_and_error(c - hit, w)[1]
-    return float(np.fmin(low, gap - half)), float(np.fmax(high, gap + half))
+    return end(min(mean - 1, gap)), end(max(mean, gap))

@@ -127,11 +127,11 @@ def calibration_error_interval(
     without shrinkage and for the gaps of single bins.
 
     Where hardly a row is misclassified, labels drawn from accuracies have hardly any noise. No
-    error is less than that of an even gap with the same mean, whose limits Wilson's method gives
-    [2]_. If the variance of the number of events is below 10, and except for ``kind="classwise"``,
-    the upper end is therefore at least the error of an even gap at either limit, and the lower end
-    at most that, if all gaps have the same sign. If n rows of confidence 1 are all classified
-    correctly, the upper end is :math:`z^2 / (n + z^2)`, with the normal quantile z.
+    error is less than that of an even gap with the same mean, whose limits Wilson's method gives,
+    with a correction for continuity [2]_. If the variance of the number of events is below 10, and
+    except for ``kind="classwise"``, the upper end is therefore at least the error of an even gap at
+    either limit, and the lower end at most that, if all gaps have the same sign. If n rows of
+    confidence 1 are all classified correctly, the upper end at 95 % is 4.8 / n.
 
     If bins hold few rows, much of :math:`e` is bias, and the interval of the true error may lie
     below it. :func:`debiased_expected_calibration_error` has less bias.
@@ -174,8 +174,8 @@ def calibration_error_interval(
     References
     ----------
     .. [1] Davison, Hinkley, "Bootstrap Methods and their Application", 1997, chapter 5.
-    .. [2] Wilson, "Probable inference, the law of succession, and statistical inference", Journal
-       of the American Statistical Association 22, 1927.
+    .. [2] Newcombe, "Two-sided confidence intervals for the single proportion: comparison of seven
+       methods", Statistics in Medicine 17, 1998.
 
     Examples
     --------

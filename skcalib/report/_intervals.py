@@ -206,9 +206,15 @@ def wilson_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
 
 
 def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationErrorInterval:
-    """Interval of the mean confidence less the accuracy."""
-    gap, ends = mean_gap(confidence, hit, w), mean_gap_ends(confidence, hit, w, LEVEL)
-    return CalibrationErrorInterval(gap, *ends)
+    """Interval of the mean confidence less the accuracy.
+
+    Its ends are those of the normal interval, or of Wilson's where they lie further out, as they do
+    if hardly a row is misclassified.
+    """
+    low, high = mean_gap_ends(confidence, hit, w, LEVEL)
+    normal = mean_interval(confidence.astype(np.float64) - hit, w)
+    ends = float(np.fmin(low, normal.low)), float(np.fmax(high, normal.high))
+    return CalibrationErrorInterval(mean_gap(confidence, hit, w), *ends)
 
 
 def compared_means(differences: Floats, w: Floats) -> CalibrationComparisonResult:

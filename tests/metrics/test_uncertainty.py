@@ -137,30 +137,39 @@ def test_intervals_cover(simulation, number):
     assert simulation.level(cell, n, 99) * n <= binom.ppf(0.999, n, 0.05)
 
 
+def limits_of_a_fraction(n_wrong, n, level):
+    """Wilson's with a correction for continuity, as roots of polynomials."""
+    z2 = float(chi2.ppf(level, 1))
+    centres = (n_wrong - 0.5) / n, (n_wrong + 0.5) / n
+    low, high = (np.roots([1 + z2 / n, -2 * c - z2 / n, c**2]).real for c in centres)
+    return low.min(), high.max()
+
+
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 @pytest.mark.parametrize("kind", ["top-label", "binary"])
 def test_intervals_of_rows_that_are_all_right(kind, measure):
-    """The upper end is that of Wilson's interval; confidence 1 can be too high only."""
-    n, z2 = 40, float(chi2.ppf(0.9, 1))
+    """Confidence 1 can be too high only."""
+    n = 40
     P = np.tile([0.0, 1.0], (n, 1))
     found = calibration_error_interval(
         np.ones(n), P, kind=kind, measure=measure, labels=[0, 1], n_resamples=19, random_state=0,
         confidence_level=0.9,
     )  # fmt: skip
     under = measure == "underconfidence_error"
+    _, high = limits_of_a_fraction(0, n, 0.9)
     assert found.low == found.estimate == 0
-    assert found.high == pytest.approx(0 if under else z2 / (n + z2), abs=1e-9)
+    assert found.high == pytest.approx(0 if under else high, abs=1e-9)
 
 
 def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
-    """Wilson's, of the misclassified rows, since all gaps have one sign."""
-    n, z2 = 500, float(chi2.ppf(0.95, 1))
-    y = np.arange(n) > 0
+    """All gaps have one sign, so that the error is the fraction of misclassified rows."""
+    n = 500
     P = np.tile([1e-9, 1 - 1e-9], (n, 1))
-    found = calibration_error_interval(y, P, labels=[False, True], random_state=0)
-    centre, half = (1 / n + z2 / 2 / n), np.sqrt(z2 * (1 - 1 / n) / n**2 + z2**2 / 4 / n**2)
-    ends = np.array([centre - half, centre + half]) / (1 + z2 / n)
-    np.testing.assert_allclose([found.low, found.high], ends, rtol=1e-5)
+    found = calibration_error_interval(
+        np.arange(n) > 0, P, labels=[False, True], n_resamples=199, random_state=0
+    )
+    ends = limits_of_a_fraction(1, n, 0.95)
+    np.testing.assert_allclose([found.low, found.high], ends, rtol=1e-4)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
