@@ -147,13 +147,13 @@ def limits_of_a_fraction(n_wrong, n, level):
 
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 @pytest.mark.parametrize("kind", ["top-label", "binary"])
-def test_intervals_of_rows_that_are_all_right(kind, measure):
-    """Confidence 1 can be too high only."""
-    n = 40
-    P = np.tile([0.0, 1.0], (n, 1))
+@pytest.mark.parametrize("w", [None, np.arange(40.0)], ids=["equal", "weighted"])
+def test_intervals_of_rows_that_are_all_right(w, kind, measure):
+    """Confidence 1 can be too high only. Weights leave an effective number of rows."""
+    n = 40 if w is None else w.sum() ** 2 / (w @ w)
     found = calibration_error_interval(
-        np.ones(n), P, kind=kind, measure=measure, labels=[0, 1], n_resamples=19, random_state=0,
-        confidence_level=0.9,
+        np.ones(40), np.tile([0.0, 1.0], (40, 1)), kind=kind, measure=measure, labels=[0, 1],
+        sample_weight=w, n_resamples=19, random_state=0, confidence_level=0.9,
     )  # fmt: skip
     under = measure == "underconfidence_error"
     _, high = limits_of_a_fraction(0, n, 0.9)

@@ -125,6 +125,20 @@ def test_the_page_says_and_loads_nothing_and_does_not_scroll_to_the_side(
     assert found.run(outside, width) == []
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_words_of_measures_stay_whole(file, opened, width):
+    found = opened(file, width=width)
+    broken = """[...document.querySelectorAll(".measures tbody th")].flatMap(cell =>
+        [...cell.textContent.matchAll(/\\S+/g)].filter(word => {
+            const range = document.createRange();
+            range.setStart(cell.firstChild, word.index);
+            range.setEnd(cell.firstChild, word.index + word[0].length);
+            return range.getClientRects().length > 1;
+        }).map(String))"""
+    assert found.run("document.querySelectorAll('.measures tbody th').length") > 10
+    assert found.run(broken) == []
+
+
 def test_hostile_names_are_texts(file, opened):
     found = opened(file)
     assert found.run("window.broken") is None
