@@ -36,7 +36,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._engine import dask, dask_inputs
+from skcalib._rows import dask
 from skcalib.datasets import make_logits
 
 METHODS = [
@@ -171,7 +171,7 @@ def count_rounds():
         return outcome
 
     counting.plain = computed
-    dask.computed = dask_inputs.computed = counting
+    dask.computed = counting
     return sizes
 
 
@@ -184,7 +184,7 @@ def empty_round(n_chunks):
     few = da.zeros((n_chunks, CLASSES), chunks=(1, CLASSES)).persist()
     wait(few)
     like = np.zeros((0, CLASSES))
-    chunks = dask.Chunked(tuple(np.ravel(few.to_delayed())), (1,) * n_chunks, like)
+    chunks = dask.Chunked(list(np.ravel(few.to_delayed())), (1,) * n_chunks, like)
     return medians({"": partial(dask.DaskRows(chunks).reduce, add, len)}, 9)[""]
 
 

@@ -28,7 +28,7 @@ from scipy.special import log_softmax, softmax
 from timing import seconds
 
 from skcalib import MatrixScaling, VectorScaling
-from skcalib._linear.maps import MatrixMap
+from skcalib._optimize.maps import MatrixMap
 from skcalib.datasets import make_logits
 
 

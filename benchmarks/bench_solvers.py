@@ -1,9 +1,11 @@
 """Minimizers for each linear map: times as multiples of that of the library's choice.
 
 The problems are those of vector and matrix scaling after temperature scaling, with the defaults.
-L-BFGS, L-BFGS with passes in double precision only, and Newton's method with the whole Hessian
-where that is small, are compared with the library's choice: L-BFGS, in single precision first where
-features are many, or for two classes Newton's method for three parameters. Run::
+The library's choice is L-BFGS with a preconditioner as a ``method`` of ``scipy.optimize.minimize``,
+in single precision first where features are many, or "trust-exact" for the three parameters of two
+classes. It is compared with its L-BFGS in double precision only, with "trust-exact" for the whole
+Hessian where that is small, and with "L-BFGS-B" in coordinates in which the preconditioner at the
+identity is the unit matrix. Run::
 
     python benchmarks/bench_solvers.py [--repeat 9] [--sizes 1000x2 5000x100] [--tol 1e-5]
 """
@@ -11,17 +13,22 @@ features are many, or for two classes Newton's method for three parameters. Run:
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 from bench_methods import logits
+from scipy.optimize import minimize
 from timing import medians
 
 from skcalib import MatrixScaling
-from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.memory import MemoryRows
-from skcalib._linear.loss import Objective, Regularization
-from skcalib._linear.maps import MatrixMap, VectorMap
-from skcalib._linear.solver import MANY_PARAMETERS, best_parameters, lbfgs, newton
+from skcalib._optimize.loss import Objective, Regularization
+from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._optimize.minimize import MANY_PARAMETERS, best_parameters, lbfgs, newton
+from skcalib._optimize.temperature import fit_inverse_temperature
+from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.rows import MemoryRows
+from skcalib.scaling._linear import _objective
 
 SIZES = ["1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
 
@@ -29,8 +36,32 @@ SIZES = ["1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "
 def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objective:
     """The objective that vector or matrix scaling minimizes."""
     Z, y = logits(n, n_columns)
-    features = MatrixScaling()._prepared(MemoryRows(Z, y, None)).features  # noqa: SLF001
-    return Objective(map_, features, Regularization.rule(features.n_classes, n))
+    rows = MemoryRows(Z, y, None)
+    scale = fit_inverse_temperature(rows).value
+    shared = _objective(rows, MatrixScaling()._spec(), scale, 1 / (n + 1))  # noqa: SLF001
+    regularization = Regularization.rule(shared.n_classes, n)
+    return replace(shared, map_=map_, regularization=regularization)
+
+
+def whitened(objective: Objective, tol: float) -> None:
+    """SciPy's own L-BFGS-B, in coordinates of the preconditioner, until the same gradient norm."""
+    x0 = objective.identity
+    precondition = objective.map_.preconditioner(objective, x0)
+    inverse = np.array([precondition(g) for g in np.eye(len(x0))])
+    sizes, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
+    root = vectors * np.sqrt(np.maximum(sizes, 0))
+    last = {}
+
+    def fun(u: np.ndarray) -> tuple[float, np.ndarray]:
+        value, last["gradient"] = objective.value_gradient(x0 + root @ u)
+        return value, root.T @ last["gradient"]
+
+    def stop(_: np.ndarray) -> None:
+        if np.linalg.norm(last["gradient"]) <= tol:
+            raise StopIteration
+
+    options = {"ftol": 0, "gtol": 0, "maxiter": 200}
+    minimize(fun, 0 * x0, jac=True, method="L-BFGS-B", callback=stop, options=options)
 
 
 def main() -> None:
@@ -49,7 +80,8 @@ def main() -> None:
                 "in double precision": lambda o=exact, x=start: lbfgs(o, x, args.tol, 200),
             }
             if len(start) <= MANY_PARAMETERS:
-                methods["Newton"] = lambda o=objective, x=start: newton(o, x, args.tol, 200)
+                methods["trust-exact"] = lambda o=objective, x=start: newton(o, x, args.tol, 200)
+                methods["L-BFGS-B"] = lambda o=exact: whitened(o, args.tol)
             timed = {name: partial(with_one_blas_thread, f) for name, f in methods.items()}
             seconds = medians(timed, args.repeat)
             unit = seconds["choice"]

@@ -31,14 +31,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils import shuffle
 
 from skcalib import MatrixScaling, VectorScaling
-from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.memory import MemoryRows
-from skcalib._linear.features import Features
-from skcalib._linear.loss import Objective, Regularization
-from skcalib._linear.maps import MatrixMap, VectorMap
-from skcalib._linear.path import ALPHAS, path
-from skcalib._linear.solver import best_parameters
-from skcalib._linear.temperature import fit_scale
+from skcalib._optimize.leave_one_out import ALPHAS
+from skcalib._optimize.loss import Objective, Regularization
+from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._optimize.minimize import best_parameters
+from skcalib._optimize.temperature import fit_inverse_temperature
+from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 
 MAPS = {VectorScaling: VectorMap(), MatrixScaling: MatrixMap()}
@@ -68,10 +67,9 @@ def exact_loss(kind: type, problem: Problem, alpha: float, temperature: float = 
     for a, b in LeaveOneOut().split(Z):
         if temperature:
             L = log_softmax(Z / temperature, axis=1)
-            rows = MemoryRows(L[a], y[a], w[a])
             map_ = MAPS[kind]
             strength = Regularization.rule(Z.shape[1], w[a].sum(), alpha)
-            objective = Objective(map_, Features.of_log_probabilities(rows, 1.0), strength)
+            objective = Objective(map_, MemoryRows(L[a], y[a], w[a]), strength)
             S = map_.scores(best_parameters(objective, 1e-6, 200).x, L[b])
             losses.append(-log_softmax(S, axis=1)[0, y[b][0]])
         else:
@@ -148,18 +146,19 @@ def compare_path_with_separate_fits() -> None:
     for n, K in ((5000, 10), (5000, 100)):
         Z, y = logits(n, K)
         rows = MemoryRows(Z, y, None)
-        features = Features.of_log_probabilities(rows, fit_scale(rows).value)
+        L = log_softmax(fit_inverse_temperature(rows).value * Z, axis=1)
         strengths = [Regularization.rule(K, n, alpha) for alpha in ALPHAS]
-        objectives = [Objective(MatrixMap(), features, strength) for strength in strengths]
-        start = time.perf_counter()
-        for objective in objectives:
-            with_one_blas_thread(best_parameters, objective, 1e-5, 500)
-        middle = time.perf_counter()
-        with_one_blas_thread(list, path(MatrixMap(), features, strengths, 1e-5, 500))
-        end = time.perf_counter()
+        objectives = [Objective(MatrixMap(), MemoryRows(L, y, None), each) for each in strengths]
+        times = []
+        for follows in (False, True):
+            start, x = time.perf_counter(), None
+            for objective in objectives:
+                x = with_one_blas_thread(best_parameters, objective, 1e-5, 500, x).x
+                x = x if follows else None
+            times.append(time.perf_counter() - start)
         print(
-            f"path, {n} x {K}, {len(ALPHAS)} strengths: {end - middle:.2f} s, separate fits "
-            f"{middle - start:.2f} s"
+            f"path, {n} x {K}, {len(ALPHAS)} strengths: {times[1]:.2f} s, separate fits "
+            f"{times[0]:.2f} s"
         )
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from skcalib import PlattScaling, TemperatureScaling, VectorScaling
-from skcalib._engine.threads import _helpers
+from skcalib._rows.parallel import _threads
 from skcalib.datasets import make_logits
 
 KINDS = [TemperatureScaling, VectorScaling, PlattScaling]
@@ -157,7 +157,7 @@ def short_of_memory(n: int, random: np.random.Generator, before: list[int]) -> C
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     for k in range(n):
         if k % 10 == 0:
-            _helpers.__init__()
+            _threads.__init__()
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         more = int(random.uniform(0, 20) * 2**20)
         resource.setrlimit(resource.RLIMIT_AS, (size + more, hard))

@@ -46,14 +46,12 @@ sys.path.insert(0, str(ROOT))  # tests import the changed code, wherever skcalib
 PACKAGE = ROOT / "skcalib"
 GROUPS = {
     "displays": ["display", "report"],
-    "users": ["_cli", "selection", "compose", "datasets", "monitor"],
-    "numerical": ["_engine", "_linear", "_scores", "_validation", "scaling", "binning", "metrics"],
+    "users": ["_cli", "selection", "meta", "compose", "datasets", "monitor"],
+    "numerical": ["_rows", "_optimize", "_scores", "_validation", "scaling", "binning", "metrics"],
 }
-GROUPS["numerical"] += ["_base", "_subestimator", "_warnings"]
+GROUPS["numerical"] += ["_base", "_nested", "_warnings"]
 # Tests that run other processes, which do not have the mutant, or that read the source code.
-IGNORED = [
-    f"--ignore=tests/{x}.py" for x in ("test_architecture", "engine/test_cluster", "test_messages")
-]
+IGNORED = [f"--ignore=tests/{x}.py" for x in ("test_architecture", "rows/test_cluster")]
 MEMORY = 6 << 30  # a mutant may try to allocate any number of bytes
 BROKEN = 70  # exit status
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from skcalib._engine.memory import MemoryRows
+from skcalib._rows.rows import MemoryRows
 from skcalib._scores.bins import uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
@@ -28,9 +28,10 @@ from skcalib.metrics import (
     expected_calibration_error,
     root_mean_squared_calibration_error,
 )
-from skcalib.metrics._calibration_error import OF_GAPS
+from skcalib.metrics._calibration_error import HOMOGENEOUS
 from skcalib.metrics._curve import edges_of
-from skcalib.metrics._input import scored
+from skcalib.metrics._input import columns_of
+from skcalib.metrics._inversion import Gaps
 
 ECE = "expected_calibration_error"
 RMSCE = "debiased_root_mean_squared_calibration_error"
@@ -56,7 +57,8 @@ class Cell(NamedTuple):
         return y, P, how | {"sample_weight": weights if self.weights else None}
 
     def edges(self, y: np.ndarray, P: np.ndarray, w: np.ndarray | None) -> list[np.ndarray]:
-        columns = scored(MemoryRows(P, y, w), np.arange(self.n_classes), self.kind, None)
+        rows = MemoryRows(P, y, w, classes=np.arange(self.n_classes))
+        columns = columns_of(None, rows, self.kind, None, None, None)
         return edges_of(columns, self.n_bins, self.strategy)
 
 
@@ -123,7 +125,7 @@ def truth(cell: Cell, model: str, edges: list[np.ndarray], measure: str = ECE) -
         ends = np.r_[0, ends, len(score)]
         count = np.diff(ends)
         gap = np.diff(off[ends]) / np.maximum(count, 1)
-        errors.append(OF_GAPS[measure](gap, count / len(score)))
+        errors.append(HOMOGENEOUS[measure](Gaps(gap, count / len(score))))
     return float(np.mean(errors))
 
 
@@ -251,7 +253,7 @@ def main() -> None:
     args = parser.parse_args()
     size = (100, 99) if args.quick else (args.simulations, args.resamples)
     print_coverage(*size, [ECE], CELLS)
-    print_coverage(*size, [name for name in OF_GAPS if name != ECE], OTHERS)
+    print_coverage(*size, [name for name in HOMOGENEOUS if name != ECE], OTHERS)
     print_pairs(*size)
     print("bias of ECE, debiased ECE, squared RMSCE, squared debiased RMSCE")
     for n in (300, 1000, 5000):

@@ -33,7 +33,7 @@ html_theme_options = {
     "secondary_sidebar_items": {page: ["page-toc"] for page in ["*", "guide/*", "recipes/*"]},
 }
 # Pages without subpages need no primary sidebar.
-alone = "index start benchmarks reproduction comparison testing messages architecture adding"
+alone = "index start benchmarks reproduction comparison testing architecture adding"
 html_sidebars = {page: [] for page in [*alone.split(), "contributing", "changes", "references"]}
 html_static_path = ["_static"]
 html_css_files = ["skcalib.css"]
@@ -71,7 +71,7 @@ warnings.filterwarnings("error", category=DeprecationWarning, module="skcalib")
 
 
 def setup(app):
-    """Have the map of the package and the paths of calls drawn anew with each build."""
+    """Have the tables of packages and of tensors written anew with each build."""
     app.connect("builder-inited", describe_package)
 
 
@@ -79,5 +79,5 @@ def describe_package(app):
     """Write what ``architecture.rst`` and ``guide/tensors.rst`` include."""
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    for script in ("package_map.py", "call_paths.py", "tensor_table.py"):
+    for script in ("package_table.py", "tensor_table.py"):
         runpy.run_path(str(Path(app.srcdir) / script))["write"](folder)

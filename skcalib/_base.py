@@ -3,10 +3,7 @@
 It is meant to stay small: think twice before adding anything to it.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -18,27 +15,21 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
-from ._engine.array_api import (
-    check_needs_no_gradients,
-    entries,
-    following,
-    in_full_precision,
-    is_tensor,
-    library,
-    namespace,
-    on_host,
+from skcalib._rows import Array, Floats, arrays as xa
+from skcalib._rows.dask import collection_row, map_collection
+from skcalib._rows.inputs import as_array, as_numpy, checked_rows
+from skcalib._rows.rows import MemoryRows, Plan, Rows
+from skcalib._validation.inputs import (
+    check_finite,
+    check_fitted,
+    check_labels_are_not_masked,
+    check_rows,
+    logits_for,
+    warn_of_probabilities,
+    warn_of_small_weights,
 )
-from ._engine.blocks import both_columns, log_softmax, softmax
-from ._engine.inputs import as_array, as_numpy, checked_rows, map_outputs, row_like
-from ._engine.memory import MemoryRows
-from ._engine.rows import Plan, Rows
-from ._typing import Array, Floats
-from ._validation.classes import check_column_names, resolve_classes
-from ._validation.floats import check_fitted, logits_for
-from ._validation.labels import encode, shown
-from ._validation.logits import check_finite, check_labels_are_not_masked, warn_of_probabilities
-from ._validation.rows import check_rows
-from ._validation.weights import check_total_weight, warn_of_small_weights
+from skcalib._validation.labels import check_column_names, encode, resolve_classes, shown
+
 from ._version import Versioned
 
 # What users call the functions of blocks that give outputs.
@@ -83,7 +74,10 @@ class BaseCalibrator(
 
     @abstractmethod
     def _calibrate(self, Z: Floats) -> Floats:
-        """Calibrated logits of a block of finite logits, of the same shape and dtype."""
+        """Calibrated logits of a block of finite logits, of the same shape and dtype.
+
+        Where there is a fitted ``smoothing_`` the base mixes them with the uniform distribution.
+        """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the calibrator to held-out logits and labels.
@@ -122,22 +116,19 @@ class BaseCalibrator(
             If Dask cannot compute a chunk of rows.
         """
         X = as_array(X)
-        rows, classes = self._checked(X, y, sample_weight)
-        return self._stored(X, classes, self._fit(rows))
+        rows = self._checked(X, y, sample_weight)
+        return self._stored(X, rows.classes, self._fit(rows))
 
-    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Rows, Array]:
-        """Rows of logits, class indices and positive weights; and the classes."""
+    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        """Rows of logits, class indices and positive weights, with the classes."""
         check = partial(check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-        check_total_weight(found.weight)
-        present = found.labels
-        if len(present) < 2:
+        if len(found.labels) == 1:
             raise ValueError(
-                f"y must hold at least two classes, got one class only: {shown(present)}."
+                f"y must hold at least two classes, got one class only: {shown(found.labels)}."
             )
-        classes = resolve_classes(present, rows.n_columns, self.classes)
-        check_column_names(X, classes)
-        rows = rows.relabelled(partial(encode, classes=classes))
+        classes = resolve_classes(found.labels, rows.n_columns, self.classes, X)
+        rows = rows.relabelled(partial(encode, classes=classes), classes)
         if found.masked:
             self._check_takes_masked(masked=True)
             check_labels_are_not_masked(rows)
@@ -145,7 +136,7 @@ class BaseCalibrator(
             warn_of_probabilities()
         if not self._weights_are_relative():
             warn_of_small_weights(found.weight, found.n_rows)
-        return rows if self._on_device else rows.on_host(), classes
+        return rows if self._on_device else rows.on_host()
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
@@ -153,12 +144,12 @@ class BaseCalibrator(
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
-            validate_data(self, row_like(X), skip_check_array=True)
-        self._fitted_to = library(X)
-        self.classes_ = following(classes, X) if is_tensor(X) else classes
+            validate_data(self, collection_row(X) if xa.is_dask(X) else X, skip_check_array=True)
+        self._fitted_to = xa.library(X)
+        self.classes_ = xa.following(classes, X) if xa.is_tensor(X) else classes
         for name, value in fitted.items():
             # Everything follows X: those that are read from outside are where it is.
-            setattr(self, name, following(value, X) if isinstance(value, np.ndarray) else value)
+            setattr(self, name, xa.following(value, X) if isinstance(value, np.ndarray) else value)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
@@ -251,10 +242,13 @@ class BaseCalibrator(
         check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         self._check_library(X, method)
-        if is_tensor(X):
+        if xa.is_tensor(X):
             return self._outputs_of_tensor(method, X)
         check_column_names(X, self.classes_)
-        return map_outputs(BaseCalibrator._outputs_of_rows, self, method, X)
+        if xa.is_dask(X):
+            # A copy, since lazy outputs must not change when the estimator is fitted again.
+            return map_collection(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
+        return self._outputs_of_rows(method, X)
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
         Z = logits_for(self, X)
@@ -271,7 +265,7 @@ class BaseCalibrator(
         if not self._on_device:
             return self._outputs_of_host(X, method)
         self._check_takes_masked(masked=check_finite(X))
-        with in_full_precision(X):
+        with xa.in_full_precision(X):
             return getattr(self._moved_to(X), method)(X)
 
     def _moved_to(self, X: Any) -> Self:
@@ -280,21 +274,21 @@ class BaseCalibrator(
             return self
         moved = type(self).__new__(type(self))
         for name, value in vars(self).items():
-            setattr(moved, name, following(value, X) if isinstance(value, np.ndarray) else value)
+            setattr(moved, name, xa.following(value, X) if isinstance(value, np.ndarray) else value)
         return moved
 
     def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
         """Outputs for a tensor, and where it is, from arrays of NumPy, which a copy has."""
-        check_needs_no_gradients(X, "X")
-        outputs = copy(self)._outputs(on_host(X), method, *more)  # noqa: SLF001
-        return following(outputs, X)
+        xa.check_needs_no_gradients(X, "X")
+        outputs = copy(self)._outputs(xa.on_host(X), method, *more)  # noqa: SLF001
+        return xa.following(outputs, X)
 
     def _check_library(self, X: Any, method: str) -> None:
         """Raise a ValueError for logits in another library, or on another device, than in fit.
 
         Calibrators that were fitted to arrays of NumPy, copied or loaded take those of all.
         """
-        fitted_to, found = getattr(self, "_fitted_to", "NumPy"), library(X)
+        fitted_to, found = getattr(self, "_fitted_to", "NumPy"), xa.library(X)
         if fitted_to not in {"NumPy", found}:
             # The first words are those of scikit-learn.
             raise ValueError(
@@ -313,20 +307,28 @@ class BaseCalibrator(
         return {**state, "_fitted_to": "NumPy"} if "_fitted_to" in state else state
 
     def _probabilities(self, Z: Floats) -> Floats:
-        return softmax(self._calibrated(Z))
+        return xa.mixed_probabilities(self._unmixed(Z), self._uniform_share())
 
     def _log_probabilities(self, Z: Floats) -> Floats:
-        return log_softmax(self._calibrated(Z))
-
-    def _most_probable(self, Z: Floats) -> Array:
-        # Rounding may make calibrated logits equal.
-        kept = self._keeps_order or self._keeps_predictions
-        S = Z if kept else self._calibrated(Z)
-        return labels_of(self.classes_, both_columns(S))
+        return xa.log_softmax(self._calibrated(Z))
 
     def _calibrated(self, Z: Floats) -> Floats:
         """Calibrated logits, finite except for those of masked classes."""
-        return finite_unless_masked(self._calibrate, Z)
+        return xa.mix_logits(self._unmixed(Z), self._uniform_share())
+
+    def _most_probable(self, Z: Floats) -> Array:
+        # The mixture keeps the order, which rounding may lose, as it may that of all scores.
+        kept = self._keeps_order or self._keeps_predictions
+        S = Z if kept else self._unmixed(Z)
+        return labels_of(self.classes_, xa.both_columns(S))
+
+    def _unmixed(self, Z: Floats) -> Floats:
+        """Calibrated logits before they are mixed with the uniform distribution."""
+        return xa.finite_unless_masked(self._calibrate, Z)
+
+    def _uniform_share(self) -> float:
+        """The share of the uniform distribution in all probabilities."""
+        return float(getattr(self, "smoothing_", 0.0))
 
     def _weights_are_relative(self) -> bool:
         """Whether the fit is invariant to multiplying all weights by the same number."""
@@ -364,22 +366,8 @@ def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     return float(accuracy_score(y, predicted, sample_weight=w))
 
 
-def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
-    """``f`` of logits, made finite, and -inf for masked classes, of which ``f`` sees finite ones.
-
-    So that it need not handle infinity times zero.
-    """
-    # A quarter of the range, so that differences of two logits are finite as well.
-    xp = namespace(Z)
-    largest = float(xp.finfo(Z.dtype).max) / 4
-    masked = -np.inf == Z if xp.min(Z) < -largest else None
-    with np.errstate(over="ignore"):
-        out = xp.clip(f(Z if masked is None else xp.clip(Z, -largest, largest)), -largest, largest)
-    return out if masked is None else xp.where(masked, -np.inf, out)
-
-
 def labels_of(classes: Array, S: Floats) -> Any:
     """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
-    best = namespace(S).argmax(S, axis=1)
+    best = xa.namespace(S).argmax(S, axis=1)
     is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
-    return classes[on_host(best)] if is_text else entries(classes, best)
+    return classes[xa.on_host(best)] if is_text else xa.take(classes, best)

@@ -1,16 +1,32 @@
-"""The version, and a warning about pickles written by another version."""
+"""The version, those of what it runs with, and a warning about pickles of another version."""
 
-from __future__ import annotations
-
+import platform
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
-from ._engine.array_api import on_host
+from skcalib._rows.arrays import on_host
+
 from ._warnings import warn
 
 __version__ = "0.1.0"
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package, Python, and the packages that it needs."""
+    import matplotlib as mpl
+    import scipy
+    import sklearn
+
+    return {
+        "skcalib": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "matplotlib": mpl.__version__,
+    }
 
 
 class Versioned:

@@ -1,36 +1,48 @@
 """Warnings that point at the line of the user's program that led to them, and their classes."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 # Frames of these packages may lie in between, as in a pipeline inside of a search.
 PASSED_THROUGH = frozenset({"skcalib", "sklearn", "joblib"})
 
+# Messages of the warnings of a fit, by their class and cause. Not every warning can be pickled.
+Messages = dict[tuple[type[Warning], str], str]
 
-def warn(message: str | Warning, category: type[Warning] = UserWarning, *data: str) -> None:
+
+def warn(message: str | Warning, category: type[Warning] = UserWarning, *data: Any) -> None:
     """Warn at the innermost line that is in none of the packages that calls pass through.
 
     A fixed ``stacklevel`` would be wrong wherever another method, or a step of a pipeline, calls.
     ``data`` are further arguments of the category.
     """
     frame, level = inspect.currentframe(), 1
-    while frame is not None and _package(frame.f_globals) in PASSED_THROUGH:
+    while frame is not None:
+        package = str(frame.f_globals.get("__package__") or "")  # of programs empty
+        if package.partition(".")[0] not in PASSED_THROUGH:
+            break
         frame, level = frame.f_back, level + 1
     warning = message if isinstance(message, Warning) else category(message, *data)
     warnings.warn(warning, stacklevel=level)
 
 
-def _package(names: dict[str, object]) -> str:
-    """The package of the module with these names; of programs that is empty."""
-    return str(names.get("__package__") or "").partition(".")[0]
-
-
 class ProbabilitiesWarning(UserWarning):
     """Logits look like probabilities."""
+
+
+class MissingClassesWarning(UserWarning):
+    """There are more columns than labels: no row has those of the columns ``missing``."""
+
+    def __init__(self, message: str, missing: Sequence[int] = (), n_columns: int = 0) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
+        self.n_columns = n_columns
 
 
 class FitWarning(UserWarning):
@@ -79,3 +91,42 @@ class LabelShiftWarning(UserWarning):
         super().__init__(message)
         self.pvalue = pvalue
         self.distance = distance
+
+
+@contextmanager
+def recorded_warnings(*ignored: type[Warning]) -> Iterator[list[warnings.WarningMessage]]:
+    """Record warnings in place of giving them, but for those of some classes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        for category in ignored:
+            warnings.simplefilter("ignore", category)
+        yield caught
+
+
+def recorded(fit: Callable[..., Any], *args: Any) -> tuple[Any, Messages]:
+    """What a fit to rows that were checked before returns, and messages of its warnings.
+
+    Without a cause a warning is one of its own, by its message.
+    """
+    with recorded_warnings(ProbabilitiesWarning) as caught:
+        fitted = fit(*args)
+    messages = [(w.category, getattr(w.message, "cause", ""), str(w.message)) for w in caught]
+    return fitted, {(kind, cause or text): text for kind, cause, text in messages}
+
+
+def warn_once(found: dict[str, list[Messages]]) -> None:
+    """Give each warning once, with the names and, of several fits, the number that it is of."""
+    first: Messages = {}
+    counts: dict[tuple[type[Warning], str], Counter[str]] = defaultdict(Counter)
+    for name, of_splits in found.items():
+        for messages in of_splits:
+            first = messages | first
+            for key in messages:
+                counts[key][name] += 1
+    n_splits = max(map(len, found.values()))
+    for key, of_each in counts.items():
+        splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
+        each = ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items())
+        category, cause = key
+        data = [cause] if issubclass(category, FitWarning) else []
+        warn(f"{each}: {first[key]}", category, *data)

@@ -1,15 +1,14 @@
 """Example logits: simulated with known probabilities, and of a trained network."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import softmax
 from sklearn.utils import Bunch, check_random_state
 
-from ._engine.memory import MemoryRows
-from ._typing import Array, Floats
-from ._validation.parameters import check_integer, check_real
+from skcalib._rows.arrays import Array, Floats
+from skcalib._rows.rows import MemoryRows
+
+from ._validation.inputs import check_integer, check_real
 
 __all__ = ["load_digits_logits", "make_logits"]
 

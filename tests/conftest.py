@@ -1,10 +1,7 @@
 """Fixtures and settings shared by all tests."""
 
-from pathlib import Path
-
 import families
 import matplotlib as mpl
-import messages
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -16,21 +13,6 @@ mpl.use("Agg")
 # Reproducible on every machine, and no failure because a machine is slow.
 settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("skcalib")
-
-
-def pytest_addoption(parser):
-    parser.addoption("--messages", type=Path, help="file to write what errors say to")
-
-
-def pytest_configure(config):
-    if config.getoption("--messages"):
-        config.recorder = messages.Recorder()
-        config.recorder.install()
-
-
-def pytest_sessionfinish(session):
-    if session.config.getoption("--messages"):
-        session.config.getoption("--messages").write_text(session.config.recorder.page())
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,10 @@ from sklearn.preprocessing import Binarizer
 import skcalib
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
-from skcalib._engine.memory import MemoryRows
-from skcalib._linear.features import Features
-from skcalib._linear.maps import MatrixMap, VectorMap
+from skcalib._optimize.loss import raised
+from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._rows.arrays import both_columns, log_softmax
+from skcalib._rows.rows import MemoryRows
 from skcalib.scaling import TemperatureScaling
 from skcalib.scaling._linear import _LinearScaling
 
@@ -50,9 +51,9 @@ class AutoCalibrator(skcalib.AutoCalibrator):
             classes=classes,
         )
 
-    def _candidates(self, rows, classes):
+    def _candidates(self, rows):
         if self.calibrators is not None:
-            return super()._candidates(rows, classes)
+            return super()._candidates(rows)
         return {
             "temperature": skcalib.TemperatureScaling(smoothing="auto"),
             "vector": skcalib.VectorScaling(tol=1e-11),
@@ -207,13 +208,13 @@ MAPS = [TemperatureMap, VectorMap, MatrixMap]
 
 
 def features_of(Z, y, w=None, scale=1.0):
-    """Scaled logits as features of a linear map."""
-    return Features(MemoryRows(Z, y, w), scale)
+    """Rows of scaled logits as features of a linear map."""
+    return MemoryRows(both_columns(scale * Z), y, w)
 
 
 def log_probabilities_of(Z, y, w, scale):
-    """Log-probabilities of scaled logits as features."""
-    return Features.of_log_probabilities(MemoryRows(Z, y, w), scale)
+    """Rows of log-probabilities of scaled logits as features."""
+    return MemoryRows(raised(log_softmax(scale * Z)), y, w)
 
 
 # Everything that measures probabilities by labels, and without costs of decisions.

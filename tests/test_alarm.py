@@ -12,9 +12,8 @@ from scipy.special import softmax
 import skcalib.monitor._drift as _drift
 from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
 from skcalib.datasets import make_logits
-from skcalib.monitor import CalibrationMonitor, DriftMonitor, _bets, _monitor
-from skcalib.monitor._bets import bet_on, new_bets
-from skcalib.monitor._betting import SHIFTS, Bets, after, less_reserve, together
+from skcalib.monitor import CalibrationMonitor, DriftMonitor, _betting as _bets, _monitor
+from skcalib.monitor._betting import SHIFTS, Bets, after, bet_on, less_reserve, new_bets, together
 
 
 def sums_of(scores, events, weights=None, n_bins=4):

@@ -7,15 +7,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from families import CALIBRATORS
-from hypothesis import HealthCheck, given
-from hypothesis import settings as plain_settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings as plain_settings, strategies as st
 from scipy.special import softmax
 from sklearn.tree import DecisionTreeClassifier
 
 import skcalib
 from skcalib import metrics
-from skcalib._engine.blocks import both_columns
+from skcalib._rows.arrays import both_columns
 from skcalib.datasets import make_logits
 
 # Properties of everything there is: quick ones are beside their subjects.

@@ -18,13 +18,14 @@ import skcalib
 import skcalib.datasets
 import skcalib.display
 import skcalib.metrics
+import skcalib.testing
 
 PACKAGE = Path(skcalib.__file__).parent
 ROOT = Path(__file__).parents[1]
 
 PUBLIC = [
     f"{module.__name__}.{name}"
-    for module in (skcalib, skcalib.metrics, skcalib.datasets)
+    for module in (skcalib, skcalib.metrics, skcalib.datasets, skcalib.testing)
     for name in module.__all__
 ]
 
@@ -40,7 +41,15 @@ TREES = layers.modules()
 def test_every_part_is_on_one_layer():
     named = list(itertools.chain(*layers.layers()))
     assert sorted(named) == sorted({layers.part_of(module) for module in TREES})
-    assert len(layers.layers()) <= 9
+    assert len(layers.layers()) <= 10
+
+
+def test_docstrings_of_parts_start_with_a_sentence():
+    sys.path.insert(0, str(ROOT / "doc"))
+    import package_table
+
+    found = package_table.sentences()
+    assert not [sentence for sentence in found.values() if not sentence.endswith(".")]
 
 
 @pytest.mark.parametrize("module", sorted(TREES))
@@ -65,7 +74,7 @@ def test_modules_of_a_package_import_one_another_in_one_direction(part):
 # the namespace of a tensor, as scikit-learn itself does, without a package of its own.
 PRIVATE_NAMES_OF_SCIKIT_LEARN = {
     "compose._folds": {"_safe_split", "_check_method_params"},
-    "_engine.array_api": {"_array_api", "_convert_to_numpy"},
+    "_rows.arrays": {"_array_api", "_convert_to_numpy"},
 }
 
 
@@ -81,8 +90,7 @@ def test_no_other_private_names_of_scikit_learn():
 # For those who have them: a comparison as a data frame, chunks of rows with Dask, ONNX models.
 EXTRAS = {
     "selection._comparison": {"pandas"},
-    "_engine.dask": {"dask"},
-    "_engine.dask_inputs": {"dask"},
+    "_rows.dask": {"dask"},
     "_cli.parquet": {"dask", "distributed"},
     "_cli.apply": {"pyarrow", "skops"},
     "_cli.console": {"skops"},

@@ -18,8 +18,7 @@ from families import (
     predicting,
     quick,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict
@@ -108,7 +107,7 @@ def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
 @given(
     big=st.floats(1e3, 1e4),
     small=st.floats(1e-8, 1e-6),
-    row=st.lists(st.floats(-1e300, 1e300), min_size=3, max_size=3),
+    row=st.lists(st.floats(-1e99, 1e99), min_size=3, max_size=3),
 )
 @settings(max_examples=10)
 def test_extreme_rows_get_probabilities(kind, big, small, row):
@@ -397,9 +396,14 @@ def changed(value, columns=1):
 
 
 BAD_FITS = {
-    "nan": (changed(np.nan), Y3, None, "X must hold finite logits, .*, got 1 NaN."),
-    "inf": (changed(np.inf), Y3, None, r"finite logits, .*, got 1 \+inf.*clip these"),
-    "log-odds of -inf": (changed(-np.inf)[:, 1:2], Y3 % 2, None, "got 1 -inf.* clip these before"),
+    "nan": (changed(np.nan), Y3, None, "X must hold finite logits .*, got 1 NaN."),
+    "inf": (changed(np.inf), Y3, None, r"finite logits .*, got 1 larger.*clip these"),
+    "log-odds of -inf": (
+        changed(-np.inf)[:, 1:2],
+        Y3 % 2,
+        None,
+        "got 1 -inf.* clip these before",
+    ),
     "row of -inf": (changed([-np.inf] * 3, slice(None)), Y3, None, "got 1 of 30 rows of nothing"),
     "masked label": (
         changed(-np.inf),
@@ -407,24 +411,24 @@ BAD_FITS = {
         None,
         "label of a row must be finite, got 1 of 30 rows|mixes",
     ),
-    "too large": (changed(1e308), Y3, None, r"logits of at most 4.5e\+307 in size.*float64"),
+    "too large": (changed(1e308), Y3, None, r"logits of at most 1e\+100 in size.*float64"),
     "too large in single precision": (
         changed(3e38).astype(np.float32),
         Y3,
         None,
-        r"at most 8.5e\+37 in size.*finite in float32, got larger ones. Scale them down",
+        r"at most 8.5e\+37 in size for float32, .*, got 1 larger",
     ),
     "too few columns": (
         X3[:, :2],
         Y3,
         None,
-        "one column for each of the 3 classes in y, got 2 columns. Check.* -100 or 255, .*ignored",
+        "one column for each of the 3 classes in y, got 2 columns.* -100 or 255",
     ),
     "too many columns": (
         X3,
         np.array(["a", "b"])[Y3 % 2],
         None,
-        "2 classes in y, got 3 columns. If y lacks classes, name all labels .*classes=",
+        "2 classes in y, got 3 columns. If y lacks some, name all .*classes=",
     ),
     "one column": (X3[:, :1], Y3, None, "3 classes in y, got 1 column "),
     "integers outside": (X3, np.where(Y3 == 1, 5, 9), None, "2 classes in y, got 3 columns"),
@@ -433,8 +437,13 @@ BAD_FITS = {
     "numbers": (X3, X3[:, 0], None, "Unknown label type: continuous. y must hold class labels"),
     "negative weight": (X3, Y3, np.full(30, -1.0), "must not be negative, got a weight of -1"),
     "no weight": (X3, Y3, np.zeros(30), "must not be all zero"),
-    "huge weights": (X3, Y3, np.full(30, 1e308), r"a sum between 1e-140 and 1e\+140, .*, got inf"),
-    "tiny weights": (X3, Y3, np.full(30, 5e-324), "between 1e-140 .*, got 1.48e-322. Multiply"),
+    "huge weights": (X3, Y3, np.full(30, 1e101), r"between 1e-100 and 1e\+100, got 1e\+101\. Mult"),
+    "tiny weights": (
+        X3,
+        Y3,
+        np.full(30, 9e-101),
+        "largest of sample_weight .*, got 9e-101",
+    ),
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
@@ -457,8 +466,8 @@ def test_bad_fits_are_refused(kind):
 
 
 BAD_CLASSES = [
-    (["a", "b"], "one label for each column, got 2 labels and 3 columns"),
-    (["a", "b", "b"], r"a list of distinct labels, got \['a', 'b', 'b'\]"),
+    (["a", "b"], "one for each column, got 2 labels and 3 columns"),
+    (["a", "b", "b"], r"a list of distinct labels, .* and 3 columns: \['a', 'b', 'b'\]"),
     ([["a"], ["b"], ["c"]], "a list of distinct labels"),
     (["a", "b", "d"], r"only labels named in classes, got 'c', which is not one of \['a'"),
     ([0, 1, 2], "only labels named in classes, got 'a'"),

@@ -4,8 +4,7 @@ from html import unescape
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from skcalib._output.files import replacing
 from skcalib._output.html import Number, as_text, definitions, element, fragment, page, table

@@ -9,14 +9,13 @@ from operator import add
 import numpy as np
 import pytest
 import skops.io
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from matplotlib.figure import Figure
 from sklearn.exceptions import InconsistentVersionWarning
 
 from skcalib import metrics
 from skcalib.metrics import reliability_curve
-from skcalib.metrics._calibration_error import OF_BINS
+from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.monitor import CalibrationMonitor
 
 MEASURES = [
@@ -333,8 +332,8 @@ BAD_ARGUMENTS = {
     "no labels": ({"labels": None}, "in column order, got None. A batch may lack some of them"),
     "one label": ({"labels": ["a"]}, r"labels must name at least two labels, got \['a'\]"),
     "a word": ({"labels": "ab"}, "labels must name at least two labels, got 'ab'"),
-    "a table": ({"labels": [[0, 1], [2, 3]]}, "labels must be a list of distinct labels, got"),
-    "twice": ({"labels": [0, 1, 1]}, "labels must be a list of distinct labels, got"),
+    "a table": ({"labels": [[0, 1], [2, 3]]}, "labels must be a list of distinct labels, one"),
+    "twice": ({"labels": [0, 1, 1]}, "labels must be a list of distinct labels, one"),
     "no bins": ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
     "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
     "kind": ({"kind": "top"}, "kind must be one of 'top-label', 'classwise', 'binary', got 'top'"),
@@ -429,7 +428,7 @@ def test_plot_of_no_rows_and_of_many_scores():
         monitor.plot()
 
 
-@pytest.mark.parametrize("name", OF_BINS)
+@pytest.mark.parametrize("name", FORMULAS)
 def test_every_measure_of_bins(name, rng):
     y, P = rng.integers(3, size=200), rng.dirichlet([1, 1, 1], size=200)
     monitor = CalibrationMonitor(labels=range(3)).update(y[:90], P[:90]).update(y[90:], P[90:])

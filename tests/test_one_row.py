@@ -9,11 +9,12 @@ from families import CALIBRATORS, quick
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import validate_data
 
 from skcalib import CalibratedClassifier, LogitTransformer, TemperatureScaling
-from skcalib._validation import floats
-from skcalib._validation.labels import flat
+from skcalib._validation import inputs as floats
+from skcalib._validation.labels import as_labels
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.monitor import CalibrationMonitor
@@ -35,8 +36,17 @@ def outcome(f, *args):
 
 
 def with_all_checks(monkeypatch, f, *args):
+    """The same with scikit-learn's functions in place of those that leave them out."""
+    given = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+
+    def as_floats(x, name, *, flat=False, estimator=None):
+        return check_array(x, ensure_2d=not flat, input_name=name, estimator=estimator, **given)
+
     with monkeypatch.context() as patch:
-        patch.setattr(floats, "_is_plain", lambda _: False)
+        patch.setattr(floats, "as_floats", as_floats)
+        patch.setattr(
+            "skcalib._base.logits_for", lambda c, X: validate_data(c, X, reset=False, **given)
+        )
         return outcome(f, *args)
 
 
@@ -163,16 +173,17 @@ def test_probabilities_and_labels_have_the_same_messages(case, monkeypatch):
         return np.asarray(expected_calibration_error(y, p))
 
     found = outcome(error, *BAD[case])
-    monkeypatch.setattr("skcalib.metrics._input.flat", column_or_1d)
+    if case != "rows of labels":  # for which there is a remedy
+        monkeypatch.setattr(floats, "as_labels", lambda y, *_, **__: column_or_1d(y))
     assert found == with_all_checks(monkeypatch, error, *BAD[case])
 
 
 @pytest.mark.parametrize(
     "labels",
-    [np.arange(6)[::2], np.array(["a", "b"]), np.array([1, "a"], object), np.ones(2, bool)],
+    [np.arange(6)[::2], np.array(["a", "b"]), np.array(["b", "a"], object), np.ones(2, bool)],
 )
-def test_flat_labels_are_those_of_scikit_learn(labels):
-    found, expected = flat(labels), column_or_1d(labels)
+def test_labels_are_those_of_scikit_learn(labels):
+    found, expected = as_labels(labels), column_or_1d(labels)
     assert found.dtype == expected.dtype
-    assert found.tolist() == expected.tolist() == flat(labels[:, None]).tolist()
+    assert found.tolist() == expected.tolist() == as_labels(labels[:, None]).tolist()
     assert found.flags.c_contiguous

@@ -68,7 +68,7 @@ WITH_LABEL = np.c_[X, Y]
 # Every place that warns, by every way that leads there: a call, and a part of what it says.
 SITES = {
     "temperature": (sharp, ConvergenceWarning, "no minimum"),
-    "hopeless": (lambda: TemperatureScaling().fit(-Z, y), ConvergenceWarning, "chance"),
+    "chance": (lambda: TemperatureScaling().fit(-Z, y), ConvergenceWarning, "chance"),
     "vector": (
         lambda: VectorScaling(alpha=0).fit(np.eye(3)[y] + [5, 0, 0], y),
         ConvergenceWarning, "separable",

@@ -1,7 +1,5 @@
 """A saved calibrator applied to logits in files, for the command line."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io
@@ -12,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._typing import Array
-from skcalib._validation.logits import are_like_probabilities
-from skcalib.compose import MultiLabelCalibrator
+from skcalib._rows.arrays import Array
+from skcalib._validation.inputs import are_probabilities
 from skcalib.export import from_json
 from skcalib.export._chain import chain_of
+from skcalib.meta import MultiLabelCalibrator
 
 from . import parquet
 from .console import Console, check_is_other, checked_target, replacing
@@ -152,7 +150,7 @@ def warn_of_probabilities(
     Z: Array, calibrator: Any, args: argparse.Namespace, console: Console
 ) -> None:
     """Warn of probabilities that are taken as logits; the rows of several labels may be any."""
-    if not isinstance(calibrator, MultiLabelCalibrator) and are_like_probabilities(Z):
+    if not isinstance(calibrator, MultiLabelCalibrator) and are_probabilities(Z):
         console.show_warning(
             f"Every row of {args.logits} is non-negative and sums to one: it probably holds "
             "probabilities where logits are expected. Give --probabilities."

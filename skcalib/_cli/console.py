@@ -1,7 +1,5 @@
 """Output of the command line: messages, a progress bar, and files."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections.abc import Iterator, Mapping

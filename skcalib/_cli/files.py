@@ -4,8 +4,6 @@ The size that a file claims is compared with its content before anything is allo
 error of a file is one sentence.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -23,7 +21,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 
 # Names of columns that a message lists.
 SHOWN = 10

@@ -1,7 +1,5 @@
 """Input of the command line: calibration rows and test rows."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 from skcalib.datasets import load_digits_logits
 
 from . import parquet

@@ -11,7 +11,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skcalib._engine.dask import ChunkError
+from skcalib._rows.dask import ChunkError
+from skcalib._validation.labels import shown
+from skcalib._warnings import MissingClassesWarning
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.report import calibration_report
@@ -133,6 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always")
         # Not meant for users of the command line, such as those from old versions of matplotlib.
         warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("error", MissingClassesWarning)
         warnings.showwarning = console.show_warning
         try:
             if args.apply is not None:
@@ -214,13 +217,20 @@ def _compared(
 ) -> tuple[CalibratorComparison, dict[str, ReliabilityCurve]]:
     """Every calibrator by every measure, and its reliability curve."""
     console.show("calibrating ...")
-    found = compare_calibrators(
-        calibration.logits,
-        calibration.labels,
-        test=(test.logits, test.labels),
-        classes=classes,
-        on_progress=console,
-    )
+    try:
+        found = compare_calibrators(
+            calibration.logits,
+            calibration.labels,
+            test=(test.logits, test.labels),
+            classes=classes,
+            on_progress=console,
+        )
+    except MissingClassesWarning as lack:  # for which there is nobody to heed a warning
+        raise InputError(
+            f"There must be one column of logits for each class, got {lack.n_columns} columns, and "
+            f"no row with label {shown(lack.missing)}; leave out columns that are no classes, such "
+            "as an index, or name all classes with --classes."
+        ) from lack
     console.show("evaluating ...")
     curves = {
         name: reliability_curve(test.labels, each.predict_proba(test.logits), labels=each.classes_)

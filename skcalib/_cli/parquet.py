@@ -1,7 +1,5 @@
 """Logits and labels in Parquet files, for the command line: read, split and kept with Dask."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 
 from .files import InputError, LabelledLogits, listed, reading
 

@@ -5,8 +5,6 @@ that are read aloud and numbers by which a script can sort; :func:`fragment`, :f
 and :func:`page` write them.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,1 +1,1 @@
-"""Scores and events of one class against the others: margins, bins, ranks, proper scores."""
+"""Scores and events of one class against the others: margins, bins, isotonic fits, kernels."""

@@ -4,17 +4,14 @@ Calibrators, measures and displays share one convention: bin m holds the scores 
 ``edges[m] < s <= edges[m + 1]``, and the first bin also holds ``edges[0]``.
 """
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._engine.array_api import astype, like, namespace
-from skcalib._engine.blocks import number_below, sums_by_index
-from skcalib._engine.ranking import Ranked
-from skcalib._typing import Floats
+from skcalib._rows import Floats, arrays as xa
+from skcalib._rows.ranking import Ranked
 
 # Bins of equal width, or of equal weight.
 Strategy = Literal["uniform", "quantile"]
@@ -101,7 +98,7 @@ def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
     """Index of the bin of each score, for scores of any shape."""
     inner = edges[1:-1]
     if not isinstance(scores, np.ndarray):
-        return number_below(inner, scores)
+        return xa.searchsorted(inner, scores)
     if len(inner) > FEW_EDGES or scores.size <= FEW_SCORES:
         return inner.searchsorted(scores)
     # Counting the edges below a score needs no branches: ten times faster than a binary search.
@@ -125,28 +122,26 @@ def bin_sums(
     shape (m,). Scores of NaN are in no bin. ``edges`` are those of at most ``n_bins`` bins, one
     array for all columns or a list of arrays.
     """
-    xp, n_columns = namespace(scores), scores.shape[1]
+    xp, n_columns = xa.namespace(scores), scores.shape[1]
     if isinstance(edges, list):
         columns = [bin_index(scores[:, k], of_column) for k, of_column in enumerate(edges)]
         bins = xp.stack(columns, axis=1)
     else:
         bins = bin_index(scores, edges)
     # Cell 2m + 1 holds the hits of bin m and cell 2m the misses: one bincount sums both.
-    cells = 2 * bins + astype(hits, bins.dtype)
+    cells = 2 * bins + xa.astype(hits, bins.dtype)
     if n_columns > 1:
-        cells = cells + like(2 * n_bins * np.arange(n_columns), cells)
+        cells = cells + xa.like(2 * n_bins * np.arange(n_columns), cells)
     n_cells = 2 * n_bins * n_columns
     if xp.isnan(xp.min(scores)):  # an additional cell, which is dropped
         cells = xp.where(xp.isnan(scores), n_cells, cells)
 
-    def per_cell(values: Any) -> Floats:
-        count = sums_by_index(cells, values, n_cells + 1)[:n_cells]
-        return count.reshape(n_columns, n_bins, 2)
-
-    count = weighted = squared = per_cell(None)
+    per_cell = partial(xa.bincount, cells, n=n_cells + 1)
+    count = weight = weight_squared = per_cell(None)
     if weights is not None:
         w = weights[:, None]
-        weighted, squared, scores = per_cell(w), per_cell(w**2), w * scores
-    score_sums = per_cell(scores).sum(axis=2)
-    totals = [values.sum(axis=2) for values in (count, weighted, squared)]
-    return np.stack([*totals, weighted[..., 1], score_sums], axis=1)
+        weight, weight_squared, scores = per_cell(w), per_cell(w**2), w * scores
+    sums = np.stack([count, weight, weight_squared, weight, per_cell(scores)])[:, :n_cells]
+    sums = sums.reshape(5, n_columns, n_bins, 2)
+    sums[3, ..., 0] = 0  # only hits
+    return sums.sum(axis=3).swapaxes(0, 1)

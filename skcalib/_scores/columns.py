@@ -1,11 +1,20 @@
-"""Columns of scores and events, computed block by block from labels and probabilities.
+r"""Scores of rows and their events, in columns.
 
-One-vs-rest calibrators and all measures use such columns, one per class or one for the top label.
-They are reduced either to sums over the rows, or to the ranked scores with the weight and the hits
-of each.
+Calibrators of single classes and all measures use such columns, one per class or one for the top
+label, computed block by block from logits or probabilities and labels. They are reduced either to
+sums over the rows, or to the ranked scores with the weight and the hits of each.
+
+One class against the rest: calibrators map the margin, the log-odds of a class,
+
+.. math:: m_k = \log \frac{p_k}{1 - p_k} = z_k - \log \sum_{j \ne k} e^{z_j},
+
+for the event that the label is k. Two classes need only one map, for the second class. Calibrated
+rows are normalized.
+
+One class against one other: the score of the pair (j, k) is the probability of k among the two,
+:math:`p_k / (p_j + p_k) = \mathrm{sigmoid}(z_k - z_j)`. Only rows of the two classes count.
+Calibrated probabilities of pairs are coupled.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,10 +22,11 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import expit
 
-from skcalib._engine.ranking import Ranked
-from skcalib._engine.rows import PLAIN, Plan, Rows
-from skcalib._typing import Bools, Floats
+from skcalib._rows import Bools, Floats, Indices, arrays as xa
+from skcalib._rows.ranking import Ranked
+from skcalib._rows.rows import PLAIN, Plan, Rows
 
 T = TypeVar("T")
 
@@ -34,34 +44,176 @@ class Scored(NamedTuple):
 class Columns:
     """Scores and events of rows, one column for each of the labels.
 
-    ``of_block`` returns the scores and events, both of shape (m, n_columns), of a block of rows
+    ``score_block`` returns the scores and events, both of shape (m, n_columns), of a block of rows
     with probabilities or logits (m, ...) and labels (m,).
     """
 
     labels: list[Any]  #: the class of each column, or None
-    of_block: Callable[..., tuple[Floats, Bools]]
+    score_block: Callable[..., tuple[Floats, Bools]]
     rows: Rows
 
     def sums(
         self, f: Callable[[Floats, Bools, Floats | None], Floats], plan: Plan = PLAIN
     ) -> Floats:
         """Sum over the blocks of rows of ``f(scores, events, weights)``."""
-        return self.rows.sum(partial(_of_scores, f, self.of_block), plan)
+        return self.rows.sum(partial(_of_scores, f, self.score_block), plan)
 
     def ranked(self, then: Callable[[Ranked], T], *, events: bool = True) -> list[T]:
         """``then`` applied to the ranked scores of each column, with the events or without."""
-        return self.rows.ranked(self.of_block, len(self.labels), then, events=events)
+        return self.rows.ranked(self.score_block, len(self.labels), then, events=events)
 
     def each(self) -> Iterator[Scored]:
         """Scores and events of all rows, column by column, in memory."""
         rows = self.rows.in_memory()
-        S, E = rows.map(lambda P, y, _: self.of_block(P, y))
+        S, E = rows.map(lambda P, y, _: self.score_block(P, y))
         for k, label in enumerate(self.labels):
             score = np.ascontiguousarray(S[:, k], dtype=np.float64)
             yield Scored(label, score, E[:, k], rows.w)
 
 
-def _of_scores(
-    f: Callable[..., Floats], of_block: Any, P: Floats, y: Any, w: Floats | None
-) -> Floats:
-    return f(*of_block(P, y), w)
+def _of_scores(f: Any, score_block: Any, P: Floats, y: Any, w: Floats | None) -> Floats:
+    return f(*score_block(P, y), w)
+
+
+def n_maps(n_columns: int) -> int:
+    """Number of maps for ``n_columns`` columns of logits: one per class, but one for two."""
+    return n_columns if n_columns > 2 else 1
+
+
+def margins(Z: Floats) -> Floats:
+    """Log-odds of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
+    if Z.shape[1] <= 2:
+        return Z[:, -1:] - (Z[:, :1] if Z.shape[1] == 2 else 0)
+    if not isinstance(Z, np.ndarray):
+        return _exact_margins(Z)
+    M = Z - Z.max(axis=1, keepdims=True)
+    is_top = M == 0
+    if np.count_nonzero(is_top) > len(Z):  # the first of those that are equal
+        is_top &= is_top.cumsum(axis=1) == 1
+    E = np.exp(M)
+    # The largest is not added to the others, which would lose precision beside it.
+    E -= is_top
+    below = E.sum(axis=1)
+    others = np.subtract((1 + below)[:, None], E, out=E)
+    least = np.finfo(Z.dtype).tiny
+    np.copyto(others, np.maximum(below, least)[:, None], where=is_top)
+    M -= np.log(others, out=others)
+    lost = below < 1e3 * least  # by underflow
+    if lost.any():
+        M[lost] = _exact_margins(Z[lost])
+    return M
+
+
+def _exact_margins(Z: Floats) -> Floats:
+    """The same, with the others of the largest logit relative to the second of them."""
+    xp = xa.namespace(Z)
+    is_top = xa.is_event(xp.argmax(Z, axis=1), Z.shape[1])
+    # Of scores that are tied one is the top, also for gradients, which a maximum would divide.
+    M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
+    rest = xp.where(is_top, -np.inf, M)
+    second = xa.at_least(xp.max(rest, axis=1, keepdims=True), float(xp.finfo(Z.dtype).min))
+    E = xp.exp(rest - second)
+    total = xp.sum(E, axis=1, keepdims=True)
+    alone = total == 0
+    with np.errstate(divide="ignore"):
+        of_top = -(second + xp.log(xp.where(alone, 1.0, total)))
+    of_top = xp.where(alone, np.inf, of_top)
+    return xp.where(is_top, of_top, M - xp.log1p(xp.exp(second) * (total - E)))
+
+
+def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
+    """The top label, its margin, and log-probabilities of the other classes if it is none of them.
+
+    For logits (m, K), one column per class: arrays of shape (m,), (m,) and (m, K). The last one is
+    -inf for the top label. The margin is infinite where all others are masked.
+    """
+    each, top = np.arange(len(Z)), Z.argmax(axis=1)
+    below = Z - Z[each, top][:, None]
+    below[each, top] = -np.inf
+    second = np.maximum(below.max(axis=1, keepdims=True), np.finfo(Z.dtype).min)
+    below -= second
+    with np.errstate(divide="ignore"):
+        others = np.log(np.exp(below).sum(axis=1))
+    below -= np.where(others > -np.inf, others, 0)[:, None]
+    return top, -(second[:, 0] + others), below
+
+
+def probabilities(Z: Floats) -> Floats:
+    """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
+    if Z.shape[1] > 2:
+        return xa.softmax(Z)
+    M = margins(Z)
+    return expit(M) if isinstance(M, np.ndarray) else xa.softmax(M)[:, 1:]
+
+
+def joined(S: Floats, n_columns: int) -> Floats:
+    r"""Logits (m, n_columns) of the normalized probabilities whose log-odds are ``S``.
+
+    The softmax of log-probabilities divides the probabilities of several classes by their sum,
+    also where all of them underflow.
+    """
+    if n_columns > 2:
+        # That of SciPy takes eight times as long.
+        xp = xa.namespace(S)
+        return xa.at_most(S, 0) - xp.log1p(xp.exp(-xp.abs(S)))
+    return S if n_columns == 1 else xa.both_columns(S)
+
+
+def joined_probabilities(P: Floats, n_columns: int) -> Floats:
+    """Logits (m, n_columns) of one-vs-rest probabilities ``P``.
+
+    The softmax divides rows by their sum, and a row of zeros becomes uniform. Zero probabilities
+    are replaced by the smallest positive normal number before the logarithm.
+    """
+    xp, tiny = xa.namespace(P), xa.smallest_normal(P)
+    if n_columns > 2:
+        return xp.log(xa.at_least(P, tiny))
+    other, event = (xp.log(xa.at_least(p, tiny)) for p in (1 - P, P))
+    return event - other if n_columns == 1 else xa.concat([other, event], axis=1)
+
+
+# Probabilities of pairs below this count as this, so that sums of their inverses are finite.
+LEAST = 1e-290
+
+
+def pairs_of(n_classes: int) -> Indices:
+    """All pairs j < k of column numbers, in lexicographic order: (n_pairs, 2)."""
+    return np.stack(np.triu_indices(n_classes, 1), axis=1)
+
+
+def pair_scores(Z: Floats, pairs: Indices) -> Floats:
+    """Probability of the second class of each pair among the two, for finite logits (m, K)."""
+    return expit(Z[:, pairs[:, 1]] - Z[:, pairs[:, 0]])
+
+
+def events_of_pairs(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
+    """Scores of pairs, NaN for rows of other classes, and whether the label is the second one.
+
+    A row where one of the two classes is masked carries no information about the pair.
+    """
+    first, second = (y[:, None] == pairs[:, k] for k in (0, 1))
+    masked = np.isneginf(Z)
+    left_out = ~(first | second) | masked[:, pairs].any(axis=2)
+    S = pair_scores(np.where(masked, 0, Z), pairs)
+    S[left_out] = np.nan
+    return S, second
+
+
+def coupled(probability: Callable[[int], Floats], pairs: Indices, masked: Bools) -> Floats:
+    r"""Probabilities (m, K), up to a factor, from those of pairs.
+
+    With the probability :math:`r_{kj}` of k among k and j,
+
+    .. math:: p_k = 1 \big/ \big( \sum_{j \ne k} 1 / r_{kj} - (K - 2) \big),
+
+    which is exact if pairs are consistent (Price, Knerr, Personnaz, Dreyfus, NIPS 1994).
+    ``probability(i)`` returns the probabilities (m,) of the second class of a pair, and ``masked``
+    (m, K) indicates classes that are impossible, of which the others are certain.
+    """
+    K = masked.shape[1]
+    total = np.full(masked.shape, 2.0 - K)
+    for i, (j, k) in enumerate(pairs):
+        r = np.where(masked[:, j], 1.0, np.where(masked[:, k], 0.0, probability(i)))
+        total[:, k] += 1 / np.maximum(r, LEAST)
+        total[:, j] += 1 / np.maximum(1 - r, LEAST)
+    return 1 / total

@@ -4,8 +4,6 @@ The kernel is the heat kernel of the interval, so on the midpoints of cells smoo
 in the space of cosines, which conserves the total.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,7 @@ from numpy.typing import NDArray
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
-from skcalib._engine.array_api import astype, like, namespace
-from skcalib._engine.blocks import double, sums_by_index
-from skcalib._typing import Floats
+from skcalib._rows import Floats, arrays as xa
 
 # Number of cells of the grid of scores.
 N_CELLS = 1 << 14
@@ -31,15 +27,21 @@ def on_grid(scores: Floats, values: Floats) -> Floats:
 
     Each value is divided between the two midpoints beside its score by linear binning.
     """
-    scores = double(scores)
-    xp, n_columns = namespace(scores), scores.shape[1]
+    scores = xa.double(scores)
+    xp, n_columns = xa.namespace(scores), scores.shape[1]
     place = xp.clip(scores * N_CELLS - 0.5, 0, N_CELLS - 1)
-    below = astype(xp.clip(place, 0, N_CELLS - 2), xp.int64)
-    upper = values * (place - double(below))
-    cell = below + like(N_CELLS * np.arange(n_columns), below)
+    below = xa.astype(xp.clip(place, 0, N_CELLS - 2), xp.int64)
+    upper = values * (place - xa.double(below))
+    cell = below + xa.like(N_CELLS * np.arange(n_columns), below)
     size = N_CELLS * n_columns
-    sums = sums_by_index(cell, values - upper, size) + sums_by_index(cell + 1, upper, size)
+    sums = xa.bincount(cell, values - upper, size) + xa.bincount(cell + 1, upper, size)
     return sums.reshape(n_columns, N_CELLS)
+
+
+def residuals_on_grid(scores: Floats, events: Any, weights: Floats | None) -> Floats:
+    """Sums of ``score - event`` on the midpoints, for each column: (n_columns, N_CELLS)."""
+    residuals = xa.double(scores) - xa.double(events)
+    return on_grid(scores, residuals if weights is None else residuals * weights[:, None])
 
 
 def smoothed(values: Floats, bandwidth: float) -> Floats:

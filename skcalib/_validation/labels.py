@@ -1,126 +1,92 @@
 """Labels: the distinct ones, the classes of the columns, and the index of each label among them.
 
-Labels are integers of any size, strings, booleans, or other things that can be sorted. NumPy
-compares signed with unsigned integers, and integers with floats, as floats, where many large
-integers are equal. Here all are compared exactly.
+Labels are integers, strings, booleans, or other things that can be sorted. Integers of any size
+are told apart, with two limits: NumPy makes floats, exact up to 2^53, of lists that hold small
+integers and some of 2^63 or more, and of integers that it compares with floats.
 """
 
-from __future__ import annotations
-
-from numbers import Integral
+from numbers import Integral, Real
 from operator import ne
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 
-from skcalib._engine.inputs import as_numpy
-from skcalib._engine.memory import MemoryRows
-from skcalib._typing import Array, Floats, Indices
-from skcalib._warnings import warn
+from skcalib._rows.arrays import Array, Indices
+from skcalib._rows.inputs import as_numpy
+from skcalib._warnings import MissingClassesWarning, warn
 
 Labels = Array
 
-# Integer labels that span no more than this are counted, others sorted.
+# Integer labels from 0 to less than this are counted, others sorted.
 MANY_LABELS = 1 << 16
-
-# Every integer up to this size is a float64.
-LARGEST_EXACT_FLOAT = 1 << 53
 
 # Messages show no more labels than this.
 SHOWN_LABELS = 5
 
 
-def as_labels(y: Any, name: str = "y") -> Any:
-    """Labels of rows as an array that holds each of them exactly.
+def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
+    """Labels of rows as an array in one dimension.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,) or (n_samples, 1)
-        Labels. None and objects that are not arrays are returned unchanged; scikit-learn's
-        checks raise for them.
+        Labels.
     name : str
         What the user calls it.
+    warns : bool
+        Whether a column (n_samples, 1) leads to a warning, as in a fit.
 
     Returns
     -------
-    ndarray of the shape of ``y``
-        Integers that fit into 64 bits are integers, of whatever type they were.
+    ndarray of shape (n_samples,)
+        Objects that are all integers or booleans are in a type of these.
 
     Raises
     ------
     ValueError
         If a label is missing, if labels cannot be sorted, or if there are several in a row.
     """
+    # scikit-learn looks for data frames of many kinds, which takes longer than some fits.
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
+        return np.ascontiguousarray(y)
+    if y is None:
+        raise ValueError(f"This requires {name} to be passed, but the target {name} is None.")
     labels = exact(y, name)
-    if getattr(labels, "ndim", 1) < 2 or (labels.ndim == 2 and labels.shape[1] == 1):
-        return labels
-    if labels.ndim == 2 and _is_one_hot(labels):
+    if labels.ndim > 1 and labels.shape[1:] != (1,):
         raise ValueError(
-            f"{name} must hold one label per row, got a one-hot array of shape {labels.shape}. "
-            f"Pass {name}.argmax(axis=1)."
+            f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
+            f"column of it; of one-hot labels {name}.argmax(axis=1); {name}.ravel() if there is a "
+            "row of logits for each entry. For several labels per row use MultiLabelCalibrator, "
+            "and kind='multilabel' in measures and diagrams."
         )
-    several = ""
-    if labels.ndim == 2 and labels.dtype.kind in "biuf" and np.isin(labels, [0, 1]).all():
-        several = (
-            " For several labels per row use MultiLabelCalibrator, and kind='multilabel' in "
-            "measures and diagrams."
+    if labels.ndim > 1 and warns:
+        warn(
+            "A column-vector y was passed when a 1d array was expected, a label per row. Its "
+            "entries are taken; pass y.ravel().",
+            DataConversionWarning,
         )
-    raise ValueError(
-        f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
-        f"column of it, or {name}.ravel() if there is a row of logits for each entry.{several}"
-    )
+    assert_all_finite(labels, input_name=name)
+    flat: Labels = column_or_1d(labels)
+    return flat
 
 
-def in_one_dimension(labels: Any) -> Any:
-    """Labels in one dimension, with a warning of what was a column."""
-    if getattr(labels, "ndim", 1) == 1:
-        return labels
-    warn(
-        "A column-vector y was passed when a 1d array was expected, a label per row. Its entries "
-        "are taken; pass y.ravel().",
-        DataConversionWarning,
-    )
-    return labels.ravel()
-
-
-def flat(labels: Any) -> Any:
-    """Labels (n,) or (n, 1) as an array (n,), without a warning; a ValueError for others."""
-    # scikit-learn's function looks for data frames of many kinds, which takes longer than the rest.
-    if type(labels) is np.ndarray and labels.ndim == 1 and labels.dtype.kind in "biufUO":
-        return np.ascontiguousarray(labels)
-    return column_or_1d(labels)
-
-
-def _is_one_hot(labels: Labels) -> bool:
-    if labels.dtype.kind not in "biuf":
-        return False
-    return bool(np.isin(labels, [0, 1]).all() and (labels.sum(axis=1) == 1).all())
-
-
-def exact(values: Any, name: str) -> Any:
+def exact(values: Any, name: str) -> Labels:
     """Labels as an array of any shape, each unchanged; a ValueError for invalid labels."""
-    labels = values if values is None else np.asarray(as_numpy(values, name))
-    if labels is None or labels.ndim == 0:
-        return values
-    if isinstance(values, list | tuple) and _changed(values, labels):
+    labels = np.asarray(as_numpy(values, name))
+    # NumPy makes strings of numbers, and of NaN, among strings.
+    became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
+    if became_text and not all(isinstance(value, str) for value in values):
         labels = np.array(values, dtype=object)
+    if labels.dtype.kind == "O":
+        return _exact_objects(labels, name)
     if labels.dtype.kind in "fmM":
-        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.isnat(labels)
+        missing = labels != labels  # noqa: PLR0124 - only NaN and NaT are not themselves
         if missing.any():
             _refuse_missing(labels.ravel().tolist(), int(missing.argmax()), name)
-    return _exact_objects(labels, name) if labels.dtype.kind == "O" else labels
-
-
-def _changed(values: list[Any] | tuple[Any, ...], labels: Labels) -> bool:
-    """Whether NumPy converted integers to floats, or other objects to strings."""
-    if labels.ndim > 1:
-        return False
-    if labels.dtype.kind == "f":
-        return all(isinstance(value, Integral) for value in values)
-    return labels.dtype.kind == "U" and not all(isinstance(value, str) for value in values)
+    return labels
 
 
 def _exact_objects(labels: Labels, name: str) -> Labels:
@@ -128,22 +94,16 @@ def _exact_objects(labels: Labels, name: str) -> Labels:
     flat = labels.ravel().tolist()
     try:
         distinct = set(flat)
+        if any(map(_is_missing, distinct)):
+            _refuse_missing(flat, [_is_missing(label) for label in flat].index(True), name)
+        sorted(distinct)
     except TypeError as error:
-        raise ValueError(f"{name} must hold labels, got {flat[0]!r}.") from error
-    if any(map(_is_missing, distinct)):
-        place = next(k for k, label in enumerate(flat) if _is_missing(label))
-        _refuse_missing(flat, place, name)
-    try:
-        in_order = sorted(distinct)
-    except TypeError as error:
-        _refuse_types(flat, name, error)
-    if all(isinstance(label, bool | np.bool_) for label in distinct):
-        return labels.astype(bool)
-    if all(isinstance(label, Integral) for label in distinct):
-        for dtype in (np.int64, np.uint64):
-            if np.iinfo(dtype).min <= in_order[0] and in_order[-1] <= np.iinfo(dtype).max:
-                return labels.astype(dtype)
-    return labels
+        raise ValueError(
+            f"{name} must hold labels of one type that can be sorted, got {shown(flat)}: {error}. "
+            f"Make them all strings, as in [str(label) for label in {name}]."
+        ) from error
+    plain = np.array(flat).reshape(labels.shape)
+    return plain if plain.dtype.kind in "biu" else labels
 
 
 def _is_missing(label: Any) -> bool:
@@ -161,15 +121,6 @@ def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
     )
 
 
-def _refuse_types(flat: list[Any], name: str, error: Exception) -> NoReturn:
-    first = {type(label): label for label in reversed(flat)}
-    found = " and ".join(f"{label!r} of type {kind.__name__}" for kind, label in first.items())
-    raise ValueError(
-        f"{name} must hold labels of one type that can be sorted, got {found}. Make them all "
-        f"strings, as in [str(label) for label in {name}]."
-    ) from error
-
-
 def shown(labels: Any) -> str:
     """The first labels, and how many more there are, for messages."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
@@ -178,25 +129,13 @@ def shown(labels: Any) -> str:
     return ", ".join(map(repr, first)) + (f", ... ({more:,} more)" if more else "")
 
 
-def in_one_type(*arrays: Labels) -> list[Labels]:
-    """The arrays in one type, which holds the labels of all of them exactly."""
-    dtype = np.result_type(*arrays)
-    kinds = {a.dtype.kind in "SU" for a in arrays if a.size}
-    inexact = dtype.kind == "f" and any(map(_exceeds_floats, arrays))
-    if inexact or len(kinds) > 1:  # or numbers would become strings
-        dtype = np.dtype(object)
-    return [a.astype(dtype, copy=False) for a in arrays]
-
-
-def _exceeds_floats(labels: Labels) -> bool:
-    if labels.dtype.kind not in "iu" or labels.size == 0:
-        return False
-    return max(int(labels.max()), -int(labels.min())) > LARGEST_EXACT_FLOAT
-
-
-def union(a: Labels, b: Labels) -> Labels:
-    """Sorted labels that are in either array."""
-    return np.unique(np.concatenate(in_one_type(a, b)))
+def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
+    """Both arrays, as objects where NumPy would make integers floats, or numbers strings."""
+    kinds = {a.dtype.kind, b.dtype.kind}
+    kind = np.result_type(a, b).kind
+    if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
+        return a.astype(object), b.astype(object)
+    return a, b
 
 
 def not_among(labels: Labels, classes: Labels) -> Labels:
@@ -206,25 +145,14 @@ def not_among(labels: Labels, classes: Labels) -> Labels:
     return distinct[[label not in known for label in distinct.tolist()]]
 
 
-def is_among(labels: Labels, classes: Labels) -> NDArray[np.bool_]:
-    """Whether each label is one of the classes."""
-    a, b = in_one_type(labels, classes)
-    return np.isin(a, b)
-
-
-def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
-    """Sorted distinct labels of the rows of positive weight."""
-    if labels.dtype.kind in "iu":
-        span = int(labels.max()) - int(labels.min()) + 1
-        if span <= MANY_LABELS:  # counting is several times faster than sorting
-            least, unsigned = labels.min(), f"u{labels.dtype.itemsize}"
-
-            def count(y: Labels, w: Floats | None) -> Any:
-                # A difference too large for a signed type is right when taken for unsigned.
-                return np.bincount((y - least).astype(unsigned).astype(np.intp), w, span)
-
-            return np.flatnonzero(MemoryRows(labels, w).sum(count)).astype(labels.dtype) + least
-    present = np.unique(labels if w is None else labels[w > 0])
+def distinct_labels(labels: Labels) -> Labels:
+    """Sorted distinct labels."""
+    are_integers = labels.dtype.kind in "iu" and labels.size
+    if are_integers and labels.min() >= 0 and labels.max() < MANY_LABELS:
+        # Counting is several times faster than sorting.
+        counts = np.bincount(labels.astype(np.intp, copy=False))
+        return np.flatnonzero(counts).astype(labels.dtype)
+    present = np.unique(labels)
     if present.dtype.kind == "f" and (present != np.floor(present)).any():
         example = present[present != np.floor(present)][0]
         raise ValueError(
@@ -234,15 +162,118 @@ def distinct_labels(labels: Labels, w: Floats | None) -> Labels:
 
 
 def encode(labels: Labels, classes: Labels) -> Indices:
-    """Index of each label in ``classes``; an arbitrary one for other labels."""
+    """Index of each label in ``classes``; -1 for other labels."""
     last = len(classes) - 1
-    # Old versions of numpy warn where strings are compared with numbers.
-    are_integers = labels.dtype.kind in "iu" and classes.dtype.kind in "iu"
-    if are_integers and np.array_equal(classes, np.arange(last + 1)):
-        inside = labels.min() >= 0 and labels.max() <= last
-        highest = min(last, np.iinfo(labels.dtype).max)
-        return (labels if inside else np.clip(labels, 0, highest)).astype(np.intp, copy=False)
+    are_integers = labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and labels.size
+    inside = are_integers and labels.min() >= 0 and labels.max() <= last
+    if inside and (classes == np.arange(last + 1)).all():
+        return labels.astype(np.intp, copy=False)
     labels, classes = in_one_type(labels, classes)
     order = np.argsort(classes)
-    found = np.searchsorted(classes, labels, sorter=order)
-    return order[np.minimum(found, last)]
+    place = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
+    return np.where(classes[place] == labels, place, -1)
+
+
+def resolve_classes(
+    present: Labels,
+    n_columns: int,
+    classes: ArrayLike | None,
+    X: Any = None,
+    *,
+    proba: bool = False,
+) -> Labels:
+    """Labels in the order of the columns.
+
+    Parameters
+    ----------
+    present : ndarray
+        The distinct labels of the rows of positive weight, sorted.
+    n_columns : int
+        Width of the logits or probabilities; 1 stands for two classes.
+    classes : array-like or None
+        All labels in the order of the columns, if the user named them.
+    X : array-like, optional
+        What has the columns: a data frame may name them.
+    proba : bool
+        Whether ``X`` is ``y_proba`` of a measure, and ``classes`` are its ``labels``.
+
+    Returns
+    -------
+    ndarray of shape (max(n_columns, 2),)
+        ``classes`` if given, else the labels that are present if they are as many, else the
+        column numbers if the labels are integers among them, with a MissingClassesWarning.
+    """
+    name = "labels" if proba else "classes"
+    n_classes = max(n_columns, 2)
+    columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
+    if not len(present):
+        raise ValueError("sample_weight must not be all zero, got no row of positive weight.")
+    if classes is not None:
+        found = _check_classes(exact(classes, name), present, n_classes, columns, name)
+    elif len(present) == n_classes:
+        found = present
+    elif present.dtype.kind == "b" and n_classes == 2:
+        found = np.array([False, True])
+    elif present.dtype.kind in "iuf" and present[0] >= 0 and present[-1] < n_classes:
+        found = np.arange(n_classes)
+        missing = not_among(found, present)
+        warn(
+            f"No row has label {shown(missing)}: the labels are taken as column numbers. Features "
+            f"are no logits; name all labels in column order with {name}= to avoid this warning.",
+            MissingClassesWarning,
+            missing.tolist(),
+            n_columns,
+        )
+    else:
+        raise ValueError(
+            f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
+            f"If y lacks some, name all in column order with {name}=; leave out rows with labels "
+            "that mean no class, such as -100 or 255."
+        )
+    if hasattr(X, "columns"):
+        check_column_names(X, found, "y_proba" if proba else "X", param=name)
+    return found
+
+
+def _check_classes(
+    classes: Labels, present: Labels, n_classes: int, columns: str, name: str
+) -> Labels:
+    if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
+        raise ValueError(
+            f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
+            f"labels and {columns}: [{shown(classes.ravel())}]."
+        )
+    unknown = not_among(present, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not one "
+            f"of [{shown(classes)}]."
+        )
+    return classes
+
+
+def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
+    """Raise a ValueError for a data frame whose columns are the labels in another order.
+
+    Names that are not the labels are ignored, and so are the numbers 0, 1, 2, ... of data frames
+    without names.
+    """
+    names = list(getattr(X, "columns", ()))
+    if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
+        return
+    found, wanted = list(map(_as_name, names)), list(map(_as_name, classes.tolist()))
+    numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))
+    if numbered or found == wanted or set(found) != set(wanted):
+        return
+    first = next(k for k, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
+    raise ValueError(
+        f"Columns of {name} must be in the order of the classes, got columns "
+        f"{shown(names[first:])} for classes {shown(classes[first:])}"
+        f"{f' from column {first} on' * bool(first)}. Reorder the columns, as in "
+        f"{name}[classes], or name the labels in their order with {param}=."
+    )
+
+
+def _as_name(label: Any) -> str:
+    """As text; a whole number without the point of its type."""
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)

@@ -1,17 +1,15 @@
 """Bayesian binning into quantiles."""
 
-from __future__ import annotations
-
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from skcalib._engine.ranking import Ranked
+from skcalib._rows.arrays import Floats
+from skcalib._rows.ranking import Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
-from skcalib._typing import Floats
-from skcalib._validation.parameters import is_integer
 
 from ._per_class import _PerClass
 
@@ -112,14 +110,22 @@ class BBQ(_PerClass):
         if self.bin_range is None:
             return
         pair = list(self.bin_range) if np.iterable(self.bin_range) else []
-        if not (len(pair) == 2 and all(map(is_integer, pair)) and 1 <= pair[0] <= pair[1]):
+        if not (
+            len(pair) == 2
+            and all(isinstance(n, Integral) for n in pair)
+            and 1 <= pair[0] <= pair[1]
+        ):
             raise ValueError(
                 "bin_range must be a pair of integers, the smallest number of bins (at least 1) "
                 f"and the largest, got {self.bin_range!r}."
             )
 
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
-        low, high = self.bin_range or _published_range(rows.weight.sum(), len(rows.scores))
+        # As published, but at most as many bins as distinct scores, however large the weight.
+        weight = rows.weight.sum()
+        root = np.cbrt(weight)
+        high = max(1, int(min(np.ceil(weight / 5), np.ceil(10 * root), len(rows.scores))))
+        low, high = self.bin_range or (min(max(1, int(root / 10)), high), high)
         n_bins = np.arange(low, high + 1)
         bins = equal_mass_bins(rows, n_bins)
         log_evidence, values = _binning_evidence(bins, len(n_bins))
@@ -132,16 +138,6 @@ class BBQ(_PerClass):
             "n_bins_": n_bins,
             "log_weights_": log_weights,
         }
-
-
-def _published_range(weight: float, n_scores: int) -> tuple[int, int]:
-    """Smallest and largest number of bins for rows of this total weight.
-
-    There are at most as many bins as distinct scores, however large the weight.
-    """
-    root = np.cbrt(weight)
-    high = max(1, int(min(np.ceil(weight / 5), np.ceil(10 * root), n_scores)))
-    return min(max(1, int(root / 10)), high), high
 
 
 def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:

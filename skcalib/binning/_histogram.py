@@ -1,14 +1,13 @@
 """Histogram binning."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.ranking import Ranked
+from skcalib._rows.arrays import Floats
+from skcalib._rows.ranking import Ranked
 from skcalib._scores.bins import (
     BinSums,
     Strategy,
@@ -18,8 +17,7 @@ from skcalib._scores.bins import (
     uniform_edges,
 )
 from skcalib._scores.columns import Columns
-from skcalib._typing import Floats
-from skcalib._validation.parameters import check_integer, check_option, check_real
+from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._per_class import _PerClass
 

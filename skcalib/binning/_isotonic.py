@@ -1,17 +1,15 @@
 """Isotonic calibration."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.ranking import Ranked
+from skcalib._rows.arrays import Floats
+from skcalib._rows.ranking import Ranked
 from skcalib._scores.bins import bins_ending_at
-from skcalib._scores.isotonic import interpolated, isotonic_blocks, knots, with_pseudo_rows
-from skcalib._typing import Floats
-from skcalib._validation.parameters import check_option, check_real
+from skcalib._scores.isotonic import interpolated, isotonic_blocks, knots
+from skcalib._validation.inputs import check_option, check_real
 
 from ._per_class import _PerClass
 
@@ -68,6 +66,9 @@ class IsotonicCalibration(_PerClass):
 
     Notes
     -----
+    Fitted by :func:`scipy.optimize.isotonic_regression`, once for each class, from the distinct
+    probabilities.
+
     With ``smoothing=0`` the value of the lowest step is often exactly 0, so the probability of the
     label of a held-out row may be zero, which makes the log loss very large.
 
@@ -116,7 +117,10 @@ class IsotonicCalibration(_PerClass):
         check_real("smoothing", self.smoothing, closed=True)
 
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
-        rows = with_pseudo_rows(rows, self.smoothing)
+        # Two rows more: a hit at the lowest score, and a miss at the highest.
+        low, high = np.zeros_like(rows.scores), np.zeros_like(rows.scores)
+        low[0] = high[-1] = self.smoothing
+        rows = Ranked(rows.scores, rows.weight + low + high, rows.hits + low)
         blocks = isotonic_blocks(rows)
         if self.interpolation == "constant":
             bins = bins_ending_at(rows, blocks.end, np.zeros_like(blocks.end))

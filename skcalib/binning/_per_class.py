@@ -1,21 +1,16 @@
 """Base class of binning methods: step functions of the probability of each class."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.array_api import astype, check_needs_no_gradients, entries, namespace, put
-from skcalib._engine.blocks import is_event
-from skcalib._engine.ranking import Ranked
-from skcalib._engine.rows import Rows
+from skcalib._rows import Bools, Floats, Indices, arrays as xa
+from skcalib._rows.ranking import Ranked
+from skcalib._rows.rows import Rows
 from skcalib._scores.bins import bin_index
-from skcalib._scores.columns import Columns
-from skcalib._scores.one_vs_rest import joined_probabilities, n_maps, probabilities
-from skcalib._typing import Bools, Floats, Indices
+from skcalib._scores.columns import Columns, joined_probabilities, n_maps, probabilities
 
 # Stands for the rows of a class that is masked in all rows: one row of another class.
 ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
@@ -55,10 +50,10 @@ class _PerClass(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         calibrated = self._values(probabilities(Z))
-        return joined_probabilities(astype(calibrated, Z.dtype), Z.shape[1])
+        return joined_probabilities(xa.astype(calibrated, Z.dtype), Z.shape[1])
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        check_needs_no_gradients(X, "X")
+        xa.check_needs_no_gradients(X, "X")
         return super()._outputs_of_tensor(method, X)
 
     def _values(self, P: Floats) -> Floats:
@@ -66,7 +61,7 @@ class _PerClass(BaseCalibrator):
         each = list(zip(self.bin_edges_, self.bin_values_, strict=True))
         if not isinstance(P, np.ndarray):
             columns = [self._value(P[:, k], *of_class) for k, of_class in enumerate(each)]
-            return namespace(P).stack(columns, axis=1)
+            return xa.namespace(P).stack(columns, axis=1)
         out = np.empty_like(P)
         for k, of_class in enumerate(each):
             out[:, k] = self._value(P[:, k], *of_class)
@@ -74,7 +69,7 @@ class _PerClass(BaseCalibrator):
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
-        return entries(values, bin_index(p, edges))
+        return xa.take(values, bin_index(p, edges))
 
 
 def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
@@ -83,11 +78,11 @@ def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
     In rows where a class is masked, or is the only one that is not, its probability is NaN: such
     rows carry no information about it.
     """
-    P, xp = probabilities(Z), namespace(Z)
+    P, xp = probabilities(Z), xa.namespace(Z)
     masked = -np.inf == Z
     if xp.any(masked):
         masked = masked | (xp.count_nonzero(~masked, axis=1)[:, None] == 1)  # that one is certain
         if P.shape[1] == 1:
             masked = xp.any(masked, axis=1)[:, None]
-        P = put(P, np.nan, masked)
-    return P, is_event(y, P.shape[1])
+        P = xa.put(P, np.nan, masked)
+    return P, xa.is_event(y, P.shape[1])

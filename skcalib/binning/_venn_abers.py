@@ -1,21 +1,25 @@
 """Inductive Venn-Abers predictors."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.ranking import Ranked
-from skcalib._engine.rows import Rows
+from skcalib._rows.arrays import Floats, Indices
+from skcalib._rows.ranking import Ranked
+from skcalib._rows.rows import Rows
 from skcalib._scores.bins import bin_index
-from skcalib._scores.one_vs_one import coupled, events_of_pairs, pair_scores, pairs_of
-from skcalib._scores.one_vs_rest import joined_probabilities, probabilities
-from skcalib._scores.venn_abers import Merge, merged, steps
-from skcalib._typing import Floats, Indices
-from skcalib._validation.parameters import check_option
+from skcalib._scores.columns import (
+    coupled,
+    events_of_pairs,
+    joined_probabilities,
+    pair_scores,
+    pairs_of,
+    probabilities,
+)
+from skcalib._scores.isotonic import Merge, merged, steps
+from skcalib._validation.inputs import check_option
 
 from ._per_class import _PerClass
 
@@ -77,12 +81,11 @@ class VennAbersCalibration(_PerClass):
 
     Notes
     -----
+    Fitted by :func:`scipy.optimize.isotonic_regression` and its tangents, once for each class.
     All values of :math:`p_0` and :math:`p_1` are computed in ``fit``, at the cost of a sort and of
     a binary search, so that a prediction is one search. They are those of two refits for each test
-    row, whose weight is 1. Test scores that differ from a calibration score by rounding errors
-    only are ties; where calibration scores are far apart, as the votes of a forest are, those of
-    single precision. For Dask collections scores are ranked on a grid, as for
-    :class:`IsotonicCalibration`.
+    row, whose weight is 1. Test scores within a rounding error of a calibration score are equal to
+    it. For Dask collections scores are ranked on a grid, as for :class:`IsotonicCalibration`.
 
     For tensors scores are ranked, and steps applied, on their device, but pairs of classes and
     intervals are computed on the host. Steps have no gradients, so that tensors must not need any.

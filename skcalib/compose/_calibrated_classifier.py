@@ -1,7 +1,5 @@
 """A classifier with a calibrator, fitted by cross-fitting."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -10,42 +8,26 @@ from sklearn import get_config
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._engine.array_api import following, on_host
-from skcalib._splits import check_training_rows, presence
-from skcalib._subestimator import (
+from skcalib._nested import (
     check_calibrator,
     check_order,
     fit_calibrator,
     weight_params,
     with_unknown_classes,
 )
-from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.floats import check_fitted
-from skcalib._validation.indicator import has_columns
-from skcalib._validation.labels import as_labels
-from skcalib._validation.weights import check_weights
+from skcalib._rows.arrays import Array, Floats, Indices, following, on_host
+from skcalib._rows.inputs import as_numpy
+from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
+from skcalib.meta._multilabel import MultiLabelCalibrator
 from skcalib.selection import AutoCalibrator
 
-from ._folds import (
-    CalibrationSet,
-    FitArguments,
-    calibration_set,
-    calibration_set_of_labels,
-    check_test_rows,
-    check_width,
-    held_out,
-    splits_of,
-    warn_of_unknown_classes,
-    warn_of_unknown_labels,
-)
-from ._multilabel import MultiLabelCalibrator
-from ._over_classifier import _OverClassifier
-from ._response import ResponseMethod, logits_of
+from ._folds import CalibrationSet, calibration_set, check_width, held_out, splits_of
+from ._over_classifier import FitArguments, ResponseMethod, _OverClassifier, logits_of
 
 __all__ = ["CalibratedClassifier"]
 
@@ -198,55 +180,36 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             single class, or if the test rows do that the calibrator is to be fitted to: with
             ``ensemble=True`` those of each split.
         """
-        w = None if sample_weight is None else check_weights(sample_weight, _n_rows(y))
+        y = as_numpy(y, "y")
+        w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
         calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
         check_calibrator(calibrator, w)
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
-            return self._fit_labels(arguments, w)
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        classes = np.asarray(on_host(self.estimator.classes_)) if frozen else np.unique(arguments.y)
-        check_order(calibrator, classes)
+            classes = np.arange(arguments.y.shape[1])
+            if self.calibrator is None or not _is_of_labels(self.calibrator):
+                calibrator = MultiLabelCalibrator(self.calibrator, n_jobs=self.n_jobs)
+        else:
+            frozen = isinstance(self.estimator, FrozenEstimator)
+            classes = np.unique(arguments.y)
+            classes = np.asarray(on_host(self.estimator.classes_)) if frozen else classes
+            check_order(calibrator, classes)
         sets = self._calibration_sets(arguments, w)
-        groups = arguments.split_params.get("groups")
-        calibrators = [
-            fit_calibrator(
-                calibrator,
-                Z,
-                arguments.y[rows],
-                weights,
-                on_host(estimator.classes_),
-                **self._groups(calibrator, groups, rows),
-            )
-            for estimator, Z, rows, weights in sets
-        ]
-        return self._stored(arguments, sets, calibrators, classes)
-
-    def _fit_labels(self, arguments: FitArguments, w: Floats | None) -> Self:
-        """Fit to several labels per row, with a calibrator for each of them."""
-        calibrator = self.calibrator
-        if calibrator is None or not _is_of_labels(calibrator):
-            calibrator = MultiLabelCalibrator(calibrator, n_jobs=self.n_jobs)
-        sets = self._calibration_sets(arguments, w)
-        calibrators = []
-        for _, Z, rows, weights in sets:
-            given = {} if weights is None else weight_params(calibrator, weights)
-            calibrators.append(clone(calibrator).fit(Z, arguments.y[rows], **given))
-        return self._stored(arguments, sets, calibrators, np.arange(arguments.y.shape[1]))
-
-    def _stored(
-        self,
-        arguments: FitArguments,
-        sets: list[CalibrationSet],
-        calibrators: list[Any],
-        classes: Array,
-    ) -> Self:
+        self.calibrators_ = [self._fitted(calibrator, one, arguments) for one in sets]
         self.estimators_ = [one.estimator for one in sets]
-        self.calibrators_ = calibrators
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0], arguments)
         self.classes_ = classes
         return self
+
+    def _fitted(self, calibrator: Any, one: CalibrationSet, arguments: FitArguments) -> Any:
+        """A copy of the calibrator, fitted to held-out logits."""
+        estimator, Z, rows, w = one
+        y = arguments.y[rows]
+        if arguments.response.multilabel:
+            return clone(calibrator).fit(Z, y, **weight_params(calibrator, w))
+        groups = self._groups(calibrator, arguments.split_params.get("groups"), rows)
+        return fit_calibrator(calibrator, Z, y, w, on_host(estimator.classes_), **groups)
 
     @staticmethod
     def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Array]:
@@ -280,18 +243,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             if response.multilabel:
                 check_width(Z, y.shape[1], self.estimator.estimator)
             return [CalibrationSet(self.estimator, Z, np.arange(len(y)), w)]
-        splits = splits_of(self.cv, arguments)
-        if not response.multilabel:
-            classes = presence(splits, y, w_test=w)
-            check_training_rows(classes)
-            check_test_rows(classes, ensemble=self.ensemble)
-            warn_of_unknown_classes(classes)
+        splits = splits_of(self.cv, arguments, w=w, ensemble=self.ensemble)
         parts = held_out(self.estimator, arguments, splits, self.n_jobs)
-        warn_of_unknown_labels(parts)
-        make = calibration_set_of_labels if response.multilabel else calibration_set
         if self.ensemble:
-            return [make(part.estimator, [part], arguments, w) for part in parts]
-        return [make(clone(self.estimator).fit(X, y, **fit_params), parts, arguments, w)]
+            return [calibration_set(part.estimator, [part], arguments, w) for part in parts]
+        estimator = clone(self.estimator).fit(X, y, **fit_params)
+        return [calibration_set(estimator, parts, arguments, w)]
 
     @property
     def estimator_(self) -> Any:
@@ -380,12 +337,6 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             As for scikit-learn's meta-estimators.
         """
         return super().get_metadata_routing().add_self_request(self)
-
-
-def _n_rows(y: Any) -> int:
-    if not has_columns(y):
-        return len(column_or_1d(as_labels(y)))
-    return int(y.shape[0]) if hasattr(y, "shape") else len(y)
 
 
 def _is_of_labels(calibrator: Any) -> bool:

@@ -1,7 +1,5 @@
 """Logits of a classifier as a transformer."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -9,22 +7,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 
-from skcalib._engine.array_api import following, on_host
-from skcalib._splits import check_training_rows, presence
-from skcalib._typing import Array, Floats
-from skcalib._validation.floats import check_fitted
+from skcalib._rows.arrays import Array, Floats, following, on_host
+from skcalib._validation.inputs import check_fitted
 from skcalib._warnings import warn
 
-from ._folds import (
-    FitArguments,
-    averaged,
-    held_out,
-    splits_of,
-    warn_of_unknown_classes,
-    warn_of_unknown_labels,
-)
-from ._over_classifier import _OverClassifier
-from ._response import ResponseMethod
+from ._folds import averaged, held_out, splits_of
+from ._over_classifier import FitArguments, ResponseMethod, _OverClassifier
 
 __all__ = ["LogitTransformer"]
 
@@ -190,9 +178,6 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                 )
             return self._fit_to_all_rows(arguments).transform(X)
         splits = splits_of(self.cv, arguments)
-        if not arguments.response.multilabel:
-            classes = presence(splits, arguments.y)
-            check_training_rows(classes)
         times = np.bincount(
             np.concatenate([test for _, test in splits]), minlength=len(arguments.y)
         )
@@ -202,10 +187,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
                 f"{np.count_nonzero(times == 0)} of {len(times)} rows that are in none. "
                 "CalibratedClassifier takes such splits."
             )
-        if not arguments.response.multilabel:
-            warn_of_unknown_classes(classes)
         parts = held_out(self.estimator, arguments, splits, self.n_jobs)
-        warn_of_unknown_labels(parts)
         self._fit_to_all_rows(arguments)
         return following(averaged(parts, self.classes_, times, arguments.response), X)
 

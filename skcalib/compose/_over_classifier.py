@@ -1,34 +1,110 @@
-"""What meta-estimators over a classifier share."""
+"""Logits of any classifier of scikit-learn, and what meta-estimators over it share."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
-from skcalib._engine.array_api import is_tensor, on_host
-from skcalib._engine.inputs import as_numpy
-from skcalib._subestimator import check_classifier
-from skcalib._typing import Array, Floats
-from skcalib._validation.indicator import as_indicator, has_columns, takes_indicator
+from skcalib._nested import check_classifier
+from skcalib._rows.arrays import Array, Floats, is_tensor, on_host
+from skcalib._rows.inputs import as_numpy
+from skcalib._validation.indicator import as_indicator, has_columns, of_outputs, takes_indicator
+from skcalib._validation.inputs import check_option, check_real
 from skcalib._validation.labels import (
     as_labels,
     distinct_labels,
-    in_one_dimension,
-    not_among,
     shown,
 )
 from skcalib._version import Versioned
 
-from ._folds import FitArguments
-from ._response import Response, ResponseMethod, logits_of, response_of
+ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
+
+
+class Response(NamedTuple):
+    """Where the logits of a classifier come from."""
+
+    method: str
+    min_proba: float  #: lower bound of probabilities
+    multilabel: bool = False  #: whether rows have several labels
+
+    def least(self, dtype: np.dtype[Any]) -> float:
+        """The smallest probability."""
+        return max(self.min_proba, float(np.finfo(dtype).tiny))
+
+
+def response_of(estimator: Any, response_method: ResponseMethod, min_proba: float) -> Response:
+    """Where the logits of a classifier come from, which may be fitted or not."""
+    check_real("min_proba", min_proba, high=1)
+    check_option("response_method", response_method, ResponseMethod)
+    known = ["decision_function", "predict_proba"]
+    wanted = known if response_method == "auto" else [response_method]
+    if response_method == "auto" and _is_one_versus_one(estimator):
+        wanted = ["predict_proba"]
+    for name in wanted:
+        if hasattr(estimator, name):
+            return Response(name, min_proba)
+    remedy = (
+        " Its margins are those of pairs of classes: set decision_function_shape='ovr'."
+        if _is_one_versus_one(estimator)
+        else " Logits cannot come from predictions of labels."
+    )
+    raise ValueError(f"estimator must have {' or '.join(wanted)}, got {estimator!r}.{remedy}")
+
+
+def _is_one_versus_one(estimator: Any) -> bool:
+    """Whether a parameter of it, or of its last step, makes margins those of pairs of classes."""
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    return any(
+        name.split("__")[-1] == "decision_function_shape" and value == "ovo"
+        for name, value in inner.get_params().items()
+    )
+
+
+def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
+    """Logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two classes.
+
+    Of several labels per row the log-odds (n, n_labels).
+    """
+    method, outputs = response.method, getattr(estimator, response.method)(X)
+    if response.multilabel:
+        outputs = of_outputs(outputs, estimator.classes_)
+    Z = np.asarray(on_host(outputs))
+    Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
+    least = response.least(Z.dtype)
+    if response.multilabel:
+        return Z if method == "decision_function" else log_odds(Z, least)
+    Z = Z[:, None] if Z.ndim == 1 else Z
+    n_classes = len(on_host(estimator.classes_))
+    margins = method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
+    if Z.shape[1] != n_classes and not margins:
+        raise ValueError(
+            f"{method} must give one column for each of the {n_classes} classes, got "
+            f"{Z.shape[1]} columns from {type(estimator).__name__}. Choose another "
+            "response_method."
+        )
+    return Z if method == "decision_function" else np.log(np.maximum(Z, least))
+
+
+def log_odds(P: Floats, least: float) -> Floats:
+    """Log-odds of probabilities, which and whose complements are at least ``least``."""
+    odds: Floats = np.log(np.maximum(P, least)) - np.log(np.maximum(1 - P, least))
+    return odds
+
+
+class FitArguments(NamedTuple):
+    """Checked arguments of ``fit``."""
+
+    X: Any
+    y: Array
+    response: Response
+    fit_params: dict[str, Any]  #: arguments of the classifier's ``fit``
+    split_params: dict[str, Any]  #: arguments of the splitter's ``split``
 
 
 class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
@@ -57,19 +133,13 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             X, E = indexable(_taken_by(self.estimator, X), as_indicator(y).astype(np.intp))
             response = response._replace(multilabel=True)
             return FitArguments(X, E, response, *self._routed(caller, params))
-        y = column_or_1d(in_one_dimension(as_labels(y)))
-        assert_all_finite(y, input_name="y")
+        y = as_labels(y, warns=True)
         check_classification_targets(y)
         X, y = indexable(_taken_by(self.estimator, X), y)
-        if not len(y):
-            raise ValueError("y must hold labels of at least two classes, got 0 samples.")
-        classes = distinct_labels(y, w)
+        classes = distinct_labels(y if w is None else y[w > 0])
         if len(classes) < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class only: {shown(classes)}."
-            )
-        if isinstance(self.estimator, FrozenEstimator):
-            _check_known(classes, np.asarray(on_host(self.estimator.classes_)))
+            found = f"one class only: {shown(classes)}" if len(y) else "0 samples"
+            raise ValueError(f"y must hold at least two classes, got {found}.")
         return FitArguments(X, y, response, *self._routed(caller, params))
 
     def _response(self, estimator: Any) -> Response:
@@ -151,12 +221,3 @@ def _takes_several(estimator: Any, y: Any) -> bool:
                 f"it, as in OneVsRestClassifier({name}())."
             )
     return False
-
-
-def _check_known(labels: Array, classes: Array) -> None:
-    unknown = not_among(labels, classes)
-    if len(unknown):
-        raise ValueError(
-            "y must hold only labels that the frozen classifier knows, got "
-            f"{shown(unknown[:1])}, which is not one of [{shown(classes)}]."
-        )

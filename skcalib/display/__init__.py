@@ -1,7 +1,5 @@
 """Pictures of calibration as scikit-learn displays. matplotlib is imported when one is drawn."""
 
-from __future__ import annotations
-
 from ._confidence import ConfidenceDisplay
 from ._decomposition import ScoreDecompositionDisplay
 from ._reliability import ReliabilityDisplay

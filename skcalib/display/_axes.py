@@ -8,7 +8,7 @@ from skcalib._output.text import as_written, fitted
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
-from skcalib.metrics._calibration_error import OF_BINS
+from skcalib.metrics._calibration_error import FORMULAS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def curve_of_class(
 
 def ece_of(curve: ReliabilityCurve) -> float:
     """The expected calibration error of the bins."""
-    return float(OF_BINS["expected_calibration_error"](curve))
+    return float(FORMULAS["expected_calibration_error"](curve))
 
 
 def miscalibration_of(rows: Scored) -> float:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.array_api import on_host
 from skcalib._output.text import as_written, fitted
 from skcalib._output.theme import Theme
+from skcalib._rows.arrays import on_host
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from skcalib._rows.arrays import Floats, Indices
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import (
     N_CELLS,
@@ -27,7 +28,6 @@ from skcalib._scores.kernel import (
     smooth_error,
     smoothed,
 )
-from skcalib._typing import Floats, Indices
 
 # The bandwidth is the smECE, or this if the smECE is smaller: a hundredth of the axis is what can
 # be seen. Narrower kernels would draw a comb of single rows. As smoothing only lessens the mean of

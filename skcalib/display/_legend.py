@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skcalib._output.text import SMALLEST, Measure, as_written, shortened, wrapped
 from skcalib._output.theme import Theme
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 
 from ._axes import SMALL
 from ._look import Diagonal, recorded

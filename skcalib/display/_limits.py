@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, logit
 
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 from skcalib.metrics import ReliabilityCurve
 
 from ._look import Look

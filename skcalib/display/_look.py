@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from skcalib._output.theme import Colour, Theme
-from skcalib._validation.parameters import check_option, check_real
+from skcalib._validation.inputs import check_option, check_real
 
 from ._axes import entry
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.array_api import on_host
+from skcalib._rows.arrays import on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._validation.indicator import of_outputs
-from skcalib._validation.parameters import check_integer
+from skcalib._validation.inputs import check_integer
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._output.text import SMALLEST, as_written
+from skcalib._validation.inputs import check_integer
 from skcalib._validation.labels import shown
-from skcalib._validation.parameters import check_integer
 from skcalib.metrics._input import OF_EACH
 
 from ._around import legend_above, names_around

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 
 from ._axes import size_of
 from ._kernel_curve import SmoothCurve

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skcalib._output.theme import BLUE, GREEN, VERMILION, Colour, Theme, faded
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 from skcalib.metrics import ReliabilityCurve
 
 from ._axes import size_of

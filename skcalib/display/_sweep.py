@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
-from skcalib._engine.array_api import on_host
-from skcalib._engine.blocks import both_columns
-from skcalib._engine.inputs import as_numpy, check_in_memory
-from skcalib._engine.memory import MemoryRows
+from skcalib._nested import check_takes_logits
 from skcalib._output.theme import Theme
+from skcalib._rows.arrays import Floats, both_columns, on_host
+from skcalib._rows.inputs import as_numpy, check_in_memory
+from skcalib._rows.rows import MemoryRows
 from skcalib._scores.columns import Scored
-from skcalib._scores.proper import log_losses, log_losses_of
-from skcalib._subestimator import check_takes_logits
-from skcalib._typing import Floats
+from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels, encode
-from skcalib._validation.weights import check_weights
+from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
 from ._axes import curve_of_rows, ece_of, entry, new_figure, size_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skcalib._output.text import text_width
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

@@ -1,15 +1,13 @@
 """What can be exported: a fitted calibrator, or a pipeline of fitted calibrators."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
 from skcalib._base import BaseCalibrator
-from skcalib._validation.floats import check_fitted
-from skcalib.compose import MultiLabelCalibrator
+from skcalib._validation.inputs import check_fitted
+from skcalib.meta import MultiLabelCalibrator
 
 
 def chain_of(calibrator: Any, action: str) -> list[Any]:

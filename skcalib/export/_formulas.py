@@ -5,8 +5,6 @@ their own, each a function registered with ``formula`` for one class. They follo
 and its kin of the classes, and compute in the dtype of the logits unless they say otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
@@ -14,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._linear.mixed import TINY
-from skcalib._typing import Floats
+from skcalib._rows.arrays import TINY, Floats
 
 from ._graph import Value, both_columns, expm1, log1p, softmax, where
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 
 # Versions of the operators, by domain, and of the file format: runtimes since 2023 have them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8

@@ -1,7 +1,5 @@
 """Calibrators as JSON: plain numbers that load without executing anything."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from skcalib._version import __version__, warn_of_version

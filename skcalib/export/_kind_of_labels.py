@@ -1,13 +1,11 @@
 """Kinds of labels, and of names of columns, in JSON files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 
 from ._kinds import LIMITS, NOT_FINITE, Place, Size, _plain, check, check_shape, is_integer, is_text
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 
 # A size, or its name, or the name with what the size is larger by.
 Size = int | str | tuple[str, int]

@@ -1,7 +1,5 @@
 """Calibrators, and pipelines of calibrators, as objects of JSON files, with their parameters."""
 
-from __future__ import annotations
-
 from inspect import signature
 from math import isfinite
 from types import NoneType, SimpleNamespace
@@ -17,8 +15,8 @@ from sklearn.ensemble import (
 from sklearn.pipeline import Pipeline
 
 from skcalib._base import BaseCalibrator
-from skcalib._scores.one_vs_rest import n_maps
-from skcalib._validation.floats import check_fitted
+from skcalib._scores.columns import n_maps
+from skcalib._validation.inputs import check_fitted
 from skcalib._version import _plain
 
 from ._kind_of_labels import Labels, Names

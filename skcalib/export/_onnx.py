@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
 
 from . import (  # noqa: F401  (they register formulas)
     _onnx_binning,
-    _onnx_composition,
     _onnx_one_vs_rest,
     _onnx_scaling,
     _onnx_selection,

@@ -7,15 +7,13 @@ may be on its other side. It is computed in double precision, whatever the dtype
 rounded to that.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skcalib._scores.one_vs_one import LEAST
-from skcalib._typing import Indices
+from skcalib._rows.arrays import Indices
+from skcalib._scores.columns import LEAST
 from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 
 from ._formulas import Outputs, as_outputs, finite_unless_masked, formula

@@ -1,20 +1,28 @@
-"""Calibrators of groups as ONNX graphs, with an input for the group of each row."""
-
-from __future__ import annotations
+"""Groups, with an input for the group of each row, class priors and several labels in ONNX."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 from skcalib._validation.labels import shown
-from skcalib.selection import GroupCalibrator
-
-from ._formulas import Outputs, as_outputs, calibrated, mixture
-from ._graph import Graph, Value, where
-from ._onnx_scaling import as_wide_as_logits
-from ._onnx_selection import log_probabilities
+from skcalib.export._chain import chain_of
+from skcalib.export._formulas import (
+    Outputs,
+    applied,
+    as_outputs,
+    calibrated,
+    finite_unless_masked,
+    formula,
+    mixture,
+)
+from skcalib.export._graph import Graph, Value, concat, where
+from skcalib.export._onnx_one_vs_rest import sigmoid_scores
+from skcalib.export._onnx_scaling import as_wide_as_logits
+from skcalib.export._onnx_selection import log_probabilities
+from skcalib.meta import GroupCalibrator, MultiLabelCalibrator, PriorShift
+from skcalib.scaling import PlattScaling
 
 
 def groups_of(chain: Sequence[Any], graph: Graph) -> Value | None:
@@ -81,3 +89,31 @@ def _numbered(names: Array, groups: Value) -> tuple[list[Any], Value]:
         )
         known = list(range(len(known)))
     return known, graph.node("Unsqueeze", groups, graph.constant(np.array([1])))
+
+
+@formula.register
+def _prior_shift(calibrator: PriorShift, Z: Value) -> Outputs:
+    ratios = calibrator.log_ratios_
+    if calibrator.n_features_in_ == 1:
+        ratios = ratios[1:] - ratios[:1]
+    return as_outputs(calibrator, Z, finite_unless_masked(lambda S: S + ratios, Z))
+
+
+@formula.register
+def _multilabel(calibrator: MultiLabelCalibrator, Z: Value) -> Outputs:
+    members = calibrator.calibrators_
+    if all(type(member) is PlattScaling for member in members):  # one formula for all labels
+        coef, intercept = (
+            np.concatenate([getattr(member, name) for member in members])
+            for name in ("coef_", "intercept_")
+        )
+        S = finite_unless_masked(lambda M: sigmoid_scores(M, coef, intercept), Z)
+        P = 1.0 / (1.0 + (-S).exp())
+    else:
+        found = [
+            applied(chain_of(member, "to_onnx"), Z.columns(k, k + 1))
+            for k, member in enumerate(members)
+        ]
+        S = concat([of_label.logits for of_label in found])
+        P = concat([of_label.probabilities.columns(1, 2) for of_label in found])
+    return Outputs(S, P, P, (P > 0.5).astype(np.int64))

@@ -1,14 +1,12 @@
 """Formulas of sigmoids of the log-odds of each class, one versus the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from skcalib._linear.natural_spline import curvatures_of_values
-from skcalib._typing import Floats
+from skcalib._optimize.spline import curvatures_of_values
+from skcalib._rows.arrays import Floats
 from skcalib.scaling import BetaCalibration, PlattScaling, QuadraticScaling, SplineCalibration
 from skcalib.scaling._one_vs_rest import FARTHEST
 from skcalib.scaling._platt import LARGE

@@ -1,14 +1,12 @@
 """Formulas of temperature scaling, ensembles of it, linear maps and order-preserving scaling."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from skcalib._linear.features import LOWEST_FEATURE
+from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib.scaling import (
     DirichletCalibration,
     EnsembleTemperatureScaling,
@@ -97,9 +95,9 @@ def _two_temperatures(calibrator: EnsembleTemperatureScaling, Z: Value) -> Value
 @formula.register
 def _order_preserving(calibrator: OrderPreservingScaling, Z: Value) -> Outputs:
     n_columns, smoothing = calibrator.n_features_in_, calibrator.smoothing_
-    scaled = finite_unless_masked(partial(divided, temperature=calibrator.temperature_), Z)
-    S = both_columns(scaled, n_columns)
-    L = log_softmax(S) if smoothing == 0 else mix_logits(S, smoothing, max(n_columns, 2))
+    L = mixed_by_temperature(Z, calibrator.temperature_, smoothing, n_columns)
+    if smoothing == 0 or n_columns == 1:
+        L = log_softmax(both_columns(L, n_columns))
     S = finite_unless_masked(partial(_piecewise, calibrator.knots_, calibrator.slopes_), L)
     return as_outputs(calibrator, Z, as_wide_as_logits(S, n_columns))
 

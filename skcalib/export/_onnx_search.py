@@ -4,15 +4,13 @@ The edges of all functions are one flat constant, and each step of the search is
 that no array is larger than the scores whatever the number of edges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from skcalib._typing import Floats, Indices
+from skcalib._rows.arrays import Floats, Indices
 
 from ._graph import Value, where
 

@@ -1,24 +1,17 @@
 """Formulas of calibrators that contain calibrators or classifiers."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skcalib._linear.features import LOWEST_FEATURE
-from skcalib._linear.mixed import TINY
+from skcalib._optimize.loss import LOWEST_FEATURE
+from skcalib._rows.arrays import TINY
+from skcalib.meta import ClassifierCalibrator, GroupCalibrator, TopLabelCalibration
+from skcalib.meta._classifier_calibrator import FEATURE_UNIT
 from skcalib.scaling import PlattScaling
-from skcalib.selection import (
-    AutoCalibrator,
-    ClassifierCalibrator,
-    GroupCalibrator,
-    TopLabelCalibration,
-)
-from skcalib.selection._candidates import Uniform
-from skcalib.selection._classifier_calibrator import FEATURE_UNIT
-from skcalib.selection._sample import Uncalibrated
+from skcalib.selection import AutoCalibrator
+from skcalib.selection._candidates import Uncalibrated, Uniform
 
 from ._chain import chain_of
 from ._formulas import (

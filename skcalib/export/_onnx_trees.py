@@ -1,12 +1,10 @@
 """Ensembles of trees as ONNX graphs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from skcalib._typing import Bools
+from skcalib._rows.arrays import Bools
 
 from ._graph import Value, concat, softmax
 from ._trees import Trees

@@ -1,16 +1,14 @@
 """Converters for skl2onnx of calibrators, and of classifiers with calibrators."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._subestimator import check_takes_logits
-from skcalib._typing import Array
-from skcalib._validation.floats import check_fitted
+from skcalib._nested import check_takes_logits
+from skcalib._rows.arrays import Array
+from skcalib._validation.inputs import check_fitted
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 
 from ._chain import chain_of

@@ -4,8 +4,6 @@ A calibrator is written and read only if it is listed here. An attribute that a 
 required; others, which say how the fit went, may be missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +12,15 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skcalib._base import BaseCalibrator
-from skcalib._scores.one_vs_one import pairs_of
+from skcalib._scores.columns import pairs_of
 from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
-from skcalib.compose import MultiLabelCalibrator, PriorShift
+from skcalib.meta import (
+    ClassifierCalibrator,
+    GroupCalibrator,
+    MultiLabelCalibrator,
+    PriorShift,
+    TopLabelCalibration,
+)
 from skcalib.scaling import (
     BetaCalibration,
     DirichletCalibration,
@@ -29,14 +33,8 @@ from skcalib.scaling import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.selection import (
-    AutoCalibrator,
-    ClassifierCalibrator,
-    GroupCalibrator,
-    TopLabelCalibration,
-)
-from skcalib.selection._candidates import Uniform
-from skcalib.selection._sample import Uncalibrated
+from skcalib.selection import AutoCalibrator
+from skcalib.selection._candidates import Uncalibrated, Uniform
 
 from ._kind_of_labels import Labels
 from ._kinds import (

@@ -1,7 +1,5 @@
 """Text of JSON files: laid out for readers, and parsed with limits and without surprises."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

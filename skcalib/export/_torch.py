@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from skcalib.compose import PriorShift
+from skcalib.meta import PriorShift
 from skcalib.scaling import (
     EnsembleTemperatureScaling,
     OrderPreservingScaling,
@@ -14,8 +14,7 @@ from skcalib.scaling import (
 )
 from skcalib.scaling._linear import _LinearScaling
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._candidates import Uniform
-from skcalib.selection._sample import Uncalibrated
+from skcalib.selection._candidates import Uncalibrated, Uniform
 
 from ._chain import chain_of
 from ._state import FITTED

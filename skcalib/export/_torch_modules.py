@@ -4,8 +4,6 @@ Each step takes logits (..., K), finite ones, and which are masked, and returns 
 shape, whose masked entries are finite but have no meaning. It works along the last axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

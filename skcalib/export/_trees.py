@@ -4,10 +4,9 @@ This is the only place that reads private attributes of scikit-learn: the trees 
 ``HistGradientBoostingClassifier`` have no public ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +19,7 @@ from sklearn.ensemble import (
 from sklearn.utils import check_array
 from sklearn.utils.extmath import softmax
 
-from skcalib._engine.cached import cached_property
-from skcalib._typing import Array, Bools, Floats, Indices
+from skcalib._rows.arrays import Array, Bools, Floats, Indices
 
 # Rows times trees that are followed from node to node at once.
 AT_ONCE = 1 << 18

@@ -3,8 +3,6 @@
 Their common parameters are described in :func:`reliability_curve`.
 """
 
-from __future__ import annotations
-
 from ._calibration_error import (
     debiased_expected_calibration_error,
     debiased_root_mean_squared_calibration_error,
@@ -12,13 +10,13 @@ from ._calibration_error import (
     maximum_calibration_error,
     overconfidence_error,
     root_mean_squared_calibration_error,
+    smooth_calibration_error,
     underconfidence_error,
 )
 from ._cost import bayes_decision, expected_cost
 from ._curve import ReliabilityCurve, reliability_curve
-from ._decomposition import ScoreDecomposition, score_decomposition
+from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names
-from ._smooth import smooth_calibration_error
 from ._uncertainty import (
     CalibrationComparisonResult,
     CalibrationErrorInterval,

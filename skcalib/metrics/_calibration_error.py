@@ -1,112 +1,30 @@
-"""Binned calibration errors: ECE, MCE, RMSCE and variants of them."""
+"""Calibration errors: the ECE, other measures of the gaps of bins, and the smooth ECE.
 
-from __future__ import annotations
+The measures of bins are functions of a reliability curve, decorated to take labels and
+probabilities.
+"""
 
-import inspect
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import partial, wraps
+from inspect import cleandoc, signature, unwrap
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from skcalib._rows.arrays import Floats
+from skcalib._rows.rows import Plan
 from skcalib._scores.bins import Strategy
-from skcalib._typing import Floats
+from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 
 from ._curve import ReliabilityCurve, curves_of
-from ._input import Average, Kind
+from ._input import Average, Kind, columns_of
 
-Function = TypeVar("Function", bound=Callable[..., float])
+Formula = Callable[[Any], Any]
+Params = ParamSpec("Params")
 
-
-def mean_over_classes(
-    curves: Iterator[ReliabilityCurve],
-    measure: Callable[[ReliabilityCurve], Any],
-    average: Average = "macro",
-) -> Any:
-    """Mean of a measure over the curves, one per class or label if there are several.
-
-    With ``average=None`` the measure of each.
-    """
-    values = np.array([measure(curve) for curve in curves], dtype=np.float64)
-    return values if average is None else float(np.mean(values))
-
-
-def _share(curve: ReliabilityCurve) -> Floats:
-    return curve.weight / curve.weight.sum()
-
-
-# Measures from the gaps and weight fractions of bins along the last axis, homogeneous in the gaps.
-def _mean_gap(gap: Floats, share: Floats) -> Any:
-    return np.sum(share * np.abs(gap), axis=-1)
-
-
-def _largest_gap(gap: Floats, share: Floats) -> Any:  # noqa: ARG001
-    return np.max(np.abs(gap), axis=-1)
-
-
-def _root_mean_square_gap(gap: Floats, share: Floats) -> Any:
-    return np.sqrt(np.sum(share * gap**2, axis=-1))
-
-
-def _mean_gap_above(gap: Floats, share: Floats) -> Any:
-    return np.sum(share * np.maximum(gap, 0), axis=-1)
-
-
-def _mean_gap_below(gap: Floats, share: Floats) -> Any:
-    return np.sum(share * np.maximum(-gap, 0), axis=-1)
-
-
-OF_GAPS: dict[str, Callable[[Floats, Floats], Any]] = {
-    "expected_calibration_error": _mean_gap,
-    "maximum_calibration_error": _largest_gap,
-    "root_mean_squared_calibration_error": _root_mean_square_gap,
-    "overconfidence_error": _mean_gap_above,
-    "underconfidence_error": _mean_gap_below,
-}
-
-
-def _of_curve(of_gaps: Callable[[Floats, Floats], Any]) -> Callable[[ReliabilityCurve], Any]:
-    return lambda curve: of_gaps(curve.gap, _share(curve))
-
-
-# Debiased measures need the number of rows as well.
-def debiased_square(curve: ReliabilityCurve) -> Any:
-    """Unbiased estimate of the mean squared gap, which may be negative."""
-    return np.sum(_share(curve) * (curve.gap**2 - _variance(curve, curve.n_effective - 1)))
-
-
-def _debiased_root_mean_square(curve: ReliabilityCurve) -> Any:
-    return np.sqrt(np.maximum(debiased_square(curve), 0))
-
-
-def _debiased_mean_gap(curve: ReliabilityCurve) -> Any:
-    deviation = np.sqrt(_variance(curve, curve.n_effective))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(deviation > 0, np.abs(curve.gap) / deviation, np.inf)
-    # Mean absolute value of a normal variable about the gap, which resampling would estimate.
-    size = np.abs(curve.gap) * (1 - 2 * ndtr(-z)) + deviation * np.sqrt(2 / np.pi) * np.exp(
-        -(z**2) / 2
-    )
-    return max(np.sum(_share(curve) * (2 * np.abs(curve.gap) - size)), 0.0)
-
-
-def _variance(curve: ReliabilityCurve, n: Floats) -> Floats:
-    """Variance of the accuracy of bins with ``n`` rows (or less one); 0 where ``n`` is 0."""
-    spread = curve.accuracy * (1 - curve.accuracy)
-    return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
-
-
-OF_BINS: dict[str, Callable[[ReliabilityCurve], Any]] = {
-    **{name: _of_curve(of_gaps) for name, of_gaps in OF_GAPS.items()},
-    "debiased_expected_calibration_error": _debiased_mean_gap,
-    "debiased_root_mean_squared_calibration_error": _debiased_root_mean_square,
-}
-
-
-# Sections shared by the docstrings below, inserted before their references or examples.
-_SHARED_SECTIONS = """\
+SHARED_SECTIONS = """\
 Parameters
 ----------
 y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
@@ -124,23 +42,11 @@ float or ndarray of shape (n_classes,)
 Raises
 ------
 ValueError
-    As :func:`reliability_curve`.
-
-"""
+    As :func:`reliability_curve`."""
 
 
-def _with_shared_sections(measure: Function) -> Function:
-    """Insert the shared sections into the docstring of a measure."""
-    text = inspect.cleandoc(measure.__doc__ or "")
-    own, heading, examples = re.split(
-        r"^((?:References|Examples)\n-+\n)", text, maxsplit=1, flags=re.M
-    )
-    measure.__doc__ = f"{own}{_SHARED_SECTIONS}{heading}{examples}"
-    return measure
-
-
-@_with_shared_sections
-def expected_calibration_error(
+def _calibration_error(
+    formula: Formula,
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
@@ -152,6 +58,37 @@ def expected_calibration_error(
     pos_label: Any = None,
     average: Average = "macro",
 ) -> Any:
+    """Value of a formula for the bins of the scores, or for those of each class or label."""
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    values = np.array([*map(formula, curves_of(columns, n_bins, strategy))], dtype=np.float64)
+    return values if average is None else float(np.mean(values))
+
+
+def _with_parameters_of(
+    function: Callable[Concatenate[Formula, Params], Any],
+) -> Callable[[Formula], Callable[Params, Any]]:
+    """Decorator of formulas, which become measures with the parameters of a function of them."""
+
+    def decorated(formula: Formula) -> Callable[Params, Any]:
+        @wraps(formula)
+        def measure(*args: Params.args, **params: Params.kwargs) -> Any:
+            return function(formula, *args, **params)
+
+        text = cleandoc(formula.__doc__ or "")
+        measure.__doc__ = text.replace("<shared sections>", SHARED_SECTIONS)
+        measure.__signature__ = signature(partial(function, formula))  # type: ignore[attr-defined]
+        hints = function.__annotations__.items()
+        measure.__annotations__ = {name: hint for name, hint in hints if name != "formula"}
+        return measure
+
+    return decorated
+
+
+measure_of_bins = _with_parameters_of(_calibration_error)
+
+
+@measure_of_bins
+def expected_calibration_error(bins: ReliabilityCurve) -> Any:
     r"""Expected calibration error (ECE): the mean gap between confidence and accuracy.
 
     .. math:: \mathrm{ECE} = \sum_m \frac{W_m}{N}
@@ -159,6 +96,8 @@ def expected_calibration_error(
 
     With few rows per bin it is biased upwards: even a calibrated model has a positive ECE. It is
     not a proper scoring rule, and should not be used to select models: it is 0 for the base rate.
+
+    <shared sections>
 
     References
     ----------
@@ -174,31 +113,19 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.375
     """
-    curves = curves_of(
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
-    )
-    return mean_over_classes(curves, OF_BINS["expected_calibration_error"], average)
+    return np.sum(bins.share * np.abs(bins.gap), axis=-1)
 
 
-@_with_shared_sections
-def maximum_calibration_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    kind: Kind = "top-label",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-    average: Average = "macro",
-) -> Any:
+@measure_of_bins
+def maximum_calibration_error(bins: ReliabilityCurve) -> Any:
     r"""Maximum calibration error (MCE): the largest gap between confidence and accuracy.
 
     .. math:: \mathrm{MCE} = \max_m \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
 
     The maximum is over all non-empty bins, however small their weight, so a bin with a single row
     can determine it.
+
+    <shared sections>
 
     References
     ----------
@@ -212,31 +139,19 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.4
     """
-    curves = curves_of(
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
-    )
-    return mean_over_classes(curves, OF_BINS["maximum_calibration_error"], average)
+    return np.max(np.abs(bins.gap), axis=-1)
 
 
-@_with_shared_sections
-def root_mean_squared_calibration_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    kind: Kind = "top-label",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-    average: Average = "macro",
-) -> Any:
+@measure_of_bins
+def root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
     r"""Root mean squared calibration error (RMSCE): the quadratic mean of the gaps.
 
     .. math:: \mathrm{RMSCE} = \sqrt{\sum_m \frac{W_m}{N}
         \left( \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right)^2}
 
     Always ECE <= RMSCE <= MCE.
+
+    <shared sections>
 
     References
     ----------
@@ -250,30 +165,18 @@ def root_mean_squared_calibration_error(
     >>> round(root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.377
     """
-    curves = curves_of(
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
-    )
-    return mean_over_classes(curves, OF_BINS["root_mean_squared_calibration_error"], average)
+    return np.sqrt(np.sum(bins.share * bins.gap**2, axis=-1))
 
 
-@_with_shared_sections
-def overconfidence_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    kind: Kind = "top-label",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-    average: Average = "macro",
-) -> Any:
+@measure_of_bins
+def overconfidence_error(bins: ReliabilityCurve) -> Any:
     r"""Overconfidence error: the part of the ECE where confidence exceeds accuracy.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{conf}(B_m) - \mathrm{acc}(B_m), 0 \big)
 
     The ECE is the sum of this and :func:`underconfidence_error`.
+
+    <shared sections>
 
     Examples
     --------
@@ -282,30 +185,18 @@ def overconfidence_error(
     >>> round(overconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.2
     """
-    curves = curves_of(
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
-    )
-    return mean_over_classes(curves, OF_BINS["overconfidence_error"], average)
+    return np.sum(bins.share * np.maximum(bins.gap, 0), axis=-1)
 
 
-@_with_shared_sections
-def underconfidence_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    kind: Kind = "top-label",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-    average: Average = "macro",
-) -> Any:
+@measure_of_bins
+def underconfidence_error(bins: ReliabilityCurve) -> Any:
     r"""Underconfidence error: the part of the ECE where accuracy exceeds confidence.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{acc}(B_m) - \mathrm{conf}(B_m), 0 \big)
 
     The ECE is the sum of this and :func:`overconfidence_error`.
+
+    <shared sections>
 
     Examples
     --------
@@ -314,25 +205,17 @@ def underconfidence_error(
     >>> round(underconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.175
     """
-    curves = curves_of(
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
-    )
-    return mean_over_classes(curves, OF_BINS["underconfidence_error"], average)
+    return np.sum(bins.share * np.maximum(-bins.gap, 0), axis=-1)
 
 
-@_with_shared_sections
-def debiased_expected_calibration_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    kind: Kind = "top-label",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-    average: Average = "macro",
-) -> Any:
+def _variance(bins: ReliabilityCurve, n: Floats) -> Floats:
+    """Variance of the accuracy of bins with ``n`` rows (or less one); 0 where ``n`` is 0."""
+    spread = bins.accuracy * (1 - bins.accuracy)
+    return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
+
+
+@measure_of_bins
+def debiased_expected_calibration_error(bins: ReliabilityCurve) -> Any:
     r"""Debiased expected calibration error: the ECE less an estimate of its bias.
 
     The accuracy of a bin has a standard deviation of
@@ -346,6 +229,8 @@ def debiased_expected_calibration_error(
     estimates by resampling, has a closed form. A negative result is set to 0. With weights,
     :math:`n_m` is the effective number of rows.
 
+    <shared sections>
+
     References
     ----------
     .. [1] Kumar, Liang, Ma, "Verified Uncertainty Calibration", NeurIPS 2019,
@@ -358,25 +243,21 @@ def debiased_expected_calibration_error(
     >>> round(debiased_expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.352
     """
-    curves = curves_of(
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
-    )
-    return mean_over_classes(curves, OF_BINS["debiased_expected_calibration_error"], average)
+    deviation, gap = np.sqrt(_variance(bins, bins.n_effective)), np.abs(bins.gap)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(deviation > 0, gap / deviation, np.inf)
+    # Mean absolute value of a normal variable about the gap, which resampling would estimate.
+    size = gap * (1 - 2 * ndtr(-z)) + deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2)
+    return max(np.sum(bins.share * (2 * gap - size)), 0.0)
 
 
-@_with_shared_sections
-def debiased_root_mean_squared_calibration_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    kind: Kind = "top-label",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-    average: Average = "macro",
-) -> Any:
+def debiased_square(bins: ReliabilityCurve) -> Any:
+    """Unbiased estimate of the mean squared gap, which may be negative."""
+    return np.sum(bins.share * (bins.gap**2 - _variance(bins, bins.n_effective - 1)))
+
+
+@measure_of_bins
+def debiased_root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
     r"""Debiased root mean squared calibration error, from an unbiased estimate of its square.
 
     .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
@@ -384,6 +265,8 @@ def debiased_root_mean_squared_calibration_error(
 
     Subtracted is the unbiased estimate of the variance of the accuracy of a bin, which is taken
     as 0 for a bin with one row. With weights, :math:`n_m` is the effective number of rows.
+
+    <shared sections>
 
     References
     ----------
@@ -397,9 +280,85 @@ def debiased_root_mean_squared_calibration_error(
     >>> round(debiased_root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.132
     """
-    curves = curves_of(
-        y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
-    )
-    return mean_over_classes(
-        curves, OF_BINS["debiased_root_mean_squared_calibration_error"], average
-    )
+    return np.sqrt(np.maximum(debiased_square(bins), 0))
+
+
+def smooth_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    average: Average = "macro",
+) -> Any:
+    r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
+
+    Residuals :math:`\text{score}_i - 1[\text{event}_i]` are smoothed over the scores by a normal
+    kernel :math:`K_\sigma` that is reflected at 0 and 1. Their mean absolute value is
+
+    .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Big| \frac 1N \sum_i w_i\,
+        K_\sigma(t, \text{score}_i) (\text{score}_i - 1[\text{event}_i]) \Big| \, dt .
+
+    The error is the unique :math:`\sigma` that equals :math:`\mathrm{smECE}_\sigma`. There are no
+    bins to choose, and the error is a continuous function of the scores.
+
+    Parameters
+    ----------
+    y_true, y_proba, kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`.
+    average : {"macro", "micro"} or None, default="macro"
+        As for :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    Notes
+    -----
+    Residuals are divided between the two nearest of 16 384 grid points by linear binning, and
+    smoothed on the grid by a discrete cosine transform, which is exact.
+
+    References
+    ----------
+    .. [1] Blasiok, Nakkiran, "Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing",
+       ICLR 2024, `arXiv:2309.12236 <https://arxiv.org/abs/2309.12236>`_.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> round(smooth_calibration_error([1] * 9 + [0], [1.0] * 10, kind="binary"), 3)
+    0.1
+    """
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    residuals = columns.sums(residuals_on_grid, Plan(at_least=N_CELLS)) / columns.rows.weight
+    errors = np.array([*map(smooth_error, residuals)])
+    return errors if average is None else float(np.mean(errors))
+
+
+# Measures that are homogeneous in the gaps: formulas of the ``gap`` and the ``share`` of bins only,
+# along the last axis of arrays of any shape.
+OF_GAPS = (
+    expected_calibration_error,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+    overconfidence_error,
+    underconfidence_error,
+)
+OF_BINS = (
+    *OF_GAPS,
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
+)
+MEASURES = (*OF_BINS, smooth_calibration_error)
+
+# Formulas by the names of their measures.
+HOMOGENEOUS: dict[str, Formula] = {measure.__name__: unwrap(measure) for measure in OF_GAPS}
+FORMULAS: dict[str, Formula] = {measure.__name__: unwrap(measure) for measure in OF_BINS}

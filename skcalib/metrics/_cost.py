@@ -1,22 +1,17 @@
 """Decisions of least expected cost, and what they cost."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.array_api import astype, like, namespace, on_host
-from skcalib._engine.blocks import double, of_labels, weighted_sum
-from skcalib._engine.inputs import as_numpy, check_in_memory
-from skcalib._engine.rows import Plan
-from skcalib._typing import Floats, Indices
-from skcalib._validation.classes import check_column_names
-from skcalib._validation.floats import PRECISIONS
+from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows.inputs import as_numpy, check_in_memory
+from skcalib._rows.rows import Plan
 from skcalib._validation.indicator import check_labels_of_columns
-from skcalib._validation.weights import check_each_weight
+from skcalib._validation.inputs import FLOATS, check_weights
+from skcalib._validation.labels import check_column_names
 
 from ._input import check_input, position
 
@@ -83,16 +78,16 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     n_classes = shape[1] if len(shape) == 2 else 2
     # Labels are needed for costs only.
     y = np.zeros(shape[:1], dtype=int)
-    rows, _ = check_input(y, y_proba, None, range(n_classes), None)
+    rows = check_input(y, y_proba, None, range(n_classes))
     costs = _as_numbers(cost)
     if _has_names(cost):
         check_labels_of_columns(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
     _check_costs(costs, n_classes, rows.n_rows)
     if costs.ndim == 2:
-        found = rows.map(partial(_decided, costs), _plan(costs))
+        decisions = rows.map(partial(_decided, costs=costs), _plan(costs))
     else:
-        found = rows.on_host().extended(costs).map(_decided_by_row)
-    return np.asarray(on_host(found))
+        decisions = rows.on_host().extended(costs).map(_decided)
+    return np.asarray(xa.on_host(decisions))
 
 
 def expected_cost(
@@ -157,7 +152,8 @@ def expected_cost(
     >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], cost)
     1.0
     """
-    rows, classes = check_input(y_true, y_proba, sample_weight, labels, None)
+    rows = check_input(y_true, y_proba, sample_weight, labels)
+    classes = rows.classes
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         rows = rows.with_logits(1 - rows.X)  # of the second class
     costs = _as_numbers(cost)
@@ -165,21 +161,21 @@ def expected_cost(
         check_column_names(cost.T, classes, "cost.T", param="labels")  # type: ignore[union-attr]
     if costs.ndim != 3:
         _check_costs(costs, len(classes), rows.n_rows)
-        return float(rows.sum(partial(_cost_of_block, costs), _plan(costs)) / rows.weight)
+        return float(rows.sum(partial(_cost_of_block, costs=costs), _plan(costs)) / rows.weight)
     check_in_memory([y_true, y_proba, sample_weight])
     n_rows = np.shape(y_true)[0]
     _check_costs(costs, len(classes), n_rows)
-    w = check_each_weight(sample_weight, n_rows)
+    w = check_weights(sample_weight, n_rows)
     if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
         costs = costs[w > 0]
-    return float(rows.on_host().extended(costs).sum(_cost_by_row) / rows.weight)
+    return float(rows.on_host().extended(costs).sum(_cost_of_block) / rows.weight)
 
 
 def _as_numbers(cost: ArrayLike) -> Floats:
     """Costs as an array of numbers."""
     try:
         costs = np.asarray(as_numpy(cost, "cost"))
-        if costs.dtype in PRECISIONS:
+        if costs.dtype in FLOATS:
             return costs
         return costs.astype(np.float64, casting="unsafe" if costs.dtype == "O" else "same_kind")
     except (TypeError, ValueError) as error:
@@ -218,35 +214,28 @@ def _plan(costs: Floats) -> Plan:
     return Plan(room=max(1, -(-2 * costs.shape[-1] // costs.shape[-2])))
 
 
-def _decided(costs: Floats, P: Floats, *_: Any) -> Any:
-    """Indices of decisions, with one matrix of costs or one for each row."""
-    xp = namespace(P)
-    P = double(P if P.ndim == 2 else xp.stack([1 - P, P], axis=1))
+# Functions of blocks with one matrix of costs, or one for each row.
+def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Any:  # noqa: ARG001
+    """Indices of decisions."""
+    xp = xa.namespace(P)
+    P = xa.double(P if P.ndim == 2 else xp.stack([1 - P, P], axis=1))
     expected = _expected(P, costs)
     rounding = ROUNDING * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
     ties = expected - rounding <= xp.min(expected + rounding, axis=1, keepdims=True)
-    return xp.argmax(astype(ties, P.dtype), axis=1)
+    return xp.argmax(xa.astype(ties, P.dtype), axis=1)
 
 
 def _expected(P: Floats, costs: Floats) -> Floats:
-    """Expected cost of each decision, with one matrix of costs or one for each row."""
+    """Expected cost of each decision."""
     if costs.ndim == 2:
-        return P @ like(costs.astype(np.float64), P)
+        return P @ xa.like(costs.astype(np.float64), P)
     return np.asarray(np.einsum("nk,nkd->nd", P, costs))
 
 
-def _decided_by_row(P: Floats, *others: Any) -> Any:
-    return _decided(others[-1], P)
-
-
-def _cost_of_block(costs: Floats, P: Floats, y: Indices, w: Floats | None) -> Any:
+def _cost_of_block(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Any:
     """Sum of the costs of the decisions, by weight."""
-    decided = _decided(costs, P)
+    decided = _decided(P, y, w, costs)
     if costs.ndim == 3:
-        return weighted_sum(costs[np.arange(len(y)), y, decided].astype(np.float64), w)
-    of_class = namespace(P).take(like(costs.astype(np.float64), P), y, axis=0)
-    return weighted_sum(of_labels(of_class, decided), w)
-
-
-def _cost_by_row(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Any:
-    return _cost_of_block(costs, P, y, w)
+        return xa.weighted_sum(costs[np.arange(len(y)), y, decided].astype(np.float64), w)
+    of_class = xa.namespace(P).take(xa.like(costs.astype(np.float64), P), y, axis=0)
+    return xa.weighted_sum(xa.of_labels(of_class, decided), w)

@@ -1,7 +1,5 @@
 """Reliability curves: bins of scores with their confidence and accuracy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
+from skcalib._rows.arrays import Array, Floats
 from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
 from skcalib._scores.columns import Columns
-from skcalib._typing import Array, Floats
-from skcalib._validation.parameters import check_integer, check_option, check_real
+from skcalib._validation.inputs import check_integer, check_option, check_real
 
-from ._input import OF_EACH, Average, Kind, columns_of
+from ._input import OF_EACH, Kind, columns_of
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,11 @@ class ReliabilityCurve:
         """Confidence less accuracy, positive where the model is over-confident."""
         return self.confidence - self.accuracy
 
+    @property
+    def share(self) -> Floats:
+        """Fraction of the weight of all bins."""
+        return self.weight / self.weight.sum()
+
     def interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
         """Clopper-Pearson interval of the accuracy of each bin.
 
@@ -87,40 +90,28 @@ class ReliabilityCurve:
         return np.where(none, 0.0, low), np.where(all_, 1.0, high)
 
 
-def curves_of(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    n_bins: int,
-    strategy: Strategy,
-    kind: Kind,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
-    average: Average = "macro",
-) -> Iterator[ReliabilityCurve]:
-    """One curve, or one for every class or label."""
-    check_bins(n_bins, strategy)
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
-    edges, sums = binned(columns, int(n_bins), strategy)
+def curves_of(columns: Columns, n_bins: int, strategy: Strategy) -> Iterator[ReliabilityCurve]:
+    """The curve of each column."""
+    edges = edges_of(columns, n_bins, strategy)
+    shared = edges[0] if strategy == "uniform" else edges
+    sums = columns.sums(partial(bin_sums, edges=shared, n_bins=int(n_bins)))
     return map(curve_of, columns.labels, edges, sums)
 
 
-def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
-    """The bins of several classes as one curve."""
-    columns = zip(*(vars(curve).values() for curve in curves), strict=True)
-    return ReliabilityCurve(*map(np.concatenate, columns))
-
-
-def check_bins(n_bins: Any, strategy: Any) -> None:
-    """Raise a ValueError for an invalid number of bins or strategy."""
+def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
+    """Edges of the bins of each column; for equal width all columns share one array."""
     check_integer("n_bins", n_bins)
     check_option("strategy", strategy, Strategy)
+    n_bins = int(n_bins)
+    if strategy == "uniform":
+        return [uniform_edges(n_bins)] * len(columns.labels)
+    return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
 
 
 def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCurve:
     """The non-empty bins, from the rows of :class:`BinSums`."""
-    filled = np.flatnonzero(BinSums(*sums).weight > 0)
-    count, weight, weight_squared, hits, scores = (row[filled] for row in sums)
+    filled = np.flatnonzero(sums[1] > 0)
+    count, weight, weight_squared, hits, scores = np.asarray(sums)[:, filled]
     return ReliabilityCurve(
         lower=edges[filled],
         upper=edges[filled + 1],
@@ -137,25 +128,14 @@ def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Flo
     """Number of equally weighted rows that would estimate accuracies with the same variance."""
     # Squares underflow for weights below 1e-162, which have no effect beside larger weights.
     known = weight_squared > 0
-    return np.clip(
-        np.divide(weight**2, weight_squared, out=count.copy(), where=known),
-        np.minimum(count, 1),
-        count,
-    )
+    n = np.divide(weight**2, weight_squared, out=count.copy(), where=known)
+    return np.clip(n, np.minimum(count, 1), count)
 
 
-def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
-    """Edges of the bins of each column; for equal width all columns share one array."""
-    if strategy == "uniform":
-        return [uniform_edges(n_bins)] * len(columns.labels)
-    return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
-
-
-def binned(columns: Columns, n_bins: int, strategy: Strategy) -> tuple[list[Floats], Floats]:
-    """Edges of the bins of each column, and :class:`BinSums`: shape (n_columns, 5, n_bins)."""
-    edges = edges_of(columns, n_bins, strategy)
-    of_all = edges[0] if strategy == "uniform" else edges
-    return edges, columns.sums(partial(bin_sums, edges=of_all, n_bins=n_bins))
+def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
+    """The bins of several classes as one curve."""
+    columns = zip(*(vars(curve).values() for curve in curves), strict=True)
+    return ReliabilityCurve(*map(np.concatenate, columns))
 
 
 def reliability_curve(
@@ -240,5 +220,6 @@ def reliability_curve(
     >>> curve.accuracy.round(2).tolist(), curve.confidence.round(2).tolist()
     ([0.33, 1.0], [0.25, 0.9])
     """
-    curves = curves_of(y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    curves = curves_of(columns, n_bins, strategy)
     return concatenated(curves) if kind in OF_EACH else next(curves)

@@ -1,6 +1,4 @@
-"""Conversion of labels and probabilities to scores and events, for each kind of calibration."""
-
-from __future__ import annotations
+"""Checked rows of labels and probabilities, and their scores and events for each kind."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,36 +6,26 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length
 
-from skcalib._engine.array_api import (
-    check_has_doubles,
-    check_needs_no_gradients,
-    is_tensor,
-    like,
-    namespace,
-)
-from skcalib._engine.blocks import of_labels
-from skcalib._engine.inputs import as_array, check_in_memory, checked_rows
-from skcalib._engine.memory import MemoryRows
-from skcalib._engine.rows import Rows
+from skcalib._rows.arrays import Array, Floats, Indices, like, namespace, of_labels
+from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
+from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._scores.columns import Columns, Scored
-from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.classes import check_column_names, resolve_classes
-from skcalib._validation.floats import as_floats
 from skcalib._validation.indicator import (
-    as_host_array,
+    as_columns,
     as_indicator,
     check_labels_of_columns,
-    check_two_dimensions,
-    has_columns,
     names_of_labels,
 )
-from skcalib._validation.labels import as_labels, distinct_labels, encode, exact, flat, shown
-from skcalib._validation.parameters import check_option
-from skcalib._validation.probabilities import check_probabilities
-from skcalib._validation.rows import Found, with_weight_only
-from skcalib._validation.weights import check_each_weight, check_total_weight
+from skcalib._validation.inputs import (
+    as_floats,
+    check_option,
+    check_probabilities,
+    check_rows,
+    check_weights,
+    with_weight_only,
+)
+from skcalib._validation.labels import check_column_names, encode, exact, resolve_classes, shown
 
 Kind = Literal["top-label", "classwise", "binary", "multilabel"]
 
@@ -50,8 +38,8 @@ Events = tuple[Floats, NDArray[np.bool_]]
 
 
 def columns_of(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: ArrayLike | None,
+    y_proba: ArrayLike | Rows,
     kind: Kind,
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
@@ -63,45 +51,40 @@ def columns_of(
     With ``average="micro"`` those of all labels are one column.
     """
     check_option("kind", kind, Kind)
-    check_average(average, kind)
-    rows, classes = rows_of(kind, y_true, y_proba, sample_weight, labels, pos_label)
+    if average != "macro":
+        _check_average(average, kind)
+    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
+    if kind == "top-label":
+        return Columns([None], _top_label, rows)
     if average == "micro":
-        return _pooled(rows)
-    return scored(rows, classes, kind, pos_label)
+        P, E, w = rows.arrays
+        w = None if w is None else np.repeat(w, P.shape[1])
+        return Columns([None], partial(_one_class, 1), MemoryRows(P.ravel(), E.ravel(), w))
+    if kind in OF_EACH:
+        return Columns(list(rows.classes), _each_class, rows)
+    if len(rows.classes) != 2:
+        raise ValueError(
+            f"kind='binary' is for two classes, got {len(rows.classes)}. Use kind='classwise', or "
+            "pass y_true == label and the probabilities of that label."
+        )
+    named = pos_label is not None and rows.X.ndim == 2
+    k = position(pos_label, rows.classes) if named else 1
+    return Columns([None], partial(_one_class, k), rows)
 
 
-def check_average(average: Any, kind: Kind) -> None:
+def _check_average(average: Any, kind: Kind) -> None:
     """Raise a ValueError for an average that there is not, or not for this kind."""
     if average is not None:
         check_option("average", average, ["macro", "micro"])
-    if average == "micro" and kind != "multilabel":
-        raise ValueError(
-            f"average='micro' is for kind='multilabel', got kind={kind!r}. Leave it out."
-        )
-    if average is None and kind not in OF_EACH:
+        if kind != "multilabel":
+            raise ValueError(
+                f"average='micro' is for kind='multilabel', got kind={kind!r}. Leave it out."
+            )
+    elif kind not in OF_EACH:
         raise ValueError(
             "average=None gives a value for each class or label, with kind='classwise' or "
             f"'multilabel', got kind={kind!r}. Leave it out."
         )
-
-
-def rows_of(
-    kind: Kind,
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
-) -> tuple[Rows, Array]:
-    """Checked rows, and the labels in the order of columns; with several labels indicators."""
-    if kind != "multilabel":
-        return check_input(y_true, y_proba, sample_weight, labels, pos_label)
-    if pos_label is not None:
-        raise ValueError(
-            f"pos_label is for kind='binary', got {pos_label!r} with kind='multilabel', where the "
-            "event is that a row has the label. Leave it out."
-        )
-    return check_indicator_input(y_true, y_proba, sample_weight, labels)
 
 
 def scored_rows(*args: Any) -> Iterator[Scored]:
@@ -111,69 +94,30 @@ def scored_rows(*args: Any) -> Iterator[Scored]:
 
 
 def check_input(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_true: Any,
+    y_proba: Any,
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
-    pos_label: Any,
-) -> tuple[Rows, Array]:
-    """Rows of probabilities, class indices and weights, and the labels in the order of columns.
+    pos_label: Any = None,
+    kind: Kind = "top-label",
+) -> Rows:
+    """Rows of probabilities, class indices and weights, with the classes of the columns.
 
-    Checked rows may be passed as ``y_proba``, which saves a pass over the data.
+    With ``kind="multilabel"`` indicators are in the place of class indices. Checked rows may be
+    passed as ``y_proba``, which saves a pass over the data.
     """
     if isinstance(y_proba, Rows):
-        return y_proba, np.asarray(labels)
+        return y_proba
+    if kind == "multilabel":
+        return _check_indicator_input(y_true, y_proba, sample_weight, labels, pos_label)
     y_proba = as_array(y_proba, "y_proba", flat=True)
-    rows, found = checked_rows(
-        _checked_arrays, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
-    )
-    check_total_weight(found.weight)
+    check = partial(check_rows, proba=True)
+    rows, found = checked_rows(check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight)
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
-    classes = resolve_classes(found.labels, n_columns, labels, name="labels", proper=True)
-    check_column_names(y_proba, classes, "y_proba", param="labels")
+    classes = resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
-    return rows.relabelled(partial(encode, classes=classes)), classes
-
-
-def check_indicator_input(
-    y_true: Any, y_proba: Any, sample_weight: ArrayLike | None, labels: ArrayLike | None
-) -> tuple[Rows, Array]:
-    """Rows of probabilities (n, n_labels) and indicators, and the names of the labels."""
-    check_in_memory((y_true, y_proba, sample_weight))
-    found = as_host_array(y_proba, "y_proba")
-    remedy = "np.stack([p[:, 1] for p in y_proba], axis=1)"
-    check_two_dimensions(found, "y_proba", remedy)
-    P, E = as_floats(found, "y_proba"), as_indicator(y_true, "y_true")
-    if P.shape != E.shape:
-        raise ValueError(
-            "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
-            f"{E.shape} and {P.shape}."
-        )
-    check_probabilities(P.ravel())
-    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
-    named = y_true if hasattr(y_true, "columns") else y_proba
-    names = names_of_labels(named, P.shape[1]) if labels is None else _names(labels, P.shape[1])
-    check_column_names(y_proba, names, "y_proba", param="labels")
-    E, P, w = with_weight_only(E, P, check_each_weight(sample_weight, len(E)))
-    check_total_weight(len(E) if w is None else float(w.sum()))
-    return MemoryRows(P, E, w), names
-
-
-def _names(labels: ArrayLike, n_labels: int) -> Array:
-    names = np.asarray(exact(labels, "labels"))
-    if names.ndim != 1 or len(names) != n_labels or len(set(names.tolist())) != n_labels:
-        raise ValueError(
-            f"labels must name each of the {n_labels} columns of y_proba, got {shown(names)}."
-        )
-    return names
-
-
-def _pooled(rows: Rows) -> Columns:
-    """Scores and events of all labels as those of a single one."""
-    P, E, w = rows.arrays
-    weights = None if w is None else np.repeat(w, P.shape[1])
-    return scored(MemoryRows(P.ravel(), E.ravel(), weights), np.arange(2), "binary", None)
+    return rows.relabelled(partial(encode, classes=classes), classes)
 
 
 def position(pos_label: Any, classes: Array) -> int:
@@ -184,69 +128,54 @@ def position(pos_label: Any, classes: Array) -> int:
     return known.index(pos_label)
 
 
-def _checked_arrays(
-    y_proba: Any, y_true: Any, sample_weight: Any
-) -> tuple[tuple[Floats, Array, Floats | None], Found]:
-    """Probabilities, labels and weights of rows of positive weight, and statistics of them."""
-    is_on_device = is_tensor(y_proba)
-    if is_on_device:
-        check_needs_no_gradients(y_proba, "y_proba")
-        check_has_doubles(y_proba, "y_proba")
-    # In place of a tensor an array of its shape, which takes no memory.
-    like_it = np.broadcast_to(0.0, tuple(y_proba.shape)) if is_on_device else y_proba
-    P = as_floats(like_it, "y_proba")
-    P = y_proba if is_on_device else P
-    if P.ndim == 2 and P.shape[1] == 1:
+def _check_indicator_input(
+    y_true: Any,
+    y_proba: Any,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+) -> Rows:
+    """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
+    if pos_label is not None:
         raise ValueError(
-            "y_proba must have one column per class, or one dimension for two classes, got "
-            f"shape {tuple(P.shape)}."
+            f"pos_label is for kind='binary', got {pos_label!r} with kind='multilabel', where the "
+            "event is that a row has the label. Leave it out."
         )
-    if has_columns(y_true):
-        as_labels(y_true, "y_true")  # refuses them, before rows that do not sum to one are
-    check_probabilities(P)
-    y = flat(as_labels(y_true, "y_true"))
-    if len(y) != P.shape[0]:
-        check_consistent_length(y, P)
-    y, P, w = with_weight_only(y, P, check_each_weight(sample_weight, len(y)))
-    if not len(y):
-        return (P, y, w), Found(y, 0.0)
-    return (P, y, w), Found(distinct_labels(y, w), MemoryRows(y, y, w).weight)
-
-
-def scored(rows: Rows, classes: Array, kind: Kind, pos_label: Any) -> Columns:
-    """Columns of rows of probabilities, class indices and weights."""
-    if kind == "top-label":
-        return Columns([None], _top_label if rows.X.ndim == 2 else _top_label_of_two, rows)
-    if kind == "binary" and len(classes) != 2:
+    check_in_memory((y_true, y_proba, sample_weight))
+    P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
+    P, E = as_floats(P, "y_proba", flat=True), as_indicator(y_true, "y_true")
+    if P.shape != E.shape:
         raise ValueError(
-            f"kind='binary' is for two classes, got {len(classes)}. Use kind='classwise', or "
-            "pass y_true == label and the probabilities of that label."
+            "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
+            f"{E.shape} and {P.shape}."
         )
-    if kind in OF_EACH:
-        of_block = _every_class if kind == "classwise" else _every_label
-        return Columns(list(classes), of_block, rows)
-    named = pos_label is not None and rows.X.ndim == 2
-    k = position(pos_label, classes) if named else 1
-    return Columns([None], partial(_one_class, k), rows)
+    check_probabilities(P.ravel())
+    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
+    names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
+    if labels is not None:
+        names = np.asarray(exact(labels, "labels"))
+        if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
+            raise ValueError(
+                f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
+            )
+    check_column_names(y_proba, names, "y_proba", param="labels")
+    E, P, w = with_weight_only(E, P, check_weights(sample_weight, len(E)))
+    return MemoryRows(P, E, w, classes=names)
 
 
 def _top_label(P: Floats, y: Indices) -> Events:
-    best = namespace(P).argmax(P, axis=1)
-    return of_labels(P, best)[:, None], (best == y)[:, None]
-
-
-def _top_label_of_two(p: Floats, y: Indices) -> Events:
-    return namespace(p).maximum(p, 1 - p)[:, None], ((p > 0.5) == (y == 1))[:, None]
-
-
-def _every_class(P: Floats, y: Indices) -> Events:
+    xp = namespace(P)
     if P.ndim == 1:  # the probability of the other class is 1 - P
+        return xp.maximum(P, 1 - P)[:, None], ((P > 0.5) == (y == 1))[:, None]
+    top = xp.argmax(P, axis=1)
+    return of_labels(P, top)[:, None], (top == y)[:, None]
+
+
+def _each_class(P: Floats, y: Any) -> Events:
+    """Of every class or, where ``y`` (m, K) is an indicator, of every label."""
+    if P.ndim == 1:
         P = namespace(P).stack([1 - P, P], axis=1)
-    return P, y[:, None] == like(np.arange(P.shape[1]), P)
-
-
-def _every_label(P: Floats, E: Any) -> Events:
-    return P, E
+    return P, y if y.ndim == 2 else y[:, None] == like(np.arange(P.shape[1]), P)
 
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:

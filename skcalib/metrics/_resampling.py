@@ -1,32 +1,29 @@
 """Measures of resampled rows and simulated labels, for intervals and tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import signature
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skcalib._engine.inputs import check_in_memory
-from skcalib._engine.rows import Rows
+from skcalib._rows.arrays import Bools, Floats, Indices
+from skcalib._rows.inputs import check_in_memory
+from skcalib._rows.rows import Rows
 from skcalib._scores.bins import BinSums, Strategy, bin_index
-from skcalib._typing import Array, Floats, Indices
-from skcalib._validation.parameters import check_option
+from skcalib._validation.inputs import check_option
 
-from ._calibration_error import OF_BINS, OF_GAPS, mean_over_classes
-from ._curve import ReliabilityCurve, check_bins, curve_of, edges_of
-from ._input import Kind, rows_of, scored
-from ._smooth import smooth_calibration_error
+from ._calibration_error import FORMULAS, HOMOGENEOUS, smooth_calibration_error
+from ._curve import ReliabilityCurve, curve_of, edges_of
+from ._input import Kind, check_input, columns_of
 
 Random = np.random.RandomState
 Measure = str | Callable[..., float]
 
 Method = Literal["auto", "inversion", "basic", "percentile"]
 
-SMOOTH = "smooth_calibration_error"
+SMOOTH = smooth_calibration_error.__name__
 
 # Arguments that are passed to a callable measure only if they differ from these defaults.
 DEFAULTS = {"kind": "top-label", "n_bins": 15, "strategy": "uniform", "pos_label": None}
@@ -38,52 +35,9 @@ ROUNDING = 1e-12
 class Problem(NamedTuple):
     """Checked rows, and the kind of their scores."""
 
-    rows: Rows
-    classes: Array
+    rows: Rows  #: in memory
     kind: Kind
     pos_label: Any
-
-
-def problem_of(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    kind: Kind,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
-) -> Problem:
-    check_option("kind", kind, Kind)
-    check_in_memory((y_true, y_proba, sample_weight))
-    rows, classes = rows_of(kind, y_true, y_proba, sample_weight, labels, pos_label)
-    return Problem(rows.in_memory(), classes, kind, pos_label)
-
-
-def measured_by(problem: Problem, measure: Measure, n_bins: int, strategy: Strategy) -> Measured:
-    check_bins(n_bins, strategy)
-    if callable(measure):
-        asked = {"n_bins": n_bins, "strategy": strategy}
-        given = passed_on(measure, kind=problem.kind, pos_label=problem.pos_label, **asked)
-        return MeasuredByCall(problem, measure, given)
-    if measure == SMOOTH:
-        given = {"kind": problem.kind, "pos_label": problem.pos_label}
-        return MeasuredByCall(problem, smooth_calibration_error, given)
-    if isinstance(measure, str) and measure in OF_BINS:
-        return MeasuredByBins(problem, measure, n_bins, strategy)
-    raise ValueError(
-        f"measure must be a callable or one of {', '.join([*OF_BINS, SMOOTH])}, got {measure!r}."
-    )
-
-
-class Measured(Protocol):
-    """A measure that can be computed for resampled rows and for simulated labels."""
-
-    problem: Problem
-
-    def of_rows(self, times: Indices) -> float:
-        """The measure if row i is repeated ``times[i]`` times."""
-
-    def of_labels(self, random: Random) -> float:
-        """The measure with labels drawn from the probabilities."""
 
 
 class Column(NamedTuple):
@@ -93,81 +47,85 @@ class Column(NamedTuple):
     edges: Floats
     bins: Indices
     score: Floats
-    event: NDArray[np.bool_]
+    event: Bools
 
 
 class MeasuredByBins:
     """A binned measure: rows are assigned to bins once, and a resample takes a few bincounts."""
 
     def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
-        self.problem = problem
-        self.measure = OF_BINS[name]
-        self.of_gaps: Any = OF_GAPS.get(name)  #: for measures that are homogeneous in the gaps
-        columns = scored(*problem)
+        rows, kind, pos_label = self.problem = problem
+        self.formula = FORMULAS[name]
+        self.is_homogeneous = name in HOMOGENEOUS
+        self.weights = np.ones(rows.n_rows) if rows.w is None else rows.w
+        columns = columns_of(None, rows, kind, None, None, pos_label)
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
             Column(label, e, bin_index(score, e).astype(np.intp), score, event)
             for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
         ]
 
-    def of_rows(self, times: Indices) -> float:
-        """The measure if row i were there ``times[i]`` times."""
-        return self._value(times, [column.event for column in self.columns])
+    def of_rows(self, times: Indices | None = None) -> float:
+        """The measure if row i is repeated ``times[i]`` times, by default once."""
+        return float(np.mean([*map(self.formula, self.curves(times))]))
 
     def of_labels(self, random: Random) -> float:
         """The measure with labels that are drawn from the probabilities."""
-        once = np.ones(self.problem.rows.n_rows, dtype=np.intp)
         if self.problem.kind == "classwise":  # classes are mutually exclusive
             y = draw_labels(self.problem.rows.X, random)
-            return self._value(once, [y == k for k in range(len(self.columns))])
-        (column,) = self.columns
-        return self._value(once, [random.uniform(size=len(once)) < column.score])
+            events = [y == k for k in range(len(self.columns))]
+        else:
+            events = [random.uniform(size=len(c.score)) < c.score for c in self.columns]
+        return float(np.mean([*map(self.formula, self.curves(events=events))]))
 
-    def _value(self, times: Indices, events: list[NDArray[np.bool_]]) -> float:
-        return mean_over_classes(self.curves(times, events), self.measure)
+    def curves(
+        self, times: Indices | None = None, events: list[Bools] | None = None
+    ) -> Iterator[ReliabilityCurve]:
+        """The bins of every column, as of :meth:`sums`."""
+        for column, sums in zip(self.columns, self.sums(times, events), strict=True):
+            yield curve_of(column.label, column.edges, sums)
 
-    def curves(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[ReliabilityCurve]:
-        """The bins of every column, with row i repeated ``times[i]`` times."""
-        sums = self.sums(times, events)
-        for column, of_column in zip(self.columns, sums, strict=True):
-            yield curve_of(column.label, column.edges, of_column)
-
-    def sums(self, times: Indices, events: list[NDArray[np.bool_]]) -> Iterator[BinSums]:
+    def sums(
+        self, times: Indices | None = None, events: list[Bools] | None = None
+    ) -> Iterator[BinSums]:
         """Sums per bin of every column, with row i repeated ``times[i]`` times."""
-        w = self.problem.rows.w
-        weight = times if w is None else times * w
-        squared = weight if w is None else weight * w
-        for column, event in zip(self.columns, events, strict=True):
-            rows = (times, weight, squared, weight * event, weight * column.score)
-            n_bins = len(column.edges) - 1
-            sums = [np.bincount(column.bins, values, n_bins) for values in rows]
-            yield BinSums(*(values.astype(np.float64) for values in sums))
+        w, weight = self.problem.rows.w, self.weights if times is None else times * self.weights
+        for k, (_, edges, bins, score, event) in enumerate(self.columns):
+            per_bin = partial(np.bincount, bins, minlength=len(edges) - 1)
+            happened = event if events is None else events[k]
+            total, hits, scores = map(per_bin, (weight, weight * happened, weight * score))
+            # Without weights, that of a row and its square are the number of times it is there.
+            count, squared = (total, total) if w is None else map(per_bin, (times, weight * w))
+            sums = (count, total, squared, hits, scores)
+            yield BinSums(*(values.astype(np.float64, copy=False) for values in sums))
 
 
 class MeasuredByCall:
-    """Any function of labels and probabilities, with the columns in the order of sorted labels."""
+    """Any function of labels and probabilities, with the columns in the order of sorted labels.
 
-    def __init__(
-        self, problem: Problem, measure: Callable[..., float], given: dict[str, Any]
-    ) -> None:
+    ``params`` are passed if they are not the default and the function has parameters of the name.
+    """
+
+    def __init__(self, problem: Problem, measure: Callable[..., float], **params: Any) -> None:
         self.problem = problem
         self.measure = measure
+        known, params = free_names(measure), params | problem._asdict()
+        self.named = {k: params[k] for k in DEFAULTS if k in known and params[k] != DEFAULTS[k]}
+        self.P = problem.rows.X
         if problem.kind == "multilabel":  # columns have names, which measures do not need
-            self.P, self.named = problem.rows.X, given
             return
-        order = np.argsort(problem.classes)
-        # A function with pos_label takes one-dimensional probabilities as those of that class.
-        P = problem.rows.X
-        turned = P.ndim == 1 and order[0] == 1 and "pos_label" not in given
-        P = 1 - P if turned else P
-        self.P = P[:, order] if P.ndim == 2 else P
-        # A resample may lack a class, so the function needs the list of all classes.
-        named = {"labels": problem.classes[order]} if "labels" in free_names(measure) else {}
-        self.named = {**named, **given}
+        order = np.argsort(problem.rows.classes)
+        if self.P.ndim == 2:
+            self.P = self.P[:, order]
+        elif order[0] == 1 and "pos_label" not in self.named:
+            # A function with pos_label takes one-dimensional probabilities as those of that class.
+            self.P = 1 - self.P
+        if "labels" in known:  # of which a resample may lack one
+            self.named["labels"] = problem.rows.classes[order]
 
-    def of_rows(self, times: Indices) -> float:
-        """The measure if row i were there ``times[i]`` times."""
-        rows = np.repeat(np.arange(len(times)), times)
+    def of_rows(self, times: Indices | None = None) -> float:
+        """The measure if row i is repeated ``times[i]`` times, by default once."""
+        rows = slice(None) if times is None else np.repeat(np.arange(len(times)), times)
         return self._value(self.problem.rows.y[rows], rows)
 
     def of_labels(self, random: Random) -> float:
@@ -175,26 +133,50 @@ class MeasuredByCall:
         return self._value(draw_labels(self.problem.rows.X, random), slice(None))
 
     def _value(self, y: Indices, rows: Any) -> float:
-        w, classes = self.problem.rows.w, self.problem.classes
+        w, classes = self.problem.rows.w, self.problem.rows.classes
         weights = {} if w is None else {"sample_weight": w[rows]}
         labels = y if self.problem.kind == "multilabel" else classes[y]
         return float(self.measure(labels, self.P[rows], **weights, **self.named))
 
 
-def passed_on(measure: Any, **given: Any) -> dict[str, Any]:
-    """Arguments that differ from their defaults and for which the function has parameters."""
-    known = free_names(measure)
-    return {k: value for k, value in given.items() if k in known and value != DEFAULTS[k]}
+Measured = MeasuredByBins | MeasuredByCall
+
+
+def measured_by(
+    measure: Measure,
+    n_bins: int,
+    strategy: Strategy,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    kind: Kind,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+) -> Measured:
+    """A measure that can be computed for resampled rows and for simulated labels."""
+    check_option("kind", kind, Kind)
+    check_in_memory((y_true, y_proba, sample_weight))
+    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
+    problem = Problem(rows.in_memory(), kind, pos_label)
+    if measure == SMOOTH:
+        measure = smooth_calibration_error
+    if callable(measure):
+        return MeasuredByCall(problem, measure, n_bins=n_bins, strategy=strategy)
+    if isinstance(measure, str) and measure in FORMULAS:
+        return MeasuredByBins(problem, measure, n_bins, strategy)
+    raise ValueError(
+        f"measure must be a callable or one of {', '.join([*FORMULAS, SMOOTH])}, got {measure!r}."
+    )
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:
     """Names of the parameters of a function that are not bound by ``functools.partial``."""
     bound = set(measure.keywords) if isinstance(measure, partial) else set()
     try:
-        found = signature(measure).parameters.values()
+        parameters = signature(measure).parameters.values()
     except (TypeError, ValueError):  # some functions in C have no signature
         return set()
-    named = {p.name for p in found if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
+    named = {p.name for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
     return named - bound
 
 
@@ -212,12 +194,3 @@ def labels_at(cumulative: Floats, u: Floats) -> Indices:
 def draw_rows(n: int, random: Random) -> Indices:
     """Number of times that each of n rows is in a bootstrap sample of n rows."""
     return np.bincount(random.randint(n, size=n), minlength=n)
-
-
-def simple_ends(
-    estimate: float, draws: Floats, level: float, method: Method
-) -> tuple[float, float]:
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    if method != "percentile":
-        low, high = 2 * estimate - high, 2 * estimate - low
-    return float(low), float(high)

@@ -1,7 +1,5 @@
 """Measures as scorers, for ``GridSearchCV``, ``cross_validate`` and other uses of scorers."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, Self
@@ -13,35 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skcalib._engine.array_api import on_host
-from skcalib._engine.inputs import if_in_memory
-from skcalib._engine.rows import Rows
-from skcalib._typing import Array, Floats
+from skcalib._rows.arrays import Array, Floats, on_host
+from skcalib._rows.inputs import if_in_memory
+from skcalib._rows.rows import Rows
 from skcalib._validation.indicator import of_outputs
 from skcalib._validation.labels import as_labels, in_one_type, not_among
 
-from ._calibration_error import (
-    debiased_expected_calibration_error,
-    debiased_root_mean_squared_calibration_error,
-    expected_calibration_error,
-    maximum_calibration_error,
-    overconfidence_error,
-    root_mean_squared_calibration_error,
-    underconfidence_error,
-)
-from ._decomposition import score_decomposition
-from ._smooth import smooth_calibration_error
-
-MEASURES = (
-    expected_calibration_error,
-    maximum_calibration_error,
-    root_mean_squared_calibration_error,
-    overconfidence_error,
-    underconfidence_error,
-    debiased_expected_calibration_error,
-    debiased_root_mean_squared_calibration_error,
-    smooth_calibration_error,
-)
+from ._calibration_error import MEASURES, expected_calibration_error
+from ._proper_scores import score_decomposition
 
 
 class CalibrationScorer(BaseEstimator):

@@ -1,7 +1,5 @@
 """Uncertainty of measures of calibration: confidence intervals and tests of one or two models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,24 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from skcalib._rows.arrays import Floats, Indices
 from skcalib._scores.bins import Strategy
-from skcalib._typing import Floats, Indices
-from skcalib._validation.parameters import check_integer, check_option, check_real
+from skcalib._validation.inputs import check_integer, check_option, check_real
 
-from ._calibration_error import OF_GAPS
+from ._calibration_error import HOMOGENEOUS
 from ._input import Kind
-from ._inversion import inverted_ends
-from ._resampling import (
-    ROUNDING,
-    Measure,
-    Measured,
-    MeasuredByBins,
-    Method,
-    draw_rows,
-    measured_by,
-    problem_of,
-    simple_ends,
-)
+from ._inversion import simulated
+from ._resampling import ROUNDING, Measure, MeasuredByBins, Method, draw_rows, measured_by
 
 
 @dataclass(frozen=True)
@@ -190,15 +178,14 @@ def calibration_error_interval(
     check_option("method", method, Method)
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
-    problem = problem_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-    measured = measured_by(problem, measure, n_bins, strategy)
-    n, random = problem.rows.n_rows, check_random_state(random_state)
-    estimate = measured.of_rows(np.ones(n, dtype=np.intp))
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+    measured = measured_by(measure, n_bins, strategy, *rows)
+    random, estimate = check_random_state(random_state), measured.of_rows()
     # Labels of a row may depend on one another, so that they cannot be drawn from probabilities.
     inverts = method in {"auto", "inversion"} and kind != "multilabel"
-    if inverts and isinstance(measured, MeasuredByBins) and measured.of_gaps:
-        ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
-        return CalibrationErrorInterval(estimate, *ends)
+    if inverts and isinstance(measured, MeasuredByBins) and measured.is_homogeneous:
+        simulation = simulated(measured, n_resamples, random, confidence_level)
+        return CalibrationErrorInterval(estimate, *simulation.ends(measured.formula, estimate))
     if method == "inversion":
         if kind == "multilabel":
             raise ValueError(
@@ -206,14 +193,13 @@ def calibration_error_interval(
                 "kind='multilabel'. Use 'basic', or kind='binary' for each label."
             )
         raise ValueError(
-            f"method='inversion' is for {', '.join(OF_GAPS)}, got measure={measure!r}. Use 'basic'."
+            f"method='inversion' is for {', '.join(HOMOGENEOUS)}, got measure={measure!r}. Use "
+            "'basic'."
         )
-    values = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
-    if isinstance(measure, str):  # calibration errors are non-negative
-        return interval_of(estimate, values, confidence_level, method)
-    return CalibrationErrorInterval(
-        estimate, *simple_ends(estimate, values, confidence_level, method)
-    )
+    n = measured.problem.rows.n_rows
+    draws = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
+    least = 0.0 if isinstance(measure, str) else -np.inf  # calibration errors are non-negative
+    return interval_of(estimate, draws, confidence_level, method, least)
 
 
 def calibration_test(
@@ -289,10 +275,9 @@ def calibration_test(
             "with y_true[:, j], y_proba[:, j] and kind='binary', and multiply the p-values by the "
             "number of labels."
         )
-    problem = problem_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-    measured = measured_by(problem, measure, n_bins, strategy)
-    random = check_random_state(random_state)
-    statistic = measured.of_rows(np.ones(problem.rows.n_rows, dtype=np.intp))
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+    measured = measured_by(measure, n_bins, strategy, *rows)
+    random, statistic = check_random_state(random_state), measured.of_rows()
     draws = np.array([measured.of_labels(random) for _ in range(n_resamples)])
     # Simulated labels that equal the given ones must count as a tie despite rounding.
     as_large = int(np.count_nonzero(draws >= statistic - ROUNDING * abs(statistic)))
@@ -378,22 +363,21 @@ def compare_calibration(
     """
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
-    models: list[Measured] = []
-    for P in (y_proba, other_proba):
-        problem = problem_of(y_true, P, kind, sample_weight, labels, pos_label)
-        if models and problem.rows.X.shape != models[0].problem.rows.X.shape:
-            raise ValueError(
-                "y_proba and other_proba must be of the same shape, got "
-                f"{models[0].problem.rows.X.shape} and {problem.rows.X.shape}."
-            )
-        models.append(measured_by(problem, measure, n_bins, strategy))
-    first, second = models
+    first, second = (
+        measured_by(measure, n_bins, strategy, y_true, P, kind, sample_weight, labels, pos_label)
+        for P in (y_proba, other_proba)
+    )
+    shape, other_shape = first.problem.rows.X.shape, second.problem.rows.X.shape
+    if shape != other_shape:
+        raise ValueError(
+            f"y_proba and other_proba must be of the same shape, got {shape} and {other_shape}."
+        )
     n, random = first.problem.rows.n_rows, check_random_state(random_state)
 
-    def difference(times: Indices) -> float:
+    def difference(times: Indices | None = None) -> float:
         return first.of_rows(times) - second.of_rows(times)
 
-    statistic = difference(np.ones(n, dtype=np.intp))
+    statistic = difference()
     draws = np.array([difference(draw_rows(n, random)) for _ in range(n_resamples)])
     return comparison_of(statistic, draws, confidence_level)
 
@@ -401,13 +385,16 @@ def compare_calibration(
 def comparison_of(statistic: float, draws: Floats, level: float) -> CalibrationComparisonResult:
     """The test and the interval of a difference from those of bootstrap samples."""
     as_large = int(np.count_nonzero(np.abs(draws - statistic) >= abs(statistic)))
-    low, high = simple_ends(statistic, draws, level, "basic")
-    return CalibrationComparisonResult(statistic, (1 + as_large) / (1 + len(draws)), low, high)
+    interval = interval_of(statistic, draws, level, "basic", least=-np.inf)
+    pvalue = (1 + as_large) / (1 + len(draws))
+    return CalibrationComparisonResult(statistic, pvalue, interval.low, interval.high)
 
 
 def interval_of(
-    estimate: float, draws: Floats, level: float, method: Method
+    estimate: float, draws: Floats, level: float, method: Method, least: float = 0.0
 ) -> CalibrationErrorInterval:
-    """The interval of a non-negative measure from those of bootstrap samples."""
-    low, high = simple_ends(estimate, draws, level, method)
-    return CalibrationErrorInterval(estimate, max(low, 0.0), max(high, 0.0))
+    """The interval of a measure, which is not below ``least``, from those of bootstrap samples."""
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    if method != "percentile":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    return CalibrationErrorInterval(estimate, max(float(low), least), max(float(high), least))

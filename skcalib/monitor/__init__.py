@@ -1,7 +1,5 @@
 """Monitors of a classifier in production: its calibration, and the drift of its predictions."""
 
-from __future__ import annotations
-
 from ._drift import DriftMonitor
 from ._monitor import CalibrationMonitor
 

@@ -1,18 +1,16 @@
 """Drift of the predictions themselves, for which no labels are needed."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
-from skcalib._engine.inputs import check_in_memory
-from skcalib._typing import Floats, Indices
-from skcalib._validation.parameters import check_integer, check_option, check_real
+from skcalib._rows.arrays import Floats, Indices
+from skcalib._rows.inputs import check_in_memory
+from skcalib._validation.inputs import check_integer, check_option, check_real
 from skcalib._version import Versioned
-from skcalib.metrics._input import Kind, check_input, scored
+from skcalib.metrics._input import Kind, columns_of
 
 from ._betting import SHIFTS, Bets, Capital, SequentialTest, after, less_reserve
 
@@ -201,8 +199,7 @@ class DriftMonitor(SequentialTest, Versioned):
             )
         # Labels are needed for events only, which are not used here.
         y = np.zeros(shape[:1], dtype=int)
-        rows, classes = check_input(y, y_proba, None, range(n_classes), None)
-        columns = scored(rows.on_host(), classes, self.kind, None)
+        columns = columns_of(y, y_proba, self.kind, None, range(n_classes), None)
         cells = [np.searchsorted(_EDGES, column.score) for column in columns.each()]
         return np.array(cells), n_classes
 

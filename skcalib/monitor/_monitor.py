@@ -1,25 +1,21 @@
 """A reliability curve that is updated in batches, with an alarm."""
 
-from __future__ import annotations
-
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.array_api import namespace
-from skcalib._scores.bins import BinSums
-from skcalib._typing import Floats
-from skcalib._validation.classes import resolve_classes
-from skcalib._validation.labels import exact
-from skcalib._validation.parameters import check_option, check_real
+from skcalib._rows.arrays import Floats, namespace
+from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
+from skcalib._validation.inputs import check_option, check_real
+from skcalib._validation.labels import exact, resolve_classes
 from skcalib._version import Versioned
 from skcalib.metrics import reliability_curve
-from skcalib.metrics._curve import binned
-from skcalib.metrics._input import Kind, check_input, scored
+from skcalib.metrics._input import Kind, columns_of
+from skcalib.monitor._betting import ROWS_OF_A_BET, bet_on, e_value, new_bets
 
-from ._bets import ROWS_OF_A_BET, bet_on, e_value, new_bets
 from ._betting import Bets, SequentialTest, together
 from ._monitor_measures import BinnedMeasures, number_of_rows
 
@@ -154,7 +150,7 @@ class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
         width = labels.size
         if width < 2:
             raise ValueError(f"labels must name at least two labels, got {labels.tolist()!r}.")
-        resolve_classes(np.array([]), width, labels, name="labels")
+        resolve_classes(labels, width, labels, proba=True)
         # Validates the other arguments with a single row, as each batch does.
         row = labels[:1], np.full((1, width), 1 / width)
         reliability_curve(*row, n_bins=n_bins, kind=kind, labels=labels, pos_label=pos_label)
@@ -202,17 +198,16 @@ class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
         >>> monitor.update(["ham", "spam"], [0.1, 0.7]).update(["ham"], [0.2]).n_samples
         3
         """
-        rows, classes = check_input(y_true, y_proba, sample_weight, self.labels, self.pos_label)
-        columns = scored(rows, classes, self.kind, self.pos_label)
-        _, sums = binned(columns, self.n_bins, "uniform")
+        columns = columns_of(y_true, y_proba, self.kind, sample_weight, self.labels, self.pos_label)
+        edges = uniform_edges(self.n_bins)
+        sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
         # One-dimensional probabilities of the first label reverse the order of the two classes.
-        reversed_ = classes[0] != self.labels[0]
-        sums = sums[::-1] if reversed_ else sums
+        sums = sums[::-1] if columns.labels[0] != self.labels[0] else sums
         # Not in place: a shallow copy of the monitor shares the arrays.
         self._sums = self._sums + sums
         self._collected = self._collected + sums
-        if rows.w is not None:
-            largest = float(rows.reduce(np.maximum, _largest_weight))
+        if columns.rows.w is not None:
+            largest = float(columns.rows.reduce(np.maximum, _largest_weight))
             self._largest_weight = max(self._largest_weight, largest)
         self._bet_on_collected()
         return self

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._rows.arrays import Array, Floats
 from skcalib._scores.bins import BinSums, uniform_edges
-from skcalib._typing import Array, Floats
-from skcalib._validation.parameters import check_option
+from skcalib._validation.inputs import check_option
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._calibration_error import OF_BINS, mean_over_classes
+from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_of
 from skcalib.metrics._input import Kind
 
@@ -160,8 +160,8 @@ class BinnedMeasures:
         >>> round(monitor.update([0, 1], [0.1, 0.7]).measure("underconfidence_error"), 3)
         0.15
         """
-        check_option("name", name, OF_BINS)
-        return mean_over_classes(iter(self._curves()), OF_BINS[name])
+        check_option("name", name, FORMULAS)
+        return float(np.mean([*map(FORMULAS[name], self._curves())]))
 
     def plot(self, ax: Axes | None = None, **params: Any) -> ReliabilityDisplay:
         """Draw the reliability diagram of all rows so far.

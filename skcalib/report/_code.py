@@ -1,7 +1,5 @@
 """Code that repeats a report, and that applies its calibrator."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The pictures of a report, each with a text for those who do not see it."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -9,8 +7,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from skcalib._output.html import element
+from skcalib._rows.arrays import Floats
 from skcalib._scores.columns import Scored
-from skcalib._typing import Floats
 from skcalib.display import (
     ConfidenceDisplay,
     ReliabilityDisplay,
@@ -26,8 +24,8 @@ from skcalib.metrics import (
     score_decomposition,
     smooth_calibration_error,
 )
+from skcalib.report._evaluation import short, worst
 
-from ._classes import short, worst
 from ._evaluation import Evaluation
 from ._pictures import picture
 from ._results import Results

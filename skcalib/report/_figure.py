@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skcalib._output.text import SMALLEST
-from skcalib._scores.proper import brier_scores, log_losses
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 from skcalib.display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
 from skcalib.display._axes import draw_title, new_figure, size_of
 from skcalib.metrics import expected_calibration_error, maximum_calibration_error
+from skcalib.metrics._proper_scores import brier_scores, log_losses
 
 from ._evaluation import Evaluation
 

@@ -9,20 +9,19 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from skcalib._engine.array_api import on_host
-from skcalib._engine.blocks import both_columns
-from skcalib._engine.memory import MemoryRows
 from skcalib._output.html import as_text
+from skcalib._rows.arrays import both_columns, on_host
+from skcalib._rows.rows import MemoryRows
+from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels
-from skcalib._validation.weights import check_weights
+from skcalib._warnings import recorded_warnings, warn
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.display._sweep import sweep_of
+from skcalib.report._evaluation import summary_of
 from skcalib.selection import CalibratorComparison
 
-from ._data import summary_of
 from ._evaluation import Evaluation
 from ._figure import check_figure, drawn
-from ._recorded import emitted, recorded
 from ._report import CalibrationReport
 from ._results import Results
 
@@ -133,18 +132,20 @@ def calibration_report(
     check_figure(figure)
     _check_comparison(comparison)
     shown_name = as_text(type(calibrator).__name__ if name is None else name)
-    with recorded() as caught:
+    with recorded_warnings() as caught:
         # First, because it checks logits and labels.
         found, reference = sweep_of(calibrator, logits, y, sample_weight, n_bins=n_bins)
         rows, Z = _evaluated(calibrator, logits, y, sample_weight, n_bins)
-    messages = emitted(caught)
+    given = {(type(w.message), str(w.message)): w.message for w in caught}
+    for warning in given.values():
+        warn(warning)
     sweep = TemperatureSweepDisplay(*found, reference=reference, name=shown_name)
     results = Results(
         name=shown_name,
         given_name=name,
         calibrator=calibrator,
         comparison=comparison,
-        warnings=messages,
+        warnings=[f"{kind.__name__}: {text}" for kind, text in given],
         rows=rows,
         sweep=sweep,
         data=summary_of(Z, rows),

@@ -6,8 +6,6 @@ all measures. Log loss, Brier score and accuracy are means over rows, whose inte
 the normal distribution, or Wilson's for the accuracy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 
@@ -15,14 +13,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from skcalib._engine.cached import cached_property
-from skcalib._scores.proper import brier_scores, log_losses
-from skcalib._typing import Floats, Indices
+from skcalib._rows.arrays import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
-from skcalib.metrics._calibration_error import OF_BINS, OF_GAPS
-from skcalib.metrics._inversion import Simulation, bins_of, simulated
-from skcalib.metrics._mean_gap import mean_and_error, mean_gap, mean_gap_ends
-from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by, problem_of
+from skcalib.metrics._calibration_error import FORMULAS, HOMOGENEOUS
+from skcalib.metrics._inversion import Simulation, bins_of, mean_gap_ends, simulated
+from skcalib.metrics._proper_scores import brier_scores, log_losses
+from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by
 from skcalib.metrics._uncertainty import comparison_of, interval_of
 
 from ._evaluation import Evaluation
@@ -51,17 +47,13 @@ class Intervals:
     def __init__(self, rows: Evaluation) -> None:
         self.rows = rows
         self.pair = (rows.before, rows.after)
+        self.n_resamples = number_of_resamples(rows.n_samples)  #: of the binned measures
 
     def changes(self) -> dict[str, Change]:
         """All measures by their titles, in the order of the table."""
         own = of_classes(self.rows.n_classes)
         return {**self._means(), **self._binned(), SMOOTH.title: self._smooth(),
                 own.title: self._of_classes(own)}  # fmt: skip
-
-    @cached_property
-    def n_resamples(self) -> int:
-        """Number of resamples of the binned measures."""
-        return number_of_resamples(self.rows.n_samples)
 
     def _means(self) -> dict[str, Change]:
         rows, index = self.rows, self.rows.index
@@ -79,28 +71,27 @@ class Intervals:
         return found
 
     def _measured(self, measure: Measure) -> list[Measured]:
-        rows = self.rows
-        found = []
-        for P in self.pair:
-            problem = problem_of(rows.y, P, measure.kind, rows.w, rows.classes, None)
-            found.append(measured_by(problem, measure.function, rows.n_bins, "uniform"))
-        return found
+        rows, name, kind = self.rows, measure.function, measure.kind
+        return [
+            measured_by(name, rows.n_bins, "uniform", rows.y, P, kind, rows.w, rows.classes, None)
+            for P in self.pair
+        ]
 
     def _binned(self) -> dict[str, Change]:
         models = [m for m in self._measured(ECE) if isinstance(m, MeasuredByBins)]
         n, of_all = models[0].problem.rows.n_rows, [binned_values(m) for m in models]
-        estimates = [f(np.ones(n, dtype=np.intp)) for f in of_all]
+        estimates = [f(None) for f in of_all]
         draws = bootstrapped(n, self.n_resamples, of_all)
         simulations = [simulated_with_seed(m, self.n_resamples) for m in models]
         found = {}
         for k, measure in enumerate(BINNED):
             ends = []
             for j, simulation in enumerate(simulations):
-                estimate, of_gaps = float(estimates[j][k]), OF_GAPS.get(measure.function)
-                if of_gaps is None:
+                estimate, formula = float(estimates[j][k]), HOMOGENEOUS.get(measure.function)
+                if formula is None:
                     ends.append(interval_of(estimate, draws[:, j, k], LEVEL, "basic"))
                 else:
-                    low, high = simulation.ends(of_gaps, estimate)
+                    low, high = simulation.ends(formula, estimate)
                     ends.append(CalibrationErrorInterval(estimate, low, high))
             ahead = float(estimates[1][k] - estimates[0][k])
             difference = comparison_of(ahead, draws[:, 1, k] - draws[:, 0, k], LEVEL)
@@ -109,7 +100,7 @@ class Intervals:
 
     def _smooth(self) -> Change:
         models, n = self._measured(SMOOTH), self.rows.n_samples
-        estimates = [m.of_rows(np.ones(n, dtype=np.intp)) for m in models]
+        estimates = [m.of_rows() for m in models]
         if n > TOO_MANY["smooth"]:
             return without_intervals(*estimates)
         draws = bootstrapped(n, LEAST, [model.of_rows for model in models])
@@ -120,7 +111,7 @@ class Intervals:
     def _of_classes(self, measure: Measure) -> Change:
         models = [m for m in self._measured(measure) if isinstance(m, MeasuredByBins)]
         n = models[0].problem.rows.n_rows
-        estimates = [m.of_rows(np.ones(n, dtype=np.intp)) for m in models]
+        estimates = [m.of_rows() for m in models]
         n_entries = n * len(models[0].columns)
         if n_entries > TOO_MANY["classes"]:
             return without_intervals(*estimates)
@@ -128,7 +119,7 @@ class Intervals:
         ends = []
         for model, estimate in zip(models, estimates, strict=True):
             simulation = simulated_with_seed(model, n_resamples)
-            low, high = simulation.ends(model.of_gaps, estimate)
+            low, high = simulation.ends(model.formula, estimate)
             ends.append(CalibrationErrorInterval(estimate, low, high))
         draws = bootstrapped(n, n_resamples, [classwise_error(m) for m in models])
         ahead = estimates[1] - estimates[0]
@@ -149,13 +140,12 @@ def simulated_with_seed(model: MeasuredByBins, n_resamples: int) -> Simulation:
     return simulated(model, n_resamples, check_random_state(SEED), LEVEL)
 
 
-def binned_values(model: MeasuredByBins) -> Callable[[Indices], Floats]:
+def binned_values(model: MeasuredByBins) -> Callable[[Indices | None], Floats]:
     """All binned measures of the top label of resampled rows."""
-    events = [column.event for column in model.columns]
 
-    def values(times: Indices) -> Floats:
-        (curve,) = model.curves(times, events)
-        return np.array([OF_BINS[name](curve) for name in BINNED_NAMES])
+    def values(times: Indices | None) -> Floats:
+        (curve,) = model.curves(times)
+        return np.array([FORMULAS[name](curve) for name in BINNED_NAMES])
 
     return values
 
@@ -186,6 +176,20 @@ def without_intervals(before: float, after: float) -> Change:
     )
 
 
+def mean_and_error(values: Floats, w: Floats) -> tuple[float, float]:
+    r"""Weighted mean and its standard error, which is NaN for a single row.
+
+    The error is that of the bootstrap of rows, :math:`s^2 = \sum_i w_i^2 (x_i - \bar x)^2 / W^2`,
+    with the factor :math:`n / (n - 1)` of an unbiased variance.
+    """
+    w = w / w.max()
+    n, mean = np.count_nonzero(w), float(np.average(values, weights=w))
+    if n < 2:
+        return mean, math.nan
+    variance = np.sum(w**2 * (values - mean) ** 2) / w.sum() ** 2
+    return mean, math.sqrt(variance * n / (n - 1))
+
+
 def mean_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
     """Normal interval of a weighted mean."""
     mean, error = mean_and_error(values, w)
@@ -214,7 +218,7 @@ def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationError
     low, high = mean_gap_ends(confidence, hit, w, LEVEL)
     normal = mean_interval(confidence.astype(np.float64) - hit, w)
     ends = float(np.fmin(low, normal.low)), float(np.fmax(high, normal.high))
-    return CalibrationErrorInterval(mean_gap(confidence, hit, w), *ends)
+    return CalibrationErrorInterval(normal.estimate, *ends)
 
 
 def compared_means(differences: Floats, w: Floats) -> CalibrationComparisonResult:

@@ -1,7 +1,5 @@
 """The measures of a report: what they are, their names in tables, and which of them apply."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval

@@ -6,8 +6,6 @@ figures side by side), ``table`` (what scrolls where a table is wide), ``number`
 and ``comparison`` (tables), ``note`` (a remark). The sections are inside of ``main.skcalib``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
@@ -41,7 +39,7 @@ SECTIONS = (
     Section("data", "Data", _sections.data),
     Section("warnings", "Warnings", _sections.warnings),
     Section("code", "Code", _sections.code),
-    Section("versions", "Versions", _sections.versions),
+    Section("versions", "Versions", _sections.of_versions),
     Section("glossary", "Glossary", _sections.glossary),
 )
 

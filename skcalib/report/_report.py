@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, overload
 
 from skcalib._output.files import check_target, replacing
-from skcalib._typing import Array
+from skcalib._rows.arrays import Array
 from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
 from skcalib.selection import CalibratorComparison
 

@@ -1,12 +1,10 @@
 """What a report is made of: its rows, and the numbers that are computed from them when needed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from skcalib._engine.cached import cached_property
-from skcalib._typing import Array, Floats
+from skcalib._rows.arrays import Array, Floats
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.metrics import (
     CalibrationTestResult,
@@ -14,10 +12,9 @@ from skcalib.metrics import (
     calibration_test,
     score_decomposition,
 )
+from skcalib.report._evaluation import DataSummary, by_class
 from skcalib.selection import CalibratorComparison
 
-from ._classes import by_class
-from ._data import DataSummary
 from ._evaluation import Evaluation
 from ._intervals import SEED, Intervals
 from ._measures import Change

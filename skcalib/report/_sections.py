@@ -1,21 +1,17 @@
 """The sections of a page, as functions of a report that return elements."""
 
-from __future__ import annotations
-
 import math
-import platform
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from skcalib._output.html import Number, definitions, element, table
-from skcalib._version import __version__
+from skcalib._version import versions
+from skcalib.report._evaluation import FEW, listed, short, worst
 from skcalib.selection._comparison import comparison_elements
 
 from . import _code, _diagrams
-from ._classes import listed, short, worst
-from ._data import FEW
 from ._measures import measures
 from ._results import Results
 from ._verdict import counted, few_of_a_kind, signed
@@ -201,21 +197,9 @@ def code(results: Results) -> Elements:
     ]
 
 
-def versions(results: Results) -> Elements:  # noqa: ARG001
+def of_versions(results: Results) -> Elements:  # noqa: ARG001
     """Versions of Python and of the packages."""
-    import matplotlib as mpl
-    import scipy
-    import sklearn
-
-    found = {
-        "skcalib": __version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "matplotlib": mpl.__version__,
-    }
-    return [definitions(found.items())]
+    return [definitions(versions().items())]
 
 
 def glossary(results: Results) -> Elements:

@@ -1,10 +1,8 @@
 """The verdict of a report: three sentences that claim no more than the rows show."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
 from skcalib.metrics import (
     CalibrationComparisonResult,
     CalibrationErrorInterval,

@@ -1,17 +1,14 @@
 """Scaling methods: smooth maps of the logits."""
 
-from __future__ import annotations
-
 from ._beta import BetaCalibration
 from ._dirichlet import DirichletCalibration
 from ._ensemble import EnsembleTemperatureScaling
-from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
 from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
 from ._temperature import TemperatureScaling
-from ._vector import VectorScaling
+from ._vector_matrix import MatrixScaling, VectorScaling
 
 __all__ = [
     "BetaCalibration",

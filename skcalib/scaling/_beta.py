@@ -1,19 +1,16 @@
 """Beta calibration: a sigmoid of two logarithms for each class."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.array_api import into, like, namespace
-from skcalib._engine.blocks import double
-from skcalib._engine.rows import Rows
-from skcalib._typing import Floats
+from skcalib._optimize.logistic import Prior
+from skcalib._rows.arrays import Floats, double, into, namespace
+from skcalib._rows.rows import Rows
 
-from ._one_vs_rest import Fitted, Prior, _OneVsRestScaling, best_maps, warn_unless_optimal
+from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
 __all__ = ["BetaCalibration"]
 
@@ -95,10 +92,9 @@ class BetaCalibration(_OneVsRestScaling):
     Notes
     -----
     The offset of [1]_ is that of :math:`a \log p - b \log(1 - p)`, which is c with
-    :math:`(a - b) \log 2` added. If a or b is negative at the optimum, it is set to zero and the
-    others are fitted again, as there; if both are, the one whose map then increases is kept, or
-    none, which leaves the base rate. Since the loss is convex this is the optimum among
-    :math:`a, b \ge 0`.
+    :math:`(a - b) \log 2` added. Fitted by :func:`scipy.optimize.minimize` among
+    :math:`a, b \ge 0`, with a method of Newton's for all classes at once, whose iterations are one
+    pass over the rows each.
 
     References
     ----------
@@ -137,17 +133,15 @@ class BetaCalibration(_OneVsRestScaling):
         self.smoothing = smoothing
 
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
-        prior = Prior(np.array([1.0, 0, 0]), np.full(3, alpha))
-        expand = partial(_expand, temperature)
-        fitted = best_maps(odds, expand, prior)
-        if (fitted[0][:, 0] < np.abs(fitted[0][:, 1]) / 2).any():
-            fitted = _increasing(odds, temperature, alpha, fitted)
-        warn_unless_optimal(odds, expand, prior, fitted)
-        theta, n_passes, _ = fitted
-        mean, difference, intercept = theta.T
+        # Of half the sum of a and b around 1, and of their difference and c around 0.
+        forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])
+        prior = Prior(np.array([1.0, 1, 0]), alpha * forms.T @ forms)
+        low = np.array([0, 0, -np.inf])
+        theta, n_passes = fit_maps(odds, partial(_expand, temperature), prior, low)
+        a, b, intercept = theta.T
         return {
-            "a_": (mean - difference / 2) / temperature,
-            "b_": (mean + difference / 2) / temperature,
+            "a_": a / temperature,
+            "b_": b / temperature,
             "intercept_": intercept,
             "n_iter_": n_passes,
         }
@@ -175,34 +169,6 @@ def _bend(temperature: float, U: Floats) -> Floats:
 
 
 def _expand(temperature: float, U: Floats) -> list[Floats]:
-    """Features whose parameters are half the sum of a and b, and their difference, times T."""
-    return [U, _bend(temperature, U)]
-
-
-def _expand_edge(temperature: float, edge: Floats, U: Floats) -> list[Floats]:
-    """The one feature that is left where a (edge 1) or b (edge -1) is zero, or both (edge 0)."""
-    edge = like(edge, U)
-    return [abs(edge) * U + 2 * edge * _bend(temperature, U)]
-
-
-def _increasing(odds: Rows, temperature: float, alpha: float, free: Fitted) -> Fitted:
-    """The best parameters with a, b >= 0, given the best without bounds.
-
-    The loss is convex. So if one of the two is negative it is zero at the optimum with bounds, and
-    if both are, at most one of them is positive there.
-    """
-    # The prior where half the sum is t and the difference 2 t or -2 t: (t - 1)^2 + (2 t)^2.
-    prior = Prior(np.array([0.2, 0]), alpha * np.array([5.0, 1]))
-    theta, n_passes, converged = free
-    edge = np.where(theta[:, 1] > 0, 1.0, -1.0)
-    wrong = theta[:, 0] < np.abs(theta[:, 1]) / 2
-    for edges in (edge, -edge, 0 * edge):
-        line, more, good = best_maps(odds, partial(_expand_edge, temperature, edges), prior)
-        slope, intercept = line.T
-        n_passes, converged = n_passes + more, converged and good
-        right = wrong & ((slope >= 0) | (edges == 0))
-        found = np.column_stack([np.abs(edges) * slope, 2 * edges * slope, intercept])
-        theta, wrong = np.where(right[:, None], found, theta), wrong & ~right
-        if not wrong.any():
-            break
-    return theta, n_passes, converged
+    """Features whose parameters are a and b, times T."""
+    bend = _bend(temperature, U)
+    return [U / 2 - bend, U / 2 + bend]

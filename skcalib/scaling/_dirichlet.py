@@ -1,18 +1,15 @@
 """Dirichlet calibration."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._linear.loss import Regularization
-from skcalib._linear.maps import MatrixMap
-from skcalib._typing import Floats
-from skcalib._validation.parameters import check_real
+from skcalib._optimize.loss import Regularization
+from skcalib._optimize.maps import MatrixMap
+from skcalib._rows.rows import Rows
 
-from ._linear import Prepared, _LinearScaling
+from ._linear import Spec, _LinearScaling
 
 __all__ = ["DirichletCalibration"]
 
@@ -110,10 +107,10 @@ class DirichletCalibration(_LinearScaling):
 
     Notes
     -----
-    The map, the solver and the estimate of the leave-one-out loss are those of
-    :class:`MatrixScaling`; see there for masked classes, which are refused, for the time and for
-    the memory that a fit takes. With "loo" it is that of up to nine fits: for a thousand classes
-    "auto" is a matter of seconds, and "loo" of minutes.
+    The map, the fit by :func:`scipy.optimize.minimize` and the estimate of the leave-one-out loss
+    are those of :class:`MatrixScaling`; see there for masked classes, which are refused, for the
+    time and for the memory that a fit takes. With "loo" it is that of up to nine fits: for a
+    thousand classes "auto" is a matter of seconds, and "loo" of minutes.
 
     The differences from [1]_: the probabilities are those of temperature scaling, mixed with the
     uniform distribution, where [1]_ takes those of the classifier. A classifier that is sure beyond
@@ -155,15 +152,15 @@ class DirichletCalibration(_LinearScaling):
     _fitted_map = MatrixMap()
     _takes_masked = False
 
-    alpha_intercept: Literal["loo", "auto"] | float
+    alpha_intercept: Literal["auto", "loo"] | float
     alpha_intercept_: float
     normalize = True
 
     def __init__(
         self,
         *,
-        alpha: Literal["loo", "auto"] | float = "loo",
-        alpha_intercept: Literal["loo", "auto"] | float = "auto",
+        alpha: Literal["auto", "loo"] | float = "loo",
+        alpha_intercept: Literal["auto", "loo"] | float = "auto",
         smoothing: Literal["auto"] | float = "auto",
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -176,36 +173,29 @@ class DirichletCalibration(_LinearScaling):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _map(self) -> MatrixMap:
-        return MatrixMap()
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("alpha_intercept", self.alpha_intercept, closed=True, option=("auto", "loo"))
-
-    def _strength(self) -> float:
-        return 0.0 if self.alpha == self.alpha_intercept == 0 else 1.0
-
-    def _chooses_strength(self) -> bool:
-        return "loo" in (self.alpha, self.alpha_intercept)
+    def _spec(self) -> Spec:
+        strengths = self.alpha, self.alpha_intercept
+        return self._checked_spec(MatrixMap(), *strengths, rule=self._regularization)
 
     def _regularization(self, K: int, weight: float, alpha: float) -> Regularization:
+        """That of a multiple of the rule, for strengths that are chosen."""
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}
         off, intercept = self.alpha, self.alpha_intercept
+        some = 0.0 if off == intercept == 0 else DIAGONAL
         return Regularization(
-            self._strength() * DIAGONAL * rule.off_diagonal / (K - 1),
+            some * rule.off_diagonal / (K - 1),
             chosen[off].off_diagonal if isinstance(off, str) else off / (K * (K - 1)),
             chosen[intercept].intercept if isinstance(intercept, str) else intercept / K,
         )
 
-    def _fit_map(self, prepared: Prepared, start: Floats | None) -> dict[str, Any]:
-        fitted = super()._fit_map(prepared, start)
-        K, weight = prepared.features.n_classes, prepared.features.rows.weight
-        used, *tried = (
-            self._regularization(K, weight, float(multiple))
-            for multiple in [fitted["alpha_"], *fitted["alphas_"]]
-        )
-        strengths = [(r.off_diagonal * K * (K - 1), r.intercept * K) for r in (used, *tried)]
-        fitted["alpha_"], fitted["alpha_intercept_"] = strengths[0]
-        return fitted | {"alphas_": np.array(strengths[1:]).reshape(-1, 2)}
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        fitted = super()._fit(rows)
+        K = len(fitted["intercept_"])
+        # Multiples of the rule in the units of the parameters.
+        multiples = np.append(fitted["alpha_"], fitted["alphas_"])
+        rules = [self._regularization(K, rows.weight, alpha) for alpha in multiples.tolist()]
+        used, *tried = [(r.off_diagonal * K * (K - 1), r.intercept * K) for r in rules]
+        alphas = np.array(tried).reshape(-1, 2)
+        names = "alpha_", "alpha_intercept_"
+        return fitted | dict(zip(names, used, strict=True)) | {"alphas_": alphas}

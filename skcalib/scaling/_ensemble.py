@@ -1,7 +1,5 @@
 """Ensemble temperature scaling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
@@ -10,18 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.array_api import astype, namespace, on_host
-from skcalib._engine.blocks import both_columns, double, of_labels, row_dots, weighted_sum
-from skcalib._engine.rows import Plan, Rows
-from skcalib._linear.mixed import mix_logits, mixture
-from skcalib._linear.simplex import MAX_PASSES, least_log_loss, least_quadratic
-from skcalib._linear.temperature import fit_scale
-from skcalib._typing import Floats, Indices
-from skcalib._validation.parameters import check_option
-from skcalib._validation.weights import warn_of_small_weights
+from skcalib._optimize.mixture import (
+    MAX_ITERATIONS,
+    MixtureLoss,
+    least_squares_weights,
+    mixture,
+    mixture_weights,
+)
+from skcalib._optimize.temperature import divided, fit_inverse_temperature, warn_of_no_minimum
+from skcalib._rows import arrays as xa
+from skcalib._rows.arrays import Floats, Indices, of_labels
+from skcalib._rows.rows import Plan, Rows
+from skcalib._validation.inputs import check_option, fitted_smoothing, warn_of_small_weights
 from skcalib._warnings import NotConvergedWarning, warn
-
-from ._temperature import _divided, _fitted_smoothing, _warn_of_no_minimum
 
 __all__ = ["EnsembleTemperatureScaling"]
 
@@ -84,12 +83,11 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     Notes
     -----
-    Given T both problems are convex. The log loss is minimised by Newton's method among weights
-    that sum to one, from probabilities of labels that one pass over the logits computes. The fit
-    ends where the duality gap, a bound on how far the log loss is above its minimum, is 1e-9, or
-    where no step lowers it by more than rounding. The Brier score is quadratic in the weights, and
-    its minimum is computed exactly from one pass. In [1]_ the temperature minimises the same loss
-    as the weights, which is not convex for the Brier score.
+    Given T both problems are convex. The log loss is minimised among positive weights by
+    :func:`scipy.optimize.minimize` (L-BFGS-B, after three iterations of EM), from probabilities of
+    labels that one pass over the logits computes. The Brier score is quadratic in the weights, and
+    :func:`scipy.optimize.lsq_linear` minimises it from one pass. In [1]_ the temperature minimises
+    the same loss as the weights, which is not convex for the Brier score.
 
     Where the temperature is near 1 the first two members are all but equal, and so the loss hardly
     depends on how their weights are divided, nor do the probabilities.
@@ -147,8 +145,8 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
-        smoothing, scale = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
-        _warn_of_no_minimum(scale)
+        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
+        warn_of_no_minimum(scale)
         if scale.is_separable and self._weights_are_relative():
             warn_of_small_weights(rows.weight, rows.n_rows)
         fit = _by_brier_score if self.loss == "brier" else _by_log_loss
@@ -158,17 +156,17 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         """Logits of the mixture of the first two members."""
-        xp, weights = namespace(Z), on_host(self.weights_)[:2]
+        xp, weights = xa.namespace(Z), xa.on_host(self.weights_)[:2]
         if weights[1] == 0 or weights[0] == 0:
-            return Z if weights[1] > 0 else _divided(Z, self.temperature_)
+            return Z if weights[1] > 0 else divided(Z, self.temperature_)
         # Differences of the logarithms of two probabilities that are nearly equal are small.
-        exact = double(Z) if Z.shape[1] == 1 else Z
+        exact = xa.double(Z) if Z.shape[1] == 1 else Z
         members = [S - xp.log(total)[:, None] for S, _, total in _members(self.temperature_, exact)]
         L = mixture(xp.stack(members), weights / weights.sum())
-        return astype(L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L, Z.dtype)
+        return xa.astype(L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L, Z.dtype)
 
-    def _calibrated(self, Z: Floats) -> Floats:
-        return mix_logits(super()._calibrated(Z), float(self.weights_[2]))
+    def _uniform_share(self) -> float:
+        return float(self.weights_[2])
 
 
 def _members(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
@@ -176,52 +174,54 @@ def _members(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Fl
 
     The largest score of a row is 0, so that scores can overflow to -inf only.
     """
-    U = both_columns(Z)
-    xp = namespace(U)
+    U = xa.both_columns(Z)
+    xp = xa.namespace(U)
     with np.errstate(over="ignore"):
         U = U - xp.max(U, axis=1, keepdims=True)
-        for S in (_divided(U, temperature), U):
+        for S in (divided(U, temperature), U):
             E = xp.exp(S)
             yield S, E, xp.sum(E, axis=1)
 
 
 def _uniform(Z: Floats) -> Floats:
     """Probability (m,) of each class that is not masked, if all are equally probable."""
-    return 1 / double(namespace(Z).count_nonzero(-np.inf != both_columns(Z), axis=1))
+    return 1 / xa.double(xa.namespace(Z).count_nonzero(-np.inf != xa.both_columns(Z), axis=1))
 
 
 def _by_log_loss(rows: Rows, temperature: float) -> Floats:
     """Weights of the least log loss, with a warning where the search stopped before."""
     of_labels = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
-    weights, converged = least_log_loss(of_labels)
-    if not converged:
+    found = mixture_weights(MixtureLoss(of_labels), np.full(3, 1 / 3))
+    if not found.success:
         warn(
-            f"The weights of the ensemble did not converge in {MAX_PASSES} passes over the rows. "
-            "They are close to the best ones; use loss='brier' for weights in closed form.",
+            f"The weights of the ensemble did not converge in {MAX_ITERATIONS} iterations. They "
+            "are close to the best ones; use loss='brier' for weights in closed form.",
             NotConvergedWarning,
         )
-    return weights
+    return np.asarray(found.x)
 
 
 def _of_labels(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
     """Probabilities (m, 3) that the members give the labels, relative to the largest of these."""
-    xp = namespace(Z)
-    logs = [double(of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)]
+    xp = xa.namespace(Z)
+    logs = [xa.double(of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)]
     L = xp.stack([*logs, xp.log(_uniform(Z))], axis=1)
     return xp.exp(L - xp.max(L, axis=1, keepdims=True))
 
 
 def _by_brier_score(rows: Rows, temperature: float) -> Floats:
     """Weights of the least Brier score."""
-    sums = rows.sum(partial(_squares_and_hits, temperature), Plan(room=4)) / rows.weight
-    return least_quadratic(sums[:3], -sums[3])
+    sums = rows.sum(partial(_products, temperature), Plan(room=4)) / rows.weight
+    # Of the differences of the members' probabilities from 1 for the label and 0 for the others.
+    sizes, vectors = np.linalg.eigh(sums[:3] - sums[3] - sums[3][:, None] + 1)
+    return least_squares_weights(np.sqrt(np.maximum(sizes, 0))[:, None] * vectors.T, np.zeros(3))
 
 
-def _squares_and_hits(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Products of the probabilities of members (3, 3), and those of labels (1, 3), summed."""
     P, Q = (E / total[:, None] for _, E, total in _members(temperature, Z))
-    P, Q = double(P), double(Q)
-    products = [row_dots(*pair) for pair in ((P, P), (P, Q), (Q, Q))]
+    P, Q = xa.double(P), xa.double(Q)
+    products = [xa.vecdot(*pair) for pair in ((P, P), (P, Q), (Q, Q))]
     values = [*products, of_labels(P, y), of_labels(Q, y), _uniform(Z)]
-    pp, pq, qq, p, q, u = (float(weighted_sum(value, w)) for value in values)
+    pp, pq, qq, p, q, u = (float(xa.weighted_sum(value, w)) for value in values)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

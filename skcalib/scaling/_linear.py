@@ -1,45 +1,59 @@
-"""What vector, matrix and Dirichlet scaling share: a linear map, fitted by log loss."""
-
-from __future__ import annotations
+"""What vector, matrix and Dirichlet scaling share: linear maps, fitted by log loss."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
-from skcalib._base import finite_unless_masked
-from skcalib._engine.array_api import astype, namespace
-from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.blocks import both_columns, flat, log_softmax
-from skcalib._engine.rows import Rows
-from skcalib._linear.features import Features, raised
-from skcalib._linear.loss import Objective, Regularization, share_wrong
-from skcalib._linear.maps import MatrixMap, VectorMap
-from skcalib._linear.mixed import mix_logits
-from skcalib._linear.path import Choice, choose_strength
-from skcalib._linear.solver import Solution, best_parameters
-from skcalib._linear.temperature import SMALLEST_SCALE, FittedScale, fit_scale
-from skcalib._typing import Floats
-from skcalib._validation.parameters import check_flag, check_integer, check_real
+from skcalib._base import BaseCalibrator
+from skcalib._optimize.leave_one_out import Choice, choose_strength
+from skcalib._optimize.loss import LOWEST_FEATURE, Objective, Regularization, raised
+from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._optimize.minimize import best_parameters
+from skcalib._optimize.temperature import (
+    SMALLEST_SCALE,
+    InverseTemperature,
+    fit_inverse_temperature,
+    log_mixture,
+    warn_of_no_minimum,
+)
+from skcalib._rows import Floats, arrays as xa
+from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.rows import Rows
+from skcalib._validation.inputs import (
+    any_masked,
+    check_flag,
+    check_integer,
+    check_real,
+    fitted_smoothing,
+)
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
-from ._temperature import _divided, _fitted_smoothing, _Smoothed, _warn_of_no_minimum
-
-# Number of log-probabilities of a mixture that are stored; more are made in each pass.
+# Number of features that are stored; more are made in each pass.
 MOST_STORED = 1 << 22
 
 
-class Prepared(NamedTuple):
-    """What a linear map is fitted to."""
-
-    temperature: FittedScale
-    smoothing: float
-    features: Features
+# Regularization of K classes, rows of some weight, and a multiple.
+Rule = Callable[[int, float, float], Regularization]
 
 
-class _LinearScaling(_Smoothed):
+class Spec(NamedTuple):
+    """A linear map that is to be fitted."""
+
+    map_: VectorMap | MatrixMap
+    strengths: tuple[Any, ...]  #: numbers, "auto", or "loo" for the choice from the rows
+    rule: Rule
+    smoothing: Literal["auto"] | float
+    normalize: bool
+    max_iter: int
+    tol: float
+
+
+class _LinearScaling(BaseCalibrator):
     """What vector, matrix and Dirichlet scaling share: a linear map around temperature scaling."""
 
     _on_device = True
@@ -47,12 +61,14 @@ class _LinearScaling(_Smoothed):
     _fitted_map: ClassVar[VectorMap | MatrixMap]
 
     alpha: Literal["auto", "loo"] | float
+    smoothing: Literal["auto"] | float
     normalize: bool
     max_iter: int
     tol: float
     coef_: Floats
     intercept_: Floats
     temperature_: float
+    smoothing_: float
     normalize_: bool
     alpha_: float
     alphas_: Floats
@@ -61,144 +77,150 @@ class _LinearScaling(_Smoothed):
     n_iter_: int
 
     @abstractmethod
-    def _map(self) -> VectorMap | MatrixMap:
-        """The map from features to scores."""
+    def _spec(self) -> Spec:
+        """The map and its regularization, from checked parameters."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        self._check_parameters()
-        return self._fit_map(self._prepared(rows), None)
+        return fit_linear_maps(rows, [self._spec()])[0]
 
-    def _check_parameters(self) -> None:
-        check_real("alpha", self.alpha, closed=True, option=("auto", "loo"))
+    def _checked_spec(self, map_: VectorMap | MatrixMap, *strengths: Any, rule: Rule) -> Spec:
+        """The same from a map, strengths, and a rule that gives the regularization."""
+        for name, strength in zip(("alpha", "alpha_intercept"), strengths, strict=False):
+            check_real(name, strength, closed=True, option=("auto", "loo"))
         check_integer("max_iter", self.max_iter)
         check_real("tol", self.tol)
         check_flag("normalize", self.normalize)
+        return Spec(map_, strengths, rule, self.smoothing, self.normalize, self.max_iter, self.tol)
 
-    def _prepared(self, rows: Rows) -> Prepared:
-        """Features, which maps with other strengths above 0 can share."""
-        smoothing = _fitted_smoothing(self.smoothing, rows)
-        temperature = _fit_temperature(rows, self._strength())
-        features = _features(rows, temperature.value, smoothing, normalize=self.normalize)
-        return Prepared(temperature, smoothing, features)
+    def _unmixed(self, Z: Floats) -> Floats:
+        F = xa.both_columns(Z)
+        if self.normalize_:
+            F = log_mixture(self.temperature_, self.smoothing_, Z)
+        S = super()._unmixed(F)
+        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
-    def _strength(self) -> float:
-        return 1.0 if self.alpha in ("auto", "loo") else float(self.alpha)
+    def _calibrate(self, F: Floats) -> Floats:
+        theta = xa.astype(xa.flat(self.coef_, self.intercept_), F.dtype)
+        return self._fitted_map.scores(theta, raised(F) if self.normalize_ else F)
 
-    def _chooses_strength(self) -> bool:
-        return self.alpha == "loo"
 
-    def _regularization(self, K: int, weight: float, alpha: float) -> Regularization:
-        """That of a strength, as a multiple of the rule, for rows of this weight."""
-        return Regularization.rule(K, weight, alpha)
+def fit_linear_maps(rows: Rows, specs: Sequence[Spec]) -> list[dict[str, Any]]:
+    """Fitted attributes of linear maps of the same features.
 
-    def _fit_map(self, prepared: Prepared, start: Floats | None) -> dict[str, Any]:
-        """Fitted attributes, found from parameters to start from if they are given."""
-        temperature, smoothing, features = prepared
-        K, map_, scale = features.n_classes, self._map(), temperature.value
-        # Without regularization slopes, or offsets that break ties, diverge.
-        fixed = temperature.is_separable and self._strength() == 0
-        choice = Choice(self._strength(), start=start)
-        if self._chooses_strength():
-            args = map_, features, self.tol, self.max_iter, self._regularization
-            choice = with_one_blas_thread(choose_strength, *args)
-        regularization = self._regularization(K, features.rows.weight, choice.alpha)
-        objective = Objective(map_, features, regularization)
-        search = _unchanged if fixed else _search
-        found = with_one_blas_thread(search, objective, self.tol, self.max_iter, choice.start)
-        coef, intercept = map_.coefficients(found.x, K)
-        return {
-            "coef_": coef * (1.0 if self.normalize else scale),
+    Each starts from where the one before of its kind ended: fits are fastest in the order of
+    decreasing strengths.
+    """
+    first = specs[0]
+    smoothing = fitted_smoothing(first.smoothing, rows)
+    scale = _fit_temperature(rows, plain=not any(first.strengths))
+    shared = _objective(rows, first, scale.value, smoothing)
+    ends: dict[Any, Floats] = {}
+    fitted = []
+    for spec in specs:
+        fit = partial(_fit_map, replace(shared, map_=spec.map_), spec, scale)
+        objective, choice, solution = with_one_blas_thread(fit, ends.get(spec.map_))
+        ends[spec.map_] = solution.x
+        coef, intercept = spec.map_.coefficients(solution.x, objective.n_classes)
+        attributes = {
+            "coef_": coef * (1.0 if spec.normalize else scale.value),
             "intercept_": intercept,
-            "temperature_": 1 / scale if self.normalize else 1.0,
-            "normalize_": bool(self.normalize),
+            "temperature_": 1 / scale.value if spec.normalize else 1.0,
+            "normalize_": bool(spec.normalize),
             "alpha_": choice.alpha,
             "alphas_": choice.alphas,
             "loo_losses_": choice.losses,
             "smoothing_": smoothing,
-            "loss_": found.fun - objective.penalty(found.x),
-            "n_iter_": int(choice.nit + found.nit),
+            "loss_": solution.fun - objective.penalty(solution.x),
+            "n_iter_": int(choice.nit + solution.nit),
         }
-
-    def _unmixed(self, Z: Floats) -> Floats:
-        if self.normalize_:
-            Z = _mixed(self.temperature_, self.smoothing_, Z)
-        return super()._unmixed(Z)
-
-    def _calibrate(self, Z: Floats) -> Floats:
-        theta = astype(flat(self.coef_, self.intercept_), Z.dtype)
-        F = both_columns(Z)
-        if self.normalize_:
-            # Several logits of a mixture are its log-probabilities.
-            mixed = self.smoothing_ > 0 and F is Z
-            F = raised(F if mixed else log_softmax(F))
-        S = self._fitted_map.scores(theta, F)
-        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+        fitted.append(attributes)
+    return fitted
 
 
-def _fit_temperature(rows: Rows, strength: float) -> FittedScale:
-    """The scale that the map starts from, with a warning if neither has a minimum."""
-    scale = fit_scale(rows)
-    if not scale.is_separable or strength == 0:  # a ridge penalty gives the map a minimum
-        _warn_of_no_minimum(scale)
-    if scale.outcome == "hopeless" and strength == 0:
+def _fit_map(
+    objective: Objective, spec: Spec, scale: InverseTemperature, start: Floats | None
+) -> tuple[Objective, Choice, OptimizeResult]:
+    """The objective of the strength that is given or chosen, the choice, and the solution."""
+    rule = partial(spec.rule, objective.n_classes, objective.rows.weight)
+
+    def objective_of(alpha: float) -> Objective:
+        return replace(objective, regularization=rule(alpha))
+
+    if "loo" in spec.strengths:
+        choice = choose_strength(objective_of, spec.tol, spec.max_iter)
+    else:
+        strength = spec.strengths[0]
+        choice = Choice(1.0 if strength == "auto" else float(strength), start=start)
+    objective = objective_of(choice.alpha)
+    if scale.is_separable and not any(spec.strengths):
+        # Without regularization slopes, or offsets that break ties, diverge.
+        x = objective.identity
+        fun = objective.in_double().value_gradient(x)[0]
+        return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
+    solution = best_parameters(objective, spec.tol, spec.max_iter, choice.start)
+    if not (solution.success and objective.ridge.all()):
+        _warn_unless_optimal(solution, objective, spec)
+    return objective, choice, solution
+
+
+def _fit_temperature(rows: Rows, *, plain: bool) -> InverseTemperature:
+    """The scale that the map starts from, with a warning if neither has a minimum.
+
+    ``plain`` says that there is no regularization, which would give the map one.
+    """
+    scale = fit_inverse_temperature(rows)
+    if not scale.is_separable or plain:
+        warn_of_no_minimum(scale)
+    if scale.outcome == "no_better_than_chance" and plain:
         # The map may reverse logits, whose gradients are not to vanish.
         return replace(scale, value=scale.value / SMALLEST_SCALE)
     return scale
 
 
-def _features(rows: Rows, scale: float, smoothing: float, *, normalize: bool) -> Features:
-    """Log-probabilities of the mixture that temperature scaling gives, or the scaled logits."""
-    if not normalize:
-        return Features.of_scores(rows, scale)
-    if smoothing > 0 and rows.n_rows * rows.n_columns > MOST_STORED:
-        return replace(Features.of_log_probabilities(rows, scale), smoothing=smoothing)
-    if smoothing > 0:  # logarithms of a mixture would double the time of each pass
-        return Features.of_stored(rows, partial(_log_mixture, 1 / scale, smoothing))
-    return Features.of_log_probabilities(rows, scale)
+def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> Objective:
+    """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
+
+    def log_features(Z: Floats, *_: Any) -> Floats:
+        return raised(log_mixture(1 / scale, smoothing, Z))
+
+    def scaled(Z: Floats, *_: Any) -> Floats:
+        xp = xa.namespace(Z)
+        with np.errstate(over="ignore"):
+            F = xa.both_columns(Z) * float(scale)
+        # Masked classes are far below the largest of their row.
+        return xp.where(-np.inf == F, xp.max(F, axis=1, keepdims=True) + LOWEST_FEATURE, F)
+
+    make = log_features if spec.normalize else scaled
+    # To ask for masked classes on workers costs more than to take them into account.
+    masks = spec.normalize and isinstance(spec.map_, VectorMap)
+    masks = masks and not (rows.is_local and not any_masked(rows))
+    if rows.n_rows * rows.n_columns > MOST_STORED:
+        return Objective(spec.map_, rows, make_features=make, masks=masks)
+    return Objective(spec.map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
 
 
-def _mixed(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Logits of the mixture that temperature scaling gives."""
-    if Z.shape[1] > 1:  # else constants of rows leave rounding errors of their size
-        Z = Z - namespace(Z).max(Z, axis=1, keepdims=True)
-    scaled = finite_unless_masked(partial(_divided, temperature=temperature), Z)
-    return mix_logits(scaled, smoothing)
-
-
-def _log_mixture(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Its log-probabilities, with one column per class."""
-    L = _mixed(temperature, smoothing, Z)
-    return L if Z.shape[1] > 1 else log_softmax(L)
-
-
-def _unchanged(objective: Objective, *_: Any) -> Solution:
-    """The parameters that leave the features as they are."""
-    return Solution(objective.identity, *objective.in_double().value_gradient(objective.identity))
-
-
-def _search(objective: Objective, tol: float, max_iter: int, start: Floats | None) -> Solution:
-    """Best parameters, with a warning if they are not optimal."""
-    found = best_parameters(objective, tol, max_iter, start)
-    # Intercepts alone separate no rows.
-    plain = not objective.ridge[: -objective.features.n_classes].all()
-    if plain and not share_wrong(found.x, objective.map_, objective.features):
+def _warn_unless_optimal(solution: OptimizeResult, objective: Objective, spec: Spec) -> None:
+    """Warn of parameters that are not those of a minimum, and say why."""
+    # Intercepts alone, the last parameters, separate no rows.
+    K = objective.n_classes
+    plain = not objective.ridge[: max(K, len(objective.ridge) - K)].all()
+    if plain and not objective.share_wrong(solution.x):
         warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "
-            f"(separable rows), and the loss, {found.fun:.1e} so far, tends to zero as it grows. "
-            "Use alpha='auto' or another alpha above 0, or calibrate on more rows.",
+            f"(separable rows), and the loss, {solution.fun:.1e} so far, tends to zero as it "
+            "grows. Use alpha='auto' or another alpha above 0, or calibrate on more rows.",
             NoMinimumWarning,
             "separable by a map",
         )
-    elif not found.success:
-        length = np.linalg.norm(found.jac)
-        limited = found.nit >= max_iter
+    elif not solution.success:
+        length = np.linalg.norm(solution.jac)
+        limited = solution.nit >= spec.max_iter
         where = "" if limited else ", where no step lowers the objective"
         why = ": with alpha=0 there is no optimum if some rows are separable" if plain else ""
         warn(
-            f"The fit stopped after {found.nit} iterations at a gradient of norm {length:.1e}, "
-            f"above tol={tol:g}{where}. "
+            f"The fit stopped after {solution.nit} iterations at a gradient of norm {length:.1e}, "
+            f"above tol={spec.tol:g}{where}. "
             f"Increase {'max_iter' if limited else 'tol'} or alpha{why}.",
             NotConvergedWarning,
             "max_iter" if limited else "tol",
         )
-    return found

@@ -1,29 +1,28 @@
 """What smooth maps of the log-odds share: sigmoids, one versus the rest, fitted by log loss."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
-from skcalib._base import finite_unless_masked
-from skcalib._engine.array_api import astype, namespace
-from skcalib._engine.blocks import double
-from skcalib._engine.rows import Rows
-from skcalib._linear.logistic import Logistic, fit_logistic
-from skcalib._linear.temperature import SMALLEST_SCALE, fit_scale
-from skcalib._scores.one_vs_rest import joined, margins
-from skcalib._typing import Bools, Floats, Indices
+from skcalib._base import BaseCalibrator
+from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
+from skcalib._optimize.temperature import (
+    SMALLEST_SCALE,
+    fit_inverse_temperature,
+    mixed_logits,
+    warn_of_no_minimum,
+)
+from skcalib._rows import arrays as xa
+from skcalib._rows.arrays import Bools, Floats, Indices, astype, double, namespace
+from skcalib._rows.rows import Rows
+from skcalib._scores.columns import joined, margins
+from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
-from skcalib._validation.parameters import check_real
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
-
-from ._linear import _mixed
-from ._temperature import _fitted_smoothing, _Smoothed, _warn_of_no_minimum
 
 # Log-odds further from zero are those of probabilities of 0 and 1 in double precision.
 FARTHEST = 1e3
@@ -36,7 +35,7 @@ ROWS_PER_MAP, MANY_ODDS = 512, 1 << 15
 Expand = Callable[[Floats], list[Floats]]
 
 
-class _OneVsRestScaling(_Smoothed):
+class _OneVsRestScaling(BaseCalibrator):
     """Sigmoids of functions of the log-odds of each class, fitted around temperature scaling.
 
     The log-odds are those of temperature scaling, mixed with the uniform distribution.
@@ -66,7 +65,7 @@ class _OneVsRestScaling(_Smoothed):
 
     def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
         """The temperature, the share of the uniform distribution, and what is fitted to them."""
-        smoothing = _fitted_smoothing(self.smoothing, rows)
+        smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = _fit_temperature(rows)
         odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
         return {
@@ -76,7 +75,7 @@ class _OneVsRestScaling(_Smoothed):
         }
 
     def _unmixed(self, Z: Floats) -> Floats:
-        return finite_unless_masked(lambda _: self._calibrate(Z), Z)
+        return xa.finite_unless_masked(lambda _: self._calibrate(Z), Z)
 
     def _calibrate(self, Z: Floats) -> Floats:
         """As in the base, but of logits with masked classes, which change the mixture."""
@@ -86,20 +85,20 @@ class _OneVsRestScaling(_Smoothed):
 
 def _fit_temperature(rows: Rows) -> float:
     """The temperature, with a warning if there is none, but for separable rows."""
-    scale = fit_scale(rows)
+    scale = fit_inverse_temperature(rows)
     if not scale.is_separable:
-        _warn_of_no_minimum(scale)
+        warn_of_no_minimum(scale)
     # At the largest temperature no log-odds would be left that slopes and offsets can work with.
-    return (SMALLEST_SCALE if scale.outcome == "hopeless" else 1) / scale.value
+    return (SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1) / scale.value
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
     if Z.shape[1] > 2:
-        U = M = margins(_mixed(temperature, smoothing, Z))
+        U = M = margins(mixed_logits(temperature, smoothing, Z))
     else:
         M = margins(Z)
-        U = _mixed(temperature, smoothing, M)
+        U = mixed_logits(temperature, smoothing, M)
     xp = namespace(M)
     finite = xp.isfinite(M)
     if xp.all(finite):
@@ -114,25 +113,30 @@ def _bounded(U: Floats) -> Floats:
     return namespace(U).clip(U, -FARTHEST, FARTHEST)
 
 
-# Parameters (K, d), the number of passes over the rows, and whether Newton's method has converged.
-Fitted = tuple[Floats, int, bool]
+def fit_maps(
+    odds: Rows, expand: Expand, prior: Prior, low: Floats | None = None
+) -> tuple[Floats, int]:
+    """The best parameters (K, d) for each class, and the number of passes over the rows.
 
+    ``low`` (d,) are lower bounds. The start are parameters of a sample of the rows, or the means of
+    the prior.
+    """
+    features, K = partial(_features, expand), odds.n_columns
+    low = None if low is None else np.tile(low, (K, 1))
 
-@dataclass(frozen=True)
-class Prior:
-    """Independent normal priors of parameters: their means, and one over their variances: (d,)."""
+    def fit(rows: Rows, start: Floats | None) -> tuple[RowSigmoids, OptimizeResult]:
+        sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=False)
+        start = np.tile(prior.mean, (K, 1)) if start is None else start
+        return sigmoids, fit_sigmoids(sigmoids, start, low)
 
-    mean: Floats
-    precision: Floats
-
-
-def problem_of(odds: Rows, expand: Expand, prior: Prior) -> Logistic:
-    """The logistic regressions of rows of log-odds, with the same prior for each."""
-    shape = len(prior.mean) - 1, odds.n_columns
-    features = partial(_features, expand)
-    plain = Logistic.of(odds, features, np.ones(shape), np.zeros(shape), smooth=False)
-    ridge = prior.precision / 2 / plain.weight[:, None]
-    return replace(plain, ridge=ridge, centre=np.broadcast_to(prior.mean, ridge.shape))
+    start = None
+    if not odds.is_local or odds.n_rows * K >= MANY_ODDS:
+        start = odds.sample(lambda rows: fit(rows, None)[1].x, ROWS_PER_MAP * K)
+    sigmoids, found = fit(odds, start)
+    plain = not prior.precision.any()
+    if plain or not found.success:
+        warn_unless_optimal(sigmoids, found, "a map", "alpha='auto' or another alpha above 0")
+    return found.x, found.nfev + 1  # one is for the weights
 
 
 def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bools | None]:
@@ -147,52 +151,27 @@ def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bool
     return expand(xp.where(counts, U, 0.0)), counts
 
 
-def fit_maps(odds: Rows, expand: Expand, prior: Prior) -> tuple[Floats, int]:
-    """The best parameters (K, d) for each class, and the number of passes over the rows."""
-    fitted = best_maps(odds, expand, prior)
-    warn_unless_optimal(odds, expand, prior, fitted)
-    return fitted[:2]
-
-
-def best_maps(odds: Rows, expand: Expand, prior: Prior) -> Fitted:
-    """The best maps, without a warning if there are none.
-
-    The start are parameters of a sample of the rows, or the means of the prior.
-    """
-    start = None
-    if not odds.passes_are_cheap or odds.n_rows * odds.n_columns >= MANY_ODDS:
-        of_sample = partial(_fit_sample, expand, prior)
-        start = odds.sample(of_sample, ROWS_PER_MAP * odds.n_columns)
-    problem = problem_of(odds, expand, prior)
-    if start is None:
-        start = np.tile(prior.mean, (odds.n_columns, 1))
-    return fit_logistic(problem, start)
-
-
-def _fit_sample(expand: Expand, prior: Prior, odds: Rows) -> Floats:
-    start = np.tile(prior.mean, (odds.n_columns, 1))
-    return fit_logistic(problem_of(odds, expand, prior), start)[0]
-
-
-def warn_unless_optimal(odds: Rows, expand: Expand, prior: Prior, fitted: Fitted) -> None:
+def warn_unless_optimal(
+    sigmoids: RowSigmoids, found: OptimizeResult, separator: str, remedy: str
+) -> None:
     """Warn of classes that are separable, or that Newton's method has not converged."""
-    theta, n_passes, converged = fitted
-    plain, separable = not prior.precision.any(), np.zeros(0, int)
+    plain = not sigmoids.low.any()
+    if sigmoids.prior is not None:
+        plain = not sigmoids.prior.precision.any()
+    separable = np.zeros(0, int)
     if plain:
-        share_wrong = problem_of(odds, expand, prior).share_wrong(theta)
-        separable = np.flatnonzero(share_wrong == 0)
-    separable += len(theta) == 1  # two classes have a map for the second
+        separable = np.flatnonzero(sigmoids.share_wrong(found.x) == 0)
+        separable += len(found.x) == 1  # two classes have a map for the second
     if separable.size:
         warn(
-            f"The log loss has no minimum: in column {shown(separable)} of X the map separates the "
-            "class from the others, so that its slopes would grow for ever. Use alpha='auto' or "
-            "another alpha above 0.",
+            f"The log loss has no minimum: in column {shown(separable)} of X {separator} separates "
+            f"the class from the others, so that its slope would grow for ever. Use {remedy}.",
             NoMinimumWarning,
-            "separable by a map",
+            f"separable by {separator}",
         )
-    elif not converged:
+    elif not found.success:
         warn(
-            f"Newton's method did not converge in {n_passes} passes over the rows. Check X for "
-            f"columns that hardly vary{', and use a larger alpha' if plain else ''}.",
+            f"Newton's method did not converge in {found.nfev + 1} passes over the rows. Check X "
+            f"for columns that hardly vary{f', and use {remedy}' if plain else ''}.",
             NotConvergedWarning,
         )

@@ -1,27 +1,25 @@
 """Order-preserving scaling."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult
 
-from skcalib._base import BaseCalibrator, finite_unless_masked
-from skcalib._engine.array_api import astype, at_least, into, namespace
-from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.blocks import both_columns, double, log_softmax, scaled, sums_by_index
-from skcalib._engine.rows import Rows
-from skcalib._linear.features import LOWEST_FEATURE, raised
-from skcalib._linear.mixed import mix_with_uniform
-from skcalib._linear.piecewise import MAX_PASSES, PiecewiseObjective, best_slopes, piecewise
-from skcalib._linear.temperature import fit_scale
-from skcalib._typing import Floats, Indices
-from skcalib._validation.parameters import check_integer, check_real
+from skcalib._base import BaseCalibrator
+from skcalib._optimize.loss import LOWEST_FEATURE, raised
+from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
+from skcalib._optimize.temperature import (
+    fit_inverse_temperature,
+    log_mixture,
+    warn_of_no_minimum,
+)
+from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.rows import Rows
+from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
-
-from ._temperature import _divided, _fitted_smoothing, _warn_of_no_minimum
 
 __all__ = ["OrderPreservingScaling"]
 
@@ -110,8 +108,9 @@ class OrderPreservingScaling(BaseCalibrator):
     -----
     This is the diagonal form of the functions of [1]_, which are fitted by gradient descent as
     neural networks there. Piecewise linear functions with fixed knots are linear in their slopes,
-    so the log loss is convex in them, and Newton's method with bounds finds the optimum in a few
-    passes over the rows. Each pass sums the gradient and the whole Hessian.
+    so the log loss is convex in them. Fitted by :func:`scipy.optimize.minimize` with a method of
+    Newton's within bounds, in a few passes over the rows, each of which sums the gradient and the
+    whole Hessian.
 
     Knots are equally spaced between the 0.5 % and the 99.5 % quantile of the log-probabilities,
     each counted with its probability: the range of log-probabilities that labels would have if the
@@ -171,41 +170,45 @@ class OrderPreservingScaling(BaseCalibrator):
         check_integer("n_knots", self.n_knots, least=0)
         check_real("alpha", self.alpha, closed=True, option="auto")
         alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
-        smoothing, scale = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
+        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
         of_mixture = partial(_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)
         if alpha == 0 or not scale.is_separable:  # a ridge penalty gives separable rows a minimum
-            _warn_of_no_minimum(scale)
-        fixed = alpha == 0 and scale.is_separable
+            warn_of_no_minimum(scale)
+        slopes = np.ones(len(knots) + 1)
+        if alpha > 0 or not scale.is_separable:
+            found = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
+            slopes = found.x
+            if not found.success:
+                warn(
+                    f"The fit stopped after {found.nfev} iterations, before it converged. Increase "
+                    "alpha, or use fewer knots.",
+                    NotConvergedWarning,
+                )
         return {
             "knots_": knots,
-            "slopes_": np.ones(len(knots) + 1) if fixed else _slopes(knots, alpha, rows),
+            "slopes_": slopes,
             "temperature_": 1 / scale.value,
             "alpha_": alpha,
             "smoothing_": smoothing,
         }
 
-    def _calibrated(self, Z: Floats) -> Floats:
-        L = _log_probabilities(self.temperature_, self.smoothing_, Z)
-        S = super()._calibrated(L)
+    def _uniform_share(self) -> float:
+        return 0.0  # the slopes, of the mixture, decide about small probabilities
+
+    def _unmixed(self, Z: Floats) -> Floats:
+        L = log_mixture(self.temperature_, self.smoothing_, Z)
+        S = super()._unmixed(L)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
     def _calibrate(self, L: Floats) -> Floats:
-        return piecewise(at_least(L, LOWEST_FEATURE, L), self.knots_, self.slopes_)
-
-
-def _log_probabilities(temperature: float, smoothing: float, Z: Floats) -> Floats:
-    """Log-probabilities (m, K) of the mixture that temperature scaling gives, -inf if masked."""
-    divided = finite_unless_masked(partial(_divided, temperature=temperature), Z)
-    if smoothing == 0:
-        return log_softmax(divided)
-    return mix_with_uniform(both_columns(divided), smoothing)
+        return piecewise(xa.at_least(L, LOWEST_FEATURE, L), self.knots_, self.slopes_)
 
 
 def _features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """The same, finite."""
-    return raised(_log_probabilities(temperature, smoothing, Z))
+    """Log-probabilities (m, K) of the mixture that temperature scaling gives, finite."""
+    return raised(log_mixture(temperature, smoothing, Z))
 
 
 def _knots(rows: Rows, n_knots: int) -> Floats:
@@ -222,29 +225,16 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
 
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
-    xp, cells = namespace(L), scaled(L, -N_CELLS / LOWEST_KNOT, np.dtype(np.float64))
-    cells += N_CELLS
-    cells = astype(into("clip", cells, cells, 0, N_CELLS - 1), getattr(xp, "intp", xp.int64))
-    P = xp.exp(double(L))
-    return sums_by_index(cells, P if w is None else P * w[:, None], N_CELLS)
+    xp, cells = xa.namespace(L), N_CELLS - xa.double(L) * (N_CELLS / LOWEST_KNOT)
+    cells = xa.astype(xa.into("clip", cells, cells, 0, N_CELLS - 1), getattr(xp, "intp", xp.int64))
+    P = xp.exp(xa.double(L))
+    return xa.bincount(cells, P if w is None else P * w[:, None], N_CELLS)
 
 
-def _slopes(knots: Floats, alpha: float, rows: Rows) -> Floats:
-    """The best slopes, with a warning where the search stopped before."""
-    slopes, converged = _best_slopes(knots, PRIOR_STRENGTH * alpha, rows)
-    if not converged:
-        warn(
-            f"The fit stopped after {MAX_PASSES} iterations, before it converged. Increase alpha, "
-            "or use fewer knots.",
-            NotConvergedWarning,
-        )
-    return slopes
-
-
-def _best_slopes(knots: Floats, strength: float, rows: Rows) -> tuple[Floats, bool]:
-    """The best slopes and whether the search converged; it starts from those of a sample."""
+def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
+    """The best slopes; the search starts from those of a sample."""
     p = len(knots) + 1
-    of_sample = rows.sample(partial(_best_slopes, knots, strength), ROWS_PER_SLOPE * p)
-    start = np.ones(p) if of_sample is None else of_sample[0]
-    objective = PiecewiseObjective(rows, knots, strength / rows.weight)
-    return with_one_blas_thread(best_slopes, objective, start, SMALLEST_SLOPE)
+    sample = rows.sample(partial(_fit_slopes, knots, strength), ROWS_PER_SLOPE * p)
+    start = np.ones(p) if sample is None else sample.x
+    loss = PiecewiseLoss(rows, knots, strength / rows.weight)
+    return with_one_blas_thread(fit_slopes, loss, start, SMALLEST_SLOPE)

@@ -1,29 +1,38 @@
 """Platt scaling: a sigmoid of the margin for each class, fitted one versus the rest."""
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.array_api import astype, namespace
-from skcalib._engine.blocks import double
-from skcalib._engine.rows import Rows
-from skcalib._linear.logistic import SMALLEST_CURVATURE, Logistic, fit_logistic
-from skcalib._scores.one_vs_rest import joined, margins, n_maps
-from skcalib._typing import Floats
-from skcalib._validation.labels import shown
-from skcalib._validation.parameters import check_flag
-from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, ReversedOrderWarning, warn
+from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
+from skcalib._optimize.newton import SMALLEST_CURVATURE
+from skcalib._optimize.temperature import fit_inverse_temperature
+from skcalib._rows import Bools, Floats, Indices, arrays as xa
+from skcalib._rows.rows import Rows
+from skcalib._scores.columns import joined, margins, n_maps
+from skcalib._validation.inputs import check_flag
+from skcalib._warnings import ReversedOrderWarning, warn
 
-from ._margins import Units, middle_of, without_certain_rows
+from ._one_vs_rest import warn_unless_optimal
 
 __all__ = ["PlattScaling"]
 
 # Rows of a sample for each class, if it is to provide starting values.
 ROWS_PER_MAP, FEW_ROWS_PER_MAP = 512, 128
+
+# Margins this many times as far from the median as is typical, or where there are such this many
+# temperatures from zero, have probabilities that double precision does not tell from 0 and 1.
+# Smoothed targets would make the slope smaller because of them.
+FARTHEST = 1e3
+
+# Single precision holds the squares of smaller margins in units.
+LARGEST = 1e15
+
+# Margins whose differences are below this many rounding errors of the logits are equal.
+ROUNDINGS = 8
 
 # A slope this many of its standard errors below zero is negative.
 CLEARLY = 3.0
@@ -81,11 +90,12 @@ class PlattScaling(BaseCalibrator):
     Notes
     -----
     The margin, not the probability, is what a sigmoid can calibrate: margins that are right by a
-    constant and a factor come out exact. All classes take their Newton steps together, each one
-    pass over the rows that sums a gradient and a Hessian of two by two for every class. Rows in
-    which a class is masked are not counted for it, nor are margins on the right side of zero and
-    more than a thousand temperatures from it: they have no information on the slope, which smoothed
-    targets would make smaller because of them.
+    constant and a factor come out exact. Fitted by :func:`scipy.optimize.minimize` with a method of
+    Newton's for all classes at once, whose iterations are one pass over the rows each, that sums a
+    gradient and a Hessian of two by two for every class. Rows in which a class is masked are not
+    counted for it. Nor are margins on the right side of zero that are a thousand times as far from
+    the median as is typical or, if there are such, a thousand temperatures from zero: they have no
+    information on the slope, which smoothed targets would make smaller because of them.
 
     References
     ----------
@@ -119,50 +129,98 @@ class PlattScaling(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_flag("smooth_targets", self.smooth_targets)
         # Where a pass is a round trip a start is worth more.
-        per_map = ROWS_PER_MAP if rows.passes_are_cheap else FEW_ROWS_PER_MAP
-        of_sample = rows.sample(_fit_sample, per_map * n_maps(rows.n_columns))
-        middle, start = of_sample or (rows.gather(middle_of), None)
-        units = Units.of(rows, middle)
-        problem = units.problem(rows, smooth=self.smooth_targets)
-        if problem.has_outliers:
-            units, problem = without_certain_rows(units, problem, smooth=self.smooth_targets)
-        if start is not None:
-            start = start * np.column_stack([units.unit, np.ones_like(units.unit)])
-        theta, n_passes, converged = fit_logistic(problem, start)
-        if not (self.smooth_targets and converged):
-            _warn_unless_optimal(problem, theta, n_passes, converged=converged)
-        _warn_of_reversed_order(problem, theta)
-        slope = theta[:, 0] / units.unit
+        per_map = ROWS_PER_MAP if rows.is_local else FEW_ROWS_PER_MAP
+        K = n_maps(rows.n_columns)
+        units, start = rows.sample(_fit_sample, per_map * K) or (None, None)
+        if units is None:
+            units = rows.sample(_units, or_all=True)
+        features = partial(_standardized, units)
+        sigmoids = RowSigmoids.of(rows, features, K, smooth=self.smooth_targets)
+        found = fit_sigmoids(sigmoids, sigmoids.constant if start is None else start)
+        if not (self.smooth_targets and found.success):
+            remedy = "smooth_targets=True"
+            warn_unless_optimal(sigmoids, found, "a threshold", remedy)
+        _warn_of_reversed_order(sigmoids, found.x)
+        centre, spread, _ = units
+        slope = found.x[:, 0] / spread
         return {
             "coef_": slope,
-            "intercept_": theta[:, 1] - slope * units.centre,
-            "n_iter_": n_passes,
+            "intercept_": found.x[:, 1] - slope * centre,
+            "n_iter_": found.nfev + 1,  # one is for the weights
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        M, parameters, xp = margins(Z), (self.coef_, self.intercept_), namespace(Z)
+        M, parameters, xp = margins(Z), (self.coef_, self.intercept_), xa.namespace(Z)
         if max(xp.max(abs(values)) for values in parameters) > LARGE:
-            M = double(M)  # single precision loses what nearly cancels
-        coef, intercept = (astype(values, M.dtype) for values in parameters)
-        return joined(astype(M * coef + intercept, Z.dtype), Z.shape[1])
+            M = xa.double(M)  # single precision loses what nearly cancels
+        coef, intercept = (xa.astype(values, M.dtype) for values in parameters)
+        return joined(xa.astype(M * coef + intercept, Z.dtype), Z.shape[1])
 
 
 def _fit_sample(rows: Rows) -> tuple[Floats, Floats]:
-    """The middle of the margins of a sample, and slopes and offsets (n_maps, 2) about it."""
-    middle = middle_of(rows)
-    units = Units.of(rows, middle)
-    theta = fit_logistic(units.problem(rows, smooth=True))[0]
-    theta[:, 0] /= units.unit
-    return middle, theta
+    """Units of the margins of a sample, and slopes and offsets (n_maps, 2) in them."""
+    units = _units(rows)
+    sigmoids = RowSigmoids.of(rows, partial(_standardized, units), units.shape[1], smooth=True)
+    return units, fit_sigmoids(sigmoids, sigmoids.constant).x
 
 
-def _warn_of_reversed_order(problem: Logistic, theta: Floats) -> None:
+def _units(rows: Rows) -> Floats:
+    """Median margins of each class, median distances from them, and limits: (3, n_maps).
+
+    Without those that are masked, and without distances that rounding of the logits may account
+    for. If no others are left the second is infinite. Larger margins than the limits do not count
+    on the side of the label.
+    """
+    rows = rows.on_host()
+    M, eps = margins(rows.X), float(np.finfo(rows.dtype).eps)
+    centre, spread = np.zeros(M.shape[1]), np.full(M.shape[1], np.inf)
+    size, limited = _median(np.abs(rows.X.max(axis=1))), False
+    for k, margin in enumerate(M.T):
+        finite = margin[np.isfinite(margin)]
+        if len(finite):
+            centre[k] = _median(finite)
+            distance = np.abs(finite - finite.dtype.type(centre[k]))
+            some = distance > ROUNDINGS * eps * max(size, abs(centre[k]))
+            spread[k] = _median(distance[some]) if some.any() else np.inf
+            limited |= bool(distance.max() > FARTHEST * spread[k])
+    limit = np.abs(centre) + FARTHEST * spread
+    if limited:  # by outliers, or by margins of which most are bunched
+        scale = fit_inverse_temperature(rows)
+        known = scale.outcome == "minimum"
+        limit = np.full_like(centre, FARTHEST / scale.value if known else np.inf)
+    return np.stack([centre, spread, limit])
+
+
+def _median(values: Floats) -> float:
+    """One of the middle values, and so exact in their precision."""
+    middle = len(values) // 2
+    return float(np.partition(values, middle)[middle])
+
+
+def _standardized(units: Floats, Z: Floats, y: Indices) -> tuple[list[Floats], Bools | None]:
+    """Margins in units about the centre, and which of them count, or None if all do."""
+    margin = margins(Z)
+    xp = xa.namespace(margin)
+    # Limits may be beyond single precision, and the spread of masked classes is not known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, spread, limit = (xa.like(each, margin, margin.dtype) for each in units)
+        M = margin - centre
+        M /= spread
+    largest = float(min(units[2].min(), LARGEST * units[1].min()))
+    if -largest < float(xp.min(margin)) and float(xp.max(margin)) < largest:
+        return [M], None
+    right = (margin > 0) == xa.is_event(y, M.shape[1])
+    counts = xp.isfinite(margin) & ((xp.abs(margin) <= limit) | ~right)
+    return [xp.clip(xp.where(counts, M, 0.0), -LARGEST, LARGEST)], counts
+
+
+def _warn_of_reversed_order(sigmoids: RowSigmoids, theta: Floats) -> None:
     """Warn of classes whose probability falls as their logit rises, by more than chance."""
     slope = theta[:, 0]
     if (slope >= 0).all():
         return
-    (aa, ac), (_, cc) = problem.derivatives(theta)[1].transpose(1, 2, 0)
-    information = problem.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
+    (aa, ac), (_, cc) = sigmoids.derivatives(theta)[1].transpose(1, 2, 0)
+    information = sigmoids.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
     falling = np.flatnonzero((slope < 0) & (slope * np.sqrt(information) < -CLEARLY))
     if falling.size:
         warn(
@@ -171,27 +229,4 @@ def _warn_of_reversed_order(problem: Logistic, theta: Floats) -> None:
             "these rows the class is less frequent where its logit is larger. Check that the "
             "columns of X are in the order of the classes.",
             ReversedOrderWarning,
-        )
-
-
-def _warn_unless_optimal(
-    problem: Logistic, theta: Floats, n_passes: int, *, converged: bool
-) -> None:
-    """Warn of classes that a threshold separates, or that Newton's method has not converged."""
-    separable = np.flatnonzero(problem.share_wrong(theta) == 0)
-    separable += problem.rows.n_columns - len(theta)  # two classes have a map for the second
-    if separable.size and not problem.low.any():
-        warn(
-            f"The log loss has no minimum: in column {shown(separable)} of X a "
-            "threshold on the margin separates the class from the others, so that its slope would "
-            "grow for ever. Use smooth_targets=True.",
-            NoMinimumWarning,
-            "separable by a threshold",
-        )
-    elif not converged:
-        warn(
-            f"Newton's method did not converge in {n_passes} passes over the rows. Check X for "
-            "columns that hardly vary"
-            + ("." if problem.low.any() else ", and use smooth_targets=True."),
-            NotConvergedWarning,
         )

@@ -1,19 +1,16 @@
 """Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.array_api import into, like, namespace
-from skcalib._engine.blocks import stacked
-from skcalib._engine.rows import Rows
-from skcalib._typing import Floats
+from skcalib._optimize.logistic import Prior
+from skcalib._rows import Floats, arrays as xa
+from skcalib._rows.rows import Rows
 
-from ._one_vs_rest import Prior, _OneVsRestScaling, fit_maps
+from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
 __all__ = ["QuadraticScaling"]
 
@@ -91,6 +88,9 @@ class QuadraticScaling(_OneVsRestScaling):
 
     Notes
     -----
+    Fitted by :func:`scipy.optimize.minimize` with a method of Newton's for all classes at once,
+    whose iterations are one pass over the rows each.
+
     The map need not increase: where the data say so it falls at one end of the log-odds, beyond
     :math:`-b / 2c`. The mixture bounds the log-odds by about :math:`\log(2 N + 1)` and the
     tangents keep the slope beyond those that were seen, so no new row is far along a branch that
@@ -137,7 +137,7 @@ class QuadraticScaling(_OneVsRestScaling):
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
-        prior = Prior(np.array([1.0, 0, 0]), np.full(3, alpha))
+        prior = Prior(np.array([1.0, 0, 0]), alpha * np.eye(3))
         theta, n_passes = fit_maps(odds, partial(_expand, limits, unit), prior)
         return {
             "intercept_": theta[:, 2],
@@ -149,7 +149,7 @@ class QuadraticScaling(_OneVsRestScaling):
 
     def _scores(self, U: Floats) -> Floats:
         S = _square(self.limits_, U)
-        S = into("multiply", S, S, self.quadratic_)
+        S = xa.into("multiply", S, S, self.quadratic_)
         S += self.coef_ * U
         S += self.intercept_
         return S
@@ -157,11 +157,11 @@ class QuadraticScaling(_OneVsRestScaling):
 
 def _square(limits: Floats, U: Floats) -> Floats:
     """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
-    limits = like(limits, U)
-    C = namespace(U).clip(U, limits[0, ...], limits[1, ...])
+    limits = xa.like(limits, U)
+    C = xa.namespace(U).clip(U, limits[0, ...], limits[1, ...])
     S = 2 * U
     S -= C
-    return into("multiply", S, S, C)
+    return xa.into("multiply", S, S, C)
 
 
 def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
@@ -170,5 +170,5 @@ def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
 
 def _farthest(U: Floats, *_: Any) -> Floats:
     """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
-    xp, finite = namespace(U), namespace(U).isfinite(U)
-    return stacked(*(xp.max(xp.where(finite, V, -np.inf), axis=0) for V in (U, -U)))
+    xp, finite = xa.namespace(U), xa.namespace(U).isfinite(U)
+    return xa.stacked(*(xp.max(xp.where(finite, V, -np.inf), axis=0) for V in (U, -U)))

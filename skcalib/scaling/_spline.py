@@ -1,20 +1,16 @@
 """Spline calibration: a natural cubic spline of the log-odds for each class."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._engine.array_api import on_host
-from skcalib._engine.blas import with_one_blas_thread
-from skcalib._engine.rows import Rows
-from skcalib._linear.natural_spline import evaluate, powers_of_values
-from skcalib._linear.path import ALPHAS
-from skcalib._linear.spline_fit import Splines
-from skcalib._typing import Floats
-from skcalib._validation.parameters import check_flag, check_integer, check_real
+from skcalib._optimize.leave_one_out import ALPHAS
+from skcalib._optimize.spline import Splines, evaluate, powers_of_values
+from skcalib._rows.arrays import Floats, on_host
+from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.rows import Rows
+from skcalib._validation.inputs import check_flag, check_integer, check_real
 from skcalib._warnings import NotConvergedWarning, warn
 
 from ._one_vs_rest import _OneVsRestScaling
@@ -111,7 +107,8 @@ class SplineCalibration(_OneVsRestScaling):
     This is the spline calibration of [1]_ with another penalty, other knots and another choice of
     the strength: on the roughness instead of all coefficients, equally spaced between the log-odds
     that have 2 % of the information of the rows, the sum of :math:`p (1 - p)`, below and above
-    them, and by leave-one-out instead of a held-out fold.
+    them, and by leave-one-out instead of a held-out fold. Fitted by
+    :func:`scipy.optimize.minimize` with a method of Newton's for all classes at once.
 
     Targets are 1 and 0, mixed with 1/2 by a share of :math:`0.2 / (N + 1)`, so that there is an
     optimum where a threshold separates a class from the others.
@@ -175,30 +172,33 @@ class SplineCalibration(_OneVsRestScaling):
         check_integer("n_knots", self.n_knots, least=2)
         check_real("alpha", self.alpha, closed=True, option=("auto", "loo"))
         check_flag("increasing", self.increasing)
-        return self._fit_around_temperature(rows, 0)  # lines are not regularized
+        return self._fit_around_temperature(rows, 0)  # the strength is chosen in _fit_maps
 
     def _fit_maps(self, odds: Rows, *_: float) -> dict[str, Any]:
         return with_one_blas_thread(self._fit_splines, odds.on_host())
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
-        alphas = ALPHAS if self.alpha == "loo" else np.array([_number(self.alpha)])
+        chosen, alphas = self.alpha == "loo", ALPHAS
+        if not chosen:
+            alphas = np.array([1.0 if self.alpha == "auto" else float(self.alpha)])
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
-        best = _most_probable(alphas, losses)
-        strength = PRIOR_STRENGTH * alphas[best]
-        fitted = splines.fit(strength, starts[best], increasing=self.increasing)
-        theta, n_passes, converged = fitted
-        if not converged:
+        # The least sum of leave-one-out losses and minus the logarithm of the prior of a strength.
+        log_prior = -((np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2) / 2 if chosen else 0
+        best = int(np.argmin(losses - log_prior))
+        alpha = float(alphas[best])
+        found = splines.fit(PRIOR_STRENGTH * alpha, starts[best], increasing=self.increasing)
+        n_passes = found.nfev + 1  # one is for the cells
+        if not found.success:
             warn(
                 f"Newton's method did not converge in {n_passes} passes over the rows. Increase "
                 "alpha, or use fewer knots.",
                 NotConvergedWarning,
             )
-        chosen = len(alphas) > 1
         return {
             "knots_": splines.knots(),
-            "values_": splines.values_of(theta),
-            "alpha_": float(alphas[best]),
+            "values_": splines.values_of(found.x),
+            "alpha_": alpha,
             "alphas_": alphas.copy() if chosen else np.empty(0),
             "loo_losses_": losses / odds.weight if chosen else np.empty(0),
             "n_iter_": n_passes,
@@ -208,15 +208,3 @@ class SplineCalibration(_OneVsRestScaling):
         low, high = self.knots_[:, 0], self.knots_[:, -1]
         coefficients = powers_of_values(self.knots_.shape[1]) @ on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)
-
-
-def _number(alpha: Literal["auto", "loo"] | float) -> float:
-    return 1.0 if alpha == "auto" else float(alpha)
-
-
-def _most_probable(alphas: Floats, losses: Floats) -> int:
-    """Where the sum of leave-one-out losses and minus the log of the prior is least."""
-    if len(alphas) == 1:  # it may be 0
-        return 0
-    prior = (np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2 / 2
-    return int(np.argmin(losses + prior))

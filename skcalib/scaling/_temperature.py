@@ -1,80 +1,19 @@
 """Temperature scaling."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from skcalib._base import BaseCalibrator, labels_of
-from skcalib._engine.array_api import astype, namespace, smallest_normal
-from skcalib._engine.blocks import both_columns, double
-from skcalib._engine.rows import Rows
-from skcalib._linear.mixed import mix_logits, mixed_probabilities
-from skcalib._linear.temperature import FittedScale, fit_scale
-from skcalib._typing import Array, Floats
-from skcalib._validation.parameters import check_real
-from skcalib._validation.weights import warn_of_small_weights
-from skcalib._warnings import NoMinimumWarning, warn
+from skcalib._base import BaseCalibrator
+from skcalib._optimize.temperature import divided, fit_inverse_temperature, warn_of_no_minimum
+from skcalib._rows.arrays import Floats
+from skcalib._rows.rows import Rows
+from skcalib._validation.inputs import fitted_smoothing, warn_of_small_weights
 
 __all__ = ["TemperatureScaling"]
 
-_NO_MINIMUM = {
-    "separable": (
-        "The log loss has no minimum: every row is classified correctly, or tied (separable rows), "
-        "so it falls as the temperature falls to 0. The temperature is set to {T:g}, the optimum "
-        "for labels smoothed by 1/(N + 1), where N is the sum of the weights. Calibrate on rows "
-        "that the classifier was not trained on, or on more of them."
-    ),
-    "hopeless": (
-        "The log loss has no minimum: on these rows the logits are no better than chance, so it "
-        "falls all the way to the largest temperature tried, {T:g}, where all classes are "
-        "equally probable. Check that the columns of X are in the order of the classes."
-    ),
-    "constant": (
-        "The log loss has no minimum: the logits of each row are all equal, so every "
-        "temperature gives the same probabilities. The temperature is set to {T:g}. Check X."
-    ),
-}
 
-
-def _warn_of_no_minimum(scale: FittedScale) -> None:
-    """Warn where no temperature is best, of what is used instead."""
-    if scale.outcome != "minimum":
-        outcome = "separable" if scale.is_separable else scale.outcome
-        warn(_NO_MINIMUM[outcome].format(T=1 / scale.value), NoMinimumWarning, outcome)
-
-
-def _fitted_smoothing(smoothing: Literal["auto"] | float, rows: Rows) -> float:
-    """The share of the uniform distribution in the mixture."""
-    check_real("smoothing", smoothing, high=1, closed=True, option="auto")
-    return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)
-
-
-class _Smoothed(BaseCalibrator):
-    """A calibrator whose probabilities are mixed with the uniform distribution."""
-
-    smoothing: Literal["auto"] | float
-    smoothing_: float
-
-    def _unmixed(self, Z: Floats) -> Floats:
-        """Calibrated logits before the mixture."""
-        return super()._calibrated(Z)
-
-    def _calibrated(self, Z: Floats) -> Floats:
-        return mix_logits(self._unmixed(Z), self.smoothing_)
-
-    def _probabilities(self, Z: Floats) -> Floats:
-        return mixed_probabilities(self._unmixed(Z), self.smoothing_)
-
-    def _most_probable(self, Z: Floats) -> Array:
-        if self._keeps_order:
-            return super()._most_probable(Z)
-        # Rounding may make probabilities of the mixture equal.
-        return labels_of(self.classes_, both_columns(self._unmixed(Z)))
-
-
-class TemperatureScaling(_Smoothed):
+class TemperatureScaling(BaseCalibrator):
     r"""Temperature scaling: logits divided by one number.
 
     Fits the temperature :math:`T > 0` that minimises the log loss of
@@ -131,19 +70,19 @@ class TemperatureScaling(_Smoothed):
     -----
     With :math:`b = 1/T` the log loss is convex, and its derivatives for a row are the mean of
     the logits under :math:`\hat p` less the logit of the label, and their variance under
-    :math:`\hat p`. The temperature is the exact zero of the first, found by Newton's method
-    from the answer on a sample of the rows. It lies between exact bounds: the loss is at least
-    ``b`` times the mean gap between the largest logit of a row and that of its label, and ``log K``
-    at ``b = 0``. Masked classes and other logits far below the largest do not enter them. The
-    answer scales with the logits: :math:`T(c z) = c\, T(z)`.
+    :math:`\hat p`. The temperature is the exact zero of the first, which
+    :func:`scipy.optimize.root_scalar` finds by Newton's method, from the answer on a sample of the
+    rows, or else between bounds that are exact: the loss is at least ``b`` times the mean gap
+    between the largest logit of a row and that of its label, and ``log K`` at ``b = 0``. Masked
+    classes and other logits far below the largest do not enter them. The answer scales with the
+    logits: :math:`T(c z) = c\, T(z)`.
 
     If every row is classified correctly, or tied, the log loss falls as T falls to 0. The
     temperature is then the optimum for labels that are smoothed by :math:`\delta = 1 / (N + 1)`:
     the class of the label has the target :math:`1 - \delta`, and :math:`\delta` is divided equally
     among all classes of the row. Masked classes are none of these, nor are classes more than 100
-    times as far below the largest logit as is typical: with logits of -1e4 or -1e30 in the place
-    of -inf the temperature is the same. Typical is the geometric mean over the rows of the harmonic
-    mean of the distances from the largest logit.
+    times as far below the largest logit as the next class typically is, by the geometric mean over
+    the rows: with logits of -1e4 or -1e30 in the place of -inf the temperature is the same.
 
     The number K of classes in the mixture is that of the row, without masked classes.
     ``transform`` returns logarithms of the mixture, or its log-odds for a single column.
@@ -188,18 +127,11 @@ class TemperatureScaling(_Smoothed):
         return self.smoothing != "auto"
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        smoothing, scale = _fitted_smoothing(self.smoothing, rows), fit_scale(rows)
-        _warn_of_no_minimum(scale)
+        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
+        warn_of_no_minimum(scale)
         if scale.is_separable and self._weights_are_relative():
             warn_of_small_weights(rows.weight, rows.n_rows)
         return {"temperature_": 1 / scale.value, "smoothing_": smoothing}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return _divided(Z, self.temperature_)
-
-
-def _divided(Z: Floats, temperature: float) -> Floats:
-    """Logits divided by a temperature, which a number of their precision may not hold."""
-    if smallest_normal(Z) <= temperature <= float(namespace(Z).finfo(Z.dtype).max):
-        return Z / float(temperature)
-    return astype(double(Z) / float(temperature), Z.dtype)
+        return divided(Z, self.temperature_)

@@ -1,34 +1,29 @@
 """The default calibrator: a mixture of candidates, weighted by cross-validation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.inputs import as_array, as_numpy, check_in_memory
-from skcalib._engine.memory import MemoryRows
-from skcalib._engine.rows import Rows
-from skcalib._linear.mixed import mix_with_uniform, mixture
-from skcalib._splits import Split, check_test_rows, check_training_rows, made_splits, presence
-from skcalib._subestimator import check_calibrator, check_order, log_probabilities
-from skcalib._typing import Array, Floats
+from skcalib._nested import check_calibrator, check_order, log_probabilities
+from skcalib._optimize.mixture import mixture
+from skcalib._rows.arrays import Floats
+from skcalib._rows.inputs import as_array, check_in_memory
+from skcalib._rows.rows import Rows
+from skcalib._splits import Split, checked_splits
+from skcalib._validation.inputs import any_masked, check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
-from skcalib._validation.logits import any_masked
-from skcalib._validation.parameters import check_integer, check_option, is_integer
-from skcalib._validation.weights import check_weights
-from skcalib._warnings import warn
+from skcalib._warnings import warn_once
+from skcalib.meta._groups import in_groups
 
-from ._candidates import default_candidates
-from ._fit_and_score import warn_once
-from ._mixture import Weighed, components, weighed
-from ._out_of_fold import fit_all, folds_of_groups, out_of_fold, random_folds, rows_to_weigh_on
-from ._sample import by_name
+from ._candidates import by_name, default_candidates, taking_masked
+from ._out_of_fold import fit_all, folds, out_of_fold, rows_to_weigh_on
+from ._stacking import Weighed, components, weighed
 
 __all__ = ["AutoCalibrator"]
 
@@ -199,52 +194,48 @@ class AutoCalibrator(BaseCalibrator):
             For invalid parameters, candidates that are no calibrators or take no weights where
             there are some, and as other calibrators. The calibrator is then unchanged.
         """
-        self._check_parameters()
-        X = as_array(X)
-        rows, classes = self._checked(X, y, sample_weight)
-        splits = self._given_splits(X, y, sample_weight, groups)
-        return self._stored(X, classes, self._fit(rows, classes, splits))
-
-    def _check_parameters(self) -> None:
         check_option("combine", self.combine, ["stack", "best"])
-        if is_integer(self.cv):
+        if isinstance(self.cv, Integral):
             check_integer("cv", self.cv, least=2)
         if self.calibrators is not None:
             for candidate in by_name(self.calibrators).values():
                 check_calibrator(candidate, None)
-
-    def _given_splits(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split] | None:
-        """Splits by a splitter or by groups, as numbers of the rows of positive weight."""
-        if is_integer(self.cv) and groups is None:
-            return None
-        check_in_memory(
-            [X],
-            "Dask collections are split by an integer cv, got another cv or groups. Use one, or "
-            "rows in memory.",
+        X = as_array(X)
+        rows = self._checked(X, y, sample_weight)
+        if groups is not None or not isinstance(self.cv, Integral):
+            check_in_memory(
+                [X],
+                "Dask collections are split by an integer cv, got another cv or groups. Use one, "
+                "or rows in memory.",
+            )
+        rows = in_groups(rows, X, groups, sample_weight)
+        splits = (
+            None
+            if isinstance(self.cv, Integral)
+            else self._given_splits(X, y, sample_weight, groups)
         )
-        labels = column_or_1d(as_labels(y))
-        groups = None if groups is None else np.asarray(as_numpy(groups, "groups"))
-        w = check_weights(sample_weight, len(labels))
-        kept = np.ones(len(labels), bool) if w is None else w > 0
-        if is_integer(self.cv):
-            check_consistent_length(labels, groups)
-            return folds_of_groups(labels[kept], groups[kept], int(self.cv))
-        splits = made_splits(self.cv, X, labels, "Pass groups= to fit.", groups=groups)
-        present = presence(splits, labels, w_train=w, w_test=w)
-        check_training_rows(present)
-        check_test_rows(present)
-        number = np.cumsum(kept) - 1
-        return [Split(*(number[part[kept[part]]] for part in split)) for split in splits]
+        return self._stored(X, rows.classes, self._fit_across(rows, splits))
 
-    def _fit(
-        self, rows: Rows, classes: Array | None = None, splits: list[Split] | None = None
-    ) -> dict[str, Any]:
-        classes = np.arange(max(rows.n_columns, 2)) if classes is None else classes
+    def _given_splits(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split]:
+        """Splits by a splitter, as numbers of the rows of positive weight."""
+        labels = column_or_1d(as_labels(y))
+        w = check_weights(sample_weight, len(labels))
+        splits = checked_splits(self.cv, X, labels, w, groups=groups)
+        if w is None:
+            return splits
+        number = np.cumsum(w > 0) - 1
+        return [Split(*(number[part[w[part] > 0]] for part in split)) for split in splits]
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        return self._fit_across(rows, None)
+
+    def _fit_across(self, rows: Rows, splits: list[Split] | None) -> dict[str, Any]:
+        """Fitted attributes, with weights from the splits or, without any, from random folds."""
         smoothing = 1 / (rows.weight + 1)
-        candidates = self._candidates(rows, classes)
-        found = self._weighed(candidates, rows, classes, splits, smoothing)
+        candidates = self._candidates(rows)
+        found = self._weighed(candidates, rows, splits, smoothing)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
-        fitted, messages, errors = fit_all(kept, rows, classes)
+        fitted, messages, errors = fit_all(kept, rows)
         for name, error in errors.items():
             error.add_note(f"Candidate {name!r} failed on all rows.")
             raise error
@@ -260,44 +251,38 @@ class AutoCalibrator(BaseCalibrator):
             "smoothing_": smoothing,
         }
 
-    def _candidates(self, rows: Rows, classes: Array) -> dict[str, Any]:
+    def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
         masked = any_masked(rows)
         if self.calibrators is None:
-            return dict(default_candidates(rows.n_rows, len(classes), masked=masked))
+            return dict(default_candidates(rows.n_rows, len(rows.classes), masked=masked))
         candidates = by_name(self.calibrators)
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)
-            check_order(candidate, classes)
-        return _taking_masked(candidates) if masked else candidates
+            check_order(candidate, rows.classes)
+        return taking_masked(candidates) if masked else candidates
 
     def _weighed(
-        self,
-        candidates: dict[str, Any],
-        rows: Rows,
-        classes: Array,
-        splits: list[Split] | None,
-        smoothing: float,
+        self, candidates: dict[str, Any], rows: Rows, splits: list[Split] | None, smoothing: float
     ) -> Weighed:
         """The weight of each candidate; all on the first one if there can be no folds."""
+        sample: Any = rows
         if splits is None:
-            sample = rows_to_weigh_on(rows)
-            splits = random_folds(sample.y, int(self.cv), self.random_state)
-        else:
-            sample = MemoryRows(*rows.arrays)
+            sample = rows_to_weigh_on(rows) if rows.groups is None else rows
+            splits = folds(sample.y, sample.groups, int(self.cv), self.random_state)
         if not splits or len(candidates) == 1:
             first = next(iter(candidates))
             return Weighed({name: float(name == first) for name in candidates}, {}, {}, [])
-        folds = out_of_fold(candidates, sample, splits, classes, smoothing, self.n_jobs)
-        return weighed(folds, self.combine, classes, smoothing)
+        found = out_of_fold(candidates, sample, splits, smoothing, self.n_jobs)
+        return weighed(found, self.combine, smoothing)
 
-    def _calibrated(self, Z: Floats) -> Floats:
+    def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]
-        L = mix_with_uniform(mixture(np.stack(parts), self.component_weights_), self.smoothing_)
+        L = mixture(np.stack(parts), self.component_weights_)
         return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return self._calibrated(Z)
+        return self._unmixed(Z)
 
     def _summary(self) -> str:
         """What the mixture consists of, in a line."""
@@ -314,18 +299,3 @@ class AutoCalibrator(BaseCalibrator):
         if hasattr(self, "weights_") and "text/html" in found:
             found["text/html"] += f"<p>{escape(self._summary())}</p>"
         return found
-
-
-def _taking_masked(candidates: dict[str, Any]) -> dict[str, Any]:
-    """Candidates that take masked classes; others are left out with a warning."""
-    found = {}
-    for name, candidate in candidates.items():
-        try:
-            if isinstance(candidate, BaseCalibrator):
-                candidate._check_takes_masked(masked=True)  # noqa: SLF001
-            found[name] = candidate
-        except ValueError as error:
-            if name == list(candidates)[-1] and not found:
-                raise
-            warn(f"Candidate {name!r} is left out: {error}")
-    return found

@@ -1,15 +1,18 @@
-"""The candidates of the default calibrator, simple ones first."""
+"""The candidates of the default calibrator, simple ones first, and calibrators by name."""
 
-from __future__ import annotations
-
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._engine.rows import Rows
-from skcalib._typing import Floats
+from skcalib._rows.arrays import Floats
+from skcalib._rows.rows import Rows
+from skcalib._validation.inputs import any_masked
+from skcalib._warnings import warn
 from skcalib.binning import IsotonicCalibration
+from skcalib.meta._classifier_calibrator import ClassifierCalibrator
 from skcalib.scaling import (
     MatrixScaling,
     OrderPreservingScaling,
@@ -17,9 +20,6 @@ from skcalib.scaling import (
     TemperatureScaling,
     VectorScaling,
 )
-
-from ._classifier_calibrator import ClassifierCalibrator
-from ._sample import Uncalibrated
 
 # Regularization strengths of vector and matrix maps, as multiples of the rule. Averages of the maps
 # cover what is between.
@@ -35,6 +35,21 @@ MANY_CLASSES, FEW_STRENGTHS = 256, (3.0, 0.3, 0.03)
 # Trees are for this many classes at most, each of which takes trees of its own; and for two
 # classes, whose log-odds smooth maps fit well, from this many rows on.
 MOST_CLASSES_OF_TREES, ROWS_OF_TREES = 20, 400
+
+
+class Uncalibrated(BaseCalibrator):
+    """Logits as they are: what calibrators are compared with."""
+
+    masked_: bool
+
+    def _weights_are_relative(self) -> bool:
+        return True
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        return {"masked_": any_masked(rows)}
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return Z
 
 
 class Uniform(BaseCalibrator):
@@ -75,3 +90,44 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         found["gradient boosting"] = ClassifierCalibrator()
         found["extra trees"] = ClassifierCalibrator(forest)
     return found
+
+
+def by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Calibrators by their names; by their classes' or, if these are equal, by their repr."""
+    # A pipeline is a sequence of its steps, and a string one of its letters.
+    if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
+        raise ValueError(
+            f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
+            "a list."
+        )
+    if isinstance(calibrators, Mapping):
+        named = dict(calibrators)
+        nameless = [name for name in named if not isinstance(name, str)]
+        if nameless:
+            raise ValueError(f"Names of calibrators must be strings, got {nameless[0]!r}.")
+    else:
+        members = list(calibrators)
+        kinds = Counter(type(member).__name__ for member in members)
+        names = [
+            repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__
+            for member in members
+        ]
+        named = dict(zip(names, members, strict=True))
+        if len(named) < len(members):
+            raise ValueError(f"calibrators must differ, or be a dict with names, got {names}.")
+    if not named:
+        raise ValueError(f"calibrators must name at least one, got {calibrators!r}.")
+    return named
+
+
+def taking_masked(calibrators: dict[str, Any]) -> dict[str, Any]:
+    """Calibrators that take masked classes; others are left out with a warning."""
+    taking = {name: c for name, c in calibrators.items() if getattr(c, "_takes_masked", True)}
+    if not taking:
+        next(iter(calibrators.values()))._check_takes_masked(masked=True)  # noqa: SLF001
+    if len(taking) < len(calibrators):
+        warn(
+            "Calibrators that take no masked classes, logits of -inf, are left out: "
+            f"{', '.join(name for name in calibrators if name not in taking)}."
+        )
+    return taking

@@ -1,33 +1,43 @@
 """Every calibrator on the same rows, by every measure."""
 
-from __future__ import annotations
-
+import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._engine.inputs import check_in_memory, checked_rows, if_in_memory
-from skcalib._splits import Split, check_test_rows, check_training_rows, made_splits, presence
-from skcalib._subestimator import check_calibrator, check_order
-from skcalib._typing import Array
-from skcalib._validation.classes import check_column_names
-from skcalib._validation.labels import not_among, shown
-from skcalib._validation.rows import check_rows
-from skcalib._validation.weights import check_total_weight
-from skcalib._warnings import warn
+from skcalib._nested import (
+    check_calibrator,
+    check_order,
+    fit_calibrator,
+    with_unknown_classes,
+)
+from skcalib._rows.arrays import Array
+from skcalib._rows.inputs import as_numpy, check_in_memory, checked_rows, if_in_memory
+from skcalib._splits import Split, checked_splits
+from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
+from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
+from skcalib._warnings import Messages, recorded, warn_once
 
 from ._auto import AutoCalibrator
+from ._candidates import Uncalibrated, by_name, taking_masked
 from ._comparison import UNCALIBRATED, CalibratorComparison
-from ._fit_and_score import Outcome, fit_and_score, warn_of_fits
-from ._measures import LOG_LOSS, Scorer, check_takes_rows, measured, measures_of
-from ._sample import Sample, Uncalibrated, by_name, checked_sample
+from ._measures import (
+    LOG_LOSS,
+    NamedScorer,
+    Sample,
+    Scorer,
+    check_takes_rows,
+    measured,
+    measures_of,
+)
 
 __all__ = ["compare_calibrators"]
 
@@ -62,7 +72,8 @@ def compare_calibrators(
         What to compare; by default :class:`AutoCalibrator` and every single method of skcalib with
         its default parameters, except :class:`MatrixScaling` where classes are masked.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows. An integer is the number of stratified folds.
+        How to split the rows. An integer is the number of stratified folds. Of a splitter that
+        needs groups pass the splits, ``splitter.split(logits, y, groups)``.
     test : tuple (logits, y) or (logits, y, sample_weight), default=None
         Test set to score on instead, after fits to all of ``logits``. There are no standard
         errors then.
@@ -116,13 +127,11 @@ def compare_calibrators(
     >>> found.names
     ['MatrixScaling', 'BBQ', 'uncalibrated']
     """
-    rows, checked = checked_sample(logits, y, sample_weight, classes)
+    checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
+    rows = Sample(*if_in_memory(_arrays, logits, y, sample_weight))
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
-    if calibrators is None:
-        calibrators = _every_calibrator()
-        calibrators = _taking_masked(calibrators) if checked.masked_ or masked else calibrators
-    members = {UNCALIBRATED: Uncalibrated(), **_named(calibrators)}
+    members = _members(calibrators, masked=checked.masked_ or masked)
     for member in members.values():
         check_calibrator(member, rows.w)
         check_order(member, labels)
@@ -132,32 +141,33 @@ def compare_calibrators(
         splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
         splits = [(rows, judged)]
-    score = partial(measured, measures=measures)
-    fits = fit_and_score(
-        members.values(), splits, labels, score, n_jobs=n_jobs, on_progress=on_progress
-    )
-    outcomes = dict(zip(members, fits, strict=True))
-    warn_of_fits(outcomes)
+    jobs = [
+        delayed(_outcome)(member, *split, labels, measures)
+        for member in members.values()
+        for split in splits
+    ]
+    found: list[Outcome] = []
+    for outcome in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        found.append(outcome)
+        if on_progress is not None:
+            on_progress(len(found), len(jobs))
     greater = tuple(measure.name for measure in measures if measure.sign > 0)
-    return _collected(outcomes, greater, keep=test is not None)
+    return _collected(list(members), found, greater, keep=test is not None)
 
 
-def _collected(
-    outcomes: dict[str, list[Outcome]], greater_is_better: tuple[str, ...], *, keep: bool
-) -> CalibratorComparison:
-    """Outcomes of calibrators by name, sorted by log loss."""
-    rows = list(outcomes.values())
-    scores = {m: np.array([[o.score[m] for o in row] for row in rows]) for m in rows[0][0].score}
-    seconds = np.array([[o.seconds for o in row] for row in rows])
-    order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
-    names = [list(outcomes)[k] for k in order]
-    return CalibratorComparison(
-        names,
-        {measure: values[order] for measure, values in scores.items()},
-        seconds[order],
-        {name: outcomes[name][0].fitted for name in names} if keep else {},
-        greater_is_better,
-    )
+def _members(
+    calibrators: Mapping[str, Any] | Sequence[Any] | None, *, masked: bool
+) -> dict[str, Any]:
+    """Calibrators by name, after the uncalibrated logits; every method by default."""
+    named = by_name(_every_calibrator() if calibrators is None else calibrators)
+    if UNCALIBRATED in named:
+        raise ValueError(
+            f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
+            f"got {list(named)}."
+        )
+    if calibrators is None and masked:
+        named = taking_masked(named)
+    return {UNCALIBRATED: Uncalibrated(), **named}
 
 
 def _every_calibrator() -> list[BaseCalibrator]:
@@ -166,27 +176,52 @@ def _every_calibrator() -> list[BaseCalibrator]:
     return [*(getattr(package, name)() for package, name in names), AutoCalibrator()]
 
 
-def _taking_masked(calibrators: list[BaseCalibrator]) -> list[BaseCalibrator]:
-    """Those that take masked classes, with a warning of the others."""
-    taking = [calibrator for calibrator in calibrators if calibrator._takes_masked]  # noqa: SLF001
-    names = [type(c).__name__ for c in calibrators if c not in taking]
-    if names:
-        warn(
-            "Calibrators that take no masked classes, logits of -inf, are left out: "
-            f"{', '.join(names)}."
-        )
-    return taking
+class Outcome(NamedTuple):
+    """One calibrator on one split."""
+
+    scores: dict[str, float]  #: by the name of the measure
+    fitted: Any
+    seconds: float  #: duration of the fit
+    messages: Messages
 
 
-def _named(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Calibrators by their names, none of which is that of the uncalibrated logits."""
-    named = by_name(calibrators)
-    if UNCALIBRATED in named:
-        raise ValueError(
-            f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
-            f"got {list(named)}."
-        )
-    return named
+def _outcome(
+    calibrator: Any, train: Sample, test: Sample, classes: Array, measures: list[NamedScorer]
+) -> Outcome:
+    """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
+    start = time.perf_counter()
+    fitted, messages = recorded(fit_calibrator, calibrator, *train, classes)
+    seconds = time.perf_counter() - start
+    known = np.asarray(getattr(fitted, "classes_", classes))
+    P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
+    return Outcome(measured(P, test, classes, measures), fitted, seconds, messages)
+
+
+def _collected(
+    names: list[str], found: list[Outcome], greater_is_better: tuple[str, ...], *, keep: bool
+) -> CalibratorComparison:
+    """Outcomes of the calibrators, sorted by log loss, with their warnings, each given once."""
+    n_splits = len(found) // len(names)
+    rows = [found[i : i + n_splits] for i in range(0, len(found), n_splits)]
+    warn_once({name: [o.messages for o in row] for name, row in zip(names, rows, strict=True)})
+    scores = {m: np.array([[o.scores[m] for o in row] for row in rows]) for m in found[0].scores}
+    seconds = np.array([[o.seconds for o in row] for row in rows])
+    order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
+    return CalibratorComparison(
+        [names[k] for k in order],
+        {measure: values[order] for measure, values in scores.items()},
+        seconds[order],
+        {names[k]: rows[k][0].fitted for k in order} if keep else {},
+        greater_is_better,
+    )
+
+
+def _arrays(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, ...]:
+    """Arrays with all rows, also those of weight 0, by whose numbers they are split."""
+    Z = check_array(
+        as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
+    )
+    return Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))
 
 
 def _checked_test(
@@ -225,9 +260,4 @@ def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
     )
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    remedy = "Pass its splits, cv=splitter.split(logits, y, groups)."
-    splits = made_splits(cv, rows.Z, rows.y, remedy)
-    classes = presence(splits, rows.y, w_train=rows.w, w_test=rows.w)
-    check_training_rows(classes)
-    check_test_rows(classes)
-    return splits
+    return checked_splits(cv, rows.Z, rows.y, rows.w)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
 from skcalib._output.text import LINE, SMALLEST, as_written, fitted, shortened, text_width
 from skcalib._output.theme import Theme
-from skcalib._typing import Floats
-from skcalib._validation.parameters import check_option
+from skcalib._rows.arrays import Floats
+from skcalib._validation.inputs import check_option
 
 from ._measures import FIT_TIME, LOG_LOSS
 

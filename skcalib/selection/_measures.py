@@ -11,15 +11,12 @@ import sklearn.metrics
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skcalib._engine.blocks import weighted_sum
-from skcalib._engine.inputs import check_in_memory
-from skcalib._scores.proper import brier_scores, log_losses
-from skcalib._typing import Array, Floats
+from skcalib._rows.arrays import Array, Floats, weighted_sum
+from skcalib._rows.inputs import check_in_memory
 from skcalib.metrics import get_scorer
 from skcalib.metrics._input import check_input
+from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.metrics._scorers import CalibrationScorer
-
-from ._sample import Sample
 
 Scorer = Callable[..., float]
 
@@ -34,6 +31,18 @@ EVERY_MEASURE = {
     "classwise ECE": "neg_classwise_calibration_error",
     "accuracy": "accuracy",
 }
+
+
+class Sample(NamedTuple):
+    """Logits, labels and weights of rows to fit to or to score on: arrays, or Dask collections."""
+
+    Z: Any
+    y: Any
+    w: Any
+
+    def part(self, rows: Any) -> Sample:
+        """Some of the rows."""
+        return Sample(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
@@ -69,15 +78,13 @@ class NamedScorer(NamedTuple):
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
 
 
-def measured(
-    P: Any, test: Sample, classes: Array, *, measures: list[NamedScorer]
-) -> dict[str, float]:
+def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) -> dict[str, float]:
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
     order = np.argsort(classes)
     classes, P = classes[order], P[:, order]
     if all(measure.takes_rows for measure in measures):  # one check for all of them
-        P, _ = check_input(test.y, P, test.w, classes, None)
+        P = check_input(test.y, P, test.w, classes)
         test = Sample(test.Z, None, None)
     predictions = Predictions(classes, P)
     return {measure.name: measure(predictions, *test) for measure in measures}
@@ -148,8 +155,6 @@ def check_takes_rows(measures: list[NamedScorer], logits: Any) -> None:
             )
 
 
-# scikit-learn's scorers of the first two fail where the test rows lack a class, that of the second
-# knows two classes only before 1.7, and all three would load Dask collections into memory.
 @dataclass(frozen=True)
 class _MeanOverRows:
     """The scorer that is a mean of ``f(P, y)`` (m,) of probabilities and class indices."""
@@ -161,7 +166,7 @@ class _MeanOverRows:
         self, predictions: Any, _: Any, y: Array, sample_weight: Floats | None = None
     ) -> float:
         classes = predictions.classes_
-        rows, _ = check_input(y, predictions.P, sample_weight, classes, None)
+        rows = check_input(y, predictions.P, sample_weight, classes)
         f = self.f  # not self, which is not to be pickled with each chunk
         return self.sign * float(rows.sum(lambda P, y, w: weighted_sum(f(P, y), w))) / rows.weight
 
@@ -170,6 +175,8 @@ def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
     return P.argmax(axis=1) == y
 
 
+# scikit-learn's scorers of the first two fail where the test rows lack a class, that of the second
+# knows two classes only before 1.7, and all three would load Dask collections into memory.
 OWN_SCORERS = {
     "neg_log_loss": _MeanOverRows(log_losses, -1),
     "neg_brier_score": _MeanOverRows(brier_scores, -1),

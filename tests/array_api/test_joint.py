@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import skcalib._engine.array_api
+import skcalib._rows.arrays
 from skcalib import (
     DirichletCalibration,
     EnsembleTemperatureScaling,
@@ -12,8 +12,8 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._engine import tensors
-from skcalib._engine.array_api import check_has_doubles
+from skcalib._rows import tensors
+from skcalib._rows.arrays import check_has_doubles
 from skcalib.datasets import make_logits
 
 TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
@@ -96,14 +96,14 @@ def test_separable_rows(kind, torch_lib, strict):
 def test_rows_stay_on_the_device(kind, torch_lib, monkeypatch):
     """Nothing of the size of the rows comes to the host."""
     Z, y, w = rows(3, "float32", n=2000)
-    sizes, convert = [], skcalib._engine.array_api._convert_to_numpy
+    sizes, convert = [], skcalib._rows.arrays._convert_to_numpy
 
     def recorded(x, xp):
         sizes.append(convert(x, xp).size)
         return convert(x, xp)
 
     X = torch_lib.array(Z)
-    monkeypatch.setattr(skcalib._engine.array_api, "_convert_to_numpy", recorded)
+    monkeypatch.setattr(skcalib._rows.arrays, "_convert_to_numpy", recorded)
     fitted = kind.fit(X, y, w)
     for method in ("transform", "predict_proba", "predict_log_proba"):
         getattr(fitted, method)(X)
@@ -183,7 +183,7 @@ def test_single_precision_alone_is_not_enough(monkeypatch, torch_lib):
         raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
 
     X = torch_lib.array(Z)
-    monkeypatch.setattr(skcalib._engine.array_api.namespace(X), "zeros", zeros)
+    monkeypatch.setattr(skcalib._rows.arrays.namespace(X), "zeros", zeros)
     with pytest.raises(ValueError, match=r"double precision.* got an array in torch on cpu.*\.cpu"):
         TemperatureScaling().fit(X, y)
 

@@ -10,7 +10,7 @@ from families import MEASURES, of_case
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-import skcalib._engine.array_api
+import skcalib._rows.arrays
 from skcalib import (
     ConfidenceDisplay,
     HistogramBinning,
@@ -143,11 +143,11 @@ def test_rows_stay_on_the_device(measure, kind, torch_lib, monkeypatch):
     """But for labels there, which are encoded on the host."""
     converted = []
 
-    def recorded(x, xp, convert=skcalib._engine.array_api._convert_to_numpy):
+    def recorded(x, xp, convert=skcalib._rows.arrays._convert_to_numpy):
         converted.append(x.shape)
         return convert(x, xp)
 
-    monkeypatch.setattr(skcalib._engine.array_api, "_convert_to_numpy", recorded)
+    monkeypatch.setattr(skcalib._rows.arrays, "_convert_to_numpy", recorded)
     seed = {name: value for name, value in SEED.items() if name in signature(measure).parameters}
     y, P, w = rows(n=100_000)
     _, *tensors = arguments(measure, y, P, torch_lib.array)

@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.special import betaln, expit, logit, softmax
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
@@ -19,7 +18,7 @@ from skcalib import (
     TemperatureScaling,
     VennAbersCalibration,
 )
-from skcalib._engine import memory
+from skcalib._rows import rows as memory
 from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error

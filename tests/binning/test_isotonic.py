@@ -9,7 +9,7 @@ from scipy.special import logit
 from sklearn.metrics import log_loss
 
 from skcalib import IsotonicCalibration
-from skcalib._engine.ranking import Ranked
+from skcalib._rows.ranking import Ranked
 from skcalib.datasets import make_logits
 
 INTERPOLATIONS = ["constant", "linear", "centered"]

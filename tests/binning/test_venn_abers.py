@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.special import expit, log_softmax, logit
 
 from skcalib import VennAbersCalibration
-from skcalib._engine.ranking import Ranked
-from skcalib._scores.one_vs_one import coupled, pairs_of
-from skcalib._scores.venn_abers import merged, steps, values_at_scores
+from skcalib._rows.ranking import Ranked
+from skcalib._scores.columns import coupled, pairs_of
+from skcalib._scores.isotonic import merged, steps, values_at_scores
 from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
 

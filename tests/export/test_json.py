@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from families import CALIBRATORS, FORMS, fitted_state
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError

@@ -23,7 +23,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._linear.features import LOWEST_FEATURE
+from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib.datasets import make_logits
 from skcalib.export import to_torch
 from skcalib.selection._candidates import Uniform

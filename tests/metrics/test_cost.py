@@ -3,14 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import cross_val_score
 
-from skcalib._engine import memory
+from skcalib._rows import rows as memory
 from skcalib.metrics import bayes_decision, expected_cost
 
 FRAUD = [[0, 3, 10], [100, 3, 0]]

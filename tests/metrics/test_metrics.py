@@ -1,39 +1,50 @@
 """Measures: hand tables, a literal transcription of the paper, identities, bad input."""
 
 import warnings
+from functools import partial
+from inspect import signature
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from families import GAPS
+from hypothesis import given, strategies as st
 from scipy.special import softmax
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve
 
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
+    debiased_expected_calibration_error,
+    debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
     maximum_calibration_error,
     overconfidence_error,
     reliability_curve,
     root_mean_squared_calibration_error,
+    score_decomposition,
+    smooth_calibration_error,
     underconfidence_error,
 )
 
-MEASURES = [
-    expected_calibration_error,
-    maximum_calibration_error,
-    root_mean_squared_calibration_error,
-    overconfidence_error,
-    underconfidence_error,
-]
-every = pytest.mark.parametrize("measure", MEASURES)
+DEBIASED = [debiased_expected_calibration_error, debiased_root_mean_squared_calibration_error]
+BINNED = [*GAPS, *DEBIASED]
 KINDS = ["top-label", "classwise", "binary"]
 STRATEGIES = ["uniform", "quantile"]
+binned = pytest.mark.parametrize("measure", BINNED, ids=lambda f: f.__name__)
+# All measures, with both strategies where they have bins.
+every = pytest.mark.parametrize(
+    "measure",
+    [partial(measure, strategy=strategy) for strategy in STRATEGIES for measure in BINNED]
+    + [partial(smooth_calibration_error)],
+    ids=lambda f: "-".join([f.func.__name__, *f.keywords.values()]),
+)
 
 
 def literal_bins(scores, hits, weights, n_bins):
-    """Equations (1) and (2) of the paper: size, accuracy and confidence of each bin."""
+    """Equations (1) and (2) of the paper: size, accuracy and confidence of each bin.
+
+    And the effective number of its rows.
+    """
     bins = []
     for m in range(n_bins):
         low, high = np.linspace(0, 1, n_bins + 1)[m : m + 2]
@@ -42,23 +53,38 @@ def literal_bins(scores, hits, weights, n_bins):
         if size > 0:
             acc = sum(weights[i] * hits[i] for i in inside) / size
             conf = sum(weights[i] * scores[i] for i in inside) / size
-            bins.append((size, acc, conf))
+            bins.append((size, acc, conf, size**2 / sum(weights[i] ** 2 for i in inside)))
     return bins
 
 
+def debiased_size(gap, acc, n):
+    """Twice the absolute gap, less its expected value with the noise of the accuracy added."""
+    s = np.sqrt(max(acc * (1 - acc), 0) / n)
+    if s < 1e-9:
+        return abs(gap)
+    return 2 * abs(gap) - gap * (1 - 2 * norm.cdf(-gap / s)) - 2 * s * norm.pdf(gap / s)
+
+
 def literal(measure, scores, hits, weights, n_bins):
-    """Equations (3) and (5), the quadratic mean between them, and the two parts of (3)."""
+    """Equations (3) and (5), the quadratic mean between them, the two parts of (3), debiased."""
     bins = literal_bins(scores, hits, weights, n_bins)
-    N = sum(size for size, _, _ in bins)
+    N = sum(size for size, *_ in bins)
+    gaps = [(size / N, conf - acc, acc, n) for size, acc, conf, n in bins]
     if measure is expected_calibration_error:
-        return sum(size / N * abs(acc - conf) for size, acc, conf in bins)
+        return sum(share * abs(gap) for share, gap, *_ in gaps)
     if measure is maximum_calibration_error:
-        return max(abs(acc - conf) for _, acc, conf in bins)
+        return max(abs(gap) for _, gap, *_ in gaps)
     if measure is overconfidence_error:
-        return sum(size / N * (conf - acc) for size, acc, conf in bins if conf > acc)
+        return sum(share * gap for share, gap, *_ in gaps if gap > 0)
     if measure is underconfidence_error:
-        return sum(size / N * (acc - conf) for size, acc, conf in bins if conf < acc)
-    return np.sqrt(sum(size / N * (acc - conf) ** 2 for size, acc, conf in bins))
+        return sum(-share * gap for share, gap, *_ in gaps if gap < 0)
+    if measure is root_mean_squared_calibration_error:
+        return np.sqrt(sum(share * gap**2 for share, gap, *_ in gaps))
+    if measure is debiased_expected_calibration_error:
+        return max(sum(share * debiased_size(gap, acc, n) for share, gap, acc, n in gaps), 0)
+    variance = [acc * (1 - acc) / (n - 1) if n > 1 else 0 for _, _, acc, n in gaps]
+    square = sum(g[0] * (g[1] ** 2 - v) for g, v in zip(gaps, variance, strict=True))
+    return np.sqrt(max(square, 0))
 
 
 @st.composite
@@ -73,27 +99,27 @@ def rows(draw, max_classes=5):
     return rng.integers(K, size=n), P, draw(st.sampled_from([None, w]))
 
 
-@every
+@binned
 @given(data=rows(), n_bins=st.integers(1, 30))
 def test_top_label_is_the_literal_formula(measure, data, n_bins):
     y, P, w = data
     scores, hits = P.max(axis=1), P.argmax(axis=1) == y
     expected = literal(measure, scores, hits, np.ones(len(y)) if w is None else w, n_bins)
     got = measure(y, P, n_bins=n_bins, sample_weight=w, labels=range(P.shape[1]))
-    assert got == pytest.approx(expected, abs=1e-12)
+    assert got == pytest.approx(expected, abs=1e-9)
 
 
-@every
+@binned
 @given(data=rows(), n_bins=st.integers(1, 30))
 def test_classwise_is_the_mean_over_the_columns(measure, data, n_bins):
     y, P, w = data
     W = np.ones(len(y)) if w is None else w
     columns = [literal(measure, P[:, k], y == k, W, n_bins) for k in range(P.shape[1])]
     got = measure(y, P, n_bins=n_bins, kind="classwise", sample_weight=w, labels=range(P.shape[1]))
-    assert got == pytest.approx(np.mean(columns), abs=1e-12)
+    assert got == pytest.approx(np.mean(columns), abs=1e-9)
 
 
-@every
+@binned
 @given(data=rows(max_classes=2), n_bins=st.integers(1, 30), k=st.integers(0, 1))
 def test_binary_is_the_column_of_the_positive_label(measure, data, n_bins, k):
     y, P, w = data
@@ -102,7 +128,7 @@ def test_binary_is_the_column_of_the_positive_label(measure, data, n_bins, k):
     kwargs = {"n_bins": n_bins, "sample_weight": w, "labels": names, "kind": "binary"}
     for y_proba in (P, P[:, k]):
         got = measure(names[y], y_proba, pos_label=names[k], **kwargs)
-        assert got == pytest.approx(expected, abs=1e-12)
+        assert got == pytest.approx(expected, abs=1e-9)
 
 
 @given(data=rows(), n_bins=st.integers(1, 30), kind=st.sampled_from(KINDS[:2]),
@@ -126,23 +152,42 @@ def test_order_of_the_three_measures(data, n_bins, kind, strategy):
     assert sum(parts) == pytest.approx(ece, abs=1e-12)
 
 
+def test_every_measure_has_the_parameters_of_the_first():
+    names = signature(expected_calibration_error).parameters
+    for measure in BINNED:
+        assert signature(measure).parameters == names
+        assert "average : {" in measure.__doc__
+    assert list(names) == [
+        "y_true", "y_proba", "n_bins", "strategy", "kind", "sample_weight", "labels", "pos_label",
+        "average",
+    ]  # fmt: skip
+
+
 @every
-@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_weights_are_repetitions_and_rows_have_no_order(measure, strategy, kind, rng):
-    y = rng.integers(2, size=80)
-    P = rng.dirichlet([1, 1], size=80).round(1)
-    w = rng.integers(0, 4, size=80)
-    kwargs = {"strategy": strategy, "kind": kind, "n_bins": 7}
-    weighted = measure(y, P, sample_weight=w, **kwargs)
-    assert weighted == pytest.approx(
-        measure(np.repeat(y, w), np.repeat(P, w, axis=0), **kwargs), abs=1e-12
-    )
-    order = rng.permutation(80)
-    assert weighted == pytest.approx(
-        measure(y[order], P[order], sample_weight=w[order], **kwargs), abs=1e-12
-    )
-    assert weighted == pytest.approx(measure(y, P, sample_weight=1e-9 * w, **kwargs), abs=1e-12)
+def test_rows_have_no_order_and_weights_no_unit(measure, kind, rng):
+    y, P = rng.integers(2, size=80), rng.dirichlet([1, 1], size=80).round(1)
+    w, order = rng.integers(0, 4, size=80), rng.permutation(80)
+    weighted = measure(y, P, sample_weight=w, kind=kind)
+    turned = measure(y[order], P[order], sample_weight=w[order], kind=kind)
+    assert turned == pytest.approx(weighted, abs=1e-12)
+    assert weighted == pytest.approx(measure(y, P, sample_weight=1e-9 * w, kind=kind), abs=1e-12)
+    if measure.func not in DEBIASED:  # which depend on the effective number of rows
+        repeated = measure(np.repeat(y, w), np.repeat(P, w, axis=0), kind=kind)
+        assert weighted == pytest.approx(repeated, abs=1e-12)
+
+
+@every
+def test_kinds_are_those_of_scores_and_events(measure, rng):
+    """The top label is a score and an event as any other, and classes are those of a column."""
+    y, P, w = rng.integers(3, size=90), rng.dirichlet([1, 1, 1], size=90), rng.uniform(size=90)
+    of_events = partial(measure, kind="binary", sample_weight=w)
+    top = of_events(P.argmax(axis=1) == y, P.max(axis=1))
+    assert measure(y, P, sample_weight=w) == pytest.approx(top, abs=1e-12)
+    each = [of_events(y == k, P[:, k]) for k in range(3)]
+    given = {"kind": "classwise", "sample_weight": w}
+    np.testing.assert_allclose(measure(y, P, average=None, **given), each, atol=1e-12)
+    assert measure(y, P, **given) == pytest.approx(np.mean(each), abs=1e-12)
 
 
 @every
@@ -154,15 +199,11 @@ def test_one_dimension_is_two_columns(measure, kind, rng):
 
 
 @every
-@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_single_precision(measure, strategy, kind, rng):
-    y = rng.integers(2, size=500)
-    P = rng.dirichlet([1, 1], size=500)
-    kwargs = {"strategy": strategy, "kind": kind}
-    assert measure(y, P.astype(np.float32), **kwargs) == pytest.approx(
-        measure(y, P, **kwargs), abs=1e-3
-    )
+def test_single_precision(measure, kind, rng):
+    y, P = rng.integers(2, size=500), rng.dirichlet([1, 1], size=500)
+    single = measure(y, P.astype(np.float32), kind=kind)
+    assert single == pytest.approx(measure(y, P, kind=kind), abs=1e-3)
 
 
 def test_hand_table():
@@ -217,7 +258,7 @@ def test_quantile_strategy_makes_bins_of_equal_weight(rng):
     assert curve.n_samples.tolist() == [30] * 10
 
 
-@every
+@binned
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_kinds_of_bins_agree_where_their_edges_do(measure, kind, rng):
     """The same number of rows in the middle of each bin."""
@@ -298,7 +339,7 @@ def test_ten_bins_are_ten():
     assert len(reliability_curve(y, p, kind="binary", n_bins=10).weight) == 10
 
 
-@every
+@pytest.mark.parametrize("measure", GAPS)
 def test_probability_one_is_in_the_last_bin(measure):
     """Trap 12: not in a bin of its own."""
     expected = 0.0 if measure is underconfidence_error else 0.475
@@ -385,9 +426,9 @@ BAD = {
         "Unknown label type: continuous. y must hold class labels, got 0.2",
     ),
     "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
-    "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns. Check.*ignored"),
+    "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns.* 255"),
     "unknown label": ({"labels": [0, 2]}, "only labels named in labels, got 1, which is not"),
-    "three labels": ({"labels": [0, 1, 2]}, "labels must name one label for each column, got 3"),
+    "three labels": ({"labels": [0, 1, 2]}, "labels must be .* one for each column, got 3"),
     "one label": ({"y_true": ["a", "a", "a"], "y_proba": [0.1, 0.2, 0.3]}, "1 classes in y"),
     "pos_label": ({"pos_label": 7}, r"pos_label must be one of \[0, 1\], got 7"),
     "negative weight": ({"sample_weight": [1, 1, -1]}, "must not be negative, got a weight of -1"),
@@ -396,8 +437,15 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("function", [reliability_curve, *MEASURES])
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize(
+    ("function", "case"),
+    [
+        (function, case)
+        for function in (reliability_curve, score_decomposition, smooth_calibration_error, *BINNED)
+        for case, (change, _) in BAD.items()
+        if change.keys() <= signature(function).parameters.keys()  # some have no bins
+    ],
+)
 def test_bad_input_is_refused(function, case):
     change, message = BAD[case]
     with pytest.raises(ValueError, match=message):
@@ -410,9 +458,6 @@ def test_no_warnings_and_no_nan(measure, data):
     y, P, w = data
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for strategy in STRATEGIES:
-            for kind in KINDS[:2]:
-                value = measure(
-                    y, P, labels=range(P.shape[1]), sample_weight=w, strategy=strategy, kind=kind
-                )
-                assert 0 <= value <= 1 + 1e-12
+        for kind in KINDS[:2]:
+            value = measure(y, P, labels=range(P.shape[1]), sample_weight=w, kind=kind)
+            assert 0 <= value <= 1 + 1e-12

@@ -21,9 +21,9 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from skcalib import metrics
-from skcalib._engine.blocks import both_columns
 from skcalib._output.html import element, fragment, table
-from skcalib._scores.proper import brier_scores, log_losses
+from skcalib._rows.arrays import both_columns
+from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.report import _intervals, _sections
 from skcalib.report._evaluation import Evaluation
 from skcalib.report._measures import BINNED, SMOOTH, measures, of_classes

@@ -10,9 +10,9 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import EnsembleTemperatureScaling, TemperatureScaling
+from skcalib._optimize import mixture
 from skcalib._warnings import NotConvergedWarning, SmallWeightsWarning
 from skcalib.datasets import make_logits
-from skcalib.scaling import _ensemble
 
 LOSSES = ["log_loss", "brier"]
 both = pytest.mark.parametrize("loss", LOSSES)
@@ -183,8 +183,8 @@ def test_small_weights_warn_where_they_matter():
 
 
 def test_weights_that_do_not_converge_warn(monkeypatch):
-    monkeypatch.setattr(_ensemble, "least_log_loss", lambda rows: (np.full(3, 1 / 3), False))
-    with pytest.warns(NotConvergedWarning, match="did not converge in 100 passes"):
+    monkeypatch.setattr(mixture, "MAX_ITERATIONS", 1)
+    with pytest.warns(NotConvergedWarning, match="weights of the ensemble did not converge in"):
         EnsembleTemperatureScaling().fit(*noisy())
 
 

@@ -1,23 +1,30 @@
 """Smoothing of the softmax family, and temperature scaling of separable rows."""
 
+import inspect
 import warnings
 
 import numpy as np
 import pytest
 from families import CALIBRATORS, JOINT, with_known
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
 import skcalib.scaling._linear
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib._base import BaseCalibrator
 from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
-from skcalib.scaling._temperature import _Smoothed
 
-SMOOTHED = [kind for kind in CALIBRATORS if issubclass(kind, _Smoothed)]
+# Those whose probabilities are mixed by a share that is a parameter.
+SMOOTHED = [
+    kind
+    for kind in CALIBRATORS
+    if "smoothing_ : float" in inspect.getdoc(kind)
+    and "smoothing" in kind().get_params()
+    and kind._uniform_share is BaseCalibrator._uniform_share
+]
 every = pytest.mark.parametrize("kind", SMOOTHED)
 
 

@@ -11,18 +11,19 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from sklearn.metrics import log_loss
 
 from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
-from skcalib._engine.memory import MemoryRows
-from skcalib._linear import binned as module
-from skcalib._linear.binned import cells_of
-from skcalib._linear.natural_spline import (
+from skcalib._optimize import spline as module
+from skcalib._optimize.leave_one_out import ALPHAS
+from skcalib._optimize.spline import (
+    Splines,
+    _on_cells,
+    cells_of,
     curvatures_of_values,
     evaluate,
     powers_of_values,
     slopes_of_values,
     smooth_basis,
 )
-from skcalib._linear.path import ALPHAS
-from skcalib._linear.spline_fit import Splines, _binned
+from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 
 
@@ -218,8 +219,8 @@ def _basis(splines):
 
 def _cells(splines, rows):
     cells = cells_of(rows)
-    args = splines.coefficients, splines.share, tuple(splines.edges[:, 0]), cells[0]
-    return cells, [_binned(*args)]
+    of_cells = _on_cells(cells[0], *splines.edges[:, 0], splines.coefficients, splines.share)
+    return cells, [of_cells]
 
 
 def test_the_strength_is_the_most_probable_one():
@@ -425,7 +426,7 @@ def test_constant_log_odds_give_the_base_rate():
 
 
 def test_it_warns_if_newton_does_not_converge(monkeypatch):
-    monkeypatch.setattr("skcalib._linear.logistic.MAX_PASSES", 2)
+    monkeypatch.setattr("skcalib._optimize.logistic.MAX_PASSES", 2)
     monkeypatch.setattr(module, "N_CELLS", 2)
     with pytest.warns(UserWarning, match=r"did not converge in 2 passes .* fewer knots"):
         SplineCalibration(alpha=0.1).fit(*bent())

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from skcalib import MatrixScaling, VectorScaling
-from skcalib._linear.path import ALPHAS
+from skcalib._optimize.leave_one_out import ALPHAS
 from skcalib.datasets import make_logits
 
 KINDS = [VectorScaling, MatrixScaling]

@@ -5,8 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from families import JOINT, PLAIN, TemperatureMap, features_of
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
@@ -14,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling, VectorScaling
-from skcalib._linear import temperature
-from skcalib._linear.loss import loss_gradient
+from skcalib._optimize import temperature
+from skcalib._optimize.loss import Objective
 from skcalib.datasets import make_logits
 
 
@@ -78,7 +77,7 @@ def test_certificate(n_samples, n_classes):
     """The gradient of the loss of the joint family vanishes at the fitted temperature."""
     Z, y = make_logits(n_samples, n_classes, random_state=0)
     T = TemperatureScaling().fit(Z, y).temperature_
-    _, gradient = loss_gradient(np.array([1 / T]), TemperatureMap(), features_of(Z, y))
+    _, gradient = Objective(TemperatureMap(), features_of(Z, y)).value_gradient(np.array([1 / T]))
     assert abs(gradient[0]) < 1e-9
 
 
@@ -210,7 +209,7 @@ def test_separable_but_for_a_tie():
 
 
 @pytest.mark.parametrize("n_samples", [50, 10_000])
-def test_hopeless(n_samples):
+def test_no_better_than_chance(n_samples):
     Z, y = make_logits(n_samples, 3, random_state=0)
     calibrator = fit_warned(-Z, y, "no better than chance.*order of the classes")
     assert np.isfinite(calibrator.temperature_)
@@ -287,8 +286,13 @@ def test_temperature_is_that_of_no_better_than_chance_where_only_rounding_tells(
 def test_few_passes_also_for_accurate_classifiers(monkeypatch, rng, margin, scale):
     """The start is close to the minimum where few rows are wrong, and by little, as well."""
     passes = []
-    slope = temperature._summed_slope
-    monkeypatch.setattr(temperature, "_summed_slope", lambda *a: passes.append(a[0]) or slope(*a))
+    slope = temperature.scale_derivatives
+
+    def counted(b, *rows):
+        passes.append(b)
+        return slope(b, *rows)
+
+    monkeypatch.setattr(temperature, "scale_derivatives", counted)
     y = np.arange(200) % 2
     z = rng.normal(size=200) + margin * (y - 0.5)
     found = 1 / TemperatureScaling().fit(scale * z[:, None], y).temperature_

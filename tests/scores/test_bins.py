@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
 
-from skcalib._engine.ranking import ranked, summary
+from skcalib._rows.ranking import merged, ranked
 from skcalib._scores import bins
 from skcalib._scores.bins import bin_index, bin_sums, quantile_edges, uniform_edges
 
@@ -136,10 +135,13 @@ def test_votes_stay_equal_through_logarithm_and_exponential(floor, rng):
         assert rows.hits.sum() == (votes[:, 0] > 0.5).sum()
 
 
-def test_scores_that_are_close_because_there_are_many_stay_apart():
+def test_scores_that_agree_to_twelve_digits_are_ties():
     close = 1 - np.arange(1000) * np.finfo(float).eps
-    assert len(ranked(close).scores) == 1000
-    far = np.array([1e-300, 1e-16, 0.5, 1 - 1e-14, 1.0])
+    assert ranked(close).scores.tolist() == [close[-1]]
+    assert ranked(close).weight.tolist() == [1000]
+    single = 1 - np.arange(1000, dtype=np.float32) * np.finfo(np.float32).eps
+    assert len(ranked(single).scores) == 1000
+    far = np.array([1e-300, 1e-16, 0.5, 1 - 1e-11, 1.0])
     assert ranked(far).scores.tolist() == far.tolist()
     assert len(ranked(np.append(far, far * (1 - 1e-16))).scores) == 5
 
@@ -175,8 +177,8 @@ def test_summaries_leave_out_rows_without_weight(n_cells, rng):
     scores, hits = rng.uniform(size=100), rng.integers(2, size=100).astype(bool)
     w = rng.integers(3, size=100).astype(float)
     kept = w > 0
-    found = summary(scores, hits, w, n_cells)
-    wanted = summary(scores[kept], hits[kept], w[kept], n_cells)
+    found = merged([ranked(scores, hits, w)], n_cells)
+    wanted = merged([ranked(scores[kept], hits[kept], w[kept])], n_cells)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
     assert found.weight.sum() == w.sum()

@@ -2,22 +2,20 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
 from skcalib import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
-from skcalib._engine.memory import MemoryRows
-from skcalib._linear.mixed import mixture
+from skcalib._optimize.mixture import mixture
+from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._family import averaged, features_of
-from skcalib.selection import _mixture
-from skcalib.selection._mixture import components, weighed
+from skcalib.scaling._vector_matrix import _averaged, _features_of
+from skcalib.selection import _stacking
 from skcalib.selection._out_of_fold import Fits, Fold, log_of_labels
-from skcalib.selection._stacking import mixture_weights, pruned_weights, without_negligible
+from skcalib.selection._stacking import components, pruned_weights, stacking_weights, weighed
 
 
 @st.composite
@@ -57,7 +55,7 @@ def by_em(L, w, pseudo_rows, n_iter=3000):
 def test_no_direction_lowers_the_objective(problem):
     """The objective is at most ``max_m slope_m - 1`` times the total above its minimum."""
     L, w, pseudo_rows = problem
-    x = mixture_weights(*problem)
+    x = stacking_weights(*problem)
     assert x.min() >= 0
     assert x.sum() == pytest.approx(1)
     w = np.ones(len(L)) if w is None else w
@@ -70,7 +68,7 @@ def test_no_direction_lowers_the_objective(problem):
 
 @given(problems())
 def test_weights_are_as_good_as_those_of_em(problem):
-    x = mixture_weights(*problem)
+    x = stacking_weights(*problem)
     assert objective(x, *problem) <= objective(by_em(*problem), *problem) + 1e-6
 
 
@@ -89,24 +87,24 @@ def test_weights_are_those_of_another_optimizer(seed):
         constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    assert_allclose(mixture_weights(L, w, pseudo_rows), found.x, atol=1e-4)
+    assert_allclose(stacking_weights(L, w, pseudo_rows), found.x, atol=1e-4)
 
 
 def test_one_candidate_has_all_the_weight():
-    assert_array_equal(mixture_weights(np.array([[-1.0], [-9.0]]), None, np.zeros(1)), [1])
+    assert_array_equal(stacking_weights(np.array([[-1.0], [-9.0]]), None, np.zeros(1)), [1])
 
 
 def test_equal_candidates_share_their_weight_and_the_prior_breaks_ties():
     L = np.repeat(-np.random.default_rng(0).exponential(size=(50, 1)), 3, axis=1)
-    assert_allclose(mixture_weights(L, None, np.zeros(3)), 1 / 3)
-    assert_allclose(mixture_weights(L, None, np.array([0, 1.0, 0])), [0, 1, 0], atol=1e-6)
+    assert_allclose(stacking_weights(L, None, np.zeros(3)), 1 / 3)
+    assert_allclose(stacking_weights(L, None, np.array([0, 1.0, 0])), [0, 1, 0], atol=1e-6)
 
 
 def test_a_pseudo_row_is_a_row_that_only_one_candidate_gives_probability():
     L = np.log(np.random.default_rng(0).beta(2, 1, size=(30, 3)))
     row = np.array([[0.0, -800.0, -800.0]])
-    two_rows = mixture_weights(np.r_[L, row, row], None, np.zeros(3))
-    assert_allclose(mixture_weights(L, None, np.array([2.0, 0, 0])), two_rows, atol=1e-4)
+    two_rows = stacking_weights(np.r_[L, row, row], None, np.zeros(3))
+    assert_allclose(stacking_weights(L, None, np.array([2.0, 0, 0])), two_rows, atol=1e-4)
 
 
 def test_a_weight_is_a_number_of_rows():
@@ -116,25 +114,16 @@ def test_a_weight_is_a_number_of_rows():
         rng.integers(1, 5, 20),
         np.array([1.0, 0, 0]),
     )
-    repeated = mixture_weights(np.repeat(L, w, axis=0), None, prior)
-    assert_allclose(mixture_weights(L, w * 1.0, prior), repeated, atol=1e-5)
+    repeated = stacking_weights(np.repeat(L, w, axis=0), None, prior)
+    assert_allclose(stacking_weights(L, w * 1.0, prior), repeated, atol=1e-5)
 
 
 def test_probabilities_that_underflow_are_compared():
     """Only ratios matter: those of a row of which all are nearly zero as well."""
     L = np.array([[-900.0, -901.0], [-2000.0, -1999.0], [-900.0, -950.0]])
-    x = mixture_weights(L, None, np.zeros(2))
-    assert_allclose(x, mixture_weights(L - L.max(axis=1, keepdims=True), None, np.zeros(2)))
+    x = stacking_weights(L, None, np.zeros(2))
+    assert_allclose(x, stacking_weights(L - L.max(axis=1, keepdims=True), None, np.zeros(2)))
     assert 0.5 < x[0] < 1
-
-
-@given(problems(), st.sampled_from([0.0, 0.01, 0.3, 0.9]))
-def test_negligible_weights_are_zero(problem, least):
-    x = mixture_weights(*problem)
-    kept = without_negligible(x, least)
-    assert kept.sum() == pytest.approx(1)
-    assert ((kept == 0) == ((x == 0) | (x < min(least, x.max())))).all()
-    assert_allclose(kept * x.sum(where=kept > 0), np.where(kept > 0, x, 0))
 
 
 # --------------------------------------------------------------------------------------
@@ -181,7 +170,7 @@ def test_average_is_the_softmax_of_the_mean_scores(members, n_classes, one_colum
     Z, y = make_logits(300, n_classes, temperature=2.0, random_state=0)
     X = Z[:, 1:] - Z[:, :1] if one_column else Z
     fitted = [clone(m).fit(X, y) for m in members]
-    assert len({features_of(m) for m in fitted}) == 1
+    assert len({_features_of(m) for m in fitted}) == 1
     first, *maps = fitted
     eps = first.smoothing_
     L = np.log((1 - eps) * softmax(Z / first.temperature_, axis=1) + eps / n_classes)
@@ -189,7 +178,7 @@ def test_average_is_the_softmax_of_the_mean_scores(members, n_classes, one_colum
     scores = [L, *(L @ A.T + m.intercept_ for A, m in zip(coefs, maps, strict=True))]
     weights = np.array([0.1, 0.2, 0.3, 0.4])[: len(members)]
     mean = np.tensordot(weights / weights.sum(), scores, 1)
-    found = averaged(fitted, weights)
+    found = _averaged(fitted, weights)
     assert isinstance(found, MatrixScaling if len(members) == 4 else VectorScaling)
     expected = (1 - eps) * softmax(mean, axis=1) + eps / n_classes
     assert_allclose(found.predict_proba(X), expected, rtol=1e-9)
@@ -201,14 +190,14 @@ def test_average_is_the_softmax_of_the_mean_scores(members, n_classes, one_colum
 )
 def test_what_is_no_map_of_log_probabilities_has_no_features(calibrator, logits3):
     fitted = calibrator if isinstance(calibrator, str) else calibrator.fit(*logits3)
-    assert features_of(fitted) is None
+    assert _features_of(fitted) is None
 
 
 def of_candidates(Z, y, candidates):
     """Candidates fitted to one half of the rows, and their log-probabilities for the other."""
     half = len(y) // 2
     fitted = {name: c.fit(Z[:half], y[:half]) for name, c in candidates.items()}
-    test = MemoryRows(Z[half:], y[half:], None)
+    test = MemoryRows(Z[half:], y[half:], None, classes=np.arange(Z.shape[1]))
     L = {name: c.predict_log_proba(test.X)[np.arange(half), test.y] for name, c in fitted.items()}
     return [Fold(Fits(fitted, {}, {}), test, L)]
 
@@ -223,13 +212,13 @@ def test_linear_maps_are_averaged_wherever_they_stand():
     Z, y = bent()
     other = TemperatureScaling(smoothing=0.3)
     candidates = {"other": other, "vector": VectorScaling(), "matrix": MatrixScaling(alpha=0.1)}
-    found = weighed(of_candidates(Z, y, candidates), "stack", np.arange(3), 1e-3)
+    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
     assert found.linear == ["vector", "matrix"]
     everything = found._replace(weights={"other": 0.5, "vector": 0.2, "matrix": 0.3})
     parts, weights = components(candidates, everything)
     assert_allclose(weights, [0.5, 0.5])
     assert parts[1] is other
-    average = averaged(list(candidates.values())[1:], np.array([0.2, 0.3]))
+    average = _averaged(list(candidates.values())[1:], np.array([0.2, 0.3]))
     assert_array_equal(parts[0].coef_, average.coef_)
 
 
@@ -238,7 +227,7 @@ def test_maps_that_were_mixed_in_the_folds_are_mixed():
     Z, y = bent()
     plain = {f"plain{a}": VectorScaling(smoothing=0, alpha=a) for a in (1, 0.1)}
     candidates = {t: TemperatureScaling(smoothing="auto") for t in "abc"} | plain
-    found = weighed(of_candidates(Z, y, candidates), "stack", np.arange(3), 1e-3)
+    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
     assert found.linear == ["a", "b", "c"]
     kept = {name: candidates[name] for name in plain}
     parts, weights = components(kept, found._replace(weights=dict.fromkeys(plain, 0.5)))
@@ -248,7 +237,7 @@ def test_maps_that_were_mixed_in_the_folds_are_mixed():
 
 def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
     """Its members share this weight as they do in the mixture of all candidates."""
-    monkeypatch.setattr(_mixture, "GAIN", 0.0)  # so that nothing is left out
+    monkeypatch.setattr(_stacking, "GAIN", 0.0)  # so that nothing is left out
     Z, y = bent()
     candidates = {
         "other": TemperatureScaling(smoothing=0.1),
@@ -262,14 +251,14 @@ def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monke
     chance = np.random.default_rng(0).integers(3, size=len(fold.L["vector"]))
     L = {name: np.where(chance == k, of_one, -3.0) for k, (name, of_one) in enumerate(L.items())}
     L["other"] = np.where(chance == 0, 0.0, -3.0)
-    found = weighed([fold._replace(L=L)], "stack", np.arange(3), eps).weights
+    found = weighed([fold._replace(L=L)], "stack", eps).weights
     prior = np.array([1.0, 0, 0])
-    _, vector, matrix = mixture_weights(np.column_stack(list(L.values())), None, prior)
+    _, vector, matrix = stacking_weights(np.column_stack(list(L.values())), None, prior)
     assert found["vector"] / found["matrix"] == pytest.approx(vector / matrix)
     assert vector != pytest.approx(matrix, rel=0.05)
-    average = averaged(list(candidates.values())[1:], np.array([vector, matrix]))
-    of_average = log_of_labels(average, fold.test, np.arange(3), eps)
-    expected = mixture_weights(np.column_stack([L["other"], of_average]), None, prior[:2])
+    average = _averaged(list(candidates.values())[1:], np.array([vector, matrix]))
+    of_average = log_of_labels(average, fold.test, eps)
+    expected = stacking_weights(np.column_stack([L["other"], of_average]), None, prior[:2])
     assert_allclose([found["other"], found["vector"] + found["matrix"]], expected, atol=1e-6)
 
 
@@ -280,7 +269,7 @@ def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
     L = {"first": np.where(right, -9.0, 0.0), "second": np.where(right, 0.0, -9.0)}
     fits = Fits({"first": None, "second": None}, {}, {})
     fold = Fold(fits, MemoryRows(np.zeros((1000, 2)), right * 1, None), L)
-    weights = weighed([fold], "stack", np.arange(2), 1e-3).weights
+    weights = weighed([fold], "stack", 1e-3).weights
     assert weights["second"] == pytest.approx(n_rows / 1001 if kept else 0, rel=0.01)
     assert sum(weights.values()) == pytest.approx(1)
 
@@ -297,7 +286,7 @@ def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
     L = np.log(random.uniform(0.05, 1, size=(300, n_candidates)))
     L[:, 0] -= 2.0  # of no use
     w, none = random.uniform(0.5, 2, size=300), np.zeros(n_candidates)
-    everything = loss_of(L, mixture_weights(L, w, none), w)
+    everything = loss_of(L, stacking_weights(L, w, none), w)
     for gain in (0.0, 0.01, 0.5):
         weights = pruned_weights(L, w, none, gain)
         assert weights.sum() == pytest.approx(1)
@@ -307,7 +296,7 @@ def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
         for m in set(kept.tolist()) - {n_candidates - 1}:
             others = [k for k in kept if k != m]
             if others and gain > 0:
-                without = loss_of(L[:, others], mixture_weights(L[:, others], w, none[others]), w)
+                without = loss_of(L[:, others], stacking_weights(L[:, others], w, none[others]), w)
                 assert without > everything
     only_last = pruned_weights(L, w, none, 10.0)
     assert only_last[-1] == 1
@@ -316,7 +305,7 @@ def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
 def test_small_gains_are_judged_relative_to_the_loss():
     L = np.log(np.column_stack([np.r_[0.9, np.full(99, 0.5)], np.full(100, 0.5)]))
     none = np.zeros(2)
-    exact = mixture_weights(L, None, none)
+    exact = stacking_weights(L, None, none)
     assert exact[0] == pytest.approx(1)
     w = np.ones(100)
     gain = loss_of(L[:, 1:], np.ones(1), w) / loss_of(L, exact, w) - 1

@@ -10,17 +10,18 @@ from numpy.testing import assert_array_equal
 from sklearn.utils import check_X_y
 
 from skcalib import TemperatureScaling
-from skcalib._validation.labels import as_labels, distinct_labels, encode
-from skcalib._validation.logits import are_like_probabilities
-from skcalib._validation.parameters import (
+from skcalib._validation.inputs import (
+    Found,
+    are_probabilities,
     check_flag,
     check_integer,
     check_option,
+    check_probabilities,
     check_real,
+    check_rows,
+    check_weights,
 )
-from skcalib._validation.probabilities import improper_rows
-from skcalib._validation.rows import Found, check_rows
-from skcalib._validation.weights import check_weights
+from skcalib._validation.labels import as_labels, distinct_labels, encode
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
@@ -49,22 +50,17 @@ def test_weights_are_double_precision(dtype):
 
 
 @pytest.mark.parametrize("low", [-7, 0, 10**12])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_distinct_labels_wherever_they_begin(low, weighted, rng):
+def test_distinct_labels_wherever_they_begin(low, rng):
     labels = low + rng.choice([0, 3, 4], size=50_000)
     labels[-1] = low + 6
-    w = np.ones(len(labels)) if weighted else None
-    if weighted:
-        w[labels == low + 3] = 0
-    wanted = [low, *([] if weighted else [low + 3]), low + 4, low + 6]
-    assert distinct_labels(labels, w).tolist() == wanted
+    assert distinct_labels(labels).tolist() == [low, low + 3, low + 4, low + 6]
 
 
 def test_labels_that_are_no_whole_numbers_are_named():
     y = np.array([0.0, 1.0, 1.5, 0.0, 1.0, 1.5])
     with pytest.raises(ValueError, match=r"Unknown label type: continuous.* got 1\.5"):
         TemperatureScaling().fit(np.eye(3).repeat(2, axis=0), y)
-    whole = distinct_labels(np.array([1.0, 0.0, 1.0]), None)
+    whole = distinct_labels(np.array([1.0, 0.0, 1.0]))
     assert whole.tolist() == [0.0, 1.0]
 
 
@@ -78,28 +74,28 @@ def test_labels_become_places_in_the_list_of_classes(classes):
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], [4, 5, 9]])
 @pytest.mark.parametrize("unknown", [-1, -9, 3, 77])
-def test_unknown_labels_become_some_place(classes, unknown):
-    """Rows of weight zero may have any."""
-    places = encode(np.array([classes[1], unknown]), np.array(classes))
-    assert places[0] == 1
-    assert 0 <= places[1] <= 2
+@pytest.mark.parametrize("kind", [np.int64, float, str, object])
+def test_unknown_labels_have_no_place(classes, unknown, kind):
+    places = encode(np.array([classes[1], unknown]).astype(kind), np.array(classes).astype(kind))
+    assert places.tolist() == [1, -1]
 
 
 def test_rows_that_are_no_probabilities_are_counted():
     P = np.full((5, 2), 0.5)
-    assert improper_rows(P) == 0
+    check_probabilities(P)
     P[1] = [1.5, -0.5]
     P[3] = [0.5, 0.6]
     P[4] = np.nan
-    assert improper_rows(P) == 3
+    with pytest.raises(ValueError, match=r"got 3 of 5 rows .* minimum -0.5, maximum 1.5 and sum 1"):
+        check_probabilities(P)
 
 
 def test_columns_that_may_be_probabilities():
-    assert are_like_probabilities(np.full((3, 2), 0.5))
-    assert not are_like_probabilities(np.ones((3, 1)))  # log-odds of 1
+    assert are_probabilities(np.full((3, 2), 0.5))
+    assert not are_probabilities(np.ones((3, 1)))  # log-odds of 1
     late = np.full((101, 2), 0.5)
     late[100] = 2
-    assert not are_like_probabilities(late)
+    assert not are_probabilities(late)
 
 
 def test_the_improper_probability_is_named():
@@ -267,9 +263,9 @@ def test_a_second_fit_forgets_the_names_of_the_first():
 @pytest.mark.parametrize("n", [3, 200])
 def test_probabilities_in_all_rows_only(rng, n):
     P = rng.dirichlet([1, 1, 1], size=n)
-    assert are_like_probabilities(P)
+    assert are_probabilities(P)
     for row in (0, n - 1):
         for values in ([-0.1, 0.6, 0.5], [0.5, 0.6, 0.5]):
             Z = P.copy()
             Z[row] = values
-            assert not are_like_probabilities(Z)
+            assert not are_probabilities(Z)

@@ -1,1 +1,0 @@
-"""Sums and maps over blocks of rows: in memory with threads, or on the workers of Dask."""

@@ -1,1 +1,0 @@
-"""Log loss of linear maps and splines of logits and of mixtures, and its minimum."""

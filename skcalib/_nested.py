@@ -1,0 +1,176 @@
+"""Calibrators and classifiers inside other estimators, fitted to logits with weights."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from skcalib._base import BaseCalibrator
+from skcalib._rows.arrays import Array, Floats, both_columns, on_host
+from skcalib._rows.rows import Rows
+from skcalib._validation.labels import encode, shown
+
+
+def check_classifier(estimator: Any, name: str) -> None:
+    """Raise a ValueError unless it is a classifier, fitted if it is frozen."""
+    is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+    if not (is_instance and is_classifier(estimator)):
+        raise ValueError(
+            f"estimator must be a classifier, such as LogisticRegression(), got {estimator!r}. "
+            f"{name} calibrates probabilities of classes."
+        )
+    if isinstance(estimator, FrozenEstimator) and not estimator.__sklearn_is_fitted__():
+        raise ValueError(
+            f"A frozen classifier must be fitted, got {estimator!r}. Fit it first, or pass "
+            f"{type(estimator.estimator).__name__} without FrozenEstimator and with cv=5."
+        )
+
+
+def check_calibrator(calibrator: Any, w: Floats | None) -> None:
+    """Raise a ValueError unless it is a calibrator, which takes weights if there are any."""
+    needs = ("fit", "predict_proba", "get_params")
+    if isinstance(calibrator, type) or not all(hasattr(calibrator, name) for name in needs):
+        raise ValueError(
+            "calibrator must be an estimator with fit and predict_proba that takes logits, such "
+            f"as TemperatureScaling(), got {calibrator!r}."
+        )
+    weight_params(calibrator, w)
+
+
+def check_takes_logits(calibrator: Any) -> None:
+    """Raise a ValueError unless it is a calibrator, which if fitted was fitted to logits."""
+    check_calibrator(calibrator, None)
+    if not hasattr(calibrator, "classes_"):
+        return  # not fitted: its own methods raise NotFittedError
+    n_classes = len(on_host(calibrator.classes_))
+    n_columns = getattr(calibrator, "n_features_in_", n_classes)
+    # There may be as many features as classes; a classifier that has calibrators takes features.
+    takes_logits = isinstance(calibrator, BaseCalibrator) or not hasattr(calibrator, "calibrators_")
+    if not takes_logits or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
+        raise ValueError(
+            f"calibrator must be fitted to logits, one column for each of its {n_classes} classes, "
+            f"got {type(calibrator).__name__}, which was fitted to {n_columns} features. Pass a "
+            "calibrator of logits, such as the calibrator_ of a CalibratedClassifier, and logits "
+            "of the classifier, as LogitTransformer gives them."
+        )
+
+
+def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") -> dict[str, Floats]:
+    """Arguments that hand weights, if any, to an estimator, or to the steps of a pipeline.
+
+    ``name`` is what a message calls it.
+    """
+    if w is None:
+        return {}
+    if has_fit_parameter(estimator, "sample_weight"):
+        return {"sample_weight": w}
+    steps: Sequence[tuple[str, Any]] = estimator.steps if isinstance(estimator, Pipeline) else []
+    taking = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
+    if not taking:
+        raise ValueError(
+            f"{name} takes no sample_weight, got weights and {estimator!r}. Choose one that does, "
+            "or leave the weights out."
+        )
+    return {f"{step}__sample_weight": w for step in taking}
+
+
+def check_order(calibrator: Any, classes: Array) -> None:
+    """Raise a ValueError for a calibrator with ``classes`` in another order than that of logits."""
+    for name, value in _classes_params(calibrator).items():
+        if value is None:
+            continue
+        named = np.asarray(value)
+        if named.tolist() != classes.tolist():
+            raise ValueError(
+                f"{name} of calibrator must be in the order of the logits it is given here, "
+                f"[{shown(classes)}], got [{shown(named)}]. Leave it out: it is set automatically."
+            )
+
+
+def _classes_params(estimator: Any) -> dict[str, Any]:
+    """Parameters ``classes`` of an estimator and of the steps inside, by name.
+
+    Calibrators set those of what they contain, which may be given labels of another kind.
+    """
+    params = estimator.get_params()
+    held = [f"{name}__" for name, value in params.items() if isinstance(value, BaseCalibrator)]
+    if isinstance(estimator, BaseCalibrator):
+        held.append("")
+    return {
+        name: value
+        for name, value in params.items()
+        if name.split("__")[-1] == "classes"
+        and not any(name.startswith(of) and "__" in name[len(of) :] for of in held)
+    }
+
+
+def fit_calibrator(
+    calibrator: Any, Z: Floats, y: Array, w: Floats | None, classes: Array, **arguments: Any
+) -> Any:
+    """A copy of the calibrator, fitted to logits with a column for each of the classes."""
+    fitted = clone(calibrator)
+    names = [name for name, value in _classes_params(fitted).items() if value is None]
+    fitted.set_params(**dict.fromkeys(names, classes))
+    return fitted.fit(Z, y, **weight_params(fitted, w), **arguments)
+
+
+def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
+    """A copy of the calibrator, fitted to checked rows of logits and class indices.
+
+    Calibrators of skcalib pass over the rows; others, and those with a ``fit`` of their own, are
+    given those in memory.
+    """
+    if not _has_own(calibrator, "fit"):
+        held = rows.in_memory()
+        return fit_calibrator(calibrator, held.X, rows.classes[held.y], held.w, rows.classes)
+    return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
+
+
+def _has_own(calibrator: Any, method: str) -> bool:
+    """Whether it is a calibrator of skcalib in which the method is not replaced by another."""
+    own = getattr(BaseCalibrator, method)
+    return isinstance(calibrator, BaseCalibrator) and getattr(type(calibrator), method) is own
+
+
+def with_fitted(
+    calibrator: BaseCalibrator, attributes: dict[str, Any], rows: Rows
+) -> BaseCalibrator:
+    """A copy of the calibrator with attributes that were fitted to rows."""
+    fitted = clone(calibrator)
+    for name, value in attributes.items():
+        setattr(fitted, name, value)
+    fitted.classes_, fitted.n_features_in_ = rows.classes, rows.n_columns
+    return fitted
+
+
+def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
+    """Logarithms (m, K) of the probabilities of a fitted calibrator, for checked logits.
+
+    Those of masked classes are -inf, the others finite.
+    """
+    if _has_own(calibrator, "predict_proba"):
+        calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
+        return calibrator._log_probabilities(Z)  # noqa: SLF001
+    P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
+    known = np.asarray(on_host(getattr(calibrator, "classes_", classes)))
+    if P.shape != (len(Z), len(known)) or not np.isfinite(P).all():
+        raise ValueError(
+            f"predict_proba must give finite probabilities of {len(known)} classes, got an array "
+            f"of shape {P.shape} for {len(Z)} rows with {np.count_nonzero(~np.isfinite(P))} values "
+            f"that are not finite from {calibrator!r}. Choose another calibrator."
+        )
+    P = np.maximum(with_unknown_classes(P, known, classes), np.finfo(Z.dtype).tiny)
+    return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))
+
+
+def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
+    """Probabilities of some classes in the columns of all."""
+    if np.array_equal(known, classes):
+        return P
+    out = np.zeros((len(P), len(classes)), P.dtype)
+    out[:, encode(known, classes)] = P
+    return out

@@ -1,0 +1,1 @@
+"""Log loss of maps, sigmoids, splines and mixtures, and its minimum by scipy.optimize."""

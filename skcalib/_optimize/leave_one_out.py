@@ -1,0 +1,137 @@
+r"""Leave-one-out log loss of a regularized linear map, without refitting, and strengths by it.
+
+Notation as in :mod:`skcalib._optimize.loss`. At the minimum of the objective, whose Hessian is H, a
+row has Jacobian J (from parameters to scores), residual :math:`g = p - e_y` and curvature
+:math:`D = \mathrm{diag}(p) - p p^\top`. Without a part u of its weight, one Newton step moves its
+scores by
+
+.. math:: u A (I - u D A)^{-1} g, \qquad A = J (N H)^{-1} J^\top ,
+
+where A, the leverage of the row, is a matrix (K, K) (Rad and Maleki, "A scalable estimate of the
+out-of-sample prediction error via approximate leave-one-out cross-validation", JRSS B 2020,
+arXiv:1801.10243). Strengths are in proportion to 1 / N, so that the penalty of the summed loss is
+the same without the row.
+
+Of a row of weight w the part :math:`u = \min(w, 1)` is left out: a weight of 2 is the row twice,
+and one of the two stays.
+
+With more than :data:`MANY_CLASSES` the Hessian is taken to have one block for each class, as in
+:mod:`skcalib._optimize.maps`. The leverage is then diagonal, with entries a, and the
+equations have a closed form.
+
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from skcalib._optimize.loss import Objective, centred_scores
+from skcalib._optimize.minimize import best_parameters
+from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows.rows import Plan
+
+# The whole Hessian, and the equations of each row, take n K^4 operations for a matrix map; blocks
+# of the Hessian take n K^2. With more classes than these blocks choose strengths as well.
+MANY_CLASSES = 5
+
+# Blocks share a covariance, that of all rows, and so hold only a part of the curvature of a single
+# row. With half of it the estimates were closest to those of folds, on networks with 100 classes.
+SHARE_OF_ROW = 0.5
+
+# The equations of a row that has all but all of the weight are singular without this.
+NOISE = 1e-10
+
+# Curvatures below this share of the largest are zero, up to rounding.
+RANK = 1e-14
+
+# Least share of its curvature that a block keeps when a row is left out.
+LEAST_REST = 0.1
+
+
+def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
+    """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge."""
+    exact, map_, masks = objective.in_double(), objective.map_, objective.masks
+    K, weight = objective.n_classes, objective.rows.weight
+    change, room = change_by_class, 4
+    if K > MANY_CLASSES:
+        leverages = map_.class_leverages(objective, theta)
+    else:
+        # Without a ridge some directions change no score: a constant added to all offsets is one.
+        inverse = np.linalg.pinv(exact.second_order(theta)[2], RANK, hermitian=True)
+        leverages, change, room = partial(map_.leverages, inverse), change_of_scores, 4 * K
+
+    def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
+        xp, S = xa.namespace(F), centred_scores(theta, map_, F, None, masks=masks)
+        P = xp.exp(S)
+        P /= xp.sum(P, axis=1, keepdims=True)
+        R = xa.less_at_labels(xp.positive(P), y, 1)  # NumPy's is a copy
+        A = leverages(F) / weight
+        if w is not None:  # of a row of more weight than 1 the rest stays
+            A *= xa.at_most(w, 1.0)[(slice(None), *[None] * (A.ndim - 1))]
+        S += change(A, P, R)
+        S -= xp.max(S, axis=1, keepdims=True)
+        return xa.weighted_sum(xp.log(xp.sum(xp.exp(S), axis=1)) - xa.of_labels(S, y), w)
+
+    return float(exact.mean(block, Plan(room=room)))
+
+
+def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:
+    """``A (I - D A)^-1 r`` for each row of leverages (m, K, K)."""
+    xp = xa.namespace(P)
+    PA = P[:, :, None] * A
+    DA = PA - P[:, :, None] * xp.sum(PA, axis=1, keepdims=True)
+    unit = xa.like((1 + NOISE) * np.eye(P.shape[1]), P)
+    return (A @ xp.linalg.solve(unit - DA, R[:, :, None]))[:, :, 0]
+
+
+def change_by_class(A: Floats, P: Floats, R: Floats) -> Floats:
+    """The same for diagonal leverages (m, K), with a share of D (Sherman and Morrison)."""
+    PA = SHARE_OF_ROW * P * A
+    rest = xa.at_least(1 - PA, LEAST_REST)
+    PA /= rest
+    total = xa.vecdot(PA, R) / (1 + xa.vecdot(PA, P))
+    return A * (R - total[:, None] * P) / rest
+
+
+# Strengths that are tried, as multiples of the rule.
+ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
+
+# Gradient norm that is enough to compare strengths.
+PATH_TOL = 3e-4
+
+
+class Choice(NamedTuple):
+    """A strength, as a multiple of the rule, and how it was found."""
+
+    alpha: float
+    alphas: Floats = np.empty(0)  #: strengths that were tried
+    losses: Floats = np.empty(0)  #: their estimated losses
+    start: Floats | None = None  #: parameters from which to start the fit
+    nit: int = 0  #: iterations of all fits
+
+
+def choose_strength(
+    objective_of: Callable[[float], Objective], tol: float, max_iter: int
+) -> Choice:
+    """The strength of the least approximate leave-one-out log loss.
+
+    ``objective_of`` gives the objective of a strength. Each fit starts from the parameters of the
+    stronger one before. The path ends where the estimate rises: estimates for much weaker strengths
+    may be too low, where parameters are many for the rows.
+    """
+    start: Floats | None = None
+    fits: list[OptimizeResult] = []
+    losses: list[float] = []
+    for alpha in ALPHAS.tolist():
+        objective = objective_of(alpha)
+        fits.append(best_parameters(objective, max(tol, PATH_TOL), max_iter, start))
+        start = fits[-1].x
+        losses.append(leave_one_out_loss(objective, start))
+        if losses[-1] > min(losses):
+            break
+    best = int(np.argmin(losses))
+    tried, nit = ALPHAS[: len(losses)].copy(), sum(fit.nit for fit in fits)
+    return Choice(float(tried[best]), tried, np.array(losses), fits[best].x, nit)

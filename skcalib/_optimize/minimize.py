@@ -1,0 +1,321 @@
+"""Fits of linear maps by scipy.optimize: which method serves which problem of a fit, and why.
+
+All fits that minimise something are convex problems, and calls of :mod:`scipy.optimize`:
+
+- *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Newton's
+  method, or between bounds (:mod:`skcalib._optimize.temperature`).
+- *Vector and matrix maps of two classes*: ``minimize`` with ``"trust-exact"`` for the three
+  parameters that the log-odds under any linear map have (:mod:`skcalib._optimize.two_classes`), in
+  double precision, which costs little with one exponential and one logarithm for each row.
+- *Vector and matrix maps of more classes*: ``minimize`` with :class:`PreconditionedLBFGS` as its
+  ``method``, and the preconditioners of :mod:`skcalib._optimize.maps`. Passes over more than
+  ``FEW_ELEMENTS`` features are in the precision of the logits until the gradient norm is small or
+  rounding hides progress, and then in double precision.
+- *The same with up to* ``MANY_PARAMETERS`` *parameters*, for row-chunked Dask arrays, on which each
+  pass costs a round trip to the workers whatever it computes, and where L-BFGS does not converge in
+  ``PATIENCE`` iterations: ``minimize`` with ``"trust-exact"`` and the whole Hessian.
+- *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with a method that takes
+  Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
+- *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:
+  :mod:`skcalib._optimize.mixture`. *Class priors*: "trust-ncg" in their logarithms
+  (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
+
+Measured times, as multiples of those of the method that is used, for vector and matrix maps of
+single precision logits, default regularization and smoothing (``python
+benchmarks/bench_solvers.py``, one thread). "L-BFGS-B" is that of SciPy, in coordinates in which the
+preconditioner at the start is the unit matrix:
+
+=============  ======================  ================  ===================  =================
+rows, classes  "trust-exact", whole    preconditioned    "L-BFGS-B" of SciPy  parameters
+               Hessian                 L-BFGS
+=============  ======================  ================  ===================  =================
+200 x 2        1.1 and 1.2             1.3 and 1.7       1.3 and 1.6          4 and 6
+1000 x 2       1.1 and 1.6             1.6 and 2.2       1.6 and 1.5          4 and 6
+1 000 000 x 2  3.4 and 11              3.4 and 2.7       5.8 and 3.1          4 and 6
+1000 x 10      1.4 and 2.7             used              1.5 and 3.0          20 and 110
+5000 x 10      1.8 and 8               used              1.4 and 2.2          20 and 110
+300 000 x 10   2.5 and 6.5             used              1.4 and 1.1          20 and 110
+5000 x 100     4.1 and not tried       used              2.1 and not tried    200 and 10 100
+50 000 x 100   1.8 and not tried       used              1.7 and not tried    200 and 10 100
+=============  ======================  ================  ===================  =================
+
+An inexact Newton method, whose equations are solved by MINRES with the same preconditioner, took
+1.1 to 2.1 times as long as L-BFGS with five classes or more, since each product with the Hessian
+costs more than a gradient. The minimum for a sample of the rows as the start saved one or two of
+ten passes, about what it costs.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+from scipy.optimize import OptimizeResult
+
+from skcalib._optimize.loss import Objective
+from skcalib._optimize.newton import parts_of
+from skcalib._optimize.two_classes import TwoClasses
+from skcalib._rows import Floats, arrays as xa
+from skcalib._rows.rows import Rows
+
+# More parameters than this have a Hessian that costs more to sum up than to do without.
+MANY_PARAMETERS = 512
+
+# Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
+PATIENCE = 60
+
+# Up to so many features a pass in double precision costs little more than in single precision.
+FEW_ELEMENTS = 1 << 15
+
+# Number of differences that L-BFGS keeps, and of iterations between new preconditioners, each
+# followed by another one where the next step leads.
+HISTORY, RENEWAL = 20, 15
+
+# Number of rows of a sample for each parameter: a minimum on fewer would be a poor start.
+ROWS_PER_PARAMETER = 50
+
+# Largest tolerance of Newton's method for two classes: its error squares in a step, so that coarser
+# ones would save nothing.
+NEWTON_TOL = 1e-5
+
+# First radius of trust regions, in which the distance of the identity from zero is 1 or more.
+RADIUS = 100.0
+
+# Largest norm of a step, relative to that of the parameters, which is that of the identity or more:
+# where the loss is nearly linear its curvature gives none.
+LONGEST_STEP = 100.0
+
+# Singular values of the Hessian below this share of the largest are zero, up to rounding.
+RANK = 1e-13
+
+# Sufficient decrease, as a share of what the slope promises; and where rounding hides the decrease,
+# largest gradient norm after a step, as a share of that before.
+ENOUGH, SHORTER = 1e-4, 0.9
+
+# Rounding error of objectives, and shares of a step at which the line search ends, by precision.
+NOISE = {"f": 1e-7, "d": 1e-12}
+SMALLEST_SHARE = {"f": 0.05, "d": 1e-6}
+
+
+def best_parameters(
+    objective: Objective, tol: float, max_iter: int, start: Floats | None = None
+) -> OptimizeResult:
+    """Parameters at which the gradient norm of the objective, in double precision, is ``tol``.
+
+    Found from ``start``, by default the identity, or the best for a sample of the rows. Or the best
+    ones found, where ``max_iter`` iterations are not enough, where the objective has no minimum, or
+    where rounding leaves no step that lowers it: then ``success`` is false.
+    """
+    is_local = objective.rows.is_local
+    x = start
+    if x is None:
+        x = objective.identity if is_local else _start_of_sample(objective, tol)
+    if objective.n_classes == 2:
+        return _of_two_classes(TwoClasses(objective.in_double()), x, tol, max_iter)
+    if len(x) > MANY_PARAMETERS:
+        return lbfgs(objective, x, tol, max_iter)
+    nit = 0
+    for method in (lbfgs, newton) if is_local else (newton, lbfgs):
+        limit = min(PATIENCE, max_iter - nit) if method is lbfgs else max_iter - nit
+        solution = method(objective, x, tol, limit)
+        x, nit = solution.x, nit + solution.nit
+        if solution.success or solution.fun < objective.separated or nit >= max_iter:
+            break
+    solution.nit = nit
+    return solution
+
+
+def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
+    """Newton's method for the three parameters that two classes have, whatever the map."""
+    T, objective = two.of_parameters, two.objective
+    # At most two parameters have the same derivative, up to its sign.
+    gtol = min(tol, NEWTON_TOL) / np.sqrt(2)
+    limits = gtol, max_iter, objective.separated, two.ridge
+    solution = _trust_exact(two.second_order, T @ start, *limits)
+    solution.x, solution.jac = two.parameters(solution.x), solution.jac @ T
+    solution.success = bool(np.linalg.norm(solution.jac) <= tol)
+    return solution
+
+
+def newton(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
+    """Newton's method with the whole Hessian, in double precision."""
+    exact = objective.in_double()
+    limits = tol, max_iter, exact.separated, exact.ridge
+    return _trust_exact(exact.second_order, start, *limits)
+
+
+def _trust_exact(
+    second_order: Callable[[Floats], tuple[float, Floats, Floats]],
+    start: Floats,
+    tol: float,
+    max_iter: int,
+    lowest: float,
+    ridge: Floats,
+) -> OptimizeResult:
+    """Newton's method in a trust region, for a function that gives three derivatives at once."""
+    fun, jac, hess = parts_of(second_order, 3, start.shape)
+
+    def stop_below(intermediate_result: OptimizeResult) -> None:
+        if intermediate_result.fun < lowest:
+            raise StopIteration
+
+    solution = optimize.minimize(
+        fun,
+        start,
+        jac=jac,
+        hess=hess,
+        method="trust-exact",
+        callback=stop_below if lowest > -np.inf else None,
+        options={"gtol": tol, "maxiter": max_iter, "initial_trust_radius": RADIUS},
+    )
+    if not np.all(ridge):  # along what changes nothing, trust regions are gone through to the end
+        inverse = np.linalg.pinv(solution.hess, RANK, hermitian=True)
+        solution.x = start + inverse @ (solution.hess @ (solution.x - start))
+    # Where rounding hides how far a step lowers the objective, the gradient tells.
+    solution.success = bool(np.linalg.norm(solution.jac) <= tol)
+    while not (solution.success or solution.fun < lowest or solution.nit >= max_iter):
+        step = np.linalg.lstsq(solution.hess, -solution.jac, rcond=RANK)[0]
+        x = solution.x + step
+        gradient = jac(x)
+        if not np.linalg.norm(gradient) < SHORTER * np.linalg.norm(solution.jac):
+            break
+        solution.update(x=x, fun=fun(x), jac=gradient, hess=hess(x), nit=solution.nit + 1)
+        solution.success = bool(np.linalg.norm(gradient) <= tol)
+    return solution
+
+
+def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
+    """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
+    method = PreconditionedLBFGS(partial(objective.map_.preconditioner, objective))
+    # Passes over many single precision features are much faster than those in double precision.
+    many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
+    stages = [objective] if many and objective.dtype != np.float64 else []
+    x, nit = start, 0
+    for stage in [*stages, objective.in_double()]:
+        solution = optimize.minimize(
+            stage.value_gradient,
+            x,
+            jac=True,
+            method=method,
+            options={
+                "gtol": tol,
+                "maxiter": max_iter - nit,
+                "lowest": stage.separated,
+                "precision": stage.dtype.char,
+            },
+        )
+        x, nit = solution.x, nit + solution.nit
+    solution.nit = nit
+    return solution
+
+
+class PreconditionedLBFGS:
+    """L-BFGS (Nocedal 1980) with a preconditioner as the initial inverse Hessian.
+
+    A ``method`` of :func:`scipy.optimize.minimize` that stops where the gradient norm is at most
+    ``gtol``, where the value is below ``lowest``, or where no step is accepted. ``preconditioner``
+    gives a function from gradients to steps at a point, and is asked every few iterations. A second
+    call goes on with the differences of the first, as of the same function in another precision.
+    """
+
+    def __init__(self, preconditioner: Callable[[Floats], Callable[[Floats], Floats]]) -> None:
+        self.preconditioner = preconditioner
+        self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
+        self.age = 0
+        self.precondition: Callable[[Floats], Floats]
+
+    def __call__(
+        self,
+        fun: Callable[..., float],
+        x0: Floats,
+        args: tuple[Any, ...] = (),
+        *,
+        jac: Callable[..., Floats],
+        gtol: float = 1e-5,
+        maxiter: int = 200,
+        lowest: float = -np.inf,
+        precision: str = "d",
+        **_: Any,
+    ) -> OptimizeResult:
+        """Steps from ``x0`` until the gradient norm is at most ``gtol``, or none is accepted."""
+
+        def at(x: Floats, nit: int) -> OptimizeResult:
+            value, gradient = float(fun(x, *args)), jac(x, *args)
+            success = bool(np.linalg.norm(gradient) <= gtol)
+            return OptimizeResult(x=x, fun=value, jac=gradient, nit=nit, success=success)
+
+        here = at(x0, 0)
+        while not (here.success or here.fun < lowest or here.nit >= maxiter):
+            step = self._direction(here)
+            longest = LONGEST_STEP * (1 + float(np.linalg.norm(here.x)))
+            step *= min(1.0, longest / max(float(np.linalg.norm(step)), xa.TINY))
+            ahead = _line_search(partial(at, nit=here.nit + 1), here, step, precision)
+            if ahead is None:
+                break
+            s, y = ahead.x - here.x, ahead.jac - here.jac
+            if (sy := float(s @ y)) > 0:
+                self.pairs.append((s, y, sy))
+            here = ahead
+        return here
+
+    def _direction(self, here: OptimizeResult) -> Floats:
+        """The next step, anew where rounding has spoilt the differences."""
+        if self.age % RENEWAL < 2:  # the first step goes most of the way
+            self.precondition = self.preconditioner(here.x)
+        self.age += 1
+        step = self._two_loops(-here.jac)
+        if here.jac @ step >= 0:
+            self.pairs.clear()
+            self.precondition, self.age = self.preconditioner(here.x), 1
+            step = self._two_loops(-here.jac)
+        return step
+
+    def _two_loops(self, step: Floats) -> Floats:
+        """The approximate inverse Hessian times a vector."""
+        shares = []
+        for s, y, sy in reversed(self.pairs):
+            shares.append(float(s @ step) / sy)
+            step = step - shares[-1] * y
+        step = self.precondition(step)
+        for s, y, sy in self.pairs:
+            step += (shares.pop() - float(y @ step) / sy) * s
+        return step
+
+
+def _line_search(
+    at: Callable[[Floats], OptimizeResult],
+    here: OptimizeResult,
+    step: Floats,
+    precision: str,
+) -> OptimizeResult | None:
+    """The end of the step, or of the largest tried share of it that is accepted, if any."""
+    slope, noise = float(here.jac @ step), NOISE[precision] * abs(here.fun)
+    short = SHORTER * np.linalg.norm(here.jac)
+    share = 1.0 if slope < 0 else 0.0
+    while share > SMALLEST_SHARE[precision]:
+        ahead = at(here.x + share * step)
+        rise = ahead.fun - here.fun
+        if rise <= ENOUGH * share * slope or (rise <= noise and np.linalg.norm(ahead.jac) < short):
+            return ahead
+        # Between the minimum of a parabola and that of the tangents at both ends.
+        end = float(ahead.jac @ step)
+        tangents = (share * end - rise) / share
+        shorter = 0.5 * (tangents - slope) / (end - slope) if slope < end < np.inf else 0.0
+        share *= min(max(shorter, 0.1), 0.5)
+    return None
+
+
+def _start_of_sample(objective: Objective, tol: float) -> Floats:
+    """Parameters that are best for a sample of the rows, or the identity if it is too small."""
+    map_, regularization = objective.map_, objective.regularization
+    features = objective.make_features, objective.masks
+
+    def best(rows: Rows) -> Floats:
+        of_sample = Objective(map_, rows, regularization, *features)
+        x: Floats = best_parameters(of_sample, max(tol, 1e-4), max_iter=100).x
+        return x
+
+    x = objective.rows.sample(best, ROWS_PER_PARAMETER * len(objective.identity))
+    return objective.identity if x is None else x

@@ -1,0 +1,147 @@
+r"""Mixtures of probabilities with one another, and their weights.
+
+A mixture of M probabilities :math:`q_{im}` of the label of row i, with weights :math:`\pi_m \ge 0`
+that sum to one, has the log loss
+
+.. math:: L(\pi) = -\frac1N \Bigl(\sum_i w_i \log \sum_m \pi_m q_{im}
+    + \sum_m a_m \log \pi_m\Bigr) ,
+
+convex in :math:`\pi`. Pseudo-rows :math:`a_m`, each a row whose label only member m gives any
+probability to, are those of a Dirichlet prior; N is the sum of both weights. Since
+:math:`L(s \pi) = L(\pi) - \log s`, the minimum of :math:`L(\pi) + \sum_m \pi_m - 1` among all
+:math:`\pi \ge 0` sums to one, and so bounds are the only constraints. The loss is above its minimum
+by at most minus the least slope of that function: the duality gap.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import optimize
+
+from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows.rows import OfBlock, Plan, Rows
+
+# Probabilities of labels in a mixture are at least this, the largest of the row being 1.
+SMALLEST_MIXED = 1e-100
+
+# Smaller weights are zero.
+SMALLEST_WEIGHT = 1e-12
+
+# Largest slope at the end of the search, in units of square roots of weights that are no smaller
+# than the second number; and iterations of EM before it, which find out which weights are small.
+GAP, LEAST_UNIT, EM_STEPS = 1e-9, 1e-6, 3
+
+# A search that ends for another reason has converged if its duality gap, in nats, is below this.
+LARGEST_GAP = 1e-6
+
+MAX_ITERATIONS = 1000
+
+
+def mixture(L: Floats, weights: Floats) -> Floats:
+    """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
+    shifted = L + xa.like(np.log(weights)[:, None, None], L, L.dtype)
+    xp = xa.namespace(L)
+    top = xp.max(shifted, axis=0)
+    finite = xp.where(-np.inf == top, 0.0, top)
+    with np.errstate(divide="ignore"):
+        return xp.log(xp.sum(xp.exp(shifted - finite), axis=0)) + finite
+
+
+@dataclass(frozen=True)
+class MixtureLoss:
+    """Log loss of a mixture of M members plus the sum of their weights, less one.
+
+    The rows have probabilities (n, M) of the labels, in any units per row, in place of logits, or
+    what ``of_block`` makes them from.
+    """
+
+    rows: Rows
+    pseudo_rows: Floats | None = None  #: (M,)
+    of_block: OfBlock | None = None
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of rows and pseudo-rows."""
+        return self.rows.weight + (0 if self.pseudo_rows is None else self.pseudo_rows.sum())
+
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
+        """Value and gradient (M,) at weights ``x`` (M,)."""
+        logs, *shares = self.rows.sum(partial(_logs_and_shares, x, self.of_block))
+        value, gradient = -logs, -np.array(shares)
+        if self.pseudo_rows is not None:
+            some = self.pseudo_rows > 0
+            value -= self.pseudo_rows[some] @ np.log(x[some])
+            gradient[some] -= self.pseudo_rows[some] / x[some]
+        return float(value / self.weight + x.sum() - 1), gradient / self.weight + 1
+
+    def hessian(self, x: Floats) -> Floats:
+        """Hessian (M, M) at weights ``x`` (M,)."""
+        plan = Plan(at_least=len(x))
+        found = self.rows.sum(partial(_products_of_shares, x, self.of_block), plan)
+        if self.pseudo_rows is not None:
+            found = found + np.diag(self.pseudo_rows / np.maximum(x, SMALLEST_WEIGHT) ** 2)
+        return found / self.weight
+
+
+def _logs_and_shares(
+    x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
+) -> Floats:
+    """Log-likelihood of a block, and its derivatives by the weights: (1 + M,)."""
+    Q = Q if of_block is None else of_block(Q, y, w)
+    mixed = xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)
+    inverse = 1 / mixed if w is None else w / mixed
+    return xa.flat(xa.weighted_sum(xa.namespace(Q).log(mixed), w), inverse @ Q)
+
+
+def _products_of_shares(
+    x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
+) -> Floats:
+    """Minus the second derivatives of the log-likelihood of a block: (M, M)."""
+    Q = Q if of_block is None else of_block(Q, y, w)
+    shares = Q / xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)[:, None]
+    return (shares if w is None else shares * w[:, None]).T @ shares
+
+
+def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
+    """Weights of least log loss, from a start that is positive and sums to one.
+
+    As :func:`scipy.optimize.minimize` returns it, with weights ``x`` (M,) that sum to one.
+    """
+    n_steps, x = min(EM_STEPS, MAX_ITERATIONS), start
+    for _ in range(n_steps):
+        x = x * (1 - loss(x)[1])
+    # In these units rows and pseudo-rows of a single member have a curvature of one.
+    unit = np.sqrt(np.maximum(x, LEAST_UNIT))
+
+    def scaled(u: Floats) -> tuple[float, Floats]:
+        value, gradient = loss(u * unit)
+        return value, gradient * unit
+
+    found = optimize.minimize(
+        scaled,
+        np.maximum(x, SMALLEST_WEIGHT) / unit,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(SMALLEST_WEIGHT / size, None) for size in unit],
+        options={"maxiter": MAX_ITERATIONS, "ftol": 0.0, "gtol": GAP},
+    )
+    weights = np.where(found.x * unit <= 2 * SMALLEST_WEIGHT, 0, found.x * unit)
+    gap = -float((found.jac / unit).min())
+    success = found.success or gap <= LARGEST_GAP
+    found.update(x=weights / weights.sum(), success=success, nfev=found.nfev + n_steps)
+    return found
+
+
+def least_squares_weights(A: Floats, b: Floats) -> Floats:
+    """Weights x (M,) that sum to one at which ``|A x - b|^2`` is least.
+
+    With columns ``C = A - b`` that is ``|C x|^2``. At the least of ``|C u|^2 + (sum(u) - 1)^2``
+    among all u that are not negative u is a multiple of x: only bounds are left.
+    """
+    C = A - b[:, None]
+    C = np.vstack([C / max(float(np.abs(C).max()), xa.TINY), np.ones(A.shape[1])])
+    target = np.append(np.zeros(len(b)), 1)
+    options = {"method": "bvls", "tol": 1e-15, "max_iter": 100 * len(C)}
+    u = np.maximum(optimize.lsq_linear(C, target, (0, np.inf), **options).x, 0)
+    return u / u.sum()

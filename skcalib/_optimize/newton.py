@@ -1,0 +1,126 @@
+"""Newton's method for many small convex problems at once, as a ``method`` of scipy.
+
+:func:`newton` minimises the sum of K convex functions of d parameters each: the sigmoids of K
+classes or, with K = 1, the slopes of one function. Its Hessian consists of K blocks (d, d), which
+one pass over the rows sums up together with the gradient; K calls of a method of scipy would take
+K times as many passes. It is used as ::
+
+    fun, jac, hess = parts_of(value_gradient_and_hessian, 3, x0.shape)
+    scipy.optimize.minimize(fun, x0, jac=jac, hess=hess, method=newton)
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from skcalib._rows.arrays import Floats
+
+# Curvatures are no smaller than this share of those at the start, and correlations that far from
+# one.
+SMALLEST_CURVATURE = 1e-12
+
+# The slope at the end of a step is at most this share of that at its start, or it is shortened.
+STEEPEST = 0.5
+
+
+def parts_of(
+    at: Callable[[Floats], tuple[Any, ...]], n_parts: int, shape: tuple[int, ...]
+) -> list[Callable[[Floats], Any]]:
+    """Functions of flat parameters that give the parts of what ``at`` gives, from one pass for all.
+
+    ``at`` takes parameters of the shape, and returns derivatives, and perhaps a value before them.
+    """
+    latest = lru_cache(maxsize=4)(lambda x: at(np.frombuffer(x).reshape(shape)))
+
+    def part(k: int) -> Callable[[Floats], Any]:
+        return lambda x: latest(x.tobytes())[k]
+
+    return [part(k) for k in range(n_parts)]
+
+
+def newton(
+    fun: Callable[[Floats], float],  # noqa: ARG001
+    x0: Floats,
+    args: tuple[()] = (),  # noqa: ARG001
+    *,
+    jac: Callable[[Floats], Floats],
+    hess: Callable[[Floats], Floats],
+    bounds: optimize.Bounds | None = None,
+    tol: float | Floats = 1e-10,
+    maxiter: int = 100,
+    **_: Any,
+) -> optimize.OptimizeResult:
+    """Newton's method for a sum of K convex functions of d parameters, each with its own steps.
+
+    Only lower bounds are observed. A step that would cross one leads to the minimum of the
+    quadratic model within the bounds. Steps are shortened where the function rises steeply at their
+    ends, a condition on derivatives alone that suits convex functions: ``fun`` is not called. Each
+    function is at its minimum where a step promises to lower it by ``tol`` (K,) at most. This last
+    step, which leaves an error of the order of its square, needs no look at where it leads.
+    """
+    d = (hessian := hess(x0)).shape[-1]  # that of a single function may be (d, d)
+    shape, blocks = (x0.size // d, d), (-1, d, d)
+    x, gradient, hessian = x0.reshape(shape), jac(x0).reshape(shape), hessian.reshape(blocks)
+    low = None if bounds is None else np.reshape(bounds.lb, shape)
+    least = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
+    step, length, n_passes = _steps(x, gradient, hessian, least, low), np.ones(len(x)), 1
+    while True:
+        slope = (gradient * step).sum(axis=1)
+        done = -slope <= tol
+        if done.all() or n_passes == maxiter:
+            break
+        n_passes += 1
+        trial = x + length[:, None] * step
+        ahead = jac(trial.ravel()).reshape(shape)
+        rise = (ahead * step).sum(axis=1)
+        good = (rise <= -STEEPEST * slope) & ~done
+        # Where the step was too long the next one is shorter, by linear interpolation of the slope.
+        shorter = slope / (slope - np.maximum(rise, np.finfo(float).tiny))
+        length = np.where(good | done, 1, length * np.clip(shorter, 0.1, 0.9))
+        moved = good[:, None]
+        step = np.where(moved, _steps(trial, ahead, hess(trial).reshape(blocks), least, low), step)
+        x, gradient = np.where(moved, trial, x), np.where(moved, ahead, gradient)
+    return optimize.OptimizeResult(
+        x=(x + np.where(done[:, None], step, 0)).ravel(),
+        jac=gradient.ravel(),
+        nit=n_passes - 1,
+        nfev=n_passes,
+        success=bool(done.all()),
+        message="A step promises no more." if done.all() else "Too many iterations.",
+    )
+
+
+def _steps(
+    x: Floats, gradient: Floats, hessian: Floats, least: Floats, low: Floats | None
+) -> Floats:
+    """Newton steps (K, d) within the bounds, with curvatures of at least ``least`` (K, d)."""
+    diagonal = np.einsum("kii->ki", hessian)
+    # Parameters on which a function does not depend stay as they are.
+    size = np.where(least > 0, np.sqrt(np.maximum(diagonal, least)), np.inf)
+    # Correlations, which are as well conditioned as they can be, whatever the features measure.
+    scaled = hessian / (size[:, :, None] * size[:, None, :])
+    np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
+    step: Floats = -np.linalg.solve(scaled, (gradient / size)[..., None])[..., 0] / size
+    if low is not None:
+        for k in np.flatnonzero((x + step < low).any(axis=1)):
+            step[k] = _bounded_step(x[k], gradient[k], hessian[k], low[k])
+    return step
+
+
+def _bounded_step(x: Floats, gradient: Floats, hessian: Floats, low: Floats) -> Floats:
+    """Step to the minimum of a quadratic function above the bounds."""
+    curvatures, basis = np.linalg.eigh(hessian)
+    roots = np.sqrt(np.maximum(curvatures, SMALLEST_CURVATURE * max(curvatures[-1], 1)))
+    # The function is half the squared residual of linear equations whose solution is its minimum.
+    # (scipy.optimize.nnls would do as well, but does not always converge in SciPy 1.12.)
+    found = optimize.lsq_linear(
+        roots[:, None] * basis.T,
+        -(gradient @ basis) / roots,
+        (np.minimum(low - x, 0), np.inf),
+        method="bvls",
+        max_iter=100 * len(x),
+    )
+    return np.maximum(found.x, low - x)

@@ -1,0 +1,124 @@
+r"""One increasing, piecewise linear function of all scores, and the minimum of its log loss.
+
+With knots :math:`t_1 < \dots < t_J` and slopes :math:`b_0, \dots, b_J` the function is
+
+.. math:: f(l) = \sum_j b_j \varphi_j(l), \qquad \varphi_j(l) = \min(\max(l, t_j), t_{j+1}) ,
+
+where :math:`\varphi_0` has no lower and :math:`\varphi_J` no upper limit. It is linear in the
+slopes, so the log loss of ``softmax(f(L))`` is convex in them; slopes of 1 leave the probabilities
+as they are. With positive slopes it keeps the order of the scores, also in floating point: each
+of the terms is non-decreasing after rounding, and so is their sum.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from scipy import optimize
+
+from skcalib._optimize.loss import mask_scores
+from skcalib._optimize.newton import newton, parts_of
+from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows.rows import Plan, Rows
+
+# The last Newton step takes so much off the mean loss. It squares the error: this is exact.
+TOLERANCE = 1e-10
+
+MAX_PASSES = 100
+
+
+def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
+    """The terms of the function without their slopes, each of the shape of the scores ``L``.
+
+    In NumPy all are in the same array, which the next one overwrites.
+    """
+    out = xa.namespace(L).empty_like(L)
+    for low, high in pairwise([-np.inf, *xa.on_host(knots).tolist(), np.inf]):
+        yield xa.into("clip", out, L, low, high)
+
+
+def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
+    """Values of the function at the scores ``L``."""
+    S = xa.namespace(L).zeros_like(L)
+    for term, slope in zip(segments(L, knots), xa.on_host(slopes).tolist(), strict=True):
+        S += xa.into("multiply", term, term, slope)
+    return S
+
+
+def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Summed log loss of a block, its gradient (p,), and sums for :func:`_hessian`, as one array.
+
+    ``L`` are finite log-probabilities. Computed in double precision, since variances on
+    segments may be small differences of large numbers.
+    """
+    L, w = xa.double(L), xa.ones_unless(w, L)
+    xp = xa.namespace(L)
+    P = mask_scores(piecewise(L, knots, slopes), L)
+    P -= xp.max(P, axis=1, keepdims=True)
+    loss = -xa.of_labels(P, y)
+    P = xa.into("exp", P, P)
+    total = xp.sum(P, axis=1, keepdims=True)
+    P /= total
+    loss = w @ (loss + xp.log(total[:, 0]))
+    means, firsts, squares = [], [], []
+    product = xp.empty_like(L)
+    for clipped, origin in zip(segments(L, knots), _origins(knots).tolist(), strict=True):
+        term = xa.into("subtract", clipped, clipped, origin)
+        product = xa.into("multiply", product, P, term)
+        means.append(xp.sum(product, axis=1))
+        firsts.append(w @ (means[-1] - xa.of_labels(term, y)))
+        squares.append(w @ xa.vecdot(product, term))
+    mean = xp.stack(means)
+    return xa.flat(loss, *firsts, mean @ w, *squares, (mean * w) @ mean.T)
+
+
+def _origins(knots: Floats) -> Floats:
+    """What is subtracted from each term: (p,)."""
+    return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
+
+
+def _hessian(knots: Floats, sums: Floats) -> Floats:
+    """Hessian (p, p) from sums of the means of terms, of their squares, and of products of means.
+
+    It needs no products of two terms: on a segment the distances from the origins of the lower
+    segments are their widths.
+    """
+    p = len(knots) + 1
+    mean, square, products = np.split(sums, [p, 2 * p])
+    H = np.triu(np.outer(np.diff(_origins(knots), append=0), mean), 1)
+    H += H.T + np.diag(square) - products.reshape(p, p)
+    return H
+
+
+@dataclass(frozen=True)
+class PiecewiseLoss:
+    """Log loss of the function plus a ridge penalty on the distance of its slopes from 1."""
+
+    rows: Rows
+    knots: Floats
+    ridge: float
+
+    def at(self, slopes: Floats) -> tuple[float, Floats, Floats]:
+        """Value, gradient (p,) and Hessian (p, p) at ``slopes``."""
+        p, off = len(slopes), slopes - 1
+        sums = self.rows.sum(partial(derivatives, self.knots, slopes), Plan(room=4))
+        mean = sums / self.rows.weight
+        hessian = _hessian(self.knots, mean[p + 1 :]) + 2 * self.ridge * np.eye(p)
+        value = float(mean[0] + self.ridge * off @ off)
+        return value, mean[1 : p + 1] + 2 * self.ridge * off, hessian
+
+
+def fit_slopes(loss: PiecewiseLoss, start: Floats, least: float) -> optimize.OptimizeResult:
+    """Slopes ``x`` (p,) of at least ``least`` at the minimum of the loss."""
+    value, gradient, hessian = parts_of(loss.at, 3, start.shape)
+    return optimize.minimize(
+        value,
+        start,
+        jac=gradient,
+        hess=hessian,
+        bounds=optimize.Bounds(np.full(len(start), least)),
+        method=newton,
+        options={"tol": TOLERANCE, "maxiter": MAX_PASSES},
+    )

@@ -1,0 +1,383 @@
+r"""One-vs-rest logistic regression on natural cubic splines of a score, shrunk towards lines.
+
+On knots :math:`t_j = j / (J - 1)` of the unit interval a natural cubic spline is
+
+.. math:: s(u) = r_0 + r_1 u + \sum_{j=0}^{J-2} r_{j+2} (u - t_j)_+^3 ,
+
+linear outside of the interval, so that its J values at the knots determine it. Its roughness
+:math:`\int s''(u)^2 du` is a quadratic form in them (Green and Silverman, "Nonparametric Regression
+and Generalized Linear Models", 1994, section 2.1). Other knots are a change of units.
+
+For the score x of class k, with knots between :math:`t_{k1}` and :math:`t_{kJ}`, the probability of
+the event :math:`y = k` is :math:`\sigma(s_k(x))`, and the objective
+
+.. math:: \frac1N \sum_i w_i\, \ell_i(s_k) + \lambda (t_{kJ} - t_{k1}) \int s_k''(x)^2 dx .
+
+Parameters are found first with the scores of a class in a narrow cell replaced by their mean. Then
+the log loss depends on the weight of each cell and of its positives only, and parameters for many
+regularization strengths, with their leave-one-out log losses, cost less than a pass over the rows.
+What is lost is of second order in the width of the cells, and nothing where scores are few. Newton
+steps with the gradient of all rows correct it, for which the Hessian of the cells is good enough:
+each takes three digits or more off the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+from scipy.special import expit, log_expit
+
+from skcalib._optimize.leave_one_out import LEAST_REST, NOISE
+from skcalib._optimize.logistic import fit_sigmoids
+from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows.rows import Plan, Rows
+
+# Cells between the least and the largest score of each class.
+N_CELLS = 512
+
+# Scores of a class that vary by no more than this many rounding errors are equal.
+ROUNDINGS = 8
+
+# Blocks have this many rows, so that counting does not cost less than adding up the counts.
+ROWS_AT_LEAST = 2048
+
+# Smaller values of basis splines are rounding errors.
+SMALLEST_VALUE = 1e-12
+
+# Share of the information of the rows, the sum of p (1 - p), below the knots, and above them.
+OUTSIDE = 0.02
+
+
+def curvatures_of_values(n_knots: int) -> Floats:
+    """The matrix (J, J) from values at the knots to second derivatives there."""
+    h, each = 1 / (n_knots - 1), np.eye(n_knots)
+    overlap = h / 6 * (4 * each + np.eye(n_knots, k=1) + np.eye(n_knots, k=-1))[1:-1, 1:-1]
+    bend = np.zeros((n_knots, n_knots))
+    bend[1:-1] = np.linalg.solve(overlap, np.diff(each, n=2, axis=0) / h)
+    return bend
+
+
+def slopes_of_values(n_knots: int) -> Floats:
+    """The matrix (J - 1, J) from values at the knots to coefficients of the slope.
+
+    They are those of quadratic B-splines, which are positive and sum to 1: the spline increases if
+    all are positive (Ramsay, "Monotone regression splines in action", 1988). At the ends of the
+    interval, where the slope is stationary, they are its values.
+    """
+    h = 1 / (n_knots - 1)
+    each, bend = np.diff(np.eye(n_knots), axis=0), np.diff(curvatures_of_values(n_knots), axis=0)
+    return each / h - h / 6 * bend
+
+
+def powers_of_values(n_knots: int) -> Floats:
+    """The matrix (J + 1, J) from values at the knots to the coefficients of :func:`powers`."""
+    h, values = 1 / (n_knots - 1), np.eye(n_knots)
+    bend = np.diff(curvatures_of_values(n_knots), axis=0)
+    slope = (values[1] - values[0]) / h - h / 6 * bend[0]
+    return np.vstack([values[0], slope, np.diff(bend, axis=0, prepend=0) / (6 * h)])
+
+
+def smooth_basis(n_knots: int) -> Floats:
+    """Values at the knots of J splines that span all: (J, J), a column for each.
+
+    The last one is 1 and the one before ``u - 1/2``. The others have roughness 1, are orthogonal
+    with respect to it, and to lines at the knots.
+    """
+    knots = np.linspace(0, 1, n_knots)
+    bend, h = curvatures_of_values(n_knots), 1 / (n_knots - 1)
+    # The second derivative is linear between the knots.
+    left, right = bend[:-1], bend[1:]
+    rough = h / 3 * (left.T @ left + right.T @ right + left.T @ right / 2 + right.T @ left / 2)
+    sizes, vectors = np.linalg.eigh(rough)
+    return np.column_stack([vectors[:, 2:] / np.sqrt(sizes[2:]), knots - 0.5, np.ones(n_knots)])
+
+
+def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
+    """The functions 1, u and cubes above the knots but the last, linear outside of the interval.
+
+    The cubes are in the same array, which the next one overwrites.
+    """
+    xp = xa.namespace(U)
+    yield xp.ones_like(U)
+    yield U
+    inside, above = xp.clip(U, 0.0, 1.0), xa.at_least(U - 1, 0)
+    distance, out = xp.empty_like(U), xp.empty_like(U)
+    for j in range(n_knots - 1):
+        knot = j / (n_knots - 1)
+        distance = xa.into("subtract", distance, inside, knot)
+        distance = xa.at_least(distance, 0, distance)
+        out = xa.into("multiply", out, distance, distance)
+        out = xa.into("multiply", out, out, distance)
+        # The slope at the end of the interval.
+        out += xa.into("multiply", distance, above, 3 * (1 - knot) ** 2)
+        yield out
+
+
+def evaluate(U: Floats, coefficients: Floats) -> Floats:
+    """Splines with coefficients (J + 1, K) at the points ``U`` (m, K), one for each column."""
+    S, product = xa.namespace(U).zeros_like(U), xa.namespace(U).empty_like(U)
+    for power, r in zip(powers(U, len(coefficients) - 1), coefficients, strict=True):
+        S += xa.into("multiply", product, power, xa.like(r, U))
+    return S
+
+
+class Cells(NamedTuple):
+    """Scores of a class in cells that are not empty: arrays of shape (m,)."""
+
+    scores: Floats  #: mean scores, increasing
+    weight: Floats  #: sum of weights
+    positives: Floats  #: sum of weights of the rows of the class
+
+
+def cells_of(rows: Rows) -> list[Cells]:
+    """Cells of each column of rows of scores; those that are not finite do not count."""
+    low, high = rows.reduce(np.maximum, _range) * [[-1], [1]]
+    width = np.maximum(high - low, 0)
+    rounding = ROUNDINGS * np.finfo(rows.dtype).eps * np.maximum(np.abs([low, high]).max(axis=0), 1)
+    per_cell = np.divide(N_CELLS, width, out=np.zeros_like(width), where=width > rounding)
+    counts = partial(_counts, np.where(width > 0, low, 0), per_cell)
+    cells = []
+    for weight, positives, total in rows.sum(counts, Plan(at_least=ROWS_AT_LEAST)).swapaxes(0, 1):
+        some = weight > 0
+        cells.append(Cells(total[some] / weight[some], weight[some], positives[some]))
+    return cells
+
+
+def _range(M: Floats, *_: object) -> Floats:
+    """Minus the least and the largest finite score of each column: (2, K)."""
+    there = np.isfinite(M)
+    limits = [np.max(S, axis=0, where=there, initial=-np.inf) for S in (-M, M)]
+    return np.array(limits, dtype=np.float64)
+
+
+def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Weight, positives and summed scores in the cells of each column: (3, K, N_CELLS)."""
+    K = M.shape[1]
+    there = np.isfinite(M)
+    M = np.where(there, M, low).astype(np.float64, copy=False)
+    cell = np.minimum((M - low) * per_cell, N_CELLS - 1).astype(np.intp)
+    cell += np.arange(K) * N_CELLS
+    W = there.astype(np.float64) if w is None else there * w[:, None]
+    sums = W, W * xa.is_event(y, K), W * M
+    counts = [np.bincount(cell.ravel(), S.ravel(), K * N_CELLS) for S in sums]
+    return np.array(counts, dtype=np.float64).reshape(3, K, N_CELLS)
+
+
+@dataclass(frozen=True)
+class CellSigmoids:
+    """Logistic regressions of one class on the same cells, one for each of L ridge penalties."""
+
+    features: Floats  #: (m, d), the last of them 1
+    weight: Floats  #: (m,)
+    targets: Floats  #: (m,), sums over the rows of each cell
+    ridge: Floats  #: (L, d), strengths of the penalties on each mean loss
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights, or 1 if there are no rows."""
+        return float(self.weight.sum()) or 1.0
+
+    @property
+    def rate(self) -> Floats:
+        """Mean target (L,)."""
+        return np.full(len(self.ridge), self.targets.sum() / self.total)
+
+    def loss(self, theta: Floats) -> float:
+        """Sum of the objectives at ``theta`` (L, d)."""
+        w, S = self.weight, self.features @ theta.T
+        losses = ((w - self.targets) @ S - w @ log_expit(S)) / self.total
+        return float(losses.sum() + (self.ridge * theta**2).sum())
+
+    def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Gradients (L, d) and Hessians (L, d, d) at ``theta`` (L, d)."""
+        F, w, P = self.features, self.weight[:, None], expit(self.features @ theta.T)
+        gradient = (w * P - self.targets[:, None]).T @ F / self.total + 2 * self.ridge * theta
+        curvature = (w * P * (1 - P)).T / self.total
+        hessian = (curvature[:, None] * F.T) @ F + 2 * self.ridge[:, :, None] * np.eye(F.shape[1])
+        return gradient, hessian
+
+    def leave_one_out_losses(self, theta: Floats, positives: Floats) -> Floats:
+        """Summed approximate leave-one-out log losses at the minima ``theta`` (L, d): (L,).
+
+        Each time a weight of one is left out, whatever the weights of the rows are. Without it one
+        Newton step moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the
+        leverage ``a`` (see :mod:`skcalib._optimize.leave_one_out`).
+        """
+        S = self.features @ theta.T
+        P = expit(S)
+        hessian = self.total * self.derivatives(theta)[1]
+        size = np.einsum("lii->l", hessian)[:, None, None]
+        inverse = np.linalg.inv(hessian + NOISE * size * np.eye(theta.shape[1]))
+        A = np.einsum("lij,ij->il", self.features @ inverse, self.features)
+        A /= np.maximum(1 - A * P * (1 - P), LEAST_REST)
+        return -(
+            positives @ log_expit(S + A * (P - 1))
+            + (self.weight - positives) @ log_expit(-S - A * P)
+        )
+
+
+@dataclass(frozen=True)
+class Splines:
+    """Splines of K classes with the same number J of knots, to be fitted to rows of scores.
+
+    Those that are not finite do not count for their class. Parameters are the coefficients of
+    :func:`smooth_basis` in units of the score, so that the penalty is their squared norm, without
+    those of the last two: slopes in the middle, and values there.
+    """
+
+    rows: Rows
+    edges: Floats  #: (2, K), the outer knots
+    cells: list[Cells]
+    of_cells: list[CellSigmoids]  #: the splines on the cells of each class, without penalties
+    share: float  #: targets are 1 and 0 mixed with this share of 1/2
+    values: Floats  #: (J, J), those of the basis at the knots
+    coefficients: Floats  #: (J + 1, J), those of the basis in powers
+
+    @classmethod
+    def of(cls, rows: Rows, n_knots: int, share: float) -> Splines:
+        """Splines with knots between which most of the information of the rows is."""
+        values, cells = smooth_basis(n_knots), cells_of(rows)
+        coefficients = powers_of_values(n_knots) @ values
+        edges = np.array([_edges(each.scores, each.weight) for each in cells])
+        of_cells = [
+            _on_cells(each, low, high, coefficients, share)
+            for each, (low, high) in zip(cells, edges, strict=True)
+        ]
+        return cls(rows, edges.T, cells, of_cells, share, values, coefficients)
+
+    def knots(self) -> Floats:
+        """All knots of each class (K, J)."""
+        low, high = self.edges
+        return np.linspace(low, high, len(self.values), axis=1)
+
+    def values_of(self, theta: Floats) -> Floats:
+        """Values at the knots (K, J), from parameters (K, J)."""
+        return self.units * theta @ self.values.T
+
+    @property
+    def units(self) -> Floats:
+        """What parameters are multiplied by, the widths between the knots and 1: (K, J)."""
+        J, (low, high) = len(self.values), self.edges
+        return np.column_stack([np.tile((high - low)[:, None], J - 1), np.ones(len(low))])
+
+    @property
+    def unchanged(self) -> Floats:
+        """Parameters of the splines that leave the scores as they are: (K, J)."""
+        theta = np.zeros((len(self.cells), len(self.values)))
+        theta[:, -2], theta[:, -1] = 1, self.edges.mean(axis=0)
+        return theta
+
+    def path(self, strengths: Floats) -> tuple[Floats, Floats]:
+        """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,).
+
+        Those of a single strength, which there is nothing to compare with, are 0.
+        """
+        starts, losses = [], np.zeros(len(strengths))
+        of_classes = zip(self.of_cells, self.cells, self.unchanged, strict=True)
+        for sigmoids, cells, start in of_classes:
+            penalized = _penalized(sigmoids, strengths)
+            theta = fit_sigmoids(penalized, np.tile(start, (len(strengths), 1))).x
+            if len(strengths) > 1 and len(cells.scores):
+                losses += penalized.leave_one_out_losses(theta, cells.positives)
+            starts.append(theta)
+        return np.stack(starts, axis=1), losses
+
+    def fit(self, strength: float, start: Floats, *, increasing: bool) -> OptimizeResult:
+        """Parameters ``x`` (K, J) of least loss, as of :func:`.logistic.fit_sigmoids`."""
+        strengths, low = np.array([strength]), None
+        of_cells = [_penalized(sigmoids, strengths) for sigmoids in self.of_cells]
+        # In place of all parameters but the last, coefficients of the slope, if it has bounds.
+        to_slopes = np.eye(len(self.values))
+        if increasing:
+            to_slopes[:-1, :-1] = slopes_of_values(len(self.values)) @ self.values[:, :-1]
+            low = np.where(np.arange(len(self.values)) < len(self.values) - 1, 0, -np.inf)
+            low = np.tile(low, (len(start), 1))
+            start, unchanged = start @ to_slopes.T, self.unchanged @ to_slopes.T
+            start = np.where(np.any(start < low, axis=1, keepdims=True), unchanged, start)
+        sigmoids = RowSplines(replace(self, of_cells=of_cells), np.linalg.inv(to_slopes))
+        found = fit_sigmoids(sigmoids, start, low)
+        found.x = found.x @ sigmoids.basis.T
+        return found
+
+
+def _on_cells(
+    cells: Cells, low: float, high: float, coefficients: Floats, share: float
+) -> CellSigmoids:
+    """The splines with outer knots ``low`` and ``high`` on the cells of a class, unpenalized."""
+    n_knots = coefficients.shape[1]
+    U = (cells.scores - low) / (high - low)
+    F = np.column_stack([power.copy() for power in powers(U, n_knots)]) @ coefficients
+    F[np.abs(F) < SMALLEST_VALUE] = 0
+    F[:, :-1] *= high - low
+    targets = (1 - share) * cells.positives + share / 2 * cells.weight
+    return CellSigmoids(F, cells.weight, targets, np.zeros((1, n_knots)))
+
+
+def _penalized(sigmoids: CellSigmoids, strengths: Floats) -> CellSigmoids:
+    """The splines with penalties of these strengths, times N, on all parameters but two."""
+    bends = np.append(np.ones(sigmoids.features.shape[1] - 2), [0, 0])
+    return replace(sigmoids, ridge=np.outer(strengths, bends) / sigmoids.total)
+
+
+@dataclass(frozen=True)
+class RowSplines:
+    """The splines with gradients of all rows, and losses and Hessians of the cells."""
+
+    splines: Splines
+    basis: Floats  #: (J, J), from the parameters that are fitted to those of the splines
+
+    @property
+    def rate(self) -> Floats:
+        """Mean target (K,)."""
+        return np.concatenate([sigmoids.rate for sigmoids in self.splines.of_cells])
+
+    def loss(self, x: Floats) -> float:
+        """Sum of the objectives at ``x`` (K, J), with the scores of the cells."""
+        pairs = zip(self.splines.of_cells, x @ self.basis.T, strict=True)
+        return sum(sigmoids.loss(theta[None]) for sigmoids, theta in pairs)
+
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """Gradients (K, J) and Hessians (K, J, J) at ``x`` (K, J)."""
+        splines, units, theta = self.splines, self.splines.units, x @ self.basis.T
+        coefficients = splines.coefficients @ (units * theta).T
+        block = partial(_gradient, splines.edges, coefficients, splines.share)
+        sums = splines.rows.sum(block, Plan(room=4)) / [each.total for each in splines.of_cells]
+        gradient = units * (sums.T @ splines.coefficients)
+        gradient += 2 * np.concatenate([each.ridge for each in splines.of_cells]) * theta
+        pairs = zip(splines.of_cells, theta, strict=True)
+        hessian = np.concatenate([each.derivatives(row[None])[1] for each, row in pairs])
+        return gradient @ self.basis, self.basis.T @ hessian @ self.basis
+
+
+def _gradient(
+    edges: Floats, coefficients: Floats, share: float, M: Floats, y: Indices, w: Floats | None
+) -> Floats:
+    """Sums over rows of residuals times the functions of :func:`powers`: (J + 1, K)."""
+    there = np.isfinite(M)
+    low, high = edges
+    U = (np.where(there, M, low) - low) / (high - low)
+    R = evaluate(U, coefficients)
+    expit(R, out=R)
+    R -= share / 2
+    R -= (1 - share) * xa.is_event(y, M.shape[1])
+    R *= there if w is None else there * w[:, None]
+    n_knots = len(coefficients) - 1
+    return np.array([np.einsum("ij,ij->j", power, R) for power in powers(U, n_knots)])
+
+
+def _edges(scores: Floats, weight: Floats) -> tuple[float, float]:
+    """Scores between which all but a share of the information is, or all scores."""
+    if len(scores) > 1:
+        P = expit(scores)
+        information = weight * np.maximum(P * (1 - P), np.finfo(float).tiny)
+        shares = (information.cumsum() - information / 2) / information.sum()
+        low, high = np.interp([OUTSIDE, 1 - OUTSIDE], shares, scores)
+        low, high = (low, high) if low < high else (scores[0], scores[-1])
+        return float(low), float(high)
+    middle = float(scores[0]) if len(scores) else 0.0
+    return middle - 0.5, middle + 0.5

@@ -1,0 +1,299 @@
+"""Inverse temperatures: factors ``b`` of logits ``Z`` at which the log loss of ``b Z`` is least.
+
+Notation as in :mod:`skcalib._optimize.loss`. The loss is convex in ``b``, with the derivatives
+``E_p[z] - z_y`` and ``Var_p[z]`` for a row, so that the minimum is the only zero of an increasing
+slope, which :func:`scipy.optimize.root_scalar` finds.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows.rows import Plan, Rows
+from skcalib._warnings import NoMinimumWarning, warn
+
+# Where the logits are no better than chance, 1e6 times the mean range of a row leaves nothing but
+# 1/K.
+SMALLEST_SCALE = 1e-6
+
+# Smoothed targets leave out classes that are this many times as far below the largest logit of the
+# row as the next class typically is: such a logit says that a class is impossible, not how
+# improbable.
+FAR_BELOW = 100.0
+
+# Rounding makes the slope at zero negative by no more than this share of the mean range of a row.
+ROUNDING = 1e-13
+
+# Scores further below the largest of their row than this have a probability of zero.
+LOWEST_SCORE = -1e4
+
+# Logits of a row that differ by less on average may have no finite factor.
+SMALLEST_RANGE = 1e-100
+
+# Single precision holds the products of logits with factors between these.
+SINGLE_SCALES = 1e-30, 1e30
+
+# A Newton step smaller than this share of the factor is the last: the error squares at each.
+LAST_STEP = 1e-5
+
+# Newton steps at most before the zero is bracketed, and precision of the logarithm that then ends.
+MAX_STEPS, BRACKET_TOL = 10, 1e-11
+
+# Curvatures smaller than this share of the slope, both relative to the factor, count as this.
+FLATTEST = 1e-6
+
+NO_MINIMUM = {
+    "separable": (
+        "The log loss has no minimum: every row is classified correctly, or tied (separable rows), "
+        "so it falls as the temperature falls to 0. The temperature is set to {T:g}, the optimum "
+        "for labels smoothed by 1/(N + 1), where N is the sum of the weights. Calibrate on rows "
+        "that the classifier was not trained on, or on more of them."
+    ),
+    "no_better_than_chance": (
+        "The log loss has no minimum: on these rows the logits are no better than chance, so it "
+        "falls all the way to the largest temperature tried, {T:g}, where all classes are "
+        "equally probable. Check that the columns of X are in the order of the classes."
+    ),
+    "constant": (
+        "The log loss has no minimum: the logits of each row are all equal, so every "
+        "temperature gives the same probabilities. The temperature is set to {T:g}. Check X."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class InverseTemperature:
+    """The factor at which the log loss is least, or what stands in for it.
+
+    For rows that are separable, or tied, that is the optimum for smoothed targets; for rows no
+    better than chance, a bound.
+    """
+
+    value: float
+    outcome: Literal["minimum", "separable", "tied", "no_better_than_chance", "constant"]
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether no label has a logit below the largest of its row."""
+        return self.outcome in {"separable", "tied"}
+
+
+def warn_of_no_minimum(scale: InverseTemperature) -> None:
+    """Warn where no temperature is best, of what is used instead."""
+    if scale.outcome != "minimum":
+        outcome = "separable" if scale.is_separable else scale.outcome
+        warn(NO_MINIMUM[outcome].format(T=1 / scale.value), NoMinimumWarning, outcome)
+
+
+def fit_inverse_temperature(rows: Rows) -> InverseTemperature:
+    """The factor ``b > 0`` that minimises the log loss of scores ``b Z``.
+
+    Newton's method from the answer for a sample of the rows takes about two passes. Without one, or
+    where it misleads, the loss is bounded first. With the gap of a row, its largest logit less
+    that of its label, it is at least ``b`` times the mean gap, and it is the mean of ``log K`` at
+    ``b = 0``. So the minimum is below the quotient of the two. There is none exactly where the
+    mean gap is zero, so that the loss has no minimum, and where the slope at ``b = 0`` is not
+    negative. Logits that are far below the others enter none of the three.
+    """
+    sample = rows.sample(fit_inverse_temperature)
+    if sample is not None and sample.outcome == "minimum":
+        value = _zero_of_slope(rows, sample.value)
+        if value is not None:
+            return InverseTemperature(value, "minimum")
+
+    bounds = ScaleBounds(*rows.sum(partial(_bounds_of_block, rows.weight)).tolist())
+    if 0 < bounds.range < SMALLEST_RANGE:
+        raise ValueError(
+            f"The logits of a row of X must differ by {SMALLEST_RANGE:g} or more on average for "
+            f"their scale to be finite, or not at all, got differences of {bounds.range:.2g}. "
+            "Scale them up."
+        )
+    if bounds.range == 0:
+        return InverseTemperature(1.0, "constant")
+    if bounds.gap == 0:
+        value = _for_smoothed_targets(rows, bounds)
+        return InverseTemperature(value, "tied" if bounds.tied else "separable")
+    least = SMALLEST_SCALE / bounds.range
+    value = None
+    if bounds.slope < -ROUNDING * bounds.range:
+        # The minimum of a line and an exponential with the slopes of the loss at 0 and far from it.
+        drop = bounds.gap - bounds.slope
+        start = bounds.entropy / drop * float(np.log(drop) - np.log(bounds.gap))
+        value = _zero_of_slope(rows, start, (least, 2 * bounds.entropy / bounds.gap))
+    if value is None:  # rounding may make a slope negative
+        return InverseTemperature(least, "no_better_than_chance")
+    return InverseTemperature(value, "minimum")
+
+
+def _zero_of_slope(
+    rows: Rows, start: float, bracket: tuple[float, float] | None = None, ridge_slope: float = 0.0
+) -> float | None:
+    """Zero of the slope of the summed loss plus ``ridge_slope`` times ``b``.
+
+    By Newton's method from the start, or between bounds, if there are some, where that does not
+    converge. None if there is no zero between them.
+    """
+
+    def slope(b: float) -> tuple[float, float]:
+        """Slope and curvature of the loss, with ``start`` as the unit of ``b``."""
+        if not 0 < b < np.inf:
+            return np.nan, np.nan  # gives up
+        first, second = rows.sum(partial(scale_derivatives, b * start), Plan(scratch=2)).tolist()
+        first += b * start * ridge_slope
+        return first / b, max(second, FLATTEST * abs(first), xa.TINY) / b**2
+
+    found = optimize.root_scalar(
+        slope, x0=1.0, fprime=True, method="newton", rtol=LAST_STEP, xtol=xa.TINY, maxiter=MAX_STEPS
+    )
+    if not found.converged and bracket is not None:
+        low, high = np.log(bracket) - np.log(start)
+        if slope(np.exp(low))[0] >= 0:
+            return None
+        found = optimize.root_scalar(
+            lambda t: slope(np.exp(t))[0], bracket=(low, high), method="brentq", xtol=BRACKET_TOL
+        )
+        return start * float(np.exp(found.root))
+    return start * float(found.root) if found.converged else None
+
+
+def scale_derivatives(
+    b: float,
+    Z: Floats,
+    y: Indices,
+    w: Floats | None,
+    U: Floats | None = None,
+    P: Floats | None = None,
+) -> Floats:
+    """Derivatives of the summed log loss of ``b Z``, times ``b`` and ``b**2``.
+
+    With scores ``s = b z`` and their probabilities ``p`` that is ``E_p[s] - s_y`` for a row, and
+    ``Var_p[s]``: shape (2,). Scores are moderate where logits are not, and squares of them finite.
+    ``U`` and ``P`` are scratch arrays like ``Z``.
+    """
+    xp = xa.namespace(Z)
+    if Z.dtype == xp.float32 and not SINGLE_SCALES[0] < b < SINGLE_SCALES[1]:
+        Z, U, P = xa.double(Z), None, None
+    if Z.shape[1] <= 2:
+        return _of_two_classes(b, Z[:, -1] - (Z[:, 0] if Z.shape[1] == 2 else 0), y, w)
+    top = xp.max(Z, axis=1, keepdims=True)
+    U = Z - top if U is None else np.subtract(Z, top, out=U)
+    with np.errstate(over="ignore", invalid="ignore"):
+        U *= float(b)
+        of_label = xa.of_labels(U, y)
+        P = xa.into("exp", P, U)
+        total = xp.sum(P, axis=1)
+        mean = xa.vecdot(P, U) / total
+        if not xp.all(xp.isfinite(mean)):  # zero times infinity
+            U = xa.at_least(U, LOWEST_SCORE, U)
+            mean = xa.vecdot(P, U) / total
+        P *= U
+        square = xa.vecdot(P, U) / total
+    return xa.flat(xa.weighted_sum(mean - of_label, w), xa.weighted_sum(square - mean**2, w))
+
+
+def _of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats:
+    """The same for log-odds ``M`` (m,) of the second of two classes, with one exponential a row."""
+    highest = -float(np.log(xa.smallest_normal(M))) / 2
+    with np.errstate(over="ignore"):
+        S = M * float(b)
+    S *= xa.astype(2 * y - 1, M.dtype)  # log-odds of the label
+    S = xa.at_most(S, highest, S)
+    wrong = xa.into("exp", None, S)
+    wrong = xa.into("reciprocal", wrong, 1 + wrong)
+    first = wrong * S
+    second = xa.into("multiply", wrong, 1 - wrong, S)
+    second *= first
+    return xa.flat(-xa.weighted_sum(first, w), xa.weighted_sum(second, w))
+
+
+class ScaleBounds(NamedTuple):
+    """Means over the rows that bound the best factor and tell whether there is one."""
+
+    gap: float  #: the largest logit less that of the label
+    slope: float  #: the mean logit less that of the label: the slope of the loss at zero
+    entropy: float  #: the logarithm of the number of classes that are not masked
+    range: float  #: the largest logit less the least that is finite
+    tied: float  #: whether the largest logit is that of several classes
+
+
+def _bounds_of_block(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """What a block adds to the :class:`ScaleBounds` of rows of this weight in all."""
+    Z = xa.double(xa.both_columns(Z))
+    xp = xa.namespace(Z)
+    top, label = xp.max(Z, axis=1), xa.of_labels(Z, y)
+    masked = -np.inf == Z
+    n = xa.double(xp.count_nonzero(~masked, axis=1))
+    # Each is divided before it is added, for the sum of large ones need not be finite.
+    slope = xp.sum(xp.where(masked, 0.0, Z - label[:, None]) / n[:, None], axis=1)
+    least = xp.min(xp.where(masked, np.inf, Z), axis=1)
+    tied = xp.count_nonzero(top[:, None] == Z, axis=1) > 1
+    terms = [top - label, slope, xp.log(n), top - least, xa.double(tied)]
+    shares = xp.full_like(top, 1 / weight) if w is None else w / weight
+    return xa.flat(xp.stack(terms) @ shares)
+
+
+def _for_smoothed_targets(rows: Rows, bounds: ScaleBounds) -> float:
+    """The best factor for targets ``(1 - eps) e_y + eps u``, where no label is below the largest.
+
+    With ``eps = 1 / (N + 1)``, N the weight of the rows, and ``u`` uniform over the classes of the
+    row: the loss is the log loss plus ``eps`` times the factor times the mean distance from the
+    largest logit to the others, and grows without bound with the factor.
+    """
+    log_distance, weight = rows.sum(partial(_distances, None)).tolist()
+    typical = float(np.exp(log_distance / weight))
+    distance = float(rows.sum(partial(_distances, FAR_BELOW * typical))[0])
+    ridge_slope = distance / (rows.weight + 1)
+    high = 2 * bounds.entropy * rows.weight / ridge_slope
+    # The optimum where every row has two classes at the typical distance.
+    start = min(float(np.log1p(2 * rows.weight)) / typical, high / 8)
+    value = _zero_of_slope(rows, start, (SMALLEST_SCALE * start, high), ridge_slope)
+    return SMALLEST_SCALE * start if value is None else value
+
+
+def _distances(limit: float | None, Z: Floats, _: Indices, w: Floats | None) -> Any:
+    """Distances from the largest logit of a row to lower ones, summed over the rows; and weight.
+
+    The logarithm of the least, in rows where there is one; or, with a limit, the mean over all
+    classes that are no further below.
+    """
+    Z = xa.double(xa.both_columns(Z))
+    xp = xa.namespace(Z)
+    distance = xp.max(Z, axis=1, keepdims=True) - Z
+    if limit is None:
+        least = xp.min(xp.where(distance > 0, distance, np.inf), axis=1)
+        counts = xp.isfinite(least)
+        value = xp.log(xp.where(counts, least, 1.0))
+    else:
+        near = distance <= limit
+        counts = xp.any(near, axis=1)
+        n_near = xa.double(xp.count_nonzero(near, axis=1))
+        value = xp.sum(xp.where(near, distance, 0.0), axis=1) / n_near
+    return xa.flat(xa.weighted_sum(value, w), xa.weighted_sum(xa.double(counts), w))
+
+
+def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Logits of the mixture that temperature scaling gives; of several classes log-probabilities.
+
+    Those of masked classes are -inf.
+    """
+    if Z.shape[1] > 1:  # else constants of rows leave rounding errors of their size
+        Z = Z - xa.namespace(Z).max(Z, axis=1, keepdims=True)
+    scaled = xa.finite_unless_masked(partial(divided, temperature=temperature), Z)
+    return xa.mix_logits(scaled, smoothing)
+
+
+def log_mixture(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Log-probabilities (m, K) of the same."""
+    L = mixed_logits(temperature, smoothing, Z)
+    return L if smoothing > 0 and Z.shape[1] > 1 else xa.log_softmax(L)
+
+
+def divided(Z: Floats, temperature: float) -> Floats:
+    """Logits divided by a temperature, which a number of their precision may not hold."""
+    if xa.smallest_normal(Z) <= temperature <= float(xa.namespace(Z).finfo(Z.dtype).max):
+        return Z / float(temperature)
+    return xa.astype(xa.double(Z) / float(temperature), Z.dtype)

@@ -1,0 +1,400 @@
+"""Functions of arrays of any library that follows the array API standard, such as on a GPU.
+
+With ``sklearn.config_context(array_api_dispatch=True)`` arrays of other libraries are not converted
+to NumPy: functions of blocks compute with them in their own namespace and on their device. Such a
+function takes its operations from :func:`namespace`, which for NumPy's arrays is ``numpy``, where
+both have them by the same name, and else from here: operations that NumPy has not had from the
+beginning, or does faster in another way or in place. Those that bear a name of the standard do what
+it says. What is called a tensor is an array of any library but NumPy. Blocks are (m, K): rows of
+logits or probabilities. Other modules know this one as ``xa``.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context, get_config
+from sklearn.utils._array_api import _convert_to_numpy, get_namespace
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.intp]
+
+# The uniform distribution adds no less to a probability.
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def is_dask(x: Any) -> bool:
+    """Whether it is a Dask collection."""
+    return hasattr(x, "__dask_graph__")
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether it is an array of another library that is not to be converted to NumPy."""
+    if isinstance(x, np.ndarray):
+        return False
+    return _is_foreign(x) and get_config()["array_api_dispatch"]
+
+
+def _is_foreign(x: Any) -> bool:
+    """Whether it is an array with a device, of another library than NumPy and Dask."""
+    if isinstance(x, np.ndarray | np.generic) or not hasattr(x, "device"):
+        return False
+    return hasattr(x, "__array_namespace__") or hasattr(x, "__dlpack__")
+
+
+def namespace(x: Any) -> Any:
+    """The module with the operations of an array: ``numpy``, or the namespace of a tensor."""
+    return np if isinstance(x, np.ndarray | np.generic) else get_namespace(x)[0]
+
+
+def library(x: Any) -> str:
+    """The library and the device of an array, for comparison and for messages."""
+    if not is_tensor(x):
+        return "NumPy"
+    return f"{_name(namespace(x))} on {x.device}"
+
+
+def _name(xp: Any) -> str:
+    """What users call a namespace: that of JAX is jax.numpy, and others are wrapped."""
+    return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
+
+
+def like(value: Any, x: Any, dtype: Any = None) -> Any:
+    """A number or an array of NumPy in the library and on the device of the array ``x``.
+
+    Arrays of that library stay where they are. ``dtype`` is a type of the library, by default that
+    of the value.
+    """
+    if isinstance(x, np.ndarray):
+        return np.asarray(value, dtype)
+    if _is_foreign(value):
+        return value if dtype is None else astype(value, dtype)
+    value = np.array(value, order="C")  # torch warns of arrays that cannot be written
+    return namespace(x).asarray(value, dtype=dtype, device=x.device)
+
+
+def following(value: Array, x: Any) -> Any:
+    """An array of NumPy in the library of ``x``, except for text, which no other has."""
+    return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
+
+
+def on_host(x: Any) -> Any:
+    """A tensor as an array of NumPy; other objects unchanged."""
+    if isinstance(x, np.ndarray) or not _is_foreign(x):
+        return x
+    with config_context(array_api_dispatch=True):  # else those of other devices are refused
+        return np.asarray(_convert_to_numpy(x, namespace(x)))
+
+
+def into(name: str, out: Any, *args: Any) -> Any:
+    """An operation by its name; for NumPy its result is written to ``out``.
+
+    Results of tensors are always new: that lets gradients pass, and not all libraries can write.
+    """
+    if isinstance(out, np.ndarray):
+        return getattr(np, name)(*args, out=out)
+    return getattr(namespace(args[0]), name)(*args)
+
+
+def at_least(x: Any, low: float, out: Any = None) -> Any:
+    """Entries no less than a number; for NumPy written to ``out``, as by :func:`into`."""
+    if isinstance(x, np.ndarray):
+        return np.maximum(x, low, out=out)
+    return namespace(x).clip(x, low, None)  # maximum of torch takes no number
+
+
+def at_most(x: Any, high: float, out: Any = None) -> Any:
+    """Entries no more than a number, likewise."""
+    if isinstance(x, np.ndarray):
+        return np.minimum(x, high, out=out)
+    return namespace(x).clip(x, None, high)
+
+
+def put(x: Any, value: float, where: Any) -> Any:
+    """The array with a number at some places; that of NumPy is changed."""
+    if isinstance(x, np.ndarray):
+        np.copyto(x, value, where=where)
+        return x
+    return namespace(x).where(where, value, x)
+
+
+def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays joined along an axis."""
+    xp = namespace(arrays[0])
+    return (np.concatenate if xp is np else xp.concat)(arrays, axis=axis)
+
+
+def take(values: Any, index: Any) -> Any:
+    """Entries of an array along its first axis, where the indices (m,) are."""
+    if isinstance(index, np.ndarray):
+        return values[index]
+    return namespace(index).take(like(values, index), index, axis=0)
+
+
+def astype(x: Any, dtype: Any) -> Any:
+    """The array in another type of its library; itself if it has that type."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.astype(dtype, copy=False)
+    return namespace(x).astype(x, dtype, copy=False)
+
+
+def double(A: Array) -> Array:
+    """The array in double precision."""
+    if isinstance(A, np.ndarray | np.generic):
+        return A.astype(np.float64, copy=False)
+    return astype(A, namespace(A).float64)
+
+
+def smallest_normal(x: Any) -> float:
+    """The smallest positive normal number in the precision of ``x``."""
+    return float(namespace(x).finfo(x.dtype).smallest_normal)
+
+
+def in_full_precision(x: Any) -> AbstractContextManager[Any]:
+    """A context in which torch computes in the precision of a tensor, also within its autocast."""
+    xp = namespace(x)
+    if _name(xp) != "torch":
+        return nullcontext()
+    context: AbstractContextManager[Any] = xp.autocast(x.device.type, enabled=False)
+    return context
+
+
+def check_tensor(x: Any, name: str) -> Any:
+    """The tensor, with a ValueError if its type is not a supported one."""
+    xp = namespace(x)
+    library = _name(xp)
+    # Types of JAX are equal to others that have another hash.
+    if x.dtype not in (xp.float32, xp.float64):
+        remedy = f"{name}.to(torch.float32)" if library == "torch" else f"{name}.astype('float32')"
+        if library == "array_api_strict":
+            remedy = f"array_api_strict.astype({name}, array_api_strict.float32)"
+        raise ValueError(
+            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Pass {remedy}."
+        )
+    return x
+
+
+def check_has_doubles(x: Any, name: str) -> None:
+    """Raise a ValueError for a tensor where there is no double precision, as on MPS of Apple."""
+    xp = namespace(x)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX warns, and gives single precision
+            has_doubles = xp.zeros(1, dtype=xp.float64, device=x.device).dtype == xp.float64
+    except (TypeError, RuntimeError):
+        has_doubles = False
+    if not has_doubles:
+        remedy = f"{name}.cpu()"
+        if _name(xp) == "jax":
+            remedy = f"{name} after jax.config.update('jax_enable_x64', True)"
+        raise ValueError(
+            f"{name} must be where there is double precision, in which sums over rows are "
+            f"computed, got an array in {library(x)}, which has none. Pass {remedy}."
+        )
+
+
+def check_needs_no_gradients(x: Any, name: str) -> None:
+    """Raise a ValueError for a tensor that records gradients, where they would be lost."""
+    if getattr(x, "requires_grad", False):
+        raise ValueError(
+            f"{name} must not need gradients here, got a tensor with requires_grad=True, and the "
+            f"result would have none. Pass {name}.detach()."
+        )
+
+
+def both_columns(Z: Array) -> Array:
+    """Logits with one column per class: one column ``z`` stands for ``(0, z)``."""
+    if Z.shape[1] > 1:
+        return Z
+    if not isinstance(Z, np.ndarray):
+        xp = namespace(Z)
+        return xp.concat([xp.zeros_like(Z), Z], axis=1)
+    both = np.zeros((len(Z), 2), Z.dtype, order="F")
+    both[:, 1] = Z[:, 0]
+    return both
+
+
+def is_event(y: Array, n_maps: int) -> Array:
+    """Whether the label of each row is the class of each map, one or all: (m, n_maps).
+
+    The only one is for the second of two classes.
+    """
+    return y[:, None] == (1 if n_maps == 1 else like(np.arange(n_maps), y))
+
+
+def stacked(*parts: Array) -> Array:
+    """Arrays of the same shape as one in double precision, with an axis more in front."""
+    if isinstance(parts[0], np.ndarray):
+        return np.array(parts, dtype=np.float64)
+    return namespace(parts[0]).stack([double(part) for part in parts])
+
+
+def softmax(S: Array) -> Array:
+    """Probabilities of all classes (m, K), for their logits, or for log-odds (m, 1) of two.
+
+    That of SciPy takes several times as long for few columns.
+    """
+    both = both_columns(S)
+    xp = namespace(both)
+    P = both - xp.max(both, axis=1, keepdims=True)
+    P = into("exp", P, P)
+    return into("divide", P, P, xp.sum(P, axis=1, keepdims=True))
+
+
+def log_softmax(S: Array) -> Array:
+    """Logarithms of the same, finite but for masked classes."""
+    both = both_columns(S)
+    xp = namespace(both)
+    below = both - xp.max(both, axis=1, keepdims=True)
+    return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
+
+
+def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
+    """``f`` of logits, made finite, and -inf for masked classes, of which ``f`` sees finite ones.
+
+    So that it need not handle infinity times zero.
+    """
+    # A quarter of the range, so that differences of two logits are finite as well.
+    xp = namespace(Z)
+    largest = float(xp.finfo(Z.dtype).max) / 4
+    masked = -np.inf == Z if xp.min(Z) < -largest else None
+    with np.errstate(over="ignore"):
+        out = xp.clip(f(Z if masked is None else xp.clip(Z, -largest, largest)), -largest, largest)
+    return out if masked is None else xp.where(masked, -np.inf, out)
+
+
+def mix_with_uniform(L: Floats, smoothing: float) -> Floats:
+    r"""Log-probabilities of the mixture, for log-probabilities or logits ``L`` (m, K).
+
+    .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
+
+    where :math:`K_i` is the number of classes of the row that are not masked: the order of the
+    classes does not change. Those of masked classes are -inf. Computed in double precision, which
+    holds every ``smoothing`` where single precision need not. ``np.logaddexp`` is as exact, and
+    takes ten times as long.
+    """
+    if smoothing == 0:
+        return L
+    xp = namespace(L)
+    P = double(L) - double(xp.max(L, axis=1, keepdims=True))
+    P = into("exp", P, P)
+    P = into("multiply", P, P, (1 - smoothing) / xp.sum(P, axis=1, keepdims=True))
+    P = _plus_uniform(P, L, smoothing)
+    with np.errstate(divide="ignore"):
+        return astype(into("log", P, P), L.dtype)
+
+
+def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
+    """Probabilities and a share of the uniform ones; 0 for masked classes, -inf in ``L``."""
+    xp = namespace(P)
+    if xp.min(L) != -np.inf:
+        P += max(smoothing / P.shape[1], TINY)
+        return P
+    masked = -np.inf == L
+    n_classes = xp.count_nonzero(~masked, axis=1, keepdims=True)
+    P += xp.clip(smoothing / astype(n_classes, P.dtype), TINY, 1.0)
+    return xp.where(masked, 0.0, P)
+
+
+def mix_logits(Z: Floats, smoothing: float) -> Floats:
+    """Logits of the mixture, for logits ``Z`` (m, K), or (m, 1) for log-odds of two classes.
+
+    Those of several classes are its log-probabilities.
+    """
+    if smoothing == 0 or Z.shape[1] > 1:
+        return mix_with_uniform(Z, smoothing)
+    # The odds of the more probable class less one, which is exact near 0 as well as far from it,
+    # in the precision of the logits if it holds the smoothing.
+    xp = namespace(Z)
+    distance = xp.abs(Z if smoothing / 2 > smallest_normal(Z) else double(Z))
+    below = into("negative", distance, distance)
+    excess = xp.expm1(below) * (smoothing - 1)
+    less = into("exp", below, below)
+    less = into("multiply", less, less, 1 - smoothing / 2)
+    less += max(smoothing / 2, TINY)
+    excess /= less
+    excess = into("log1p", excess, excess)
+    return astype(xp.where(Z < 0, -excess, excess), Z.dtype)
+
+
+def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
+    """Probabilities (m, K) of the mixture, for logits (m, K), or (m, 1) for log-odds of two."""
+    P = softmax(Z)
+    if smoothing > 0:
+        P = _plus_uniform(into("multiply", P, P, 1 - smoothing), Z, smoothing)
+    return P
+
+
+def of_labels(S: Array, y: Array) -> Array:
+    """The entry of each row (m, K) in the column of its class index: (m,)."""
+    if isinstance(S, np.ndarray):
+        return S[np.arange(len(S)), y]
+    return namespace(S).take_along_axis(S, y[:, None], axis=1)[:, 0]
+
+
+def less_at_labels(S: Array, y: Array, amount: Any) -> Array:
+    """``S`` (m, K), which may be overwritten, less an amount (m,) or number in these columns."""
+    if isinstance(S, np.ndarray):
+        S[np.arange(len(S)), y] -= amount
+        return S
+    amount = amount if isinstance(amount, int | float) else astype(amount, S.dtype)[:, None]
+    return namespace(S).where(is_event(y, S.shape[1]), S - amount, S)
+
+
+def vecdot(A: Array, B: Array, axis: int = 1) -> Array:
+    """Scalar product of each row of ``A`` (m, K) with that of ``B``, or of each column."""
+    if isinstance(A, np.ndarray):
+        return np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", A, B)
+    return namespace(A).sum(A * B, axis=axis)
+
+
+def flat(*parts: Any) -> Array:
+    """Numbers and arrays of a block as one flat array in double precision."""
+    xp = namespace(parts[0])
+    if xp is np:
+        return np.concatenate(list(map(np.ravel, parts)), dtype=np.float64)
+    return xp.concat([xp.reshape(double(part), (-1,)) for part in parts])
+
+
+def ones_unless(w: Array | None, Z: Array) -> Array:
+    """The weights in double precision, or ones for the rows of ``Z`` (m, K)."""
+    return double(namespace(Z).ones_like(Z[:, 0]) if w is None else w)
+
+
+def weighted_sum(values: Array, w: Array | None = None) -> Any:
+    """Weighted sum in double precision of one value per row, or of each column of several."""
+    if isinstance(values, np.ndarray):
+        return values.sum(axis=0, dtype=np.float64) if w is None else w @ values
+    values = double(values)
+    return namespace(values).sum(values, axis=0) if w is None else double(w) @ values
+
+
+def searchsorted(edges: Floats, x: Array) -> Array:
+    """Number of the edges, which are in order, that are below each number of a tensor."""
+    x = double(x)
+    x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns of others
+    return namespace(x).searchsorted(like(edges, x), x)
+
+
+def bincount(index: Array, values: Any, n: int) -> Floats:
+    """Sum on the host of the values at each index below ``n``, or their number: float64 (n,).
+
+    Values are those of arrays of the shape of the indices, or are broadcast to it.
+    """
+    xp = namespace(index)
+    if values is not None:
+        values = double(values)
+        if values.shape != index.shape:  # a call that takes longer than the sums of a row
+            values = xp.broadcast_to(values, index.shape)
+        if isinstance(index, np.ndarray) and index.flags.f_contiguous:  # saves copies of both
+            index, values = index.T, values.T
+        values = xp.reshape(values, (-1,))
+    index = xp.reshape(index, (-1,))
+    if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
+        xp, index, values = np, on_host(index), on_host(values)
+    return np.asarray(on_host(xp.bincount(index, values, minlength=n)), np.float64)

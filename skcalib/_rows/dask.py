@@ -1,0 +1,382 @@
+"""Dask collections as input, as rows, and as output.
+
+Rows are checked chunk by chunk, and stay where they are. Each pass over the data is one task graph:
+a chunk is a task, a sum is a tree of tasks, and only the sum is sent to the client. Outputs are
+lazy. Dask is imported only when a Dask collection is passed.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial, reduce
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from skcalib._rows.arrays import Array, is_dask
+from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.ranking import Ranked, merged, ranked
+from skcalib._rows.rows import (
+    PLAIN,
+    SAMPLE_ELEMENTS,
+    MemoryRows,
+    Merge,
+    OfBlock,
+    Plan,
+    Rows,
+    map_columns,
+)
+
+T = TypeVar("T")
+
+# Number of sums that one task adds.
+BRANCHES = 16
+# Number of cells, over all columns, of the grid of log-odds to which many distributed scores are
+# rounded: the summary of a chunk then takes at most 25 MB.
+CELLS = 1 << 20
+
+
+class Chunked:
+    """An array of shape (n, ...) with one Dask task for each chunk of consecutive rows."""
+
+    def __init__(self, tasks: list[Any], lengths: tuple[int, ...], like: Array) -> None:
+        self.tasks = kept(tasks)
+        self.lengths = lengths  #: rows of each chunk, none of which is empty
+        self.shape = sum(lengths), *like.shape[1:]
+        self.ndim, self.dtype = like.ndim, like.dtype
+
+
+class ChunkError(RuntimeError):
+    """Dask could not compute a chunk."""
+
+
+class DaskRows(Rows):
+    """Rows whose chunks are Dask tasks: a pass is a round trip to the workers."""
+
+    is_local: ClassVar[bool] = False
+
+    def _chunks(self) -> Iterable[tuple[Any, ...]]:
+        """Tasks of the chunks of the same rows, with None for arrays that are None."""
+        n = len(self.X.tasks)
+        return zip(*([None] * n if a is None else a.tasks for a in self.arrays), strict=True)
+
+    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+        sums = calls(partial(_reduced_chunk, merge, f, plan), self._chunks())
+        return computed(tree(partial(reduce, merge), sums))
+
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Chunked:
+        tasks = calls(partial(_mapped_chunk, f, plan, order), self._chunks())
+        row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
+        return Chunked(tasks, self.X.lengths, f(*row))
+
+    def ranked(  # with the events, whether they are asked for or not
+        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], **_: bool
+    ) -> list[T]:
+        """As for rows in memory, at a resolution of :data:`CELLS` scores: see ``merged``."""
+        n_cells = CELLS // n_columns
+        summaries = calls(partial(_summaries, of_block, n_cells), self._chunks())
+        found: list[Ranked] = computed(tree(partial(_merged, n_cells), summaries))
+        return map_columns(lambda k: then(found[k]), len(found), len(found[0].scores))
+
+    def relabelled(self, f: Callable[[Any], Array], classes: Array) -> Self:
+        y = Chunked(calls(f, zip(self.y.tasks)), self.y.lengths, np.zeros(0, np.intp))
+        return type(self)(self.X, y, *self.arrays[2:], **self._about | {"classes": classes})
+
+    def in_memory(self) -> Rows:
+        if self.n_rows * self._width > SAMPLE_ELEMENTS:
+            raise ValueError(
+                "All rows must be in memory for this fit, which gathers Dask collections of up to "
+                f"{SAMPLE_ELEMENTS:,} numbers, got {self.n_rows:,} rows of {self._width} columns. "
+                "Fit to a sample of the rows, as X[::k] or frame.sample(frac=...); outputs for all "
+                "rows are lazy."
+            )
+        return self._call(lambda rows: rows, 1)
+
+    def thinned(self, step: int) -> Self:  # noqa: ARG002
+        return self
+
+    def _call(self, f: Callable[[Rows], T], step: int) -> T:
+        pieces = calls(partial(_thinned_chunk, step), self._chunks())
+        found: T = computed(*calls(partial(_called_on_all, f, self.classes), [(pieces,)]))
+        return found
+
+
+def _reduced_chunk(merge: Any, f: Any, plan: Plan, *arrays: Array | None) -> Any:
+    """In one thread: Dask runs one task per core, and the order of operations stays fixed."""
+    rows = MemoryRows(*arrays)
+    return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
+
+
+def _mapped_chunk(f: Any, plan: Plan, order: Any, *arrays: Array | None) -> Any:
+    return MemoryRows(*arrays).map(f, plan, order)
+
+
+def _summaries(of_block: Any, n_cells: int, X: Array, y: Array, w: Any, *_: Any) -> list[Ranked]:
+    S, E = MemoryRows(X, y).stored(of_block)
+    return [merged([ranked(s, e, w)], n_cells) for s, e in zip(S, E, strict=True)]
+
+
+def _merged(n_cells: int, chunks: list[list[Ranked]]) -> list[Ranked]:
+    return [merged(list(column), n_cells) for column in zip(*chunks, strict=True)]
+
+
+def _thinned_chunk(step: int, *blocks: Array | None) -> list[Array | None]:
+    return [None if block is None else block[::step] for block in blocks]
+
+
+def _called_on_all(f: Callable[[Rows], T], classes: Any, pieces: list[list[Any]]) -> T:
+    columns = zip(*pieces, strict=True)
+    arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
+    return f(MemoryRows(*arrays, classes=classes))
+
+
+# --------------------------------------------------------------------------------------
+# Tasks.
+
+
+def calls(f: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Tasks that call ``f``, which is sent to a worker once, with each of the arguments."""
+    from dask import delayed
+
+    shared, task = delayed(f, traverse=False), delayed(_call, pure=False)
+    return [task(shared, *some) for some in arguments]
+
+
+def _call(f: Callable[..., Any], *arguments: Any) -> Any:
+    return f(*arguments)
+
+
+def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
+    """The task that merges the results of others, a few at a time and in their order."""
+    while True:
+        tasks = calls(merge, [(tasks[k : k + BRANCHES],) for k in range(0, len(tasks), BRANCHES)])
+        if len(tasks) == 1:
+            return tasks[0]
+
+
+def kept(tasks: list[Any]) -> list[Any]:
+    """Tasks, persisted in the memory of the workers if there is a cluster.
+
+    Without a cluster that would be the memory of this process, which may be smaller than the data,
+    so each pass recomputes them.
+    """
+    import dask
+
+    on_cluster = hasattr(getattr(dask.base.get_scheduler(), "__self__", None), "persist")
+    return list(dask.persist(*tasks)) if on_cluster and tasks else tasks
+
+
+def computed(task: Any) -> Any:
+    """The result of a task; raises a ChunkError with a short message if the task fails."""
+    try:
+        return task.compute()
+    except Exception as error:  # reading a chunk may raise anything
+        kind, message = type(error).__name__, str(error)
+        reason = f"Dask could not compute a chunk of rows: {kind}: {message}"
+        if kind == "KilledWorker":
+            reason = (
+                "Several workers died while computing the same chunk, which probably needs more "
+                "memory than a worker has. Use smaller chunks, or workers with more memory."
+            )
+        elif "Cancelled" in kind or message.startswith("Missing dependency"):
+            reason = (
+                "The rows were persisted by a Dask client that is closed, or was restarted. Load "
+                "them again with the client that is open, or call persist() on them there."
+            )
+        raise ChunkError(reason) from error
+
+
+# --------------------------------------------------------------------------------------
+# Input.
+
+
+class _Report(NamedTuple):
+    """Result of checking chunks, which is sent to the client."""
+
+    found: Any = None  #: sum of the statistics of chunks with rows, or None
+    lengths: tuple[int, ...] = (0,)
+    like: tuple[Array | None, ...] = ()  #: arrays with no rows
+    fault: str | None = None  #: error message of the first invalid chunk
+
+
+def checked_chunks(
+    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
+) -> tuple[DaskRows, Any]:
+    """Check and convert every chunk of rows, in one pass over the data.
+
+    Parameters
+    ----------
+    check : callable
+        Called with a block of each input; returns arrays of equal length and statistics of the
+        block, which are added up. It raises ValueError or TypeError for invalid blocks.
+    **inputs : Dask array, series or data frame, or None
+        By the names of the user's arguments. Messages refer to the chunks of the first.
+
+    Returns
+    -------
+    rows : DaskRows
+        Persisted in the memory of the workers if there is a cluster, else recomputed in each pass.
+    found : object
+        Sum of the statistics.
+
+    Raises
+    ------
+    ValueError
+        For the first invalid chunk, which the message names, and for chunks that do not match.
+    """
+    columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
+    _check_chunks_fit({name: inputs[name] for name in columns}, columns)
+    first = next(iter(columns))
+    part = "partitions" if is_frame(inputs[first]) else "blocks"
+    blocks = enumerate(zip(*columns.values(), strict=True))
+    check_chunk = partial(_checked, check, list(inputs), list(columns))
+    chunks = kept(calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *some) for k, some in blocks)))
+    # The arrays stay on the workers.
+    report = computed(tree(partial(reduce, _merged_reports), [chunk[0] for chunk in chunks]))
+    if report.fault is not None:
+        raise ValueError(report.fault)
+    if report.found is None:
+        raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
+    filled = [chunk[1] for chunk, n in zip(chunks, report.lengths, strict=True) if n]
+    lengths = tuple(n for n in report.lengths if n)
+    arrays = (
+        None if like is None else Chunked([arrays[k] for arrays in filled], lengths, like)
+        for k, like in enumerate(report.like)
+    )
+    return DaskRows(*arrays), report.found
+
+
+def _checked(
+    check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
+) -> tuple[_Report, tuple[Array | None, ...]]:
+    """The task of a chunk: the result of the check, or an error message, and the arrays."""
+    lengths = list(map(len, blocks))
+    if max(lengths) == 0:  # as after filtering a data frame
+        return _Report(), ()
+    if min(lengths) < max(lengths):
+        fault = (
+            f"{where}{' and '.join(names)} must have the same number of rows, got "
+            f"{' and '.join(map(str, lengths))}. Filter them together, in one data frame."
+        )
+        return _Report(fault=fault), ()
+    given = dict(zip(names, blocks, strict=True))
+    try:
+        arrays, found = check(*(given.get(name) for name in inputs))
+    except (ValueError, TypeError) as error:
+        return _Report(fault=where + str(error)), ()
+    # Length of the result: the check may drop rows of zero weight.
+    n_rows = next(len(a) for a in arrays if a is not None)
+    return _Report(found, (n_rows,), tuple(a if a is None else a[:0] for a in arrays)), arrays
+
+
+def _merged_reports(a: _Report, b: _Report) -> _Report:
+    found = b.found if a.found is None else a.found if b.found is None else a.found + b.found
+    return _Report(found, a.lengths + b.lengths, a.like or b.like, a.fault or b.fault)
+
+
+def _tasks_of(name: str, x: Any) -> list[Any]:
+    """Tasks of the chunks of rows."""
+    if not is_dask(x):
+        raise ValueError(
+            "Logits or probabilities, labels and weights must all be Dask collections or none of "
+            f"them, got {name} of type {type(x).__name__}. Use dask.array.from_array with the row "
+            "chunks of the others."
+        )
+    _check_whole_rows(name, x)
+    return _partitions(x) if is_frame(x) else list(np.ravel(x.to_delayed()))
+
+
+def is_frame(x: Any) -> bool:
+    """Whether ``x`` is a Dask data frame or series."""
+    return hasattr(type(x), "map_partitions")
+
+
+def _partitions(x: Any) -> list[Any]:
+    """Tasks of the partitions of a data frame or series."""
+    # Without Dask's further optimization, which fuses files of which few columns are read: labels
+    # would then have other partitions than logits from the same files.
+    return list(x.simplify().to_delayed(optimize_graph=False))
+
+
+def _check_whole_rows(name: str, x: Any) -> None:
+    """Raise a ValueError for another kind of collection, or one with chunks along its columns."""
+    if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
+        raise ValueError(
+            f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
+        )
+    blocks = getattr(x, "numblocks", ())
+    if len(blocks) > 1 and max(blocks[1:]) > 1:
+        raise ValueError(
+            f"{name} must hold whole rows in each chunk, got chunks along its columns, "
+            f"{x.chunks[1:]}. Use {name}.rechunk({{1: -1}})."
+        )
+
+
+def _check_chunks_fit(inputs: dict[str, Any], columns: dict[str, list[Any]]) -> None:
+    """Raise a ValueError unless all have the same chunks of rows, as far as these are known."""
+    first, *others = columns
+    chunks = {
+        k: x.chunks[0] if hasattr(x, "chunks") else (np.nan,) * len(columns[k])
+        for k, x in inputs.items()
+    }
+    for name in others:
+        a, b = chunks[first], chunks[name]
+        if len(a) != len(b) or (a != b and not np.isnan((*a, *b)).any()):
+            raise ValueError(
+                f"{first} and {name} must have the same chunks of rows, got {_shown(a)} and "
+                f"{_shown(b)}. Use {name}.rechunk(({first}.chunks[0],)), or take both from one "
+                "data frame."
+            )
+
+
+def _shown(chunks: tuple[float, ...]) -> str:
+    if any(np.isnan(n) for n in chunks):
+        return f"{len(chunks)} of unknown length"
+    more = ", ..." if len(chunks) > 4 else ""
+    return f"{len(chunks)} of {', '.join(map(str, chunks[:4]))}{more} rows"
+
+
+# --------------------------------------------------------------------------------------
+# Output.
+
+
+def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
+    """Lazy Dask array of ``f`` applied to every chunk of a Dask array or data frame."""
+    _check_whole_rows("X", x)
+    empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
+    if not is_frame(x):
+        return x.map_blocks(
+            partial(_mapped, f, empty, "blocks"),
+            dtype=empty.dtype,
+            chunks=(x.chunks[0], *((n,) for n in empty.shape[1:])),
+            drop_axis=1 if empty.ndim == 1 else None,
+            new_axis=2 if empty.ndim == 3 else None,
+            meta=empty,
+        )
+    import dask.array as da
+
+    parts = ((part, (k,)) for k, part in enumerate(_partitions(x)))
+    tasks = calls(partial(_mapped, f, empty, "partitions"), parts)
+    shape = (np.nan, *empty.shape[1:])
+    blocks = [da.from_delayed(task, shape, meta=empty) for task in tasks]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _mapped(
+    f: Callable[[Any], Array], empty: Array, name: str, block: Any, block_id: Any = None
+) -> Array:
+    """``f`` of a block that may have no rows; error messages begin with the name of the block."""
+    if len(block) == 0:
+        return empty
+    try:
+        return f(block)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"In X.{name}[{block_id[0]}]: {error}") from error
+
+
+def collection_row(x: Any) -> Any:
+    """A row with the width, dtypes and column names of a Dask array or data frame."""
+    if not is_frame(x):
+        return np.zeros((1, *x.shape[1:]), x.dtype)
+    from dask.dataframe.utils import make_meta, meta_nonempty
+
+    # The second of the two rows that Dask generates has missing values in nullable columns.
+    return meta_nonempty(make_meta(x)).iloc[:1]

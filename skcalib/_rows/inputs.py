@@ -1,0 +1,139 @@
+"""Conversion of input, array-likes, data frames, tensors and Dask collections, to rows."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from skcalib._rows import Array, arrays as xa
+from skcalib._rows.dask import checked_chunks
+from skcalib._rows.rows import MemoryRows, Rows
+from skcalib._rows.tensors import TensorRows
+
+
+def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:
+    """Logits or probabilities as an array; data frames and Dask collections are not converted.
+
+    Nor are tensors, if scikit-learn's ``array_api_dispatch`` is on.
+
+    Parameters
+    ----------
+    x : array-like
+        Input of the user.
+    name : str
+        Name of the argument, for messages.
+    n_columns : int or None
+        Required number of columns, if it is known.
+    flat : bool
+        Whether one dimension is allowed.
+
+    Returns
+    -------
+    object
+        Lists and tensors as arrays of the same dtype; other objects unchanged.
+
+    Raises
+    ------
+    ValueError
+        For tensors that cannot be converted to NumPy, and for an invalid number of dimensions.
+    """
+    if type(x) is not np.ndarray:
+        x = xa.check_tensor(x, name) if not xa.is_dask(x) and xa.is_tensor(x) else as_numpy(x, name)
+    n_dimensions = getattr(x, "ndim", 2)
+    if n_dimensions > 2:
+        _refuse_dimensions(name, x)
+    if n_dimensions == 1 and not flat:
+        shape = "a single row of logits, X.reshape(1, -1)"
+        if n_columns in {None, 1}:
+            shape = "log-odds of two classes make a single column, X.reshape(-1, 1)"
+        raise ValueError(f"{name} must have two dimensions, got one. Reshape your data: {shape}.")
+    return x
+
+
+def _refuse_dimensions(name: str, x: Any) -> NoReturn:
+    move = f"{'torch' if 'torch' in str(x.dtype) else 'np'}.moveaxis"
+    raise ValueError(
+        f"{name} must have two dimensions, one row for each label and one column for each class, "
+        f"got shape {tuple(x.shape)}. With the K classes on axis 1 pass "
+        f"{move}({name}, 1, -1).reshape(-1, K), with the classes on the last axis "
+        f"{name}.reshape(-1, K), and the labels as y.ravel()."
+    )
+
+
+def as_numpy(x: Any, name: str) -> Any:
+    """Lists and tensors as arrays of the same dtype, other objects unchanged.
+
+    scikit-learn would convert objects without a NumPy dtype, such as tensors, to float64.
+    """
+    if isinstance(x, list | tuple):
+        try:
+            return np.asarray(x)
+        except ValueError:  # ragged, for which scikit-learn raises an error of its own
+            return x
+    if isinstance(x, np.ma.MaskedArray):
+        if np.ma.is_masked(x):
+            n_masked = int(np.ma.getmaskarray(x).sum())
+            raise ValueError(
+                f"{name} must have no masked entries, got {n_masked}. Leave out their "
+                f"rows, or fill them in, as in {name}.filled(-np.inf) for logits of classes that "
+                "are impossible."
+            )
+        return x.data
+    if isinstance(x, np.ndarray) or xa.is_dask(x) or hasattr(x, "columns"):
+        return x
+    try:
+        if xa.is_tensor(x):
+            return xa.on_host(x)
+        return np.asarray(x) if hasattr(x, "__array__") else x
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"{name} must be convertible to a NumPy array, got {type(x).__name__} of type "
+            f"{getattr(x, 'dtype', 'unknown')}: {str(error).rstrip('.')}. {_remedy(x, name)}"
+        ) from error
+
+
+def _remedy(x: Any, name: str) -> str:
+    """The calls that make a tensor convertible."""
+    if hasattr(x, "get"):  # of CuPy
+        return f"Pass {name}.get(), or turn on scikit-learn's array_api_dispatch."
+    calls = [
+        ".detach()" * bool(getattr(x, "requires_grad", False)),
+        ".float()" * ("bfloat16" in str(getattr(x, "dtype", "")).lower()),
+        ".cpu()" * (not str(getattr(x, "device", "cpu")).lower().startswith("cpu")),
+    ]
+    return f"Pass {name}{''.join(calls)}." if any(calls) else "Pass it as a NumPy array."
+
+
+def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
+    """Raise a ValueError for a Dask collection where all rows are needed in memory."""
+    if any(map(xa.is_dask, inputs)):
+        raise ValueError(
+            message
+            or "All rows must be in memory for this, got a Dask collection. Call compute() on a "
+            "part of it that fits into memory; a diagram of all rows is "
+            "ReliabilityDisplay(reliability_curve(...)).plot()."
+        )
+
+
+def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
+    """``f(*inputs)``, or Dask collections as they are."""
+    return inputs if any(map(xa.is_dask, inputs)) else f(*inputs)
+
+
+def checked_rows(
+    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
+) -> tuple[Rows, Any]:
+    """Rows of the arrays that ``check`` returns for the inputs, and its statistics of them.
+
+    The chunks of Dask collections are checked on the workers, and their statistics are added up:
+    see :func:`~.dask.checked_chunks`.
+    """
+    if any(map(xa.is_dask, inputs.values())):
+        return checked_chunks(check, **inputs)
+    arrays, found = check(*inputs.values())
+    return held(*arrays), found
+
+
+def held(*arrays: Any) -> MemoryRows | TensorRows:
+    """Rows in memory or, for a tensor with labels and weights on the host, on its device."""
+    return TensorRows.of(*arrays) if xa.is_tensor(arrays[0]) else MemoryRows(*arrays)

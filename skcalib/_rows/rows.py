@@ -1,0 +1,363 @@
+"""Rows: arrays with one entry per row, and passes over them.
+
+The interface has three implementations: rows in memory or in memory-mapped files, here, row-chunked
+Dask collections (:class:`~.dask.DaskRows`) and tensors on a device (:class:`~.tensors.TensorRows`).
+Modules outside this package use the interface only.
+
+Rows in memory are passed block by block. A block is small enough that it and the temporaries of a
+function of it stay in the cache, so plain array expressions run at the speed of a fused loop.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial, reduce
+from itertools import pairwise
+from operator import add
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from skcalib._rows.arrays import Array, namespace, weighted_sum
+from skcalib._rows.parallel import max_threads, share
+from skcalib._rows.ranking import Ranked, ranked
+
+T = TypeVar("T")
+
+# Functions of a block of each array, and operations that put their results together.
+OfBlock = Callable[..., Any]
+Merge = Callable[[Any, Any], Any]
+
+# A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
+# these had more elements than the third.
+SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
+# 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
+# not fit into the cache.
+BLOCK_ELEMENTS = 1 << 18
+# 128 KiB of float64. Allocating larger arrays costs more than computing with them where malloc
+# returns memory to the system at once, as Dask configures it for its worker processes.
+SMALL_BLOCK_ELEMENTS = 1 << 14
+# Reductions along short rows run several times faster when the columns are contiguous.
+NARROW_COLUMNS = 128
+# Up to so many columns are fastest written one at a time.
+FEW_COLUMNS = 4
+# Least number of elements per thread: for fewer, the overhead exceeds the gain.
+THREAD_ELEMENTS = 1 << 17
+# Largest number of scores stored at a time, by columns: more scores take more passes.
+AT_A_TIME = 1 << 25
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pass divides rows into blocks, and the scratch arrays that it passes with them.
+
+    ``scratch`` is the number of uninitialized arrays, of the shape of the first block and of
+    ``dtype`` if that is given, that follow the blocks as arguments: allocating large temporaries
+    costs more than filling them. Blocks have ``at_least`` this many rows if there are as many, for
+    functions that loop over columns or return large arrays. ``room`` is the size of the largest
+    temporary array relative to the block; blocks are smaller by this factor.
+    """
+
+    scratch: int = 0
+    dtype: DTypeLike | None = None
+    at_least: int = 1
+    room: int = 1
+
+
+PLAIN = Plan()
+
+
+class Rows(ABC):
+    """Arrays of the same length: ``X``, ``y`` and ``w``, of which a row has one entry, and others.
+
+    ``classes`` are the labels of the columns, if ``y`` are class indices, and ``groups`` (n,) those
+    of the rows: what is derived from the rows has them too, and passes do not see them.
+
+    The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
+    the rows.
+    """
+
+    # Whether a pass costs no more than its arithmetic: no round trip to workers.
+    is_local: ClassVar[bool]
+
+    X: Any  #: logits or probabilities (n, ...)
+    y: Any  #: labels or class indices (n,)
+    w: Any  #: weights (n,), or None for ones
+
+    def __init__(
+        self, *arrays: Any, weight: float | None = None, classes: Any = None, groups: Any = None
+    ) -> None:
+        self.arrays = arrays
+        self.X, self.y, self.w, *_ = *arrays, None, None
+        self.classes, self.groups = classes, groups
+        self.n_rows, *columns = map(int, self.X.shape)
+        self.n_columns = columns[0] if columns else 1
+        dtype = self.X.dtype  # of tensors not one of NumPy, but with its name
+        self.dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).split(".")[-1])
+        # What rows that are derived from these have as well.
+        self._about = {"weight": weight, "classes": classes, "groups": groups}
+        self._width = 1  #: number of elements in a row of the widest array
+        self._narrow = []  #: numbers of the arrays of few columns
+        for k, a in enumerate(arrays):
+            if a is not None and a.ndim > 1:
+                self._width = max(self._width, math.prod(a.shape[1:]))
+                if a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS:
+                    self._narrow.append(k)
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights, by which sums over rows are divided to give means."""
+        weight: float | None = self._about["weight"]
+        if weight is None:
+            with np.errstate(over="ignore"):
+                weight = float(
+                    self.n_rows if self.w is None else type(self)(self.w).sum(weighted_sum)
+                )
+            self._about["weight"] = weight
+        return weight
+
+    @property
+    def least_weight(self) -> float:
+        """The smallest positive weight."""
+        return 1.0 if self.w is None else float(type(self)(self.w).reduce(np.minimum, _least))
+
+    def sum(self, f: OfBlock, plan: Plan = PLAIN) -> Array:
+        """Sum over the blocks of ``f(*blocks)``, added in row order.
+
+        ``f`` returns a float64 array, whatever the dtype of the rows, whose shape does not depend
+        on the block. The number of threads and the block size change the sum by rounding only.
+        """
+        total: Array = self.reduce(add, f, plan)
+        return total
+
+    @abstractmethod
+    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+        """As :meth:`sum`, with the associative operation ``merge`` instead of addition."""
+
+    @abstractmethod
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+        """Concatenation of ``f(*blocks)``: an array with which the rows can be extended.
+
+        ``order`` is its memory layout, where it is one array in memory.
+        """
+
+    @abstractmethod
+    def ranked(
+        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
+    ) -> list[T]:
+        """``then`` applied to the distinct scores of each column, with their weight and hits.
+
+        ``of_block(X, y)`` returns the scores and events of a block, both (m, n_columns).
+        """
+
+    @abstractmethod
+    def relabelled(self, f: Callable[[Any], Array], classes: Array) -> Self:
+        """The rows with indices ``f(y)`` of the classes in place of labels ``y``."""
+
+    @abstractmethod
+    def in_memory(self) -> Rows:
+        """The rows in the memory of this process; a ValueError if they are too many to gather."""
+
+    def on_host(self) -> Rows:
+        """The rows with arrays of NumPy in place of tensors."""
+        return self
+
+    @abstractmethod
+    def thinned(self, step: int) -> Self:
+        """Every k-th row; all rows if the cost of a pass does not depend on their number."""
+
+    def sample(
+        self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS, *, or_all: bool = False
+    ) -> Any:
+        """``f`` of every k-th row, of ``at_least`` this many rows, gathered in one process.
+
+        If that would be all rows, or too many to gather, None unless it may be of all.
+        """
+        step = max(SAMPLE_EVERY, self.n_rows * self._width // SAMPLE_ELEMENTS)
+        step = max(min(step, self.n_rows // at_least), 1)
+        few = step > 1 and at_least * self._width <= SAMPLE_ELEMENTS
+        return self._call(f, step) if few or or_all else None
+
+    def _call(self, f: Callable[[Rows], T], step: int) -> T:
+        return f(self.thinned(step))
+
+    def extended(self, array: Any) -> Self:
+        """The rows with another array, such as a result of :meth:`map`."""
+        return type(self)(*self.arrays, array, **self._about)
+
+    def with_logits(self, X: Any) -> Self:
+        """The rows with other logits, such as a result of :meth:`map`."""
+        return type(self)(X, *self.arrays[1:], **self._about)
+
+    def grouped(self, groups: Array) -> Self:
+        """The rows with the group of each."""
+        return type(self)(*self.arrays, **self._about | {"groups": groups})
+
+
+def _least(w: Array) -> Any:
+    xp = namespace(w)
+    return xp.min(xp.where(w > 0, w, np.inf))
+
+
+class MemoryRows(Rows):
+    """Rows in memory, which are divided among threads."""
+
+    is_local: ClassVar[bool] = True
+
+    _all_rows: list[Any] | None = None  # the only block, kept for the next pass
+
+    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+        if block := self._one_block(plan):
+            return f(*block)
+        return reduce(merge, self._in_threads(partial(self.reduced, merge, f, plan)))
+
+    def reduced(self, merge: Merge, f: OfBlock, plan: Plan, start: int, stop: int) -> Any:
+        """The same for some rows, block by block."""
+        return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
+
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+        """``f`` of every block, concatenated into one array or a tuple of arrays.
+
+        ``order`` is the memory layout of the arrays.
+        """
+        # The first tells the shape of the results: all rows, if they are one block.
+        whole = self._one_block(plan)
+        first = f(*(whole or next(self._blocks(0, 1, plan))[1]))
+        several = isinstance(first, tuple)
+        out = tuple(
+            np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
+            for one in (first if several else (first,))
+        )
+
+        def write(rows: slice, values: Any) -> None:
+            for target, value in zip(out, values if several else (values,), strict=True):
+                if value.ndim == 2 and value.shape[1] <= FEW_COLUMNS:
+                    for k in range(value.shape[1]):
+                        target[rows, k] = value[:, k]
+                else:
+                    target[rows] = value
+
+        def fill(start: int, stop: int) -> None:
+            for rows, block in self._blocks(start, stop, plan):
+                write(rows, f(*block))
+
+        if whole:
+            write(slice(None), first)
+        else:
+            self._in_threads(fill)
+        return out if several else out[0]
+
+    def ranked(
+        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
+    ) -> list[T]:
+        found: list[T] = []
+        while len(found) < n_columns:
+            some = slice(len(found), len(found) + max(1, AT_A_TIME // self.n_rows))
+            S, E = self.stored(of_block, some)
+
+            def of_column(k: int, S: Array = S, E: Array = E) -> T:
+                return then(ranked(S[k], E[k] if events else None, self.w))
+
+            found += map_columns(of_column, *S.shape)
+        return found
+
+    def stored(self, of_block: Any, some: slice = slice(None)) -> tuple[Array, Array]:
+        """Scores and events of all rows for a slice of the columns: (n_columns, n)."""
+
+        def of_some(X: Array, y: Any, *_: Any) -> tuple[Array, Array]:
+            S, E = of_block(X, y)
+            return S[:, some], E[:, some]
+
+        S, E = self.map(of_some, order="F")
+        return S.T, E.T
+
+    def relabelled(self, f: Callable[[Any], Array], classes: Array) -> Self:
+        about = self._about | {"classes": classes}
+        return type(self)(self.X, f(self.y), *self.arrays[2:], **about)
+
+    def in_memory(self) -> Self:
+        return self
+
+    def thinned(self, step: int) -> Self:
+        return self if step == 1 else self.taken(slice(None, None, step))
+
+    def taken(self, numbers: Any) -> Self:
+        """Some of the rows, by their numbers."""
+        *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
+        return type(self)(*arrays, classes=self.classes, groups=groups)
+
+    def _one_block(self, plan: Plan) -> list[Array | None] | None:
+        """All rows and scratch arrays, if they are one block."""
+        in_threads = self.n_rows * self._width >= 2 * THREAD_ELEMENTS
+        if in_threads or self.n_rows > self._rows_of_a_block(plan):
+            return None
+        if self._all_rows is None:
+            block: list[Any] = list(self.arrays)
+            for k in self._narrow:
+                block[k] = np.array(self.arrays[k], order="F")
+                block[k].flags.writeable = False  # functions of blocks are pure
+            self._all_rows = block  # whole, for other threads
+        return [*self._all_rows, *self._scratch(self.n_rows, plan)]
+
+    def _blocks(
+        self, start: int, stop: int, plan: Plan
+    ) -> Iterator[tuple[slice, list[Array | None]]]:
+        """Slices of rows with the block of each array, and scratch arrays, which are reused."""
+        step = min(self._rows_of_a_block(plan), stop - start)
+        scratch = self._scratch(step, plan)
+        # So are copies of narrow arrays, unless their columns are contiguous.
+        copies = {
+            k: np.empty((step, self.arrays[k].shape[1]), self.arrays[k].dtype, order="F")
+            for k in self._narrow
+            if not self.arrays[k].flags.f_contiguous
+        }
+        for low in range(start, stop, step):
+            rows = slice(low, min(low + step, stop))
+            size = rows.stop - low
+            blocks: list[Any] = [a if a is None else a[rows] for a in self.arrays]
+            for k, copy in copies.items():
+                np.copyto(copy[:size], blocks[k])
+                blocks[k] = copy[:size]
+            yield rows, [*blocks, *scratch[:, :size]]
+
+    def _scratch(self, n_rows: int, plan: Plan) -> Array:
+        """Uninitialized arrays like so many rows of ``X``, by columns if these are few."""
+        dtype = plan.dtype or self.X.dtype
+        if 0 in self._narrow:
+            return np.empty((plan.scratch, self.n_columns, n_rows), dtype).swapaxes(1, 2)
+        return np.empty((plan.scratch, n_rows, *self.X.shape[1:]), dtype)
+
+    def _rows_of_a_block(self, plan: Plan) -> int:
+        elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
+        return max(plan.at_least, elements // (self._width * plan.room))
+
+    def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
+        """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
+        n_threads = _n_threads(self.n_rows, self.n_rows * self._width)
+        ends = np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist()
+        return share(lambda span: work(*span), pairwise(ends), n_threads)
+
+
+def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[Any]:
+    """``f(k)`` for every column k, in threads if there are enough elements."""
+    return share(f, range(n_columns), _n_threads(n_columns, n_columns * n_rows))
+
+
+def _n_threads(n_parts: int, n_elements: int) -> int:
+    n = min(n_parts, n_elements // THREAD_ELEMENTS)
+    return min(max_threads(), n) if n > 1 else 1
+
+
+@cache
+def _gives_memory_back() -> bool:
+    """Whether the malloc of this process returns freed memory to the system at once."""
+    # The environment at the start of the process; Dask's workers change os.environ afterwards.
+    try:
+        return b"MALLOC_TRIM_THRESHOLD_=" in Path("/proc/self/environ").read_bytes()
+    except OSError:  # another system, where the setting has no effect
+        return False

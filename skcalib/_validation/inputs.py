@@ -1,0 +1,393 @@
+"""Checks of what users pass: parameters, logits, probabilities, weights, and rows of these.
+
+scikit-learn's checks of arrays look for data frames of many kinds first, which takes longer than
+some fits and most of the time of one row. They are left out where they would change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import inf
+from numbers import Integral, Real
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skcalib._rows import Array, Bools, Floats, arrays as xa
+from skcalib._rows.inputs import as_numpy, held
+from skcalib._rows.rows import Rows
+from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
+from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
+
+# --------------------------------------------------------------------------------------
+# Parameters. ``sklearn.utils.check_scalar`` takes booleans for integers and NaN for any number,
+# and names no remedy.
+
+
+def check_integer(name: str, value: Any, *, least: int = 1) -> None:
+    """Raise a ValueError for a value that is not an integer, or less than ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+
+def check_real(
+    name: str,
+    value: Any,
+    *,
+    low: float = 0,
+    high: float = inf,
+    closed: bool = False,
+    option: str | tuple[str, ...] = (),
+    remedy: str = "",
+) -> None:
+    """Raise a ValueError for a value that is not a finite real number between the limits.
+
+    ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted too, or several.
+    """
+    options = (option,) if isinstance(option, str) else option
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number and (low < value < high or (closed and value == low)):
+        return
+    if isinstance(value, str) and value in options:
+        return
+    wanted = f"a finite number {'of at least' if closed else 'above'} {low}"
+    if high < inf:
+        ends = f"of at least {low} and below {high}" if closed else f"between {low} and {high}"
+        wanted = f"a number {ends}"
+    wanted = " or ".join([*filter(None, [", ".join(map(repr, options))]), wanted])
+    raise ValueError(f"{name} must be {wanted}, got {value!r}. {remedy}".rstrip())
+
+
+def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
+    """The share of the uniform distribution: the parameter, or for "auto" that of one row."""
+    check_real("smoothing", smoothing, high=1, closed=True, option="auto")
+    return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)
+
+
+def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
+    """Raise a ValueError for a value that is none of the strings, or of a Literal of them."""
+    known = get_args(options) or tuple(options)
+    if not (isinstance(value, str) and value in known):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError for a value that is not a boolean, of Python or NumPy."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+
+
+def check_priors(priors: Any, present: Bools) -> Floats:
+    """Priors (K,) that sum to one; a ValueError unless they are a distribution over the classes.
+
+    ``present`` (K,) says which classes have rows: others must have a prior of 0.
+    """
+    values = np.asarray(priors)
+    if hasattr(priors, "keys") or values.shape != present.shape or values.dtype.kind not in "iuf":
+        raise ValueError(
+            f"priors must be a list of {len(present)} numbers, one for each of the classes in "
+            f"their order, got {type(priors).__name__} of shape {values.shape}. Pass "
+            "[priors[label] for label in classes]."
+        )
+    if not are_probabilities(values[None].astype(np.float64)):
+        raise ValueError(
+            f"priors must be probabilities that sum to one, got a minimum of {values.min():g} and "
+            f"a sum of {values.sum():g}. Pass numbers of rows divided by their sum."
+        )
+    absent = np.flatnonzero((values > 0) & ~present)
+    if len(absent):
+        raise ValueError(
+            "priors must be 0 for classes without rows in y, whose predictions are unknown, got "
+            f"positive ones in places [{shown(absent)}]. Set them to 0, or calibrate with rows of "
+            "these classes."
+        )
+    priors_of_one: Floats = values / values.sum(dtype=np.float64)
+    return priors_of_one
+
+
+# --------------------------------------------------------------------------------------
+# Arrays of floats, as logits and probabilities.
+
+FLOATS = [np.dtype(np.float64), np.dtype(np.float32)]
+
+# Rows of probabilities that were rounded still sum to one within it: bfloat16, which softmax of
+# networks is often in, changes each number by up to 2^-8 of it.
+SUM_TOLERANCE = 5e-3
+
+# A probability may exceed one by what normalising in single precision can add.
+ROUNDING = 1e-6
+
+# Logits are no larger in size, nor are weights; the largest weight is no less than its inverse.
+LARGEST = 1e100
+
+
+def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = None) -> Floats:
+    """An array in two dimensions, or also in one if ``flat``, whose values may be invalid."""
+    if (
+        type(x) is np.ndarray
+        and x.dtype in FLOATS
+        and x.size
+        and (x.ndim == 2 or (flat and x.ndim == 1))
+    ):
+        return x
+    values: Floats = check_array(
+        x,
+        dtype=FLOATS,
+        ensure_2d=not flat,
+        ensure_all_finite=False,
+        input_name=name,
+        estimator=estimator,
+    )
+    return values
+
+
+def check_fitted(estimator: Any) -> None:
+    """Raise a NotFittedError unless the estimator is fitted, and so has ``classes_``."""
+    if "classes_" not in vars(estimator):
+        check_is_fitted(estimator)
+
+
+def logits_for(estimator: Any, X: Any) -> Floats:
+    """Logits, which may be invalid, with the columns that the estimator was fitted to."""
+    same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
+    if same_width and not hasattr(estimator, "feature_names_in_"):
+        return as_floats(X, "X", estimator=type(estimator).__name__)
+    Z: Floats = validate_data(estimator, X, reset=False, dtype=FLOATS, ensure_all_finite=False)
+    return Z
+
+
+def check_finite(Z: Floats) -> bool:
+    """Whether some class is masked; a ValueError for logits that are invalid.
+
+    Those are NaN and +inf, logits too large to take differences, and rows, or log-odds, of nothing
+    but -inf.
+    """
+    xp = xa.namespace(Z)
+    largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
+    if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
+        return False
+
+    def count(Z: Floats) -> Array:
+        masked = -np.inf == Z
+        larger = ~(masked | xp.isnan(Z) | (xp.abs(Z) <= largest))
+        kinds = xp.isnan(Z), larger, xp.all(masked, axis=1)
+        return np.array([int(xp.count_nonzero(kind)) for kind in kinds])
+
+    nan, larger, rows = held(Z).sum(count).tolist()
+    log_odds = Z.shape[1] == 1  # of which none is that of a masked class
+    if nan or larger or (rows and log_odds):
+        kinds = (nan, "NaN"), (larger, "larger"), (rows * log_odds, "-inf")
+        found = ", ".join(f"{n} {kind}" for n, kind in kinds if n)
+        raise ValueError(
+            f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
+            f"for masked classes, got {found}. {_REMEDY}"
+        )
+    if rows:
+        raise ValueError(
+            f"Each row of X must have a finite logit, got {rows} of {Z.shape[0]} rows of nothing "
+            f"but -inf. {_REMEDY}"
+        )
+    return True
+
+
+_REMEDY = (
+    "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
+    "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+)
+
+
+def any_masked(rows: Rows) -> bool:
+    """Whether some class is masked in some row."""
+    return bool(rows.sum(lambda Z, *_: xa.namespace(Z).count_nonzero(-np.inf == Z)))
+
+
+def check_labels_are_not_masked(rows: Rows) -> None:
+    """Raise a ValueError if the logit of some label is -inf."""
+    n = int(rows.sum(lambda Z, y, _: xa.namespace(Z).count_nonzero(-np.inf == xa.of_labels(Z, y))))
+    if n:
+        raise ValueError(
+            f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
+            "which it is -inf: a masked class is impossible. Check that the columns of X are in "
+            f"the order of the classes. {_REMEDY}"
+        )
+
+
+def are_probabilities(P: Floats) -> bool:
+    """Whether all rows (n, K) are non-negative and sum to one, or numbers (n,) are from 0 to 1.
+
+    A single column (n, 1) is one of log-odds.
+    """
+    xp = xa.namespace(P)
+    # Logits fail in the first few rows, so that the full test costs nothing.
+    if xp.min(P[: min(100, P.shape[0]), ...]) < 0 or not xp.min(P) >= 0:
+        return False
+    if P.ndim == 1 or P.shape[1] == 1:
+        return P.ndim == 1 and bool(xp.max(P) <= 1 + ROUNDING)
+    sums = np.einsum("ij->i", P) if xp is np else xp.sum(P, axis=1)  # faster for few columns
+    return bool(xp.max(sums) <= 1 + SUM_TOLERANCE and xp.min(sums) >= 1 - SUM_TOLERANCE)
+
+
+def check_probabilities(P: Floats) -> None:
+    """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities."""
+    if are_probabilities(P):
+        return
+    P = xa.on_host(P)
+    if P.ndim == 1:
+        worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
+        raise ValueError(
+            f"y_proba must hold probabilities between 0 and 1, got {worst:g}. Pass "
+            "probabilities, not logits."
+        )
+    improper = ~((np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0))
+    row = P[improper.argmax()]
+    raise ValueError(
+        "Each row of y_proba must hold probabilities between 0 and 1 that sum to one within "
+        f"{SUM_TOLERANCE:g}, got {improper.sum()} of {len(P)} rows that do not, the first with "
+        f"minimum {row.min():g}, maximum {row.max():g} and sum {row.sum():g}. Pass probabilities, "
+        "not logits; if they only do not sum to one, p / p.sum(axis=1, keepdims=True)."
+    )
+
+
+def warn_of_probabilities() -> None:
+    """Warn of logits that are like probabilities."""
+    warn(
+        "Every row of X is non-negative and sums to one: X probably holds probabilities where "
+        "logits are expected. Pass np.log(p) instead.",
+        ProbabilitiesWarning,
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Weights.
+
+# Weights whose mean is smaller are probably relative, as fractions of a total.
+SMALL_SHARE = 0.02
+
+
+def check_weights(
+    sample_weight: ArrayLike | None, n_rows: int, *, part: bool = False
+) -> Floats | None:
+    """Weights as a float64 array of shape (n_rows,), or None if there are none.
+
+    Those of a part of the rows may all be zero.
+    """
+    if sample_weight is None:
+        return None
+    w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
+    w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    if w.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
+        )
+    largest = w.max()
+    if w.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got a weight of {w.min():g}.")
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise ValueError(
+            f"The largest of sample_weight must be between {1 / LARGEST:g} and {LARGEST:g}, got "
+            f"{largest:.3g}. Multiply all weights by the same number; a weight of 2 is the row "
+            "twice."
+        )
+    if not part:
+        check_total_weight(largest)
+    return np.asarray(w)
+
+
+def check_total_weight(weight: float) -> None:
+    """Raise a ValueError for a total weight of zero."""
+    if weight == 0:
+        raise ValueError("sample_weight must not be all zero, got only weights of zero.")
+
+
+def warn_of_small_weights(weight: float, n_rows: int) -> None:
+    """Warn of weights that seem to be relative, where a weight of 2 is the row twice."""
+    if weight < SMALL_SHARE * n_rows:
+        warn(
+            f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
+            f"twice: the fit is regularized, or smoothed, as if there were {weight:.3g} rows. If "
+            "weights are relative, multiply them by len(w) / sum(w).",
+            SmallWeightsWarning,
+        )
+
+
+def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
+    """Rows without those of weight 0, whose logits must not matter: 0 times infinity is NaN."""
+    if w is None or w.all():
+        return y, X, w
+    kept = np.flatnonzero(w > 0)
+    return y[kept], xa.namespace(X).take(X, xa.like(kept, X), axis=0), w[kept]
+
+
+# --------------------------------------------------------------------------------------
+# Rows of logits or probabilities, labels and weights, and findings about them.
+
+
+@dataclass(frozen=True)
+class Found:
+    """Findings of a check of rows; those of two sets of rows add up."""
+
+    labels: Array  #: the distinct ones of rows of positive weight, sorted
+    weight: float  #: sum of the weights
+    n_rows: int = 0  #: number of rows of positive weight
+    like_probabilities: bool = False  #: whether all rows are, or could be, probabilities
+    masked: bool = False  #: whether some logit is -inf
+
+    def __add__(self, other: Found) -> Found:
+        return Found(
+            np.unique(np.concatenate(in_one_type(self.labels, other.labels))),
+            self.weight + other.weight,
+            self.n_rows + other.n_rows,
+            self.like_probabilities and other.like_probabilities,
+            self.masked or other.masked,
+        )
+
+
+def check_rows(
+    X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
+) -> tuple[tuple[Floats, Array, Floats | None], Found]:
+    """Logits, labels and weights of the rows of positive weight, and the findings.
+
+    Labels and weights are on the host, also where the logits are a tensor. With ``proba`` they are
+    ``y_proba``, probabilities (n, K) or (n,), and ``y_true`` of a measure.
+    """
+    name, name_of_y = ("y_proba", "y_true") if proba else ("X", "y")
+    labels = as_labels(y, name_of_y, warns=not proba)
+    if xa.is_tensor(X):
+        xa.check_needs_no_gradients(X, name)
+        xa.check_has_doubles(X, name)
+        # In place of the tensor an array of its shape, which takes no memory.
+        as_floats(np.broadcast_to(0.0, tuple(X.shape)), name, flat=proba, estimator=estimator)
+    else:
+        X = as_floats(X, name, flat=proba, estimator=estimator)
+    if proba and X.ndim == 2 and X.shape[1] == 1:
+        raise ValueError(
+            "y_proba must have one column per class, or one dimension for two classes, got "
+            f"shape {tuple(X.shape)}."
+        )
+    if len(labels) != X.shape[0]:
+        check_consistent_length(*((labels, X) if proba else (X, labels)))
+    masked = False if proba else check_finite(X)
+    could_be = are_probabilities(X)
+    if proba and not could_be:
+        check_probabilities(X)
+    w = check_weights(sample_weight, len(labels), part=True)
+    if w is not None:
+        labels, X, w = with_weight_only(labels, X, w)
+        masked = masked and bool(xa.namespace(X).any(-np.inf == X))
+    weight = float(len(labels) if w is None else w.sum())
+    return (X, labels, w), Found(distinct_labels(labels), weight, len(labels), could_be, masked)
+
+
+def check_unlabelled(
+    estimator: Any, X: Any, sample_weight: Any
+) -> tuple[tuple[Floats, None, Floats | None], Found]:
+    """Logits and weights of rows for a fitted calibrator, and findings about them."""
+    Z = logits_for(estimator, X)
+    masked, could_be = check_finite(Z), are_probabilities(Z)
+    w = check_weights(sample_weight, len(Z), part=True)
+    weight = float(len(Z) if w is None else w.sum())
+    return (Z, None, w), Found(np.zeros(0, np.intp), weight, len(Z), could_be, masked)

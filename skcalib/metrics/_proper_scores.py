@@ -1,0 +1,160 @@
+"""Proper scoring rules, and the decomposition of their mean.
+
+The log loss and the Brier score of each row are those of scikit-learn. All tables and figures use
+these functions, so that their values agree.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import xlogy
+
+from skcalib._rows.arrays import Array, Floats, Indices
+from skcalib._rows.ranking import Ranked
+from skcalib._scores.isotonic import isotonic_blocks
+from skcalib._validation.inputs import check_option
+
+from ._input import OF_EACH, Kind, columns_of
+
+Score = Literal["log_loss", "brier_score"]
+
+
+def bounded(p: Floats) -> Floats:
+    """Probabilities clipped to [eps, 1 - eps], as scikit-learn does, so that logs are finite."""
+    eps = np.finfo(p.dtype).eps
+    return np.clip(p, eps, 1 - eps)
+
+
+def log_losses_of(p: Floats) -> Floats:
+    """Log loss of each row, from the probability of its label."""
+    return -np.log(bounded(p), dtype=np.float64)
+
+
+def log_losses(P: Floats, y: Indices) -> Floats:
+    """Log loss of each row, from the probabilities of all classes (m, K) and class indices (m,)."""
+    return log_losses_of(P[np.arange(len(P)), y])
+
+
+def brier_scores(P: Floats, y: Indices) -> Floats:
+    """Squared errors summed over the classes, halved for two classes: ``scale_by_half="auto"``."""
+    off = P.astype(np.float64)
+    off[np.arange(len(P)), y] -= 1
+    return np.einsum("ij,ij->i", off, off) / (2 if P.shape[1] == 2 else 1)
+
+
+@dataclass(frozen=True)
+class ScoreDecomposition:
+    """Components of a mean score, ``score = miscalibration - discrimination + uncertainty``.
+
+    Attributes
+    ----------
+    score : float or ndarray of shape (n_classes,)
+        Mean score of the probabilities.
+    miscalibration : float or ndarray of shape (n_classes,)
+        Improvement of the score by recalibration: 0 for calibrated probabilities.
+    discrimination : float or ndarray of shape (n_classes,)
+        Improvement of the recalibrated probabilities over predicting the base rate.
+    uncertainty : float or ndarray of shape (n_classes,)
+        Mean score of predicting the base rate, which depends on the labels only.
+    label : ndarray of shape (n_classes,) or None
+        With ``kind="classwise"`` or ``"multilabel"`` the class or label of each entry, else None.
+    """
+
+    score: Any
+    miscalibration: Any
+    discrimination: Any
+    uncertainty: Any
+    label: Array | None = None
+
+
+def score_decomposition(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    score: Score = "log_loss",
+    kind: Kind = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> ScoreDecomposition:
+    r"""Decomposition of the log loss or the Brier score by isotonic regression (CORP).
+
+    The probabilities :math:`p` of an event are recalibrated by isotonic regression of the event on
+    them, :math:`\hat p`, and compared with these and with the base rate :math:`\bar y`,
+
+    .. math:: \bar S(p) = \underbrace{\bar S(p) - \bar S(\hat p)}_{\text{miscalibration}}
+        - \underbrace{\big( \bar S(\bar y) - \bar S(\hat p) \big)}_{\text{discrimination}}
+        + \underbrace{\bar S(\bar y)}_{\text{uncertainty}} .
+
+    All components are non-negative. There are no bins to choose.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`. The scores of tensors are ranked on their device.
+    score : {"log_loss", "brier_score"}, default="log_loss"
+        The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
+        scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.
+    kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`. The score is that of the probability of the event: that
+        the predicted class is correct, that the label is ``pos_label``, or that it is each class;
+        with ``kind="multilabel"`` that the row has each label.
+
+    Returns
+    -------
+    ScoreDecomposition
+        The components as numbers, or with ``kind="classwise"`` or ``"multilabel"`` as arrays.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting, Jordan, "Stable reliability diagrams for probabilistic
+       classifiers", PNAS 118, 2021, `arXiv:2008.03033 <https://arxiv.org/abs/2008.03033>`_.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import score_decomposition
+    >>> parts = score_decomposition(
+    ...     [0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.6, 0.9], score="brier_score", kind="binary")
+    >>> round(parts.score, 3), round(parts.miscalibration, 3)
+    (0.166, 0.066)
+    """
+    check_option("score", score, Score)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    parts = columns.ranked(partial(decomposed, score=score))
+    own, lost, gained, constant = np.array(parts).T if kind in OF_EACH else parts[0]
+    label = np.array(columns.labels) if kind in OF_EACH else None
+    return ScoreDecomposition(own, lost, gained, constant, label)
+
+
+def decomposed(rows: Ranked, score: Score) -> list[float]:
+    """Mean score, miscalibration, discrimination and uncertainty of ranked probabilities."""
+    hits, weight, misses = rows.hits, rows.weight, rows.weight - rows.hits
+
+    # Both p and q = 1 - p are passed: computed from shares, 1 - p would lose precision by rounding.
+    def mean(p: Floats, q: Floats) -> float:
+        if score == "log_loss":
+            # A fraction of tiny weights beside large ones underflows to zero, with no effect.
+            tiny = np.finfo(np.float64).tiny
+            costs = -(xlogy(hits, np.maximum(p, tiny)) + xlogy(misses, np.maximum(q, tiny)))
+        else:
+            costs = hits * q**2 + misses * p**2
+        return float(np.sum(costs) / weight.sum())
+
+    def mean_of_frequencies(start: Indices) -> float:
+        """The mean score if each probability is the frequency of the event in its block."""
+        size = np.diff(start, append=len(hits))
+        total = np.add.reduceat(weight, start)
+        return mean(*(np.repeat(np.add.reduceat(n, start) / total, size) for n in (hits, misses)))
+
+    p = bounded(rows.scores) if score == "log_loss" else np.clip(rows.scores, 0, 1)
+    own, best = mean(p, 1 - p), mean_of_frequencies(isotonic_blocks(rows).start)
+    constant = mean_of_frequencies(np.zeros(1, np.intp))
+    return [own, own - best, constant - best, constant]

@@ -1,0 +1,108 @@
+"""For those who run scikit-learn's checks of estimators on calibrators."""
+
+from numbers import Integral
+from typing import Any
+
+from sklearn.utils import get_tags
+
+from skcalib._base import BaseCalibrator
+from skcalib.compose import CalibratedClassifier, LogitTransformer
+from skcalib.meta import ClassifierCalibrator, MultiLabelCalibrator
+
+__all__ = ["expected_failed_checks"]
+
+_FEWER_COLUMNS = "the check has fewer columns than classes, where logits have one for each class"
+_FEATURES = "the check wants accurate predictions from features, which are no logits"
+_BOOSTING = "bins and sizes of leaves of the boosted trees count rows, not weights"
+_HELD_OUT = "with cv, fit_transform gives held-out logits, as that of TargetEncoder does"
+_FOLDS = "the check has a class with fewer rows than there are folds"
+_ROWS_OF_FOLDS = "folds of the default calibrator count rows, not weights"
+_LABELS = "the check has not one column of log-odds for each column of indicators in y"
+
+_OF_LOGITS = {
+    "check_estimators_overwrite_params": _FEWER_COLUMNS,
+    "check_estimators_fit_returns_self": _FEWER_COLUMNS,
+    "check_readonly_memmap_input": _FEWER_COLUMNS,
+    "check_classifiers_classes": _FEWER_COLUMNS,
+    "check_classifiers_train": _FEATURES,
+}
+
+# Of several labels per row, without the prefix of their names.
+_OF_LABELS = """
+    all_zero_sample_weights_error classifier_data_not_an_array classifier_multioutput
+    classifier_not_supporting_multiclass classifiers_classes
+    classifiers_multilabel_output_format_decision_function
+    classifiers_multilabel_output_format_predict
+    classifiers_multilabel_output_format_predict_proba
+    classifiers_multilabel_representation_invariance classifiers_one_label
+    classifiers_one_label_sample_weights classifiers_regression_target classifiers_train
+    dict_unchanged dont_overwrite_parameters dtype_object estimators_dtypes
+    estimators_fit_returns_self estimators_nan_inf estimators_overwrite_params estimators_pickle
+    f_contiguous_array_estimator fit2d_1feature fit2d_1sample fit2d_predict1d
+    fit_check_is_fitted fit_idempotent fit_score_takes_y methods_sample_order_invariance
+    methods_subset_invariance n_features_in n_features_in_after_fitting pipeline_consistency
+    positive_only_tag_during_fit readonly_memmap_input sample_weight_equivalence_on_dense_data
+    sample_weights_list sample_weights_not_an_array sample_weights_not_overwritten
+    sample_weights_pandas_series sample_weights_shape transformer_data_not_an_array
+    transformer_general transformer_preserve_dtypes
+""".split()  # noqa: SIM905
+
+
+def expected_failed_checks(estimator: Any) -> dict[str, str]:
+    """Checks of scikit-learn that an estimator of skcalib cannot pass, each with the reason.
+
+    Most checks feed a few features, and labels of which there may be more than features. Where
+    there are fewer labels than columns a calibrator takes the columns for logits, with a warning;
+    what remains no estimator of logits can pass.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An instance, whose parameters matter.
+
+    Returns
+    -------
+    dict of str to str
+        The reason for the name of each check: the parameter ``expected_failed_checks`` of
+        scikit-learn's ``check_estimator``, and what its ``parametrize_with_checks`` wants of the
+        function that is its parameter of that name. Empty for other estimators.
+
+    Examples
+    --------
+    >>> from skcalib import TemperatureScaling
+    >>> from skcalib.testing import expected_failed_checks
+    >>> reasons = expected_failed_checks(TemperatureScaling())
+    >>> for name in reasons:
+    ...     print(name)
+    check_estimators_overwrite_params
+    check_estimators_fit_returns_self
+    check_readonly_memmap_input
+    check_classifiers_classes
+    check_classifiers_train
+    >>> reasons["check_classifiers_classes"]
+    'the check has fewer columns than classes, where logits have one for each class'
+
+    For a test of a class of your own that is derived from a calibrator::
+
+        @parametrize_with_checks([MyCalibrator()], expected_failed_checks=expected_failed_checks)
+        def test_scikit_learn(estimator, check):
+            check(estimator)
+    """
+    weights = "check_sample_weight_equivalence_on_dense_data"
+    expected = dict(_OF_LOGITS) if isinstance(estimator, BaseCalibrator) else {}
+    if isinstance(estimator, ClassifierCalibrator) and estimator.estimator is None:
+        expected[weights] = _BOOSTING
+    if isinstance(estimator, LogitTransformer) and estimator.cv is not None:
+        expected["check_transformer_general"] = _HELD_OUT
+        expected["check_transformer_data_not_an_array"] = _HELD_OUT
+    if isinstance(estimator, CalibratedClassifier):
+        if isinstance(estimator.cv, Integral) and int(estimator.cv) > 3:
+            expected["check_fit2d_1feature"] = _FOLDS
+            expected["check_n_features_in_after_fitting"] = _FOLDS  # of scikit-learn 1.6
+        if estimator.calibrator is None:
+            expected[weights] = _ROWS_OF_FOLDS
+            if get_tags(estimator).input_tags.sparse:
+                expected[weights.replace("dense", "sparse")] = _ROWS_OF_FOLDS
+    if isinstance(estimator, MultiLabelCalibrator):
+        expected = {f"check_{name}": _LABELS for name in _OF_LABELS}
+    return expected

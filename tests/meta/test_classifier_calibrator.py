@@ -1,0 +1,334 @@
+"""Any classifier as a calibrator: its features, its mixture, and what may go wrong with it."""
+
+import pickle
+
+import dask.array as da
+import numpy as np
+import pytest
+import threadpoolctl
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from skcalib import ClassifierCalibrator, MatrixScaling, TemperatureScaling
+from skcalib.datasets import make_logits
+
+N = 300
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Notes what it is fitted to, and predicts one of its probabilities after the other."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen_, self.labels_, self.weights_ = X, y, sample_weight
+        self.threads_ = openmp_threads()
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        self.asked_ = X
+        self.threads_ += openmp_threads()
+        P = np.zeros((len(X), len(self.classes_)))
+        P[np.arange(len(X)), np.arange(len(X)) % len(self.classes_)] = 1
+        return P
+
+
+def openmp_threads():
+    return [lib["num_threads"] for lib in threadpoolctl.threadpool_info()
+            if lib["user_api"] == "openmp"]  # fmt: skip
+
+
+def uneven(n, random_state=0):
+    """Logits that are too large where the first class is predicted, and labels."""
+    Z, y = make_logits(n, 3, random_state=random_state)
+    Z[Z.argmax(axis=1) == 0] *= 3
+    return Z, y
+
+
+def mixed(P, eps):
+    return (1 - eps) * P + eps / P.shape[1]
+
+
+# --------------------------------------------------------------------------------------
+# Features.
+
+
+@pytest.mark.parametrize("smoothing", ["auto", 0.2, 0.0])
+@pytest.mark.parametrize("n_classes", [3, 7])
+def test_features_are_mixed_log_probabilities_and_these_less_their_mean(n_classes, smoothing):
+    Z, y = make_logits(N, n_classes, temperature=2.0, random_state=0)
+    c = ClassifierCalibrator(Recorder(), smoothing=smoothing).fit(Z, y)
+    T, eps = TemperatureScaling().fit(Z, y).temperature_, c.smoothing_
+    assert c.temperature_ == pytest.approx(T)
+    assert eps == (1 / (N + 1) if smoothing == "auto" else smoothing)
+    L = np.log(mixed(softmax(Z / T, axis=1), eps))
+    assert_allclose(c.estimator_.seen_[:, :n_classes], L)
+    assert_allclose(c.estimator_.seen_[:, n_classes:], L - L.mean(axis=1, keepdims=True))
+    assert_array_equal(c.estimator_.labels_, y)
+    assert c.estimator_.weights_ is None
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_two_classes_have_one_feature(single):
+    Z, y = make_logits(N, 2, temperature=2.0, random_state=0)
+    X = Z[:, 1:] - Z[:, :1] if single else Z
+    c = ClassifierCalibrator(Recorder()).fit(X, y)
+    L = np.log(mixed(softmax(Z / c.temperature_, axis=1), c.smoothing_))
+    assert_allclose(c.estimator_.seen_, L[:, 1:] - L[:, :1])
+
+
+@pytest.mark.parametrize("smoothing", ["auto", 0.0])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("low", [-np.inf, -1e99])
+def test_features_are_finite(n_classes, smoothing, low):
+    """Those of masked classes are as low as the lowest, in fit and in predict alike."""
+    Z, y = make_logits(N, n_classes, random_state=0)
+    Z[::3, 0] = np.where(y[::3] == 0, Z[::3, 0], low)
+    c = ClassifierCalibrator(Recorder(), smoothing=smoothing).fit(Z, y)
+    F = c.estimator_.seen_
+    lowest = np.log(c.smoothing_ / n_classes) if smoothing == "auto" else -1e3
+    assert np.isfinite(F).all()
+    hidden = Z[:, 0] == low
+    feature = -F[:, 0] if n_classes == 2 else F[:, 0]
+    assert_allclose(feature[hidden], lowest, rtol=0.06 if n_classes > 2 else 0.01)
+    assert (feature[~hidden] >= feature[hidden].max()).all()
+    tree = DecisionTreeClassifier(random_state=0)
+    grown = ClassifierCalibrator(tree, smoothing=smoothing).fit(Z, y)
+    assert_array_equal(grown.predict(Z), y)  # so the features of predict are those of fit
+
+
+def test_single_precision_stays_so():
+    """But for the features, whose rounding errors trees would magnify."""
+    Z, y = make_logits(N, 3, dtype=np.float32, random_state=0)
+    c = ClassifierCalibrator(Recorder()).fit(Z, y)
+    assert c.transform(Z).dtype == np.float32
+    assert c.estimator_.seen_.dtype == np.float64
+    exact = ClassifierCalibrator(Recorder()).fit(Z.astype(float), y)
+    assert_allclose(c.estimator_.seen_, exact.estimator_.seen_, atol=1e-5)
+    steps = np.ldexp(c.estimator_.seen_, 40)
+    assert_array_equal(steps, np.rint(steps))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+def test_features_of_single_precision_are_computed_in_double(n_columns):
+    """Logits that are scaled without rounding have the features of the same logits in double."""
+    Z, y = make_logits(N, max(n_columns, 2), random_state=0)
+    c = ClassifierCalibrator(Recorder(), smoothing=0.0).fit(Z[:, :n_columns], y)
+    c.temperature_ = 2.0
+    X = np.round(Z[:, :n_columns] * 64) / 64
+    asked = []
+    for dtype in (np.float32, np.float64):
+        c.predict_proba(X.astype(dtype))
+        asked.append(c.estimator_.asked_)
+    assert_allclose(*asked, rtol=0, atol=1e-9)
+
+
+# --------------------------------------------------------------------------------------
+# Probabilities.
+
+
+@pytest.mark.parametrize("smoothing", ["auto", 0.3])
+def test_probabilities_of_the_classifier_are_mixed(smoothing):
+    Z, y = uneven(N)
+    forest = ExtraTreesClassifier(20, min_samples_leaf=10, random_state=0)
+    c = ClassifierCalibrator(forest, smoothing=smoothing).fit(Z, y)
+    L = np.log(mixed(softmax(Z / c.temperature_, axis=1), c.smoothing_))
+    F = np.hstack([L, L - L.mean(axis=1, keepdims=True)])
+    expected = mixed(clone(forest).fit(F, y).predict_proba(F), c.smoothing_)
+    assert_allclose(c.predict_proba(Z), expected)
+    assert not hasattr(forest, "classes_")
+
+
+def test_a_class_without_rows_has_the_probability_of_the_mixture():
+    Z, y = make_logits(N, 4, random_state=0)
+    some = y != 1
+    c = ClassifierCalibrator(GaussianNB(), classes=range(4)).fit(Z[some], y[some])
+    assert c.estimator_.classes_.tolist() == [0, 2, 3]
+    assert_allclose(c.predict_proba(Z)[:, 1], c.smoothing_ / 4)
+
+
+def test_probabilities_of_zero_without_a_mixture():
+    Z, y = make_logits(N, 3, random_state=0)
+    c = ClassifierCalibrator(Recorder(), smoothing=0).fit(Z, y)
+    assert np.isfinite(c.transform(Z)).all()
+    assert_allclose(c.predict_proba(Z[:2]), [[1, 0, 0], [0, 1, 0]], atol=1e-300)
+
+
+def test_where_all_classes_but_masked_ones_are_ruled_out_the_mixture_is_left():
+    Z, y = make_logits(N, 3, random_state=0)
+    c = ClassifierCalibrator(Recorder()).fit(Z, y)
+    row = np.array([[-np.inf, 0.0, 0.0]])  # the first row has the first class for certain
+    assert_allclose(c.predict_proba(row), [[0, 0.5, 0.5]])
+
+
+# --------------------------------------------------------------------------------------
+# Weights, threads, parameters.
+
+
+def test_weights_are_those_of_the_rows():
+    Z, y = make_logits(N, 3, random_state=0)
+    w = np.arange(N) % 4.0
+    c = ClassifierCalibrator(Recorder()).fit(Z, y, w)
+    assert_array_equal(c.estimator_.weights_, w[w > 0])
+    assert c.smoothing_ == 1 / (w.sum() + 1)
+    pipeline = make_pipeline(StandardScaler(), GaussianNB())
+    inside = ClassifierCalibrator(pipeline).fit(Z, y, w).predict_proba(Z)
+    twice = ClassifierCalibrator(pipeline).fit(np.repeat(Z, w.astype(int), axis=0),
+                                               np.repeat(y, w.astype(int)))  # fmt: skip
+    assert_allclose(inside, twice.predict_proba(Z), rtol=1e-6)
+
+
+def test_one_openmp_thread_for_few_rows():
+    Z, y = make_logits(N, 3, random_state=0)
+    before = openmp_threads()
+    c = ClassifierCalibrator(Recorder()).fit(Z, y)
+    c.predict_proba(Z)
+    assert set(c.estimator_.threads_) == {1}
+    assert openmp_threads() == before
+
+
+def test_parameters_of_the_classifier_are_searched_for():
+    Z, y = uneven(N)
+    search = GridSearchCV(
+        ClassifierCalibrator(DecisionTreeClassifier(random_state=0)),
+        {"estimator__max_depth": [1, 4], "smoothing": ["auto", 0.5]},
+        scoring="neg_log_loss",
+        cv=3,
+    ).fit(Z, y)
+    best = search.best_estimator_
+    assert best.estimator_.max_depth == search.best_params_["estimator__max_depth"]
+    assert np.ptp(search.cv_results_["mean_test_score"]) > 0
+
+
+# --------------------------------------------------------------------------------------
+# The default.
+
+
+def test_default_is_boosting_that_does_not_depend_on_chance():
+    Z, y = uneven(1000)
+    one, two = ClassifierCalibrator().fit(Z, y), ClassifierCalibrator().fit(Z, y)
+    assert isinstance(one.estimator_, HistGradientBoostingClassifier)
+    assert one.estimator is None
+    assert_array_equal(one.predict_proba(Z), two.predict_proba(Z))
+    order = np.random.default_rng(0).permutation(len(y))
+    other = ClassifierCalibrator().fit(Z[order], y[order])
+    assert_allclose(other.predict_proba(Z), one.predict_proba(Z), atol=1e-3)
+    again = pickle.loads(pickle.dumps(one))
+    assert_array_equal(again.predict_proba(Z), one.predict_proba(Z))
+
+
+def test_default_calibrates_what_no_linear_map_does():
+    (Z, y), (Z_test, y_test) = uneven(4000), uneven(4000, random_state=1)
+    losses = {
+        type(c).__name__: log_loss(y_test, c.fit(Z, y).predict_proba(Z_test))
+        for c in (ClassifierCalibrator(), MatrixScaling())
+    }
+    assert losses["ClassifierCalibrator"] < losses["MatrixScaling"] - 0.01
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_default_costs_little_where_temperature_scaling_is_right(n_classes):
+    Z, y = make_logits(8000, n_classes, temperature=2.0, random_state=0)
+    losses = [
+        log_loss(y[4000:], c.fit(Z[:4000], y[:4000]).predict_proba(Z[4000:]))
+        for c in (ClassifierCalibrator(), TemperatureScaling())
+    ]
+    assert losses[0] < losses[1] * 1.04
+
+
+def test_default_takes_separable_rows_and_few(recwarn):
+    """No warning: the probabilities are finite, whatever the temperature is."""
+    Z = 3 * np.eye(3).repeat(5, axis=0)
+    P = ClassifierCalibrator().fit(Z, np.arange(3).repeat(5)).predict_proba(Z)
+    assert P.min() >= 1 / 16 / 3 - 1e-12
+    assert not recwarn
+
+
+# --------------------------------------------------------------------------------------
+# Bad input.
+
+
+class Failing(GaussianNB):
+    def fit(self, X, y, sample_weight=None):
+        raise RuntimeError("out of order")
+
+
+@pytest.mark.parametrize(
+    ("params", "weighted", "error", "message"),
+    [
+        ({"estimator": LinearRegression()}, False, ValueError, "must be a classifier, such as"),
+        ({"estimator": GaussianNB}, False, ValueError, "must be a classifier, .*got <class"),
+        ({"estimator": "auto"}, False, ValueError, "must be a classifier, .*got 'auto'"),
+        (
+            {"estimator": LinearSVC()},
+            False,
+            ValueError,
+            r"must have predict_proba, got LinearSVC\(\). .*CalibratedClassifier\(estimator\)",
+        ),
+        (
+            {"estimator": KNeighborsClassifier()},
+            True,
+            ValueError,
+            "estimator takes no sample_weight, got weights and KNei.* leave the weights out",
+        ),
+        ({"estimator": Failing()}, False, RuntimeError, "out of order"),
+        (
+            {"smoothing": 1.0},
+            False,
+            ValueError,
+            "smoothing must be 'auto' or a number of at least 0 and",
+        ),
+        ({"smoothing": "none"}, False, ValueError, "smoothing must be 'auto' or"),
+    ],
+)
+def test_what_cannot_be_fitted_changes_nothing(params, weighted, error, message):
+    Z, y = make_logits(N, 3, random_state=0)
+    c = ClassifierCalibrator(GaussianNB()).fit(Z, y).set_params(**params)
+    before = dict(vars(c))
+    with pytest.raises(error, match=message):
+        c.fit(Z[:, ::-1], y, np.ones(N) if weighted else None)
+    assert vars(c) == before
+
+
+# --------------------------------------------------------------------------------------
+# Dask.
+
+
+def test_row_chunked_arrays_are_gathered():
+    Z, y = uneven(N)
+    w = np.arange(N) % 3.0
+    far = ClassifierCalibrator(GaussianNB()).fit(
+        da.from_array(Z, chunks=(70, 3)), da.from_array(y, chunks=70), da.from_array(w, chunks=70)
+    )
+    here = ClassifierCalibrator(GaussianNB()).fit(Z, y, w)
+    assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-9)
+
+
+def test_more_rows_than_are_gathered_are_refused(monkeypatch):
+    monkeypatch.setattr("skcalib._rows.dask.SAMPLE_ELEMENTS", 3 * N - 1)
+    Z, y = make_logits(N, 3, random_state=0)
+    X, labels = da.from_array(Z, chunks=(70, 3)), da.from_array(y, chunks=70)
+    c = ClassifierCalibrator(GaussianNB())
+    with pytest.raises(ValueError, match=r"up to 899 numbers, got 300 rows of 3 .* X\[::k\]"):
+        c.fit(X, labels)
+    assert vars(c).keys() == c.get_params(deep=False).keys()
+    c.fit(X[::2], labels[::2])
+    TemperatureScaling().fit(X, labels)
+
+
+def test_a_linear_classifier_fits_no_worse_than_temperature_scaling():
+    """With little regularization it contains it."""
+    Z, y = make_logits(3000, 4, temperature=2.0, random_state=0)
+    linear = ClassifierCalibrator(LogisticRegression(C=100, max_iter=1000), smoothing=0).fit(Z, y)
+    plain = TemperatureScaling().fit(Z, y)
+    assert log_loss(y, linear.predict_proba(Z)) < log_loss(y, plain.predict_proba(Z))

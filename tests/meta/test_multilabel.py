@@ -1,0 +1,364 @@
+"""A calibrator for each label, and classifiers of several labels per row."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from families import CALIBRATORS
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from skcalib import (
+    MultiLabelCalibrator,
+    PlattScaling,
+    TemperatureScaling,
+)
+from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning
+
+
+def some_rows(n=200, n_labels=4, seed=0):
+    """Log-odds that are over-confident, and indicators."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(-0.5, 1.5, (n, n_labels))
+    return 2 * Z + 0.5, (rng.uniform(size=Z.shape) < expit(Z)).astype(int)
+
+
+Z, Y = some_rows()
+W = np.random.default_rng(1).integers(0, 3, len(Z))
+
+
+# ------------------------------------------------------------------------------------------
+# Laws.
+
+
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_each_column_is_the_calibrator_of_its_label(kind):
+    fitted = MultiLabelCalibrator(kind()).fit(Z, Y, sample_weight=W)
+    outputs = fitted.transform(Z), fitted.predict_proba(Z), fitted.predict_log_proba(Z)
+    for j in range(Z.shape[1]):
+        alone = kind().fit(Z[:, [j]], Y[:, j], sample_weight=W)
+        assert type(fitted.calibrators_[j]) is kind
+        assert_array_equal(outputs[0][:, j], alone.transform(Z[:, [j]])[:, 0])
+        assert_array_equal(outputs[1][:, j], alone.predict_proba(Z[:, [j]])[:, 1])
+        assert_array_equal(outputs[2][:, j], alone.predict_log_proba(Z[:, [j]])[:, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_outputs(dtype):
+    fitted = MultiLabelCalibrator().fit(Z.astype(dtype), Y)
+    P = fitted.predict_proba(Z.astype(dtype))
+    assert P.dtype == fitted.transform(Z.astype(dtype)).dtype == dtype
+    assert P.shape == Z.shape
+    assert P.flags.c_contiguous
+    assert_allclose(P, expit(fitted.transform(Z.astype(dtype))), rtol=1e-5)
+    assert_allclose(np.log(P), fitted.predict_log_proba(Z.astype(dtype)), rtol=1e-4)
+    assert_array_equal(fitted.predict(Z), fitted.predict_proba(Z) > 0.5)
+    assert_array_equal(fitted.classes_, np.arange(4))
+    assert fitted.n_features_in_ == 4
+    assert fitted.score(Z, sp.csr_array(Y), W) == accuracy_score(
+        Y, fitted.predict(Z), sample_weight=W
+    )
+    assert_array_equal(fitted.predict_proba(Z[:1]), fitted.predict_proba(Z)[:1])
+
+
+def test_default_is_platt_scaling():
+    one, other = (
+        c.fit(Z, Y) for c in (MultiLabelCalibrator(), MultiLabelCalibrator(PlattScaling()))
+    )
+    assert_array_equal(one.transform(Z), other.transform(Z))
+
+
+def test_permutation_of_labels():
+    order = [2, 0, 3, 1]
+    one = MultiLabelCalibrator().fit(Z, Y).transform(Z)
+    other = MultiLabelCalibrator().fit(Z[:, order], Y[:, order]).transform(Z[:, order])
+    assert_array_equal(one[:, order], other)
+
+
+FORMS = {
+    "csr matrix": sp.csr_matrix,
+    "csc array": sp.csc_array,
+    "lil": sp.lil_matrix,
+    "explicit zeros": lambda Y: sp.csr_array(
+        (Y.ravel(), (np.repeat(np.arange(len(Y)), 4), np.tile(np.arange(4), len(Y)))), Y.shape
+    ),
+    "Booleans": lambda Y: Y.astype(bool),
+    "floats": lambda Y: Y.astype(np.float32),
+    "objects": lambda Y: Y.astype(object),
+    "list": np.ndarray.tolist,
+    "data frame": pd.DataFrame,
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_forms_of_indicators(form):
+    expected = MultiLabelCalibrator().fit(Z, Y).transform(Z)
+    assert_array_equal(MultiLabelCalibrator().fit(Z, form(Y)).transform(Z), expected)
+
+
+def test_weights_are_repetitions():
+    weighted = MultiLabelCalibrator().fit(Z, Y, sample_weight=W)
+    repeated = MultiLabelCalibrator().fit(np.repeat(Z, W, axis=0), np.repeat(Y, W, axis=0))
+    assert_allclose(weighted.transform(Z), repeated.transform(Z), rtol=1e-6)
+
+
+def test_weights_of_entries():
+    """Labels that are unknown in some rows have weight 0 there, whatever is in their place."""
+    known = np.random.default_rng(2).uniform(size=Y.shape) < 0.8
+    one, other = (
+        MultiLabelCalibrator().fit(Z, np.where(known, Y, filled), sample_weight=known)
+        for filled in (0, 1)
+    )
+    assert_array_equal(one.transform(Z), other.transform(Z))
+    for j in range(4):
+        some = known[:, j]
+        alone = PlattScaling().fit(Z[some][:, [j]], Y[some, j])
+        assert_allclose(one.transform(Z)[:, j], alone.transform(Z[:, [j]])[:, 0], rtol=1e-6)
+    same = MultiLabelCalibrator().fit(Z, Y, sample_weight=np.tile(W[:, None], 4))
+    assert_array_equal(
+        same.transform(Z), MultiLabelCalibrator().fit(Z, Y, sample_weight=W).transform(Z)
+    )
+
+
+@pytest.mark.slow
+def test_jobs_change_nothing():
+    one, other = (MultiLabelCalibrator(n_jobs=n).fit(Z, Y).transform(Z) for n in (1, 2))
+    assert_array_equal(one, other)
+
+
+def test_any_estimator_calibrates():
+    """Probabilities of estimators that are not of this package come from their predict_proba."""
+    for calibrator in (LogisticRegression(), make_pipeline(TemperatureScaling(), PlattScaling())):
+        fitted = MultiLabelCalibrator(calibrator).fit(Z, Y)
+        alone = clone(calibrator).fit(Z[:, [1]], Y[:, 1]).predict_proba(Z[:, [1]])[:, 1]
+        assert_allclose(fitted.predict_proba(Z)[:, 1], alone, rtol=1e-9)
+        assert_allclose(fitted.predict_log_proba(Z)[:, 1], np.log(alone), rtol=1e-9)
+        assert_allclose(fitted.transform(Z)[:, 1], logit(alone), rtol=1e-9)
+
+
+def test_clone_pickle_and_one_label():
+    fitted = MultiLabelCalibrator(TemperatureScaling()).fit(Z[:, :1], Y[:, :1])
+    assert fitted.predict(Z[:, :1]).shape == (len(Z), 1)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(loaded.transform(Z[:, :1]), fitted.transform(Z[:, :1]))
+    assert clone(fitted).get_params()["calibrator__smoothing"] == 0
+
+
+def test_names_of_columns():
+    names = ["b", "a", "d", "c"]
+    X, E = pd.DataFrame(Z, columns=names), pd.DataFrame(Y, columns=names)
+    fitted = MultiLabelCalibrator().fit(X, E)
+    assert_array_equal(fitted.feature_names_in_, names)
+    assert_array_equal(fitted.get_feature_names_out(), names)
+    with pytest.raises(
+        ValueError, match=r"order of those of y, got columns 'a', .* X\[y.columns\]"
+    ):
+        MultiLabelCalibrator().fit(X[sorted(names)], E)
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.transform(X[sorted(names)])
+
+
+# ------------------------------------------------------------------------------------------
+# Labels that all rows have, or lack.
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_constant_label(value):
+    E = Y.copy()
+    E[:, 2] = value
+    with pytest.warns(UserWarning, match=f"No row {'lacks' if value else 'has'} label 2: its log-"):
+        fitted = MultiLabelCalibrator().fit(Z, E)
+    S = fitted.transform(Z)
+    assert np.ptp(S[:, 2] - Z[:, 2]) < 1e-12
+    rate = 0.5 / (len(Z) + 1)
+    assert fitted.predict_proba(Z)[:, 2].mean() == pytest.approx(1 - rate if value else rate)
+    assert_array_equal(
+        np.delete(S, 2, 1),
+        MultiLabelCalibrator().fit(Z[:, [0, 1, 3]], Y[:, [0, 1, 3]]).transform(Z[:, [0, 1, 3]]),
+    )
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_log_odds_that_agree_with_a_constant_label_stay(value):
+    X = np.column_stack([Z[:, 0], (30 if value else -30) + Z[:, 1]])
+    with pytest.warns(UserWarning, match="label 1"):
+        fitted = MultiLabelCalibrator().fit(X, np.column_stack([Y[:, 0], np.full(len(Y), value)]))
+    assert_array_equal(fitted.transform(X)[:, 1], X[:, 1])
+
+
+def test_constant_labels_are_named_once():
+    E = pd.DataFrame(Y, columns=list("abcd"))
+    E["a"] = E["c"] = 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        MultiLabelCalibrator().fit(Z, E)
+    assert [str(w.message).split(":")[0] for w in caught] == ["No row has label 'a', 'c'"]
+
+
+def test_constant_label_with_weights_is_as_with_repetitions():
+    E = Y.copy()
+    E[:, 0] = W == 0  # in no row of positive weight
+    with pytest.warns(UserWarning, match="No row has label 0"):
+        weighted = MultiLabelCalibrator().fit(Z, E, sample_weight=W)
+    with pytest.warns(UserWarning, match="No row has label 0"):
+        repeated = MultiLabelCalibrator().fit(np.repeat(Z, W, axis=0), np.repeat(E, W, axis=0))
+    assert_allclose(weighted.transform(Z), repeated.transform(Z), rtol=1e-6)
+
+
+def test_label_without_weight_is_not_calibrated():
+    weights = np.ones(Y.shape)
+    weights[:, 3] = 0
+    with pytest.warns(UserWarning, match="No row has label 3"):
+        fitted = MultiLabelCalibrator().fit(Z, Y, sample_weight=weights)
+    assert_array_equal(fitted.transform(Z)[:, 3], Z[:, 3])
+
+
+# ------------------------------------------------------------------------------------------
+# Warnings and bad input.
+
+
+def test_warnings_of_fits_name_the_labels():
+    E = Y.copy()
+    E[:, [0, 2]] = Z[:, [0, 2]] > 0
+    with pytest.warns(UserWarning, match="^Label 0, 2: .*separable") as caught:
+        MultiLabelCalibrator(TemperatureScaling()).fit(Z, E)
+    assert len(caught) == 1
+
+
+def test_probabilities_and_relative_weights_warn():
+    with pytest.warns(ProbabilitiesWarning, match="scipy.special.logit"):
+        MultiLabelCalibrator().fit(expit(Z), Y)
+    with pytest.warns(SmallWeightsWarning, match="200 rows sum to 1"):
+        MultiLabelCalibrator().fit(Z, Y, sample_weight=np.full(200, 1 / 200))
+
+
+NAN = np.where(Y == 1, np.nan, 0)
+THREE_D = np.stack([-Z.T, Z.T], axis=2)
+BAD = {
+    "one label per row": (Z, Y[:, 0], None, r"indicator matrix of shape .* got shape \(200,\)"),
+    "sets": (Z[:2], [{1, 2}, {0}], None, r"MultiLabelBinarizer\(\).fit_transform\(y\)"),
+    "ragged": (Z[:2], [(0, 1), (2,)], None, r"MultiLabelBinarizer\(\).fit_transform\(y\)"),
+    "pairs": (Z[:2, :2], [(0, 2), (1, 3)], None, "zeros and ones only, got [23]. Convert sets"),
+    "none": (Z, None, None, "requires y to be passed, but the target y is None"),
+    "text": (Z[:2], [list("abcd"), list("abab")], None, "zeros and ones only, got 'a'"),
+    "signs": (Z, 2 * Y - 1, None, "zeros and ones only, got -1"),
+    "sparse counts": (Z, sp.csr_array(2 * Y), None, "zeros and ones only, got 2"),
+    "unknown": (Z, NAN, None, r"got nan. .* weight of 0 .* sample_weight=~np.isnan\(y\)"),
+    "width": (Z, Y[:, :3], None, "for each label, a column of y, got 4 columns and 3 labels"),
+    "length": (Z, Y[:9], None, "inconsistent numbers of samples"),
+    "three dimensions": (THREE_D, Y, None, r"got shape \(4, 200, 2\).*MultiOutputClassifier"),
+    "list": ([THREE_D[0], THREE_D[1][:, :1]], Y, None, "a list of arrays.*LogitTransformer"),
+    "one dimension": (Z[:, 0], Y[:, :1], None, "Expected 2D array, got 1D"),
+    "masked": (np.where(Z > 0, Z, -np.inf), Y, None, r"finite logits .* got \d+ -inf"),
+    "nan": (np.where(Z > 0, Z, np.nan), Y, None, r"finite logits .* got \d+ NaN"),
+    "huge": (1e308 * np.sign(Z), Y, None, "logits of at most"),
+    "negative weights": (Z, Y, -W, "must not be negative"),
+    "weights of zero": (Z, Y, 0 * W, "must not be all zero"),
+    "entries of zero": (Z, Y, 0 * Y, "must not be all zero"),
+    "shape of weights": (Z, Y, np.ones((200, 3)), "sample_weight"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_and_changes_nothing(case):
+    X, y, w, message = BAD[case]
+    fitted = MultiLabelCalibrator().fit(Z, Y)
+    before = vars(fitted).copy()
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        fitted.fit(X, y, sample_weight=w)
+    assert vars(fitted) == before
+
+
+def test_bad_parameters_and_unfitted():
+    for calibrator, message in [
+        ("platt", "calibrator must be an estimator"),
+        (PlattScaling, "calibrator must be an estimator"),
+        (PlattScaling(classes=[1, 0]), r"\[0, 1\], got \[1, 0\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            MultiLabelCalibrator(calibrator).fit(Z, Y)
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        MultiLabelCalibrator(KNeighborsClassifier()).fit(Z, Y, sample_weight=W)
+    with pytest.raises(NotFittedError):
+        MultiLabelCalibrator().predict_proba(Z)
+    with pytest.raises(ValueError, match="X has 3 features, but"):
+        MultiLabelCalibrator().fit(Z, Y).transform(Z[:, :3])
+
+
+def test_errors_of_a_label_name_it():
+    class Failing(PlattScaling):
+        def _fit(self, rows):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        MultiLabelCalibrator(Failing()).fit(Z, Y)
+    assert caught.value.__notes__ == ["Label 0 failed."]
+
+
+def test_dask_is_refused():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="needs all rows in memory, got a Dask"):
+        MultiLabelCalibrator().fit(da.from_array(Z, chunks=(50, 4)), Y)
+    with pytest.raises(ValueError, match=r"y with several labels .* Pass y.compute"):
+        MultiLabelCalibrator().fit(Z, da.from_array(Y, chunks=(50, 4)))
+
+
+class Fed(MultiLabelCalibrator):
+    """With an indicator in place of whatever the checks of scikit-learn feed as ``y``."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, fed(X, y), sample_weight)
+
+    def score(self, X, y, sample_weight=None):
+        return super().score(X, fed(X, y), sample_weight)
+
+
+def fed(X, y):
+    if sp.issparse(X):
+        return np.zeros(X.shape)
+    width, y = np.shape(np.asarray(X))[1:], y if y is None else np.asarray(y)
+    if y is None or len(width) != 1 or y.dtype.kind in "cm" or y.shape[1:] > (1,):
+        return y
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        return y
+    # A rule that does not depend on the other rows, of which weights leave some out.
+    has = y % 2 == 0 if y.dtype.kind in "iuf" else y == np.min(y)
+    return np.repeat(np.reshape(has, (-1, 1)), width[0], axis=1)
+
+
+OF_ONE_LABEL = {
+    "check_classifiers_one_label": "a label that all rows have is none",
+    "check_classifiers_one_label_sample_weights": "a label that all rows have is none",
+    "check_classifiers_train": "the labels are others than those that are fed",
+    "check_classifiers_classes": "the labels are others than those that are fed",
+    "check_classifiers_regression_target": "the labels are others than those that are fed",
+    "check_classifier_not_supporting_multiclass": "the labels are others than those that are fed",
+    "check_classifier_multioutput": "the labels are others than those that are fed",
+    "check_sample_weight_equivalence_on_dense_data": "old versions make labels from the first row",
+    "check_sample_weights_shape": "weights may have a column for each label",
+    "check_supervised_y_no_nan": "the message is that of indicators",
+}
+
+
+def applicable():
+    """Checks, without those of labels of another shape and of what the labels are."""
+    for estimator, check in estimator_checks_generator(Fed()):
+        name = check.func.__name__
+        if name not in OF_ONE_LABEL and "multilabel" not in name:
+            yield pytest.param(estimator, check, id=name)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("estimator", "check"), list(applicable()))
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)

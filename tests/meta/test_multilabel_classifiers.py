@@ -1,0 +1,292 @@
+"""Classifiers of several labels per row, with their logits and with a calibrator."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skcalib import (
+    CalibratedClassifier,
+    LogitTransformer,
+    MultiLabelCalibrator,
+    PlattScaling,
+    TemperatureScaling,
+)
+from skcalib.metrics import expected_calibration_error, get_scorer, score_decomposition
+
+X, Y = make_multilabel_classification(
+    400, n_features=10, n_classes=4, n_labels=2, length=40, random_state=0
+)
+X, Y, X_TEST, Y_TEST = X[:250], Y[:250], X[250:], Y[250:]
+LINEAR = LinearDiscriminantAnalysis()
+NAIVE = OneVsRestClassifier(GaussianNB())
+CLASSIFIERS = {
+    "one versus rest": OneVsRestClassifier(LINEAR),
+    "probabilities of one versus rest": NAIVE,
+    "a list of outputs": MultiOutputClassifier(LINEAR),
+    "chain": ClassifierChain(LINEAR, random_state=0),
+    "network": MLPClassifier([4], max_iter=10, random_state=0),
+    "forest": RandomForestClassifier(5, random_state=0),
+    "neighbours": KNeighborsClassifier(),
+    "pipeline": make_pipeline(StandardScaler(), OneVsRestClassifier(LINEAR)),
+}
+# Other classifiers have outputs of the same kind as one of these.
+QUICK = ["one versus rest", "a list of outputs", "network"]
+every = pytest.mark.parametrize(
+    "classifier",
+    [
+        pytest.param(member, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, member in CLASSIFIERS.items()
+    ],
+)
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Label .*is present:UserWarning"
+)
+
+
+def log_odds_of(classifier, X):
+    """By hand: of decision_function, else of probabilities, of a list those of 1."""
+    if hasattr(classifier, "decision_function"):
+        return classifier.decision_function(X)
+    P = classifier.predict_proba(X)
+    P = np.column_stack([p[:, 1] for p in P]) if isinstance(P, list) else P
+    return logit(np.clip(P, 1e-15, 1 - 1e-15))
+
+
+@every
+def test_logits_and_their_calibrator(classifier):
+    transformer = LogitTransformer(classifier, cv=2)
+    held_out = transformer.fit_transform(X, Y)
+    assert_allclose(transformer.transform(X), log_odds_of(clone(classifier).fit(X, Y), X), atol=0.1)
+    for train, test in KFold(2).split(X):
+        fitted = clone(classifier).fit(X[train], Y[train])
+        assert_allclose(held_out[test], log_odds_of(fitted, X[test]), atol=0.1)
+    assert_array_equal(transformer.classes_, np.arange(4))
+    assert list(transformer.get_feature_names_out()) == [f"logit_{j}" for j in range(4)]
+    one = make_pipeline(clone(transformer), MultiLabelCalibrator()).fit(X, Y)
+    other = CalibratedClassifier(classifier, MultiLabelCalibrator(), cv=2).fit(X, Y)
+    assert_allclose(one.predict_proba(X_TEST), other.predict_proba(X_TEST), rtol=1e-9)
+    assert_array_equal(other.predict(X_TEST), other.predict_proba(X_TEST) > 0.5)
+    assert other.predict_proba(X_TEST).shape == other.predict_log_proba(X_TEST).shape == (150, 4)
+    assert other.score(X_TEST, sp.csr_array(Y_TEST)) == other.score(X_TEST, Y_TEST)
+    assert other.multilabel_
+
+
+def test_two_labels_are_not_two_classes():
+    names = LogitTransformer(OneVsRestClassifier(LINEAR), cv=3).fit(X, Y[:, :2])
+    assert list(names.get_feature_names_out()) == ["logit_0", "logit_1"]
+    assert names.transform(X).shape == (250, 2)
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        None,
+        PlattScaling(),
+        MultiLabelCalibrator(),
+        make_pipeline(MultiLabelCalibrator(PlattScaling())),
+    ],
+)
+def test_calibrators_of_two_classes_are_fitted_to_each_label(calibrator):
+    expected = CalibratedClassifier(NAIVE, MultiLabelCalibrator(), cv=2).fit(X, Y)
+    fitted = CalibratedClassifier(NAIVE, calibrator, cv=2).fit(X, Y)
+    assert_array_equal(fitted.predict_proba(X_TEST), expected.predict_proba(X_TEST))
+
+
+FORMS = {"sparse": sp.csr_matrix, "data frame": pd.DataFrame, "list": np.ndarray.tolist}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_forms_of_indicators(form):
+    expected, fitted = (CalibratedClassifier(NAIVE, cv=2).fit(X, y) for y in (Y, form(Y)))
+    assert_array_equal(fitted.predict_proba(X_TEST), expected.predict_proba(X_TEST))
+    one, other = (LogitTransformer(NAIVE, cv=2).fit_transform(X, y) for y in (Y, form(Y)))
+    assert_array_equal(one, other)
+
+
+def test_frozen_and_ensemble():
+    frozen = FrozenEstimator(clone(NAIVE).fit(X[:100], Y[:100]))
+    fitted = CalibratedClassifier(frozen, TemperatureScaling()).fit(X[100:], Y[100:])
+    Z = log_odds_of(frozen, X[100:])
+    alone = MultiLabelCalibrator(TemperatureScaling()).fit(Z, Y[100:])
+    expected = alone.predict_proba(log_odds_of(frozen, X_TEST))
+    assert_allclose(fitted.predict_proba(X_TEST), expected, rtol=1e-5)
+    pairs = CalibratedClassifier(NAIVE, cv=3, ensemble=True).fit(X, Y)
+    each = [
+        c.predict_proba(log_odds_of(e, X_TEST))
+        for e, c in zip(pairs.estimators_, pairs.calibrators_, strict=True)
+    ]
+    assert_allclose(pairs.predict_proba(X_TEST), np.mean(each, axis=0))
+
+
+def test_it_helps():
+    X3, X3_test = np.tile(X, 3), np.tile(X_TEST, 3)  # as if features were independent of others
+    before = clone(NAIVE).fit(X3, Y).predict_proba(X3_test)
+    after = CalibratedClassifier(NAIVE).fit(X3, Y).predict_proba(X3_test)
+    for measure in (
+        lambda P: expected_calibration_error(Y_TEST, P, kind="multilabel", n_bins=5),
+        lambda P: score_decomposition(Y_TEST, P, kind="multilabel").score.mean(),
+    ):
+        assert measure(after) < measure(before) - 0.02
+
+
+def test_weights_are_repetitions_of_rows_that_stay_together():
+    W = np.random.default_rng(0).integers(0, 3, len(X))
+    frozen = FrozenEstimator(clone(NAIVE).fit(X, Y))
+    weighted = CalibratedClassifier(frozen).fit(X, Y, sample_weight=W)
+    repeated = CalibratedClassifier(frozen).fit(np.repeat(X, W, axis=0), np.repeat(Y, W, axis=0))
+    one, other = (c.predict_proba(X_TEST) for c in (weighted, repeated))
+    assert_allclose(one, other, rtol=1e-6)
+
+
+def test_splits_that_overlap():
+    splits = [*KFold(3).split(X), *KFold(3).split(X)]
+    one = CalibratedClassifier(NAIVE, cv=splits).fit(X, Y).predict_proba(X_TEST)
+    assert_allclose(
+        one, CalibratedClassifier(NAIVE, cv=3).fit(X, Y).predict_proba(X_TEST), rtol=1e-6
+    )
+
+
+# ------------------------------------------------------------------------------------------
+# Labels that training rows lack.
+
+RARE = Y.copy()
+RARE[:, 1] = 0
+RARE[:2, 1] = 1  # in the test rows of the first split only
+RARE[:, 3] = 0
+
+
+@pytest.mark.filterwarnings("ignore:No row has label")
+def test_rows_of_splits_without_a_label_do_not_count_for_it():
+    """The classifier that is fitted without a label says nothing about the others."""
+    with pytest.warns(UserWarning, match="training rows of 1 of 5 splits .* label 1, so that"):
+        fitted = CalibratedClassifier(OneVsRestClassifier(LINEAR)).fit(X, RARE)
+    shifted = fitted.calibrator_.calibrators_[1]
+    assert shifted.coef_ == [1]
+    held_out = []
+    for train, test in list(KFold(5).split(X))[1:]:
+        one = clone(LINEAR).fit(X[train], RARE[train, 1])
+        held_out.append(one.decision_function(X[test]))
+    mean = expit(np.concatenate(held_out) + shifted.intercept_).mean()
+    assert mean == pytest.approx(min(0.5 / 201, expit(np.concatenate(held_out)).mean()))
+    P = fitted.predict_proba(X_TEST)
+    assert_allclose(P[:, 3], 0.5 / 251)
+    assert np.isfinite(P).all()
+
+
+@pytest.mark.filterwarnings("ignore:No row has label", "ignore:The training rows")
+def test_order_of_rows_of_splits_without_a_label():
+    order = np.random.default_rng(0).permutation(len(X))
+    place = np.argsort(order)
+    splits = list(KFold(5).split(X))
+    moved = [(place[train], place[test]) for train, test in splits]
+    one = CalibratedClassifier(OneVsRestClassifier(LINEAR), cv=splits).fit(X, RARE)
+    other = CalibratedClassifier(OneVsRestClassifier(LINEAR), cv=moved).fit(X[order], RARE[order])
+    assert_allclose(one.predict_proba(X_TEST), other.predict_proba(X_TEST), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:No row has label")
+def test_ensemble_of_splits_without_a_label():
+    with pytest.warns(UserWarning, match="label 1, so that"):
+        fitted = CalibratedClassifier(NAIVE, ensemble=True, cv=3).fit(X, RARE)
+    assert np.isfinite(fitted.predict_proba(X_TEST)).all()
+
+
+def test_log_odds_of_labels_that_training_rows_lack_are_the_least():
+    with pytest.warns(UserWarning, match="label 1, so that"):
+        Z = LogitTransformer(OneVsRestClassifier(LINEAR), cv=5).fit_transform(X, RARE)
+    assert_allclose(Z[:50, 1], logit(1e-15))
+    assert (Z[50:, 1] > logit(1e-14)).all()
+    present = RARE.copy()
+    present[:, 1] = 1 - RARE[:, 1]
+    with pytest.warns(UserWarning, match="label 1, so that"):
+        Z = LogitTransformer(OneVsRestClassifier(LINEAR), cv=5).fit_transform(X, present)
+    assert_allclose(Z[:50, 1], -logit(1e-15), rtol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore:No row has label", "ignore:The training rows")
+@pytest.mark.parametrize("classifier", ["forest", "neighbours", "network"])
+def test_outputs_of_labels_with_one_class_only(classifier):
+    """Lists of outputs then have a single column."""
+    P = CalibratedClassifier(CLASSIFIERS[classifier]).fit(X, RARE).predict_proba(X_TEST)
+    assert ((P > 0) & (P < 1)).all()
+    assert P[:, 3].mean() < 0.01
+
+
+# ------------------------------------------------------------------------------------------
+# Searches, and bad input.
+
+
+def test_search_over_calibrators():
+    search = GridSearchCV(
+        CalibratedClassifier(NAIVE, cv=2),
+        {"calibrator": [TemperatureScaling(), PlattScaling()]},
+        scoring=get_scorer("neg_multilabel_log_loss"),
+        cv=2,
+    ).fit(X, Y)
+    results = search.cv_results_["mean_test_score"]
+    assert search.best_score_ == results.max() < results.min() + 0.1 < 0
+    assert search.predict(X_TEST).shape == (150, 4)
+
+
+def test_pickle():
+    fitted = CalibratedClassifier(NAIVE, cv=3).fit(X, Y)
+    expected = fitted.predict_proba(X_TEST)
+    assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X_TEST), expected)
+    old = CalibratedClassifier(GaussianNB(), cv=3).fit(X, Y[:, 0])
+    expected = old.predict_proba(X_TEST)
+    del old.multilabel_  # as in pickles of versions before
+    assert_array_equal(old.predict_proba(X_TEST), expected)
+    assert old.predict(X_TEST).shape == (150,)
+
+
+SEVERAL = CalibratedClassifier(NAIVE)
+OF_THREE = FrozenEstimator(clone(NAIVE).fit(X, Y[:, :3]))
+BAD = {
+    "one label per row": (CalibratedClassifier(LINEAR), Y, "takes one .* OneVsRestClassifier"),
+    "sparse": (LogitTransformer(LINEAR), sp.csr_array(Y), "takes one label per row"),
+    "one hot": (CalibratedClassifier(LINEAR), np.eye(4)[Y.argmax(1)], r"y.argmax\(axis=1\)"),
+    "counts": (SEVERAL, 2 * Y, "zeros and ones only, got 2"),
+    "length": (SEVERAL, Y[:9], "inconsistent numbers of samples"),
+    "frozen to others": (CalibratedClassifier(OF_THREE), Y, r"each of the 4 labels, .* \(250, 3\)"),
+    "stratified": (
+        CalibratedClassifier(NAIVE, cv=StratifiedKFold(3)), Y, "Supported target types are.*binary"
+    ),
+    "order of classes": (
+        CalibratedClassifier(NAIVE, PlattScaling(classes=[1, 0])), Y, r"\[0, 1\], got \[1, 0\]"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    estimator, y, message = BAD[case]
+    estimator = clone(estimator)
+    before = vars(estimator).copy()
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        estimator.fit(X, y)
+    assert vars(estimator) == before
+
+
+def test_outputs_of_several_classes_are_refused():
+    y = np.column_stack([Y[:, 0], Y[:, 0] + Y[:, 1]])
+    frozen = FrozenEstimator(MultiOutputClassifier(GaussianNB()).fit(X, y))
+    with pytest.raises(ValueError, match="indicator of a label, got one with classes 0, 1, 2"):
+        CalibratedClassifier(frozen).fit(X, Y[:, :2])

@@ -1,0 +1,494 @@
+"""Priors that are known or estimated: by hand, against EM, by simulation, and with bad input."""
+
+import copy
+import pickle
+import warnings
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from families import fitted_state
+from numpy.testing import assert_allclose
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+
+from skcalib import CalibratedClassifier, PriorShift, TemperatureScaling
+from skcalib._rows.rows import MemoryRows
+from skcalib._warnings import FewRowsWarning, LabelShiftWarning, NotConvergedWarning
+from skcalib.meta import _label_shift
+
+BEFORE, AFTER = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.3, 0.6])
+
+
+def drawn(n, priors, rng, *, trained=None, noise=1.0, sharp=1.5):
+    """Logits of normal classes with unit variance, calibrated for the priors ``trained``."""
+    trained = priors if trained is None else trained
+    y = rng.choice(len(priors), p=priors, size=n)
+    X = noise * rng.normal(size=(n, len(priors)))
+    X[np.arange(n), y] += sharp
+    return sharp * X + np.log(trained), y
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Labelled rows, and rows of another population, calibrated for the first one."""
+    rng = np.random.default_rng(0)
+    return *drawn(3000, BEFORE, rng), *drawn(3000, AFTER, rng, trained=BEFORE)
+
+
+@pytest.fixture
+def shift(rows):
+    return PriorShift().fit(*rows[:2])
+
+
+# --------------------------------------------------------------------------------------
+# Known priors.
+
+
+def test_without_priors_logits_stay_as_they_are(shift, rows):
+    assert np.array_equal(shift.transform(rows[2]), rows[2])
+    assert shift.log_ratios_.tolist() == [0, 0, 0]
+    assert np.array_equal(shift.priors_, shift.calibration_priors_)
+    assert_allclose(shift.calibration_priors_, softmax(rows[0], axis=1).mean(axis=0))
+
+
+def test_known_priors_are_bayes_rule(rows):
+    Z, y, Z_new, y_new = rows
+    shift = PriorShift(priors=AFTER).fit(Z, y)
+    P = softmax(Z_new, axis=1) * AFTER / softmax(Z, axis=1).mean(axis=0)
+    assert_allclose(shift.predict_proba(Z_new), P / P.sum(axis=1, keepdims=True))
+    assert_allclose(shift.transform(Z_new), Z_new + shift.log_ratios_)
+    assert log_loss(y_new, shift.predict_proba(Z_new)) < log_loss(y_new, softmax(Z_new, axis=1))
+    assert shift.predict_proba(Z_new).mean(axis=0) == pytest.approx(AFTER, abs=0.02)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_prior_of_zero_is_a_probability_of_zero(rows, dtype):
+    Z, y = rows[0].astype(dtype), rows[1]
+    shift = PriorShift(priors=[0.5, 0.5, 0]).fit(Z, y)
+    calibrated = shift.transform(Z)
+    assert calibrated.dtype == dtype
+    assert np.isfinite(calibrated).all()
+    assert float(shift.predict_proba(Z)[:, 2].max()) < 1e-300
+    only = np.array([[-np.inf, -np.inf, 0]], dtype)  # no other class is possible
+    assert shift.predict_proba(only).tolist() == [[0, 0, 1]]
+
+
+def test_priors_that_are_rounded_are_divided_by_their_sum(rows):
+    shift = PriorShift(priors=[0.333, 0.333, 0.333]).fit(*rows[:2])
+    assert_allclose(shift.priors_, 1 / 3)
+
+
+def test_a_class_of_probability_zero_has_finite_ratios(rows):
+    Z, y, _, _ = rows
+    shift = PriorShift(priors=AFTER).fit(Z - [0, 0, 1e6], y)
+    assert np.isfinite(shift.log_ratios_).all()
+    assert np.isfinite(shift.predict_log_proba(Z)).all()
+
+
+BAD_PRIORS = {
+    "sum": ([0.5, 0.5, 0.5], "sum to one, got a minimum of 0.5 and a sum of 1.5"),
+    "negative": ([-0.5, 0.5, 1], "got a minimum of -0.5"),
+    "NaN": ([np.nan, 0.5, 0.5], "got a minimum of nan"),
+    "few": (
+        [0.5, 0.5],
+        r"list of 3 numbers, one for each.* got list of shape \(2,\)",
+    ),
+    "square": (np.eye(3), r"got ndarray of shape \(3, 3\)"),
+    "dictionary": (
+        {0: 0.5, 1: 0.5, 2: 0},
+        r"got dict of .* Pass \[priors\[label\] for label in cl",
+    ),
+    "string": ("balanced", "one for each of the classes in their order, got str"),
+    "series": (pd.Series(AFTER), "in their order, got Series"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PRIORS)
+def test_bad_priors_are_refused(case, rows, shift):
+    priors, message = BAD_PRIORS[case]
+    before = dict(vars(shift.set_params(priors=priors)))
+    with pytest.raises(ValueError, match=message):
+        shift.fit(*rows[:2])
+    assert vars(shift) == before
+
+
+def test_classes_without_rows_have_no_prior(rows):
+    Z, y, Z_new, _ = rows
+    some = y < 2
+    with pytest.raises(ValueError, match=r"0 for classes without rows .* in places \[2\]. Set"):
+        PriorShift(priors=AFTER, classes=range(3)).fit(Z[some], y[some])
+    shift = PriorShift(priors=[0.5, 0.5, 0], classes=range(3)).fit(Z[some], y[some])
+    for method in ("em", "bbse"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LabelShiftWarning)
+            shift.set_params(method=method).adapt(Z_new)
+        assert shift.priors_[2] == shift.standard_errors_[2] == 0
+        assert shift.priors_.sum() == pytest.approx(1)
+        assert np.isfinite(shift.transform(Z_new)).all()
+
+
+# --------------------------------------------------------------------------------------
+# Estimated priors.
+
+
+def saerens(P, before, n_iter=500):
+    """Iterations of EM with one pseudo-row."""
+    priors = before
+    for _ in range(n_iter):
+        shares = P * priors / before
+        shares /= shares.sum(axis=1, keepdims=True)
+        priors = (shares.sum(axis=0) + before) / (len(P) + 1)
+    return priors
+
+
+def test_the_most_likely_priors_are_those_of_em(shift, rows):
+    Z_new, y_new = rows[2:]
+    assert shift.adapt(Z_new) is shift
+    P = softmax(Z_new, axis=1)
+    assert_allclose(shift.priors_, saerens(P, shift.calibration_priors_), atol=1e-6)
+    assert_allclose(shift.priors_, np.bincount(y_new) / len(y_new), atol=0.03)
+    assert shift.n_iter_ < 20
+    gain = np.log(P @ (shift.priors_ / shift.calibration_priors_)).sum()
+    pseudo = shift.calibration_priors_ @ np.log(shift.priors_ / shift.calibration_priors_)
+    assert shift.log_likelihood_ratio_ == pytest.approx(gain + pseudo, rel=1e-6)
+    expected = np.log(shift.priors_ / shift.calibration_priors_)
+    assert_allclose(shift.transform(Z_new), Z_new + expected)
+
+
+def test_the_calibration_rows_have_the_calibration_priors(rows):
+    """Also where the mean probabilities are not the frequencies of the labels."""
+    Z = rows[0] + [1, 0, 0]
+    shift = PriorShift().fit(Z, rows[1])
+    shift.adapt(Z)
+    assert_allclose(shift.priors_, shift.calibration_priors_, atol=1e-6)
+
+
+def test_black_box_shift_estimation_by_hand():
+    """Predicted classes only: of the first class 3 of 4 are right, of the second 4 of 5."""
+    predicted, y = np.array([0, 0, 0, 1, 0, 1, 1, 1, 1]), np.array([0] * 4 + [1] * 5)
+    Z = np.eye(2)[predicted] * 4 + np.arange(9)[:, None] / 100
+    shift = PriorShift(method="bbse").fit(Z, y)
+    new = Z[[0] * 60 + [3] * 40]
+    shift.adapt(new)
+    # 0.6 = 0.75 p + 0.2 (1 - p), and a pseudo-row.
+    p = 0.4 / 0.55
+    expected = (100 * p + shift.calibration_priors_[0]) / 101
+    assert shift.priors_[0] == pytest.approx(expected, abs=1e-12)
+    p, before = expected, shift.calibration_priors_
+    share = (60 + 0.75 * before[0] + 0.2 * before[1]) / 101
+    of_labels = p**2 * 0.75 * 0.25 / 4 + (1 - p) ** 2 * 0.2 * 0.8 / 5
+    variance = (share * (1 - share) / 101 + of_labels) / 0.55**2
+    assert_allclose(shift.standard_errors_, np.sqrt(variance))
+
+
+def test_standard_errors_are_those_of_both_sets_of_rows(rows):
+    """The observed information, and what a relative change of each calibration prior changes."""
+    Z, y, Z_new, _ = rows
+    shift = PriorShift().fit(Z, y)
+    before, labels = shift.calibration_priors_, shift.label_weights_
+    new = MemoryRows(Z_new, None, None)
+
+    def estimate(q):
+        return _label_shift.most_likely_priors(new, q, labels).priors
+
+    moved = []
+    for k in range(3):
+        step = 1e-4 * before[k] * np.eye(3)[k]
+        moved.append((estimate(before + step) - estimate(before - step)) / 2e-4)
+    P = softmax(Z_new, axis=1) / before
+    scores = P / (P @ estimate(before))[:, None] - 1
+    free = (scores[:, 1:] - scores[:, :1]).T
+    inverse = np.linalg.inv(free @ free.T)
+    of_rows = np.append(inverse.sum(), np.diag(inverse))
+    of_priors = np.array(moved).T ** 2 @ (1 / before) / 3000
+    expected = np.sqrt(of_rows + of_priors)
+    assert_allclose(shift.adapt(Z_new).standard_errors_, expected, rtol=5e-3)
+
+
+def test_black_box_priors_are_right_where_probabilities_are_not(rows):
+    Z, y, Z_new, y_new = rows
+    true = np.bincount(y_new) / len(y_new)
+    off = {}
+    for method in ("em", "bbse"):
+        shift = PriorShift(method=method).fit(3 * Z, y).adapt(3 * Z_new)
+        off[method] = np.abs(shift.priors_ - true).max()
+    assert off["bbse"] < 0.05 < 0.08 < off["em"], off
+
+
+def test_black_box_priors_are_not_negative(rows):
+    Z, y, Z_new, y_new = rows
+    shift = PriorShift(method="bbse").fit(Z, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelShiftWarning)
+        shift.adapt(Z_new[y_new == 2] + [-2, 0, 0])
+    assert 0 < shift.priors_.min() < 0.01
+    assert shift.priors_.sum() == pytest.approx(1)
+
+
+def test_predictions_that_tell_classes_not_apart_are_refused(rows):
+    Z, y, Z_new, _ = rows
+    same = Z.copy()
+    same[:, 1] = same[:, 0] - 1
+    shift = PriorShift(method="bbse").fit(same, y)
+    before = dict(vars(shift))
+    with pytest.raises(ValueError, match=r"condition number of .*, above 1000: .* Use method='em'"):
+        shift.adapt(Z_new)
+    assert vars(shift) == before
+    shift.set_params(method="em").adapt(same)
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_a_weight_of_two_is_the_row_twice(rows, method):
+    Z, y, Z_new, _ = rows
+    rng = np.random.default_rng(1)
+    w, w_new = rng.integers(0, 3, len(y)), rng.integers(0, 3, len(Z_new))
+    one = PriorShift(method=method).fit(Z, y, sample_weight=w).adapt(Z_new, sample_weight=w_new)
+    two = PriorShift(method=method).fit(np.repeat(Z, w, axis=0), np.repeat(y, w))
+    two.adapt(np.repeat(Z_new, w_new, axis=0))
+    a, b = fitted_state(one), fitted_state(two)
+    for name in a.keys() - {"n_iter_"}:
+        assert_allclose(a[name], b[name], rtol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_all_kinds_of_rows_have_one_answer(rows, method, tmp_path, monkeypatch):
+    Z, y, Z_new, _ = rows
+    shift = PriorShift(method=method).fit(Z, y)
+    expected = copy.copy(shift).adapt(Z_new)
+    np.save(tmp_path / "Z.npy", Z_new)
+    dask = da.from_array(Z_new, chunks=(1000, 3))
+    others = {
+        "memory map": np.load(tmp_path / "Z.npy", mmap_mode="r"),
+        "Dask": dask,
+        "data frame": pd.DataFrame(Z_new),
+        "list": Z_new.tolist(),
+        "row constants": Z_new + np.arange(3000)[:, None],
+    }
+    for name, X in others.items():
+        found = copy.copy(shift).adapt(X)
+        assert_allclose(found.priors_, expected.priors_, rtol=1e-7, err_msg=name)
+        assert_allclose(found.standard_errors_, expected.standard_errors_, rtol=1e-7, err_msg=name)
+    monkeypatch.setattr(_label_shift, "STORED", 0)
+    assert_allclose(copy.copy(shift).adapt(Z_new).priors_, expected.priors_, rtol=1e-9)
+    assert_allclose(copy.copy(shift).adapt(Z_new.astype("f4")).priors_, expected.priors_, rtol=1e-3)
+    of_dask = PriorShift().fit(da.from_array(Z, chunks=(1000, 3)), da.from_array(y, chunks=1000))
+    assert_allclose(of_dask.calibration_priors_, shift.calibration_priors_)
+    assert_allclose(of_dask.cell_weights_, shift.cell_weights_)
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_one_column_of_log_odds(method):
+    rng = np.random.default_rng(0)
+    Z, y = drawn(1000, np.array([0.8, 0.2]), rng)
+    Z_new, _ = drawn(1000, np.array([0.3, 0.7]), rng, trained=[0.8, 0.2])
+    both = PriorShift(method=method).fit(Z, y).adapt(Z_new)
+    one = PriorShift(method=method).fit(Z[:, 1:] - Z[:, :1], y).adapt(Z_new[:, 1:] - Z_new[:, :1])
+    assert_allclose(one.priors_, both.priors_, rtol=1e-9)
+    margin = Z_new[:, 1:] - Z_new[:, :1]
+    assert one.transform(margin).shape == (1000, 1)
+    assert_allclose(one.predict_proba(margin), both.predict_proba(Z_new))
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_masked_classes(rows, method):
+    Z, y, Z_new, y_new = rows
+    hidden = np.random.default_rng(0).random(Z.shape) < 0.2
+    parts = []
+    for logits, labels in ((Z, y), (Z_new, y_new)):
+        masked = np.where(hidden, -np.inf, logits)
+        masked[np.arange(3000), labels] = logits[np.arange(3000), labels]
+        parts.append(masked)
+    shift = PriorShift(method=method).fit(parts[0], y).adapt(parts[1])
+    assert np.abs(shift.priors_ - AFTER).max() < 0.1
+    P = shift.predict_proba(parts[1])
+    assert np.array_equal(P == 0, np.isneginf(parts[1]))
+
+
+def test_a_second_fit_forgets_what_was_adapted(shift, rows):
+    before = fitted_state(shift)
+    shift.adapt(rows[2])
+    assert hasattr(shift, "standard_errors_")
+    after = fitted_state(shift.fit(*rows[:2]))
+    assert before.keys() == after.keys()
+    assert np.array_equal(after["log_ratios_"], np.zeros(3))
+
+
+def test_pickles_clones_and_parameters(shift, rows):
+    shift.adapt(rows[2])
+    before = shift.transform(rows[2])
+    again = pickle.loads(pickle.dumps(shift)).set_params(priors=[1, 0, 0], method="bbse")
+    assert np.array_equal(again.transform(rows[2]), before)
+    assert not fitted_state(clone(shift))
+
+
+def test_priors_that_were_given_are_replaced(rows):
+    Z, y, Z_new, _ = rows
+    given = PriorShift(priors=[1 / 3] * 3).fit(Z, y).adapt(Z_new)
+    assert_allclose(given.priors_, PriorShift().fit(Z, y).adapt(Z_new).priors_)
+
+
+def test_in_a_pipeline_and_behind_a_classifier(rows):
+    Z, y, Z_new, y_new = rows
+    chain = make_pipeline(TemperatureScaling(), PriorShift()).fit(2 * Z, y)
+    assert_allclose(chain.predict_proba(2 * Z), chain[:-1].predict_proba(2 * Z))
+    chain[-1].adapt(chain[:-1].transform(2 * Z_new))
+    assert np.abs(chain[-1].priors_ - AFTER).max() < 0.05
+    assert log_loss(y_new, chain.predict_proba(2 * Z_new)) < log_loss(
+        y_new, chain[:-1].predict_proba(2 * Z_new)
+    )
+    model = CalibratedClassifier(LogisticRegression(), chain, cv=3, ensemble=False).fit(Z, y)
+    assert model.predict_proba(Z_new).shape == (3000, 3)
+
+
+# --------------------------------------------------------------------------------------
+# Bad input, and few rows.
+
+
+def test_adapt_needs_a_fit(rows):
+    with pytest.raises(NotFittedError):
+        PriorShift().adapt(rows[2])
+
+
+BAD_ROWS = {
+    "none": (np.zeros((0, 3)), None, "0 sample"),
+    "NaN": (np.array([[0, np.nan, 1]]), None, "got 1 NaN"),
+    "narrow": (np.zeros((5, 2)), None, "2 features, but PriorShift is expecting 3"),
+    "flat": (np.zeros(3), None, "two dimensions, got one"),
+    "no weight": (np.zeros((5, 3)), np.zeros(5), "must not be all zero"),
+    "few weights": (np.zeros((5, 3)), np.ones(4), r"shape \(5,\), got shape \(4,\)"),
+    "columns": (pd.DataFrame(np.zeros((5, 3)), columns=["1", "0", "2"]), None, "in the order of"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows_are_refused(case, shift):
+    X, w, message = BAD_ROWS[case]
+    before = dict(vars(shift))
+    with pytest.raises(ValueError, match=message):
+        shift.adapt(X, sample_weight=w)
+    assert vars(shift) == before
+
+
+def test_probabilities_for_logits_are_noticed(shift, rows):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        shift.adapt(softmax(rows[2], axis=1))
+    assert any("probably holds probabilities" in str(w.message) for w in caught)
+
+
+def test_unknown_methods_are_refused(shift, rows):
+    with pytest.raises(ValueError, match="method must be one of 'em', 'bbse', got 'EM'"):
+        PriorShift(method="EM").fit(*rows[:2])
+    with pytest.raises(ValueError, match="method must be one of"):
+        shift.set_params(method=None).adapt(rows[2])
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+@pytest.mark.parametrize("n", [1, 5, 29])
+def test_few_rows_change_little_and_warn(rows, method, n):
+    shift = PriorShift(method=method).fit(*rows[:2])
+    with pytest.warns(
+        FewRowsWarning, match=f"classes are estimated from {n} unlab.*at least 30"
+    ) as w:
+        shift.adapt(rows[2][:n])
+    assert (w[0].message.weight, w[0].message.n_classes) == (n, 3)
+    assert shift.priors_.min() >= shift.calibration_priors_.min() / (n + 1) * 0.99
+    assert shift.label_shift_pvalue_ == 1
+    assert np.isfinite(shift.standard_errors_).all()
+
+
+def test_fewer_rows_than_classes():
+    rng = np.random.default_rng(0)
+    Z, y = drawn(4000, np.full(50, 0.02), rng, sharp=3.0)
+    shift = PriorShift().fit(Z, y)
+    with pytest.warns(FewRowsWarning):
+        shift.adapt(Z[:20])
+    assert shift.priors_.sum() == pytest.approx(1)
+    assert shift.priors_.min() > 0
+
+
+def test_a_search_that_stops_early_warns(shift, rows, monkeypatch):
+    monkeypatch.setattr(_label_shift, "MAX_ITERATIONS", 2)
+    with pytest.warns(NotConvergedWarning, match="did not converge"):
+        shift.adapt(rows[2])
+
+
+# --------------------------------------------------------------------------------------
+# The test of label shift, and standard errors: by simulation.
+
+
+def test_an_edge_belongs_to_the_bin_below():
+    edges = np.array([[1.0, 2.0], [0.0, 5.0]])
+    margins = np.array([[0, 1.0], [0, 1.1], [0, 2.0], [1, 0.0], [1, 5.1]])
+    assert _label_shift._cells(edges, margins).tolist() == [0, 1, 1, 3, 5]
+
+
+def test_noise_is_no_label_shift(shift, rows):
+    rng = np.random.default_rng(0)
+    noisy, _ = drawn(3000, AFTER, rng, trained=BEFORE, noise=1.4)
+    with pytest.warns(LabelShiftWarning, match="More has changed than the class priors") as w:
+        shift.adapt(noisy)
+    assert w[0].message.pvalue == shift.label_shift_pvalue_ < 1e-4
+    assert 0.01 < w[0].message.distance < 0.3
+    assert w[0].filename == __file__
+
+
+def simulated(seed, n_classes, n, method, noise=1.0):
+    """The p-value, and errors of priors in standard errors."""
+    rng = np.random.default_rng([seed, n_classes, n])
+    before, after = rng.dirichlet(np.full(n_classes, 3.0), size=2)
+    Z, y = drawn(n, before, rng)
+    Z_new, _ = drawn(n, after, rng, trained=before, noise=noise)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shift = PriorShift(method=method, classes=range(n_classes)).fit(Z, y).adapt(Z_new)
+    return shift.label_shift_pvalue_, (shift.priors_ - after) / shift.standard_errors_
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_a_single_row_is_not_precise(shift, rows, method):
+    with pytest.warns(UserWarning, match="from 1 unlabelled rows"):
+        shift.set_params(method=method).adapt(rows[2][:1])
+    assert 0.2 < shift.standard_errors_.min() < shift.standard_errors_.max() < 1
+
+
+def test_labels_are_not_taken_for_weights(shift, rows):
+    with pytest.raises(TypeError, match="positional"):
+        shift.adapt(*rows[2:])
+
+
+def test_level_where_nearly_all_rows_are_of_one_class():
+    """The cells of the other classes are pooled, and their priors all but arbitrary."""
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        Z, y = drawn(1000, np.full(3, 1 / 3), rng)
+        Z_new, _ = drawn(200, np.array([0.01, 0.01, 0.98]), rng, trained=np.full(3, 1 / 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.append(PriorShift().fit(Z, y).adapt(Z_new).label_shift_pvalue_)
+    assert np.mean(np.array(found) < 0.01) <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["em", "bbse"])
+@pytest.mark.parametrize(("n_classes", "n"), [(2, 500), (3, 1000), (5, 3000), (10, 3000)])
+def test_level_and_coverage(n_classes, n, method):
+    found = [simulated(seed, n_classes, n, method) for seed in range(200)]
+    assert np.mean([p < 0.01 for p, _ in found]) <= 0.05
+    assert np.mean([p < 0.5 for p, _ in found]) == pytest.approx(0.5, abs=0.15)
+    covered = np.mean([np.abs(z) < 1.96 for _, z in found])
+    assert 0.9 <= covered <= 0.995  # priors near 0 or 1 are not normal
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_classes", "power"), [(2, 0.9), (5, 0.7), (10, 0.3)])
+def test_power(n_classes, power):
+    found = [simulated(seed, n_classes, 5000, "em", noise=1.3)[0] for seed in range(50)]
+    assert np.mean([p < 0.01 for p in found]) >= power

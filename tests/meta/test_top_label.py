@@ -1,0 +1,328 @@
+"""Top-label calibration: numbers by hand, its binary calibrators, rows without a solution."""
+
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+import skops.io
+from scipy.special import expit, logsumexp, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+
+from skcalib import (
+    BBQ,
+    AutoCalibrator,
+    CalibratedClassifier,
+    GroupCalibrator,
+    HistogramBinning,
+    PlattScaling,
+    TemperatureScaling,
+    TopLabelCalibration,
+    compare_calibrators,
+)
+from skcalib._scores.columns import margins, top_and_rest
+from skcalib.datasets import make_logits
+
+ONE_BIN = HistogramBinning(n_bins=1)
+# Four rows with class 0 on top, of which one is right, and two with class 1, both right.
+P = np.array([[6, 3, 1], [7, 2, 1], [5, 3, 2], [8, 1, 1], [2, 6, 2], [1, 8, 1]]) / 10
+Y = np.array([0, 1, 2, 1, 1, 1])
+
+
+def over_predicted(n, seed=0):
+    """Logits whose first class is predicted too often."""
+    Z, y = make_logits(n, 3, random_state=seed)
+    Z[:, 0] += 1.5
+    return Z, y
+
+
+# --------------------------------------------------------------------------------------
+# Numbers.
+
+
+def test_frequencies_by_hand():
+    c = TopLabelCalibration(ONE_BIN, shrinkage=0, classes=range(3)).fit(np.log(P), Y)
+    assert c.shares_.tolist() == [1, 0, 0]
+    found = c.predict_proba(np.log(P))
+    # A quarter of the first predictions are right; half of all rows, which class 1 has.
+    np.testing.assert_allclose(found[0], [1 / 4, 3 / 4 * 3 / 4, 3 / 4 * 1 / 4])
+    np.testing.assert_allclose(found[4], [1 / 4, 1 / 2, 1 / 4])
+    assert c.predict(np.log(P)).tolist() == [0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("shrinkage", [1.0, 20.0])
+def test_a_class_is_shrunk_towards_all_rows(shrinkage):
+    c = TopLabelCalibration(ONE_BIN, shrinkage=shrinkage, classes=range(3)).fit(np.log(P), Y)
+    found = c.predict_proba(np.log(P))[:4, 0]
+    np.testing.assert_allclose(found, (4 * 1 / 4 + shrinkage / 2) / (4 + shrinkage))
+    np.testing.assert_allclose(c.shares_, [4 / (4 + shrinkage), 0, 0])
+
+
+def test_weights_count_as_rows():
+    w = np.array([3, 1, 1, 1, 1, 5])
+    c = TopLabelCalibration(ONE_BIN, shrinkage=2, classes=range(3)).fit(np.log(P), Y, w)
+    found = c.predict_proba(np.log(P))[0, 0]
+    np.testing.assert_allclose(found, (3 + 2 * 9 / 12) / (6 + 2))
+
+
+@pytest.mark.parametrize("calibrator", [None, BBQ(), TemperatureScaling(smoothing="auto")])
+def test_each_class_has_a_binary_calibrator_of_its_margins(calibrator):
+    Z, y = over_predicted(1500)
+    c = TopLabelCalibration(calibrator, shrinkage=0).fit(Z, y)
+    top, M, found = Z.argmax(axis=1), margins(Z), c.predict_proba(Z)
+    binary = PlattScaling() if calibrator is None else calibrator
+    for k in range(3):
+        own = top == k
+        q = binary.fit(M[own, k : k + 1], y[own] == k).predict_proba(M[own, k : k + 1])[:, 1]
+        np.testing.assert_allclose(found[own, k], q, rtol=1e-9)
+        rest = softmax(Z[own], axis=1)
+        rest[:, k] = 0
+        expected = (1 - q)[:, None] * rest / rest.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(np.delete(found[own], k, 1), np.delete(expected, k, 1))
+
+
+def test_histograms_are_those_of_the_paper():
+    """Rows with the same top label in groups of as many, in the order of their confidence."""
+    Z, y = over_predicted(3000)
+    top = Z.argmax(axis=1)
+    kept = np.concatenate([np.flatnonzero(top == k)[:600] for k in range(3)])
+    Z, y, top = Z[kept], y[kept], top[kept]
+    binning = HistogramBinning(n_bins=10, strategy="quantile")
+    c = TopLabelCalibration(binning, shrinkage=0).fit(Z, y)
+    found = c.predict_proba(Z)[np.arange(len(y)), top]
+    for k in range(3):
+        rows = np.flatnonzero(top == k)
+        rows = rows[softmax(Z[rows], axis=1)[:, k].argsort()].reshape(10, 60)
+        expected = (y[rows] == k).mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(found[rows], np.repeat(expected, 60, axis=1))
+
+
+def test_of_two_classes_each_prediction_has_a_calibrator():
+    Z, y = make_logits(3000, 2, offset=[1, 0], temperature=2.0, random_state=0)
+    c = TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
+    assert len(c.calibrators_) == 2
+    z = np.array([[2.0], [-2.0]])
+    found = c.transform(z)
+    for k, sign in ((1, 1), (0, -1)):
+        own = c.calibrators_[k]
+        value = own.coef_[0] * 2 + own.intercept_[0]
+        np.testing.assert_allclose(found[1 - k, 0], sign * value, rtol=1e-12)
+
+
+def test_scaling_before_it_corrects_the_rest():
+    """And no prediction changes."""
+    (Z, y), (test, label) = (
+        make_logits(2000, 10, temperature=3.0, random_state=seed) for seed in (0, 1)
+    )
+    plain = TopLabelCalibration().fit(Z, y)
+    chain = make_pipeline(TemperatureScaling(), TopLabelCalibration()).fit(Z, y)
+    assert np.array_equal(chain.predict(test), test.argmax(axis=1))
+    losses = [log_loss(label, c.predict_proba(test)) for c in (chain, plain)]
+    assert losses[0] < 0.9 * losses[1]
+
+
+def test_confidence_is_right_for_each_predicted_class():
+    """Which temperature scaling cannot do if one class is predicted too often."""
+    (Z, y), (test, label) = over_predicted(6000), over_predicted(20_000, seed=1)
+    top = test.argmax(axis=1)
+    gaps = []
+    for c in (TemperatureScaling(), TopLabelCalibration()):
+        q = c.fit(Z, y).predict_proba(test)[np.arange(len(top)), top]
+        gaps.append([abs((q - (label == top))[top == k].mean()) for k in range(3)])
+    assert max(gaps[0]) > 0.08
+    assert max(gaps[1]) < 0.02
+
+
+# --------------------------------------------------------------------------------------
+# Predictions.
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_predictions_are_those_of_the_logits(n_columns):
+    """Also where the prediction is wrong more often than right."""
+    Z, y = make_logits(3000, 2, random_state=0)
+    Z[:, 1] += 3
+    Z = Z if n_columns == 2 else Z[:, 1:] - Z[:, :1]
+    c = TopLabelCalibration().fit(Z, y)
+    predicted = (Z[:, -1] > (Z[:, 0] if n_columns == 2 else 0)).astype(int)
+    assert np.array_equal(c.predict(Z), predicted)
+    p = c.predict_proba(Z)
+    unlikely = (predicted == 1) & (p[:, 1] < 0.5)
+    assert unlikely.sum() > 100
+    assert y[unlikely].mean() < 0.5
+
+
+# --------------------------------------------------------------------------------------
+# Rows without a solution.
+
+
+def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
+    Z, y = make_logits(900, 4, random_state=0)
+    Z[:, 3] -= 50  # never predicted
+    top = Z.argmax(axis=1)
+    y = np.where(top == 1, 1, np.where(top == 2, 0, y))  # always right, never right
+    c = TopLabelCalibration(classes=range(4)).fit(Z, y)
+    assert (c.shares_ > 0).tolist() == [True, False, False, False]
+    assert all(c.calibrators_[k] is c.pooled_calibrator_ for k in (1, 2, 3))
+    new = Z - [0, 0, 0, -100]
+    assert (new.argmax(axis=1) == 3).all()
+    q = c.pooled_calibrator_.predict_proba(margins(new)[:, 3:])[:, 1]
+    np.testing.assert_allclose(c.predict_proba(new)[:, 3], q)
+
+
+@pytest.mark.parametrize("calibrator", [None, BBQ(), AutoCalibrator(), LogisticRegression()])
+@pytest.mark.parametrize("right", [True, False])
+def test_all_predictions_right_or_wrong(calibrator, right):
+    """Where classifiers see a single class, Platt scaling with smoothed targets stands in."""
+    Z, _ = make_logits(200, 3, random_state=0)
+    y = Z.argmax(axis=1) if right else Z.argmin(axis=1)
+    c = TopLabelCalibration(calibrator).fit(Z, y)
+    assert isinstance(c.pooled_calibrator_, PlattScaling)
+    q = c.predict_proba(Z)[np.arange(200), Z.argmax(axis=1)]
+    assert (q > 0.98 if right else q < 0.02).all()
+    assert ((q > 0) & (q < 1)).all()
+
+
+def test_all_predictions_right_in_single_precision():
+    Z, _ = over_predicted(600)
+    found = TopLabelCalibration().fit(Z.astype(np.float32), Z.argmax(axis=1))  # without a warning
+    expected = TopLabelCalibration().fit(Z, Z.argmax(axis=1))
+    np.testing.assert_allclose(
+        found.pooled_calibrator_.intercept_, expected.pooled_calibrator_.intercept_, rtol=1e-4
+    )
+
+
+def test_certain_rows_are_not_counted():
+    Z, y = over_predicted(500)
+    w = np.random.default_rng(0).uniform(1, 2, size=500)
+    more = np.full((100, 3), -np.inf)
+    more[:, 0] = 1.0
+    plain = TopLabelCalibration().fit(Z, y, w)
+    both = TopLabelCalibration().fit(
+        np.vstack([Z, more]), np.append(y, np.zeros(100, int)), np.append(w, np.ones(100))
+    )
+    np.testing.assert_allclose(both.shares_, plain.shares_)
+    np.testing.assert_allclose(both.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
+    assert both.predict_proba(more[:1]).tolist() == [[1, 0, 0]]
+
+
+def test_rows_that_are_all_certain():
+    Z = np.where(np.eye(3)[[0, 1, 2]] == 1, 0.0, -np.inf)
+    c = TopLabelCalibration().fit(Z, [0, 1, 2])
+    assert np.array_equal(c.predict_proba(Z), np.eye(3))
+    assert np.isfinite(c.predict_proba(np.eye(3))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_confidence_is_exact_however_far_the_others_are(dtype):
+    c = TopLabelCalibration(ONE_BIN, shrinkage=0, classes=range(3)).fit(np.log(P), Y)
+    new = np.array([[0, -1e30, -1e30], [1e30, 0, 0], [0, -1e30, -2e30]], dtype)
+    found = c.predict_proba(new)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found[:2], [[1 / 4, 3 / 8, 3 / 8]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(found[2], [1 / 4, 3 / 4, 0], rtol=1e-6)
+
+
+def test_top_label_and_the_rest():
+    Z = np.random.default_rng(0).normal(scale=5, size=(50, 4))
+    Z[0, 1:], Z[1] = -np.inf, [3, 3, 3, -np.inf]
+    top, margin, rest = top_and_rest(Z)
+    assert np.array_equal(top, Z.argmax(axis=1))
+    for i in range(1, 50):
+        others = np.delete(Z[i], top[i])
+        np.testing.assert_allclose(margin[i], Z[i, top[i]] - logsumexp(others), rtol=1e-12)
+        np.testing.assert_allclose(np.delete(rest[i], top[i]), others - logsumexp(others))
+    assert margin[0] == np.inf
+    assert np.isneginf(rest[np.arange(50), top]).all()
+
+
+# --------------------------------------------------------------------------------------
+# Inside and around it.
+
+
+def test_warnings_name_the_columns_they_are_of():
+    Z, y = make_logits(2000, 3, random_state=0)
+    top, margin, _ = top_and_rest(Z)
+    wrong = expit(margin) > np.random.default_rng(0).uniform(size=2000)
+    y = np.where((top == 1) & wrong, 2, np.where(top == 1, 1, y))
+    with pytest.warns(UserWarning, match="^Top label in column 1: The slope of 1 of 1") as caught:
+        TopLabelCalibration().fit(Z, y)
+    assert len(caught) == 1
+
+
+def test_any_classifier_of_log_odds_will_do():
+    Z, y = over_predicted(800)
+    c = TopLabelCalibration(LogisticRegression(C=1e6), shrinkage=0).fit(Z, y)
+    platt = TopLabelCalibration(PlattScaling(smooth_targets=False), shrinkage=0).fit(Z, y)
+    np.testing.assert_allclose(c.predict_proba(Z), platt.predict_proba(Z), rtol=2e-3)
+
+
+@pytest.mark.parametrize("labels", [["x", "y", "z"], ["x", "y"]])
+def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
+    """Comparisons and classifiers name the classes of what they fit."""
+    X, y = over_predicted(300)
+    X, y = X[:, : len(labels)], np.minimum(y, len(labels) - 1)
+    y = np.array(labels)[y]
+    binary = TopLabelCalibration(HistogramBinning(n_bins=3, smoothing=1))
+    chain = make_pipeline(TemperatureScaling(), binary)
+    for calibrator in (binary, chain, GroupCalibrator(chain)):
+        expected = calibrator.fit(X, y).predict_proba(X)
+        found = compare_calibrators(X, y, calibrators={"a": calibrator}, test=(X, y))
+        np.testing.assert_array_equal(found.calibrators["a"].predict_proba(X), expected)
+        assert found.calibrators["a"].classes_.tolist() == labels
+    CalibratedClassifier(LogisticRegression(), chain, cv=2).fit(X, y)
+
+
+def test_parameters_of_the_binary_calibrator():
+    c = TopLabelCalibration(HistogramBinning()).set_params(calibrator__n_bins=3)
+    c.fit(*over_predicted(300))
+    assert len(c.calibrators_[0].bin_values_[0]) == 3
+    assert not hasattr(c.calibrator, "bin_values_")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"shrinkage": -1}, "shrinkage must be a finite number of at least 0, got -1"),
+        ({"shrinkage": "auto"}, "got 'auto'"),
+        ({"calibrator": PlattScaling}, "calibrator must be an estimator with fit and predict_p"),
+        ({"calibrator": PlattScaling(classes=[1, 0])}, r"in the order of the logits.*\[0, 1\]"),
+    ],
+)
+def test_bad_parameters(params, message):
+    c = TopLabelCalibration(**params)
+    before = dict(vars(c))
+    with pytest.raises(ValueError, match=message):
+        c.fit(*over_predicted(50))
+    assert vars(c) == before
+
+
+def test_skops_loads_it():
+    Z, y = over_predicted(200)
+    c = TopLabelCalibration().fit(Z, y)
+    file = skops.io.dumps(c)
+    types = skops.io.get_untrusted_types(data=file)
+    assert all(name.startswith("skcalib.") for name in types)
+    loaded = skops.io.loads(file, trusted=types)
+    assert np.array_equal(loaded.predict_proba(Z), c.predict_proba(Z))
+
+
+def test_in_chunks_it_is_the_same():
+    Z, y = over_predicted(900)
+    w = np.random.default_rng(0).uniform(1, 2, size=900)
+    here = TopLabelCalibration().fit(Z, y, w)
+    X, *rest = (da.from_array(a, chunks=(200, *a.shape[1:])) for a in (Z, y, w))
+    far = TopLabelCalibration().fit(X, *rest)
+    np.testing.assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-9)
+
+
+def test_many_classes_of_few_rows():
+    Z, y = make_logits(400, 200, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        c = TopLabelCalibration(classes=range(200)).fit(Z, y)
+    assert (c.shares_ == 0).any()
+    assert (c.shares_ > 0).any()
+    np.testing.assert_allclose(c.predict_proba(Z).sum(axis=1), 1)

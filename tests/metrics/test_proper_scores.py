@@ -1,0 +1,136 @@
+"""Log loss and Brier score: the same number wherever one is shown, and it is scikit-learn's."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from scipy.special import log_softmax, softmax
+from sklearn.metrics import brier_score_loss, log_loss
+
+from skcalib import (
+    HistogramBinning,
+    TemperatureScaling,
+    TemperatureSweepDisplay,
+    VectorScaling,
+    calibration_report,
+    compare_calibrators,
+)
+from skcalib.datasets import make_logits
+from skcalib.metrics import score_decomposition
+from skcalib.metrics._proper_scores import brier_scores, log_losses
+
+SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
+
+
+def by_hand(y, P, w):
+    """What scikit-learn's Brier score is since 1.7; 1.6 has that of two classes only."""
+    squares = ((P - np.eye(P.shape[1])[y]) ** 2).sum(axis=1)
+    return np.average(squares, weights=w) / (2 if P.shape[1] == 2 else 1)
+
+
+def of_scikit_learn(y, P, w):
+    labels = np.arange(P.shape[1])
+    if SKLEARN >= (1, 7):
+        brier = brier_score_loss(y, P, sample_weight=w, labels=labels)
+        assert brier == pytest.approx(by_hand(y, P, w), rel=1e-6)
+    else:
+        brier = by_hand(y, P, w)
+    return log_loss(y, P, sample_weight=w, labels=labels), brier
+
+
+def rows_of(n_classes, dtype=np.float64, *, weighted=True):
+    Z, y = make_logits(300, n_classes, temperature=3.0, random_state=0)
+    Z = Z.astype(dtype)
+    Z[0] *= 50  # a row that is wrong, and as sure of it as the precision goes
+    y[0] = Z[0].argmin()
+    w = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+    return Z, y, w + (np.arange(len(y)) == 0) if weighted else None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_rows_are_those_of_scikit_learn(n_classes, dtype, weighted):
+    Z, y, w = rows_of(n_classes, dtype, weighted=weighted)
+    P = softmax(Z, axis=1)
+    assert P.dtype == dtype
+    found = [np.average(score(P, y), weights=w) for score in (log_losses, brier_scores)]
+    assert_allclose(found, of_scikit_learn(y, P, w), rtol=1e-6)
+    if n_classes == 2:
+        event = brier_score_loss(y, P[:, 1], sample_weight=w)
+        assert found[1] == pytest.approx(event, rel=1e-6)
+
+
+def test_scores_of_float32_are_in_double_precision():
+    P = np.array([[0.1, 0.9], [1.0, 0.0]], dtype=np.float32)
+    y = np.array([1, 1])
+    assert_allclose(log_losses(P, y), -np.log([np.float64(P[0, 1]), np.finfo(np.float32).eps]))
+    assert_allclose(brier_scores(P, y), [(1 - np.float64(P[0, 1])) ** 2 / 2 + 0.01 / 2, 1], 1e-7)
+    assert log_losses(P, y).dtype == brier_scores(P, y).dtype == np.float64
+
+
+@pytest.mark.parametrize(("n_classes", "dtype"), [(2, np.float64), (3, np.float32)])
+def test_comparison_report_sweep_and_scikit_learn_agree(n_classes, dtype):
+    Z, y, w = rows_of(n_classes, dtype)
+    calibrator = VectorScaling().fit(Z, y, w)
+    before, after = softmax(Z, axis=1), calibrator.predict_proba(Z)
+    expected = np.array([of_scikit_learn(y, P, w) for P in (before, after)])
+
+    found = compare_calibrators(
+        Z, y, sample_weight=w, calibrators={"it": VectorScaling()}, test=(Z, y, w)
+    )
+    rows = [found.names.index(name) for name in ("uncalibrated", "it")]
+    for k, measure in enumerate(["log loss", "Brier"]):
+        assert_allclose(found.mean(measure)[rows], expected[:, k], rtol=1e-6)
+
+    figure = calibration_report(calibrator, Z, y, sample_weight=w).figure_
+    (text,) = [t.get_text() for ax in figure.axes for t in ax.texts]
+    shown = {line[:9].strip(): line[9:].split() for line in text.splitlines()}
+    for k, measure in enumerate(["log loss", "Brier"]):
+        assert shown[measure] == [f"{value:.4f}" for value in expected[:, k]]
+
+    sweep = TemperatureSweepDisplay.from_estimator(calibrator, Z, y, sample_weight=w)
+    assert sweep.reference == pytest.approx(expected[1, 0], rel=1e-6)
+    at_one = sweep.log_loss[sweep.temperatures == 1]
+    assert_allclose(at_one, expected[0, 0], rtol=1e-6)
+    assert f"VectorScaling: {expected[1, 0]:.3f}" == sweep.reference_line_.get_label()
+
+
+def test_line_of_the_best_temperature_touches_the_curve():
+    """Also where rows are so sure and wrong that the bound of the log loss is met."""
+    Z, y, w = rows_of(3, np.float32)
+    best = TemperatureScaling().fit(Z, y, w)
+    sweep = TemperatureSweepDisplay.from_estimator(best, Z, y, sample_weight=w)
+    assert sweep.log_loss[sweep.temperatures == best.temperature_] == pytest.approx(
+        sweep.reference, rel=1e-5
+    )
+    assert (log_softmax(Z, axis=1)[0, y[0]]) < np.log(np.finfo(np.float32).eps)
+
+
+def test_curve_of_the_sweep_is_scikit_learns_log_loss_at_every_temperature():
+    Z, y, w = rows_of(3)
+    sweep = TemperatureSweepDisplay.from_logits(
+        Z, y, sample_weight=w, temperatures=[0.5, 1, 4], ax=plt.figure().subplots()
+    )
+    expected = [log_loss(y, softmax(Z / t, axis=1), sample_weight=w) for t in (0.5, 1, 4)]
+    assert_allclose(sweep.log_loss, expected, rtol=1e-9)
+
+
+def test_decomposed_log_loss_has_the_same_bound():
+    p, y = np.array([0.0, 1.0, 0.25]), np.array([1, 0, 1])
+    found = score_decomposition(y, p, kind="binary", score="log_loss").score
+    assert found == pytest.approx(log_loss(y, p))
+
+
+def test_scorers_of_a_comparison_lack_nothing_that_scikit_learns_have():
+    """On folds that lack a class, and where the calibrator says 0 to the label."""
+    Z, y, _ = rows_of(3)
+    found = compare_calibrators(
+        Z, y, calibrators=[HistogramBinning(smoothing=0)], test=(Z[y < 2], y[y < 2])
+    )
+    P = found.calibrators["HistogramBinning"].predict_proba(Z[y < 2])
+    k = found.names.index("HistogramBinning")
+    assert found.mean("log loss")[k] == pytest.approx(
+        log_loss(y[y < 2], P, labels=[0, 1, 2]), rel=1e-9
+    )

@@ -1,0 +1,186 @@
+"""The approximate leave-one-out loss against refits, and the path of strengths."""
+
+import numpy as np
+import pytest
+from families import features_of, log_probabilities_of
+from scipy.special import logsumexp, softmax
+
+from skcalib._optimize import leave_one_out, leave_one_out as path, maps
+from skcalib._optimize.leave_one_out import change_by_class, change_of_scores, leave_one_out_loss
+from skcalib._optimize.loss import Objective, Regularization
+from skcalib._optimize.maps import ClassBlocks, MatrixMap, VectorMap, pooled_moments
+from skcalib._optimize.minimize import best_parameters
+from skcalib.datasets import make_logits
+
+MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
+
+
+def problem(n, K, *, weights=False, **params):
+    """Over-confident logits with an over-predicted class, mixed with those of the next class."""
+    Z, y = make_logits(n, K, random_state=0, **{"temperature": 2, **params})
+    Z[:, 0] += 1
+    Z[:, 1] += 0.5 * Z[:, -1]
+    w = np.random.default_rng(0).uniform(0.5, 2, size=n) if weights else None
+    return Z, y, w
+
+
+def objective_of(map_, Z, y, w, alpha):
+    N = len(y) if w is None else w.sum()
+    return Objective(map_, features_of(Z, y, w), Regularization.rule(Z.shape[1], N, alpha))
+
+
+def losses_of(map_, theta, Z, y):
+    S = map_.scores(theta, Z)
+    return logsumexp(S, axis=1) - S[np.arange(len(y)), y]
+
+
+def exact(map_, Z, y, w, alpha, folds, start=None):
+    """Mean loss of the rows of each fold under a fit without them, or one of weights above 1.
+
+    Fits start from somewhere near.
+    """
+    total, weights = 0.0, np.ones(len(y)) if w is None else w
+    for out in folds:
+        rest = weights.copy()
+        rest[out] -= np.minimum(rest[out], 1)
+        some = rest > 0
+        # The penalty of the summed loss is the same.
+        objective = objective_of(map_, Z[some], y[some], rest[some], alpha)
+        theta = best_parameters(objective, 1e-7, 300, start).x
+        total += weights[out] @ losses_of(map_, theta, Z[out], y[out])
+    return total / weights.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
+@pytest.mark.parametrize("K", [2, 3, 5])
+@pytest.mark.parametrize("weights", [False, True])
+def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weights):
+    n, alpha = 150, 1.0
+    Z, y, w = problem(n, K, weights=weights)
+    objective = objective_of(map_, Z, y, w, alpha)
+    theta = best_parameters(objective, 1e-7, 300).x
+    estimate = leave_one_out_loss(objective, theta)
+    wanted = exact(map_, Z, y, w, alpha, np.arange(n)[:, None], theta)
+    assert estimate == pytest.approx(wanted, rel=0.01)
+    # What it adds to the loss of the fit is what leaving rows out does.
+    loss = np.average(losses_of(map_, theta, Z, y), weights=w)
+    assert estimate - loss == pytest.approx(wanted - loss, rel=0.25)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
+def test_losses_without_a_row_are_those_of_refits_where_rows_are_many(map_):
+    Z, y, w = problem(3000, 3)
+    objective = objective_of(map_, Z, y, w, 0.1)
+    theta = best_parameters(objective, 1e-9, 300).x
+    # The 20 rows of the largest loss, whose leverages and residuals matter most.
+    out = np.argsort(losses_of(map_, theta, Z, y))[-20:]
+    gone = [exact(map_, Z, y, w, 0.1, [[i]]) * len(y) for i in out]
+    F, label = Z[out], y[out]
+    S, P = map_.scores(theta, F), softmax(map_.scores(theta, F), axis=1)
+    A = map_.leverages(np.linalg.inv(objective.second_order(theta)[2]), F) / len(y)
+    S += change_of_scores(A, P, P - np.eye(3)[label])
+    losses = logsumexp(S, axis=1) - S[np.arange(20), label]
+    np.testing.assert_allclose(losses, gone, rtol=1e-3)
+
+
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
+def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
+    K, n, alpha = 25, 600, 3.0
+    Z, y, w = problem(n, K, temperature=1.5)
+    objective = objective_of(map_, Z, y, w, alpha)
+    theta = best_parameters(objective, 1e-6, 300).x
+    wanted = exact(map_, Z, y, w, alpha, np.array_split(np.arange(n), 20))
+    loss = losses_of(map_, theta, Z, y).mean()
+    estimate = leave_one_out_loss(objective, theta)
+    assert estimate == pytest.approx(wanted, rel=0.01)
+    assert estimate - loss == pytest.approx(wanted - loss, rel=0.3)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
+def test_leverages_are_products_of_jacobians(map_, rng):
+    K, p = 3, len(map_.identity(3))
+    Z = rng.normal(size=(4, K))
+    inverse = rng.normal(size=(p, p))
+    inverse = inverse @ inverse.T
+    J = np.stack([map_.scores(e, Z) for e in np.eye(p)], axis=2)
+    np.testing.assert_allclose(map_.leverages(inverse, Z), J @ inverse @ J.transpose(0, 2, 1))
+
+
+def test_leverages_by_class_are_quadratic_forms_of_the_blocks(rng):
+    K = 4
+    Z, y = make_logits(300, K, random_state=1)
+    features = log_probabilities_of(Z, y, None, 0.5)
+    objective = Objective(MatrixMap(), features, Regularization.rule(K, 300))
+    theta = objective.identity
+    blocks = ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
+    f = rng.normal(size=K)
+    A, c = blocks.solve(np.tile(f, (K, 1)), np.ones(K))
+    found = MatrixMap().class_leverages(objective, theta)(f[None])
+    np.testing.assert_allclose(found[0], A @ f + c)
+
+
+@pytest.mark.parametrize("map_", MAPS[:2], ids=repr)
+def test_leverages_by_class_of_a_vector_map_are_those_of_the_diagonal_blocks(map_, rng):
+    K = 4
+    Z, y, _ = problem(300, K)
+    objective = objective_of(map_, Z, y, None, 1.0)
+    theta = objective.identity
+    H = objective.second_order(theta)[2]
+    H[np.arange(len(H))[:, None] % K != np.arange(len(H)) % K] = 0
+    of_blocks = np.diagonal(map_.leverages(np.linalg.inv(H), Z[:5]), axis1=1, axis2=2)
+    found = map_.class_leverages(objective, theta)(Z[:5])
+    np.testing.assert_allclose(found, maps.CAUTION * of_blocks, rtol=1e-3)
+
+
+def test_closed_form_of_diagonal_leverages(monkeypatch, rng):
+    monkeypatch.setattr(leave_one_out, "SHARE_OF_ROW", 1.0)
+    P = softmax(rng.normal(size=(6, 4)), axis=1)
+    R = P - np.eye(4)[rng.integers(4, size=6)]
+    a = rng.uniform(0, 0.5, size=(6, 4))
+    whole = change_of_scores(np.einsum("ij,jk->ijk", a, np.eye(4)), P, R)
+    np.testing.assert_allclose(change_by_class(a, P, R), whole)
+
+
+@pytest.mark.parametrize("many", [20, 1])
+def test_masked_classes_have_no_influence_on_the_estimate(monkeypatch, many):
+    """A class that is masked in all rows may as well be absent, up to its ridge."""
+    monkeypatch.setattr(leave_one_out, "MANY_CLASSES", many)
+    Z, y = make_logits(200, 3, random_state=0)
+    masked = np.column_stack([Z, np.full(200, -np.inf)])
+    estimates = []
+    for X in (Z, masked):
+        features = log_probabilities_of(X, y, None, 1.0)
+        objective = Objective(VectorMap(), features, Regularization.rule(3, 200), masks=True)
+        theta = best_parameters(objective, 1e-7, 300).x
+        estimates.append(leave_one_out_loss(objective, theta))
+    assert estimates[1] == pytest.approx(estimates[0], rel=1e-5)
+
+
+def test_path_leads_to_the_solution_of_a_separate_fit():
+    Z, y, _ = problem(300, 4)
+    choice = path.choose_strength(
+        lambda alpha: objective_of(MatrixMap(), Z, y, None, alpha), 1e-8, 200
+    )
+    alone = best_parameters(objective_of(MatrixMap(), Z, y, None, choice.alpha), 1e-8, 200)
+    assert choice.losses.argmin() > 0
+    np.testing.assert_allclose(choice.start, alone.x, atol=1e-2)
+    each = [
+        best_parameters(objective_of(MatrixMap(), Z, y, None, a), 3e-4, 200).nit
+        for a in choice.alphas
+    ]
+    assert choice.nit < sum(each)
+
+
+def test_search_ends_where_the_estimate_rises():
+    Z, y, _ = problem(150, 5)
+    choice = path.choose_strength(
+        lambda alpha: objective_of(MatrixMap(), Z, y, None, alpha), 1e-5, 200
+    )
+    tried = len(choice.alphas)
+    assert 2 <= tried < len(path.ALPHAS)
+    assert choice.alphas.tolist() == path.ALPHAS[:tried].tolist()
+    assert choice.alpha == choice.alphas[choice.losses.argmin()]
+    assert (np.diff(choice.losses) > 0).tolist() == [False] * (tried - 2) + [True]
+    objective = objective_of(MatrixMap(), Z, y, None, choice.alpha)
+    assert np.linalg.norm(objective.value_gradient(choice.start)[1]) <= path.PATH_TOL

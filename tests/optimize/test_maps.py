@@ -1,0 +1,205 @@
+"""Laws of the linear maps, and of their preconditioners."""
+
+import numpy as np
+import pytest
+from families import MAPS, TemperatureMap, features_of, log_probabilities_of
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib import MatrixScaling
+from skcalib._optimize.loss import Objective, Regularization
+from skcalib._optimize.maps import FEWEST_ROWS, ClassBlocks, MatrixMap, VectorMap, pooled_moments
+from skcalib._optimize.minimize import lbfgs
+from skcalib.datasets import make_logits
+
+K = 4
+SEARCHED = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
+
+
+@pytest.fixture(params=[None, "weights"])
+def features(request, rng):
+    Z, y = make_logits(300, K, offset=[0, 1, -1, 2], random_state=1)
+    w = None if request.param is None else rng.uniform(0, 2, size=len(y))
+    return log_probabilities_of(Z, y, w, 0.5)
+
+
+def objective_of(map_, features, alpha):
+    return Objective(map_, features, Regularization.rule(K, features.n_rows, alpha))
+
+
+def inverse_hessian(objective, theta):
+    """What the preconditioner takes for the inverse of the Hessian, column by column."""
+    precondition = objective.map_.preconditioner(objective, theta)
+    return np.array([precondition(g) for g in np.eye(len(theta))]).T
+
+
+@pytest.mark.parametrize("map_", [TemperatureMap(), *SEARCHED], ids=repr)
+def test_adjoint_is_the_adjoint_of_the_scores(map_, rng):
+    Z, R = rng.normal(size=(2, 9, K))
+    theta = rng.normal(size=len(map_.adjoint(R, Z)))
+    np.testing.assert_allclose(np.vdot(R, map_.scores(theta, Z)), map_.adjoint(R, Z) @ theta)
+
+
+@pytest.mark.parametrize("map_", [m() for m in MAPS if m is not TemperatureMap], ids=repr)
+def test_identity_changes_nothing(map_, rng):
+    Z = rng.normal(size=(9, K))
+    np.testing.assert_array_equal(map_.scores(map_.identity(K), Z), Z)
+    coef, intercept = map_.coefficients(map_.identity(K), K)
+    assert np.array_equal(coef, np.eye(K)) or coef.tolist() == [1] * K
+    assert intercept.tolist() == [0] * K
+
+
+def test_each_map_holds_the_simpler_one(rng):
+    """Vector scaling with tied slopes is temperature scaling, matrix with a diagonal is vector."""
+    Z, R = rng.normal(size=(2, 9, K))
+    slopes, offsets = rng.normal(size=(2, K))
+    b, temperature, vector, matrix = 0.7, TemperatureMap(), VectorMap(), MatrixMap()
+    tied, diagonal = np.append(np.full(K, b), np.zeros(K)), np.append(np.diag(slopes), offsets)
+    np.testing.assert_allclose(vector.scores(tied, Z), temperature.scores([b], Z))
+    np.testing.assert_allclose(vector.adjoint(R, Z)[:K].sum(), temperature.adjoint(R, Z)[0])
+    both = np.append(slopes, offsets)
+    np.testing.assert_allclose(matrix.scores(diagonal, Z), vector.scores(both, Z))
+    A, c = matrix.coefficients(matrix.adjoint(R, Z), K)
+    np.testing.assert_allclose(np.append(np.diag(A), c), vector.adjoint(R, Z))
+
+
+@pytest.mark.parametrize("map_", SEARCHED, ids=repr)
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_objective_falls_with_every_iteration(map_, features, alpha):
+    objective = objective_of(map_, features, alpha)
+    values = [
+        lbfgs(objective, objective.identity, tol=1e-12, max_iter=max_iter).fun
+        for max_iter in range(8)
+    ]
+    assert np.all(np.diff(values) <= 0)
+    assert values[3] < values[0]
+
+
+@pytest.mark.parametrize("map_", SEARCHED, ids=repr)
+@pytest.mark.parametrize("alpha", [0, 1e-3, 1])
+def test_preconditioners_are_symmetric_and_positive(map_, features, alpha):
+    objective = objective_of(map_, features, alpha)
+    inverse = inverse_hessian(objective, objective.identity)
+    scale = np.abs(inverse).max()
+    np.testing.assert_allclose(inverse, inverse.T, atol=1e-10 * scale)
+    assert np.linalg.eigvalsh((inverse + inverse.T) / 2).min() > -1e-10 * scale
+
+
+@pytest.mark.parametrize("map_", SEARCHED[:2], ids=repr)
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_preconditioner_of_a_vector_map_inverts_blocks_of_the_hessian(map_, features, alpha, rng):
+    objective = objective_of(map_, features, alpha)
+    n_kinds = len(objective.identity) // K
+    theta = objective.identity + rng.uniform(-0.3, 0.3, size=len(objective.identity))
+    H = objective.in_double().second_order(theta)[2].reshape(n_kinds, K, n_kinds, K)
+    G = rng.normal(size=(n_kinds, K))
+    G[1:] -= G[1:].mean(axis=1, keepdims=True)
+    steps = np.array([np.linalg.solve(H[:, k, :, k], G[:, k]) for k in range(K)]).T
+    steps[1:] -= steps[1:].mean(axis=1, keepdims=True)
+    found = map_.preconditioner(objective, theta)(G.ravel())
+    np.testing.assert_allclose(found, steps.ravel(), rtol=1e-3, atol=1e-3 * np.abs(steps).max())
+
+
+@pytest.mark.parametrize("strengths", [(0, 0, 0), (1, 3, 1), (1e-3, 3e-3, 0), (2, 1, 5), (9, 0, 1)])
+def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(features, strengths, rng):
+    """They are the exact inverse where all classes share the covariance."""
+    strengths = 0.01 * np.array(strengths)
+    objective = objective_of(MatrixMap(), features, 0)
+    b, m, covariance = pooled_moments(objective, objective.identity)
+    covariance += np.eye(K)
+    blocks = ClassBlocks.of(b, m, covariance, Regularization(*strengths))
+    diagonal, off_diagonal, intercept = 2 * strengths
+    A, c = rng.normal(size=(K, K)), rng.normal(size=K)
+    G, h = np.empty((K, K)), np.empty(K)
+    for k in range(K):
+        mean = np.append(m[k], 1)
+        block = b[k] * np.outer(mean, mean)
+        block[:K, :K] += b[k] * covariance
+        block += np.diag([*np.where(np.arange(K) == k, diagonal, off_diagonal), intercept])
+        both = block @ np.append(A[k], c[k])
+        G[k], h[k] = both[:K], both[K]
+    found = blocks.solve(G, h)
+    np.testing.assert_allclose(found[0], A, atol=1e-4)
+    np.testing.assert_allclose(found[1], c, atol=1e-4)
+
+
+def test_pooled_moments_are_those_of_discriminant_analysis(features):
+    """Every row belongs to class k with weight p (1 - p)."""
+    F, _, w = features.arrays
+    P = np.exp(F)
+    Q = P * (1 - P) * (1 if w is None else w[:, None])
+    b, m, covariance = pooled_moments(
+        objective_of(MatrixMap(), features, 0), MatrixMap().identity(K)
+    )
+    N = len(P) if w is None else w.sum()
+    np.testing.assert_allclose(b, Q.sum(axis=0) / N)
+    within = np.zeros((K, K))
+    for k in range(K):
+        np.testing.assert_allclose(m[k], np.average(F, axis=0, weights=Q[:, k]))
+        within += (Q[:, k, None] * (F - m[k])).T @ (F - m[k])
+    np.testing.assert_allclose(covariance, within / Q.sum())
+
+
+def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(features):
+    objective = objective_of(MatrixMap(), features, 0)
+    H = objective.second_order(objective.identity)[2]
+
+    def condition(values):
+        moving = np.sort(values.real)[K + 1 :]  # one row added to all features changes nothing
+        assert np.all(values.real[values.real < moving[0]] < 1e-6 * moving[-1])
+        return moving[-1] / moving[0]
+
+    assert condition(np.linalg.eigvalsh(H)) > 1000
+    inverse = inverse_hessian(objective, objective.identity)
+    assert condition(np.linalg.eigvals(inverse @ H)) < 40
+
+
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_what_changes_no_probability_stays_where_the_ridge_is_least(features, alpha):
+    map_ = MatrixMap()
+    objective = objective_of(map_, features, alpha)
+    found = lbfgs(objective, objective.identity, tol=1e-9, max_iter=100)
+    assert found.success
+    A, c = map_.coefficients(found.x - objective.identity, K)
+    R = objective.regularization.of_matrix(K)
+    assert abs(c.sum()) < 1e-10
+    np.testing.assert_allclose(((R if alpha else 1) * A).sum(axis=0), 0, atol=1e-9)
+
+
+def test_few_rows_are_enough_for_the_preconditioner_of_many():
+    """It comes from a sample, and the search needs no more gradients for it."""
+    Z, y = make_logits(40_000, K, offset=[0, 1, -1, 2], random_state=1)
+    features = log_probabilities_of(Z, y, None, 0.5)
+    objective = objective_of(MatrixMap(), features, 1)
+    b, _, _ = pooled_moments(objective, objective.identity)
+    few = objective_of(MatrixMap(), features.thinned(40_000 // FEWEST_ROWS), 1)
+    few, _, _ = pooled_moments(few, objective.identity)
+    assert np.array_equal(b, few)
+    found = lbfgs(objective, objective.identity, tol=1e-6, max_iter=100)
+    assert found.success
+    assert found.nit < 20
+
+
+def test_weights_are_never_left_to_a_sample():
+    """All of it may lie on features that a sample leaves out."""
+    Z, y = make_logits(40_000, K, random_state=1)
+    w = (np.arange(len(y)) % 19 > 0).astype(float)
+    heavy = features_of(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
+    for a, b in zip(
+        pooled_moments(objective_of(MatrixMap(), features_of(Z, y, w), 0), MatrixMap().identity(K)),
+        pooled_moments(objective_of(MatrixMap(), heavy, 0), MatrixMap().identity(K)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b)
+
+
+def test_new_preconditioners_on_the_way_save_iterations(monkeypatch):
+    """With little regularization the minimum is far from the identity, where the first is made."""
+    Z, y = make_logits(1000, 40, random_state=1)
+    counts = []
+    for steps in (15, 10_000):
+        monkeypatch.setattr("skcalib._optimize.minimize.RENEWAL", steps)
+        counts.append(MatrixScaling(alpha=1e-4, max_iter=1000).fit(Z, y).n_iter_)
+    assert counts[0] < 0.9 * counts[1]
+    monkeypatch.setattr("skcalib._optimize.minimize.RENEWAL", 15)
+    with pytest.warns(ConvergenceWarning, match="stopped after 40 iterations"):
+        assert MatrixScaling(alpha=1e-4, max_iter=40).fit(Z, y).n_iter_ == 40

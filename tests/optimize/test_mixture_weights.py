@@ -1,0 +1,178 @@
+"""Weights of mixtures: against other solvers, by hand, and where they are hard to find."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import softmax
+
+from skcalib._optimize import mixture
+from skcalib._optimize.mixture import MixtureLoss, least_squares_weights, mixture_weights
+from skcalib._rows.rows import MemoryRows
+
+
+def loss_of(Q, w=None, pseudo_rows=None):
+    return MixtureLoss(MemoryRows(Q, np.zeros(len(Q), int), w), pseudo_rows)
+
+
+def best(Q, w=None, pseudo_rows=None):
+    M = Q.shape[1]
+    return mixture_weights(loss_of(Q, w, pseudo_rows), np.full(M, 1 / M))
+
+
+def literal(x, Q, w=None):
+    return -np.average(np.log(Q @ x), weights=w)
+
+
+def problem(seed, *, scale=1.0, weights=False):
+    random = np.random.default_rng(seed)
+    n = random.integers(2, 300)
+    L = -np.abs(random.normal(size=(n, 3))) * scale * random.choice([1, 0.1, 0.001], size=3)
+    w = 10 ** random.uniform(-5, 5, size=n) if weights else None
+    return np.exp(L - L.max(axis=1, keepdims=True)), w
+
+
+GRID = np.array([x for x in product(np.linspace(0, 1, 101), repeat=3) if abs(sum(x) - 1) < 1e-9])
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("rank", [1, 2, 3, 10])
+def test_least_squares_are_no_worse_than_a_grid(seed, rank):
+    random = np.random.default_rng(seed)
+    A, b = 10 ** random.uniform(-3, 3) * random.normal(size=(rank, 3)), random.normal(size=rank)
+    x = least_squares_weights(A, b)
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(1, abs=1e-15)
+    values = ((GRID @ A.T - b) ** 2).sum(axis=1)
+    assert ((A @ x - b) ** 2).sum() <= values.min() * (1 + 1e-9) + 1e-20
+    # At the minimum no vertex lies downhill.
+    slope = A.T @ (A @ x - b)
+    assert slope.min() >= slope @ x - 1e-11 * (np.abs(A).max() * (np.abs(A) @ x + np.abs(b)).max())
+
+
+@pytest.mark.parametrize("M", [14, 60])
+def test_least_squares_of_many_weights(M, rng):
+    for scale in (0.01, 1, 100):
+        A, b = rng.normal(size=(M, M)), scale * rng.normal(size=M)
+        x = least_squares_weights(A, b)
+        slope = A.T @ (A @ x - b)
+        assert x.min() >= 0
+        assert slope.min() >= slope @ x - 1e-9 * max(1, np.abs(slope).max())
+
+
+def test_least_squares_by_hand():
+    assert_allclose(least_squares_weights(np.eye(3), np.zeros(3)), [1 / 3, 1 / 3, 1 / 3])
+    A = np.diag([1.0, np.sqrt(2), 1.0])
+    assert_allclose(least_squares_weights(A, np.array([0, 0, -5.0])), [2 / 3, 1 / 3, 0])
+    assert least_squares_weights(np.eye(3), np.array([-5.0, 0, -5])).tolist() == [0, 1, 0]
+    assert_allclose(least_squares_weights(np.eye(2), np.array([0.3, 0.7])), [0.3, 0.7])
+
+
+def test_least_log_loss_by_hand():
+    # Labels to which one member gives 1 and the others 0: weights are the shares of these rows.
+    Q = np.repeat(np.eye(3), [2, 5, 3], axis=0)
+    assert_allclose(best(Q).x, [0.2, 0.5, 0.3], atol=1e-8)
+    assert_allclose(best(np.eye(3), np.array([2.0, 5, 3])).x, [0.2, 0.5, 0.3], atol=1e-8)
+    assert_allclose(best(Q, None, np.array([0, 0, 10.0])).x, [0.1, 0.25, 0.65], atol=1e-8)
+    # (3 log(w + (1 - w) / 2) + log(1 - w)) has its maximum at w = 1/2.
+    Q = np.array([[1, 0.5], [1, 0.5], [1, 0.5], [0, 1]])
+    assert_allclose(best(Q).x, [0.5, 0.5], atol=1e-8)
+    # One member is better in all rows.
+    assert best(np.array([[0.5, 1, 0.1]] * 4)).x.tolist() == [0, 1, 0]
+
+
+# What an old version of scipy's SLSQP says of its own steps.
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("scale", [0.1, 1, 30])
+@pytest.mark.parametrize("seed", range(5))
+def test_least_log_loss_is_that_of_another_solver(seed, scale, weights):
+    Q, w = problem(seed, scale=scale, weights=weights)
+    found = best(Q, w)
+    assert found.success
+    assert found.x.min() >= 0
+    assert found.x.sum() == pytest.approx(1, abs=1e-12)
+    w = None if w is None else w / w.mean()
+    oracle = minimize(
+        literal, np.full(3, 1 / 3), (Q, w), method="SLSQP", bounds=[(1e-12, 1)] * 3, tol=1e-14,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+    )  # fmt: skip
+    assert found.fun == pytest.approx(literal(found.x, Q, w), abs=1e-8)
+    assert found.fun <= oracle.fun + 1e-8
+
+
+@pytest.mark.parametrize("pseudo_rows", [None, np.array([3.0, 0, 0.5])])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_derivatives_are_those_of_the_loss(seed, weights, pseudo_rows, rng):
+    Q, w = problem(seed, weights=weights)
+    loss, x = loss_of(Q, w, pseudo_rows), rng.dirichlet(np.full(3, 3))
+    rows = np.zeros(3) if pseudo_rows is None else pseudo_rows
+    N, total = (len(Q) if w is None else w.sum()), rows.sum()
+    value = (N * literal(x, Q, w) - rows @ np.log(x)) / (N + total)
+    assert loss(x)[0] == pytest.approx(value)
+    assert_allclose(loss(x)[1], approx_fprime(x, lambda x: loss(x)[0], 1e-7), atol=1e-5)
+    for i, unit in enumerate(np.eye(3)):
+        change = (loss(x + 1e-6 * unit)[1] - loss(x - 1e-6 * unit)[1]) / 2e-6
+        assert_allclose(loss.hessian(x)[i], change, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_least_slope_bounds_the_distance_from_the_minimum(seed, rng):
+    Q, w = problem(seed, weights=seed % 2 == 0)
+    x, least = rng.dirichlet(np.ones(3)), best(Q, w).fun
+    value, gradient = loss_of(Q, w)(x)
+    assert value - least <= -gradient.min() + 1e-8
+
+
+@pytest.mark.parametrize("scale", [0.1, 1, 30, 200])
+def test_few_passes_are_enough(scale):
+    """Also where one row in hundreds needs a member that all others are better without."""
+    passes = []
+    for seed in range(20):
+        Q, w = problem(seed, scale=scale, weights=seed % 4 > 1)
+        if seed % 2:
+            Q[0] = [0, 0, 1]
+        found = best(Q, w)
+        assert found.success
+        passes.append(found.nfev)
+        if seed % 2 and w is None:
+            assert found.x[2] > 0
+    assert np.mean(passes) < 30
+    assert max(passes) < 120
+
+
+@pytest.mark.parametrize("seed", [36, 116, 172, 195])
+def test_it_ends_where_rounding_hides_the_slope(seed):
+    Q, w = problem(seed, scale=200, weights=True)
+    assert best(Q, w).success
+    assert -loss_of(Q, w)(best(Q, w).x)[1].min() < 1e-6
+
+
+def test_equal_members_are_no_obstacle():
+    Q, _ = problem(3)
+    Q[:, 1] = Q[:, 0]
+    assert best(Q).success
+    assert best(np.ones((5, 3))).success
+    assert best(np.ones((5, 3))).x.sum() == pytest.approx(1)
+
+
+def test_it_says_when_it_did_not_converge(monkeypatch):
+    monkeypatch.setattr(mixture, "MAX_ITERATIONS", 2)
+    assert not best(problem(1, scale=30)[0]).success
+
+
+@pytest.mark.parametrize("present", [100, 20])
+def test_many_members(present, rng):
+    """Most of which are rare, or absent but for a pseudo-row."""
+    y = rng.choice(100, 2000, p=np.append(rng.dirichlet(np.ones(present)), np.zeros(100 - present)))
+    Z = rng.normal(size=(2000, 100)) + 2 * np.eye(100)[y]
+    Q, before = 100 * softmax(2 * Z, axis=1), np.full(100, 0.01)
+    found = best(Q, None, before)
+    assert found.success
+    assert found.nfev < 300
+    # At the maximum EM stays where it is.
+    shares = Q * found.x / (Q @ found.x)[:, None]
+    assert_allclose((shares.sum(axis=0) + before) / 2001, found.x, atol=1e-7)

@@ -1,0 +1,154 @@
+"""The optimisers themselves: their equations, and how many passes they need."""
+
+import numpy as np
+import pytest
+from families import features_of, log_probabilities_of
+from scipy.optimize import OptimizeResult, minimize, rosen, rosen_der
+
+from skcalib import MatrixScaling, VectorScaling
+from skcalib._optimize import minimize as solver, temperature
+from skcalib._optimize.loss import Objective, Regularization
+from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._optimize.minimize import PreconditionedLBFGS, _line_search
+from skcalib._rows.rows import MemoryRows
+from skcalib.datasets import make_logits
+
+
+def problem(K, n=500):
+    return make_logits(n, K, temperature=2.0, offset=np.arange(K) / K, random_state=0)
+
+
+def plain(_):
+    """No preconditioner."""
+    return lambda gradient: 1.0 * gradient
+
+
+@pytest.mark.parametrize("p", [2, 5, 20])
+def test_lbfgs_is_a_method_of_scipy_for_any_function(p):
+    x0 = np.full(p, -0.5)
+    method, options = PreconditionedLBFGS(plain), {"gtol": 1e-8, "maxiter": 1000}
+    solution = minimize(rosen, x0, jac=rosen_der, method=method, options=options)
+    assert solution.success
+    np.testing.assert_allclose(solution.x, 1, atol=1e-6)
+    assert solution.nit <= 3 * minimize(rosen, x0, jac=rosen_der, method="L-BFGS-B").nit
+    assert not minimize(rosen, x0, jac=rosen_der, method=method, options={"maxiter": 3}).success
+
+
+def test_lbfgs_has_no_more_iterations_than_parameters_for_a_parabola(rng):
+    root = rng.normal(size=(6, 6))
+    H, centre = root @ root.T + np.eye(6), rng.normal(size=6)
+
+    def parabola(x, scale):
+        return scale * (x - centre) @ H @ (x - centre) / 2, scale * H @ (x - centre)
+
+    for inverse, most in ((np.linalg.inv(H) / 3, 1), (np.eye(6), 30)):
+        method = PreconditionedLBFGS(lambda _, inverse=inverse: lambda g: inverse @ g)
+        solution = minimize(parabola, np.zeros(6), args=(3.0,), jac=True, method=method)
+        np.testing.assert_allclose(solution.x, centre, atol=1e-5)
+        assert solution.nit <= most
+
+
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()])
+def test_optimum_is_that_of_scipys_own_lbfgs(map_):
+    """In coordinates in which the preconditioner at the identity is the unit matrix."""
+    objective = Objective(map_, log_probabilities_of(*problem(4), None, 0.5), Regularization(0.1))
+    x0 = objective.identity
+    precondition = map_.preconditioner(objective, x0)
+    inverse = np.array([precondition(g) for g in np.eye(len(x0))])
+    sizes, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
+    root = vectors * np.sqrt(np.maximum(sizes, 0))
+
+    def whitened(u):
+        value, gradient = objective.value_gradient(x0 + root @ u)
+        return value, root.T @ gradient
+
+    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
+    oracle = minimize(whitened, 0 * x0, jac=True, method="L-BFGS-B", options=options)
+    solution = solver.best_parameters(objective, 1e-9, 200)
+    assert solution.fun == pytest.approx(oracle.fun, abs=1e-14)
+    np.testing.assert_allclose(solution.x, x0 + root @ oracle.x, atol=1e-5)
+
+
+def test_inverse_hessian_obeys_the_secant_equation(rng):
+    """That of L-BFGS maps the last change of the gradient to the last step."""
+    method = PreconditionedLBFGS(plain)
+    minimize(rosen, rng.normal(size=6), jac=rosen_der, method=method, options={"maxiter": 8})
+    assert len(method.pairs) == 8
+    s, y, sy = method.pairs[-1]
+    assert sy == pytest.approx(s @ y)
+    np.testing.assert_allclose(method._two_loops(y), s, rtol=1e-9, atol=1e-12)
+
+
+def test_without_steps_the_direction_is_the_preconditioned_gradient():
+    objective = Objective(VectorMap(), log_probabilities_of(*problem(4), None, 0.5))
+    x = objective.identity
+    _, gradient = objective.value_gradient(x)
+    method = PreconditionedLBFGS(lambda x: VectorMap().preconditioner(objective, x))
+    expected = -VectorMap().preconditioner(objective, x)(gradient)
+    np.testing.assert_allclose(method._direction(OptimizeResult(x=x, jac=gradient)), expected)
+
+
+def parabola(x):
+    return OptimizeResult(x=x, fun=float(x @ x), jac=2 * x)
+
+
+def test_line_search_accepts_the_whole_step_where_it_lowers_the_objective():
+    ahead = _line_search(parabola, parabola(np.array([1.0])), np.array([-1.0]), "d")
+    assert ahead.x == 0
+
+
+def test_line_search_finds_the_minimum_of_a_parabola_behind_a_step_that_is_too_long():
+    ahead = _line_search(parabola, parabola(np.array([1.0])), np.array([-3.0]), "d")
+    assert ahead.x == pytest.approx(0, abs=0.5)
+    assert ahead.fun < 0.3
+
+
+def test_no_share_of_a_step_uphill_is_accepted():
+    assert _line_search(parabola, parabola(np.array([1.0])), np.array([1.0]), "d") is None
+
+
+def test_a_step_that_only_rounding_raises_is_judged_by_its_gradient():
+    """The objective seems to rise by less than its rounding error, and the gradient shrinks."""
+    start = OptimizeResult(x=np.array([1.0]), fun=1.0, jac=np.array([1e-7]))
+    for rise, length, accepted in ((1e-14, 1e-9, True), (1e-6, 1e-9, False), (1e-14, 1e-7, False)):
+        ahead = OptimizeResult(x=np.array([0.0]), fun=1.0 + rise, jac=np.array([length]))
+        end = _line_search(lambda _, ahead=ahead: ahead, start, np.array([-1.0]), "d")
+        assert (end is not None) == accepted
+
+
+@pytest.mark.parametrize(("kind", "K", "most"), [
+    (VectorScaling, 3, 8), (VectorScaling, 30, 10), (MatrixScaling, 3, 12), (MatrixScaling, 30, 16),
+])  # fmt: skip
+def test_iterations_are_few(kind, K, most):
+    assert kind().fit(*problem(K, 2000)).n_iter_ <= most
+
+
+@pytest.mark.parametrize(("n", "most"), [(200, 8), (64 * 1000, 3)])
+def test_passes_of_the_temperature_are_few(n, most, monkeypatch):
+    """From a sample of many rows, three Newton steps on all of them at most."""
+    passes, derivatives = set(), temperature.scale_derivatives
+
+    def counted(b, Z, *args):
+        if len(Z) > n // 64:  # more than the sample has
+            passes.add(b)
+        return derivatives(b, Z, *args)
+
+    monkeypatch.setattr(temperature, "scale_derivatives", counted)
+    Z, y = problem(5, n)
+    temperature.fit_inverse_temperature(MemoryRows(Z, y, None))
+    assert 1 <= len(passes) <= most
+
+
+def test_slow_problems_with_a_small_hessian_are_left_to_newtons_method(monkeypatch):
+    used = []
+    for name in ("lbfgs", "newton"):
+        method = getattr(solver, name)
+        monkeypatch.setattr(
+            solver, name, lambda *a, f=method, name=name: used.append((name, *a[3:])) or f(*a)
+        )
+    monkeypatch.setattr(solver, "PATIENCE", 2)
+    objective = Objective(MatrixMap(), features_of(*problem(4)), Regularization())
+    found = solver.best_parameters(objective, 1e-9, 50)
+    assert found.success
+    # L-BFGS for two iterations, then Newton's method from there with what is left of the 50.
+    assert used == [("lbfgs", 2), ("newton", 48)]

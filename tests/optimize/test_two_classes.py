@@ -1,0 +1,122 @@
+"""Linear maps of two classes: three parameters stand for all of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from families import features_of, log_probabilities_of
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib import MatrixScaling, VectorScaling
+from skcalib._optimize.loss import MASKED_FEATURE, Objective, Regularization
+from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._optimize.minimize import best_parameters, newton
+from skcalib._optimize.two_classes import TwoClasses, _log_odds, _loss_and_derivatives
+from skcalib._rows.rows import MemoryRows
+from skcalib.datasets import make_logits
+from skcalib.scaling._linear import _objective
+
+MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
+RIDGES = [Regularization(), Regularization(0.01, 0.03, 0.02), Regularization(0, 0.3, 0.1)]
+
+
+@pytest.fixture(params=["two columns", "log-odds", "raw log-odds", "weights"])
+def features(request, rng):
+    Z, y = make_logits(300, 2, temperature=2.0, offset=[0, 1], random_state=0)
+    if "odds" in request.param:
+        Z = Z[:, 1:] - Z[:, :1]
+    w = rng.uniform(0, 2, size=len(y)) if request.param == "weights" else None
+    return (features_of if "raw" in request.param else log_probabilities_of)(Z, y, w, 0.5)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
+@pytest.mark.parametrize("ridge", RIDGES, ids=["none", "all", "part"])
+def test_the_objective_is_that_of_the_parameters_of_least_penalty(map_, ridge, features, rng):
+    objective = Objective(map_, features, ridge)
+    two = TwoClasses(objective)
+    T = two.of_parameters
+    beta = two.identity + rng.normal(size=len(T))
+    theta = two.parameters(beta)
+    np.testing.assert_allclose(T @ theta, beta)
+    np.testing.assert_allclose(two.parameters(two.identity), objective.identity)
+    value, gradient, hessian = two.second_order(beta)
+    expected, jac, whole = objective.second_order(theta)
+    assert value == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(gradient @ T, jac, atol=1e-12)
+    np.testing.assert_allclose(two.shares.T @ whole @ two.shares, hessian, atol=1e-12)
+    other = theta + rng.normal(size=theta.shape)
+    other -= np.linalg.pinv(T) @ (T @ other - beta)
+    assert objective.penalty(other) >= objective.penalty(theta)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
+@pytest.mark.parametrize("ridge", RIDGES, ids=["none", "all", "part"])
+def test_the_minimum_is_that_of_newtons_method_for_all_parameters(map_, ridge, features):
+    objective = Objective(map_, features, ridge)
+    found = best_parameters(objective, 1e-10, 50)
+    assert found.success
+    value, jac = objective.value_gradient(found.x)
+    assert np.linalg.norm(jac) <= 1e-10
+    np.testing.assert_allclose(found.jac, jac, atol=1e-13)
+    assert found.fun == pytest.approx(value, rel=1e-13)
+    expected = newton(objective, objective.identity, 1e-10, 50)
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_loss_and_derivatives_hold_for_all_log_odds(dtype):
+    S = np.array([-np.inf, -1e30, -1000, -60, -1, 0, 1, 60, 1000, 1e30], dtype)
+    loss, P, Q = _loss_and_derivatives(S)
+    exact = S.astype(np.longdouble)
+    with np.errstate(over="ignore"):
+        expected, rest = 1 / (1 + np.exp(-exact)), 1 / (1 + np.exp(exact))
+    eps, tiny = np.finfo(dtype).eps, np.finfo(dtype).tiny
+    np.testing.assert_allclose(loss, np.logaddexp(0, exact), rtol=4 * eps, atol=eps)
+    np.testing.assert_allclose(P, expected, rtol=60 * eps, atol=tiny)
+    np.testing.assert_allclose(Q, expected * rest, rtol=60 * eps, atol=2 * tiny**0.5)
+
+
+def test_a_masked_class_has_infinite_log_odds():
+    F = np.array([[-1, -2], [MASKED_FEATURE, -1], [-1, MASKED_FEATURE]])
+    assert _log_odds(np.array([-1.0, 1, 0.5]), F, masks=True).tolist() == [-0.5, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_odds_and_two_columns_have_the_same_map(kind, dtype):
+    Z, y = make_logits(500, 2, temperature=2.0, offset=[0, 1], dtype=dtype, random_state=0)
+    two, one = kind(tol=1e-9).fit(Z, y), kind(tol=1e-9).fit(Z[:, 1:] - Z[:, :1], y)
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=2e-5 if dtype == np.float32 else 1e-8)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
+def test_iterations_are_few(map_):
+    Z, y = make_logits(2000, 2, temperature=2.0, offset=[0, 1], random_state=0)
+    objective = Objective(map_, log_probabilities_of(Z, y, None, 0.5), RIDGES[1])
+    assert best_parameters(objective, 1e-9, 50).nit <= 5
+
+
+def test_separable_rows_without_a_ridge_end_the_search():
+    """By an offset, which temperature scaling has not."""
+    Z, y = np.concatenate([np.linspace(1, 2, 20), np.linspace(3, 4, 20)]), np.repeat([0, 1], 20)
+    for kind in (VectorScaling, MatrixScaling):
+        with pytest.warns(ConvergenceWarning, match="every row correctly"):
+            found = kind(alpha=0, normalize=False).fit(Z[:, None], y)
+        assert found.n_iter_ < 30
+        assert found.loss_ < np.log(2) / len(y)
+
+
+def test_stored_features_are_not_written_to(rng):
+    """Not by a search, even if some are those of masked classes."""
+    Z, y = rng.normal(size=(50, 3)), rng.integers(0, 2, size=50)
+    Z[::5, 2] = -np.inf
+    spec = VectorScaling()._spec()
+    objective = _objective(MemoryRows(Z, y, None), spec, 1.0, 0.01)
+    features = objective.rows.X
+    assert objective.masks
+    assert features.flags.f_contiguous
+    assert (features == MASKED_FEATURE).sum() == 10
+    before = features.copy()
+    regularized = replace(objective, regularization=RIDGES[1])
+    assert best_parameters(regularized, 1e-9, 50).success
+    np.testing.assert_array_equal(features, before)

@@ -1,0 +1,759 @@
+"""Dask: the same answers from chunks of rows, lazily, and only sums on the way."""
+
+import pickle
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import families
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.special import logit
+from sklearn.exceptions import ConvergenceWarning
+
+import skcalib
+from skcalib import (
+    BBQ,
+    BetaCalibration,
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
+    GroupCalibrator,
+    HistogramBinning,
+    IsotonicCalibration,
+    MatrixScaling,
+    OrderPreservingScaling,
+    PlattScaling,
+    PriorShift,
+    QuadraticScaling,
+    SplineCalibration,
+    TemperatureScaling,
+    TopLabelCalibration,
+    VectorScaling,
+    VennAbersCalibration,
+    metrics,
+)
+from skcalib._optimize import spline as binned
+from skcalib._rows import dask as _dask
+from skcalib._rows.dask import checked_chunks
+from skcalib._rows.ranking import REACH, Ranked, merged, ranked
+from skcalib._scores.columns import Columns
+from skcalib.datasets import make_logits
+
+N, CHUNK = 3000, 700
+# The joint family ends where the gradient is small enough: here, where nothing is left.
+EXACT = [
+    *(families.with_known(kind, tol=1e-11) for kind in families.CALIBRATORS),
+    VectorScaling(tol=1e-11, alpha=0, fit_intercept=False),
+    VectorScaling(tol=1e-11, alpha=0, normalize=False),
+    PlattScaling(smooth_targets=False),
+    HistogramBinning(n_bins=70, smoothing=1.0),
+    HistogramBinning(strategy="quantile"),
+    IsotonicCalibration(interpolation="linear", smoothing=0),
+    IsotonicCalibration(interpolation="centered"),
+    VennAbersCalibration(multi_class="ovo"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def problem(n_classes, *, weighted=False, n=N, dtype=float, random_state=0):
+    """Logits, labels and weights, in memory."""
+    K = max(n_classes, 2)
+    Z, y = make_logits(n, K, temperature=2.0, offset=np.arange(K) / K, random_state=random_state)
+    Z = Z[:, 1:] - Z[:, :1] if n_classes == 1 else Z
+    w = np.random.default_rng(1).integers(0, 4, n).astype(float) if weighted else None
+    return Z.astype(dtype), y, w
+
+
+def chunked(*arrays, chunk=CHUNK):
+    """The same with Dask."""
+    return tuple(
+        None if a is None else da.from_array(a, chunks=(chunk, *a.shape[1:])) for a in arrays
+    )
+
+
+def fitted_numbers(calibrator):
+    """All fitted numbers as one array."""
+    state = families.fitted_state(calibrator)
+    names = [name for name in sorted(state) if not name.endswith(NO_ESTIMATES)]
+    values = [state[name] for name in names]
+    flat = [np.ravel(a) for v in values for a in (v if isinstance(v, list) else [v])]
+    return np.concatenate(flat)
+
+
+# How a fit went, and what it saw. Strengths are compared by fits of a larger tolerance.
+NO_ESTIMATES = ("classes_", "n_features_in_", "feature_names_in_", "loss_", "losses_", "n_iter_")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_classes", "weighted"), [(1, True), (2, False), (4, False), (4, True)])
+@pytest.mark.parametrize("form", EXACT, ids=repr)
+def test_parameters_are_those_in_memory(form, n_classes, weighted):
+    Z, y, w = problem(n_classes, weighted=weighted)
+    here = type(form)(**form.get_params()).fit(Z, y, w)
+    far = type(form)(**form.get_params()).fit(*chunked(Z, y, w))
+    np.testing.assert_allclose(fitted_numbers(far), fitted_numbers(here), rtol=1e-9, atol=1e-9)
+    assert far.n_features_in_ == here.n_features_in_
+    assert np.array_equal(far.classes_, here.classes_)
+
+
+@pytest.mark.parametrize("form", [VectorScaling(), MatrixScaling()], ids=repr)
+def test_default_tolerance_leaves_no_more_than_it_says(form):
+    Z, y, _ = problem(4)
+    far = type(form)().fit(*chunked(Z, y))
+    exact = type(form)(tol=1e-11).fit(Z, y)
+    assert far.loss_ == pytest.approx(exact.loss_, abs=1e-7)
+
+
+def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
+    """A Hessian is summed up only where it is small."""
+    monkeypatch.setattr("skcalib._optimize.minimize.MANY_PARAMETERS", 3)
+    monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", refuse)
+    Z, y, w = problem(4, weighted=True)
+    here, far = (VectorScaling(tol=1e-10).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w)))
+    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)
+    matrices = [MatrixScaling(tol=1e-10).fit(*rows) for rows in ((Z, y), chunked(Z, y))]
+    np.testing.assert_allclose(matrices[0].coef_, matrices[1].coef_, atol=1e-7)
+
+
+def test_newton_that_does_not_settle_leaves_it_to_the_gradient():
+    """Plain vector scaling of rows that an offset separates, where steps grow for ever."""
+    x = np.random.default_rng(0).normal(size=N)
+    Z, y = np.stack([np.zeros(N), x], axis=1), (x > 0.5).astype(int)
+    form = VectorScaling(alpha=0)
+    with pytest.warns(ConvergenceWarning, match="separable rows"):
+        far = form.fit(*chunked(Z, y))
+    assert far.predict(Z).tolist() == y.tolist()
+
+
+def test_sample_without_weight_is_no_start():
+    Z, y, _ = problem(3, n=64 * 400)
+    w = np.ones(len(y))
+    w[::64] = 0
+    here, far = (
+        VectorScaling(tol=1e-11).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w, chunk=6400))
+    )
+    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
+
+
+def test_too_few_steps_are_said_to_be():
+    Z, y, _ = problem(3)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iteration"):
+        VectorScaling(max_iter=1, tol=1e-12).fit(*chunked(Z, y))
+
+
+@pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
+def test_single_precision_stays_so(kind):
+    Z, y, _ = problem(3, dtype=np.float32)
+    here, far = kind().fit(Z, y), kind().fit(*chunked(Z, y))
+    np.testing.assert_allclose(fitted_numbers(far), fitted_numbers(here), rtol=2e-3, atol=2e-3)
+    (X,) = chunked(Z)
+    lazy = far.predict_proba(X)
+    assert lazy.dtype == lazy.compute().dtype == np.float32
+
+
+# --------------------------------------------------------------------------------------
+# Outputs.
+
+
+def refuse(*_, **__):
+    raise AssertionError("something was computed")
+
+
+@pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
+def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
+    Z, y, _ = problem(4)
+    labels = np.array(["ant", "bee", "cat", "dog"])[y]
+    calibrator = kind().fit(Z, labels)
+    (X,) = chunked(Z)
+    for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
+        with dask.config.set(scheduler=refuse):
+            lazy = getattr(calibrator, name)(X)
+        here = getattr(calibrator, name)(Z)
+        assert lazy.chunks[0] == X.chunks[0]
+        assert (lazy.shape, lazy.dtype) == (here.shape, here.dtype)
+        assert np.array_equal(lazy.compute(), here)
+
+
+def test_another_fit_does_not_change_outputs_that_are_not_computed_yet():
+    Z, y, _ = problem(3)
+    (X,) = chunked(Z)
+    calibrator = TemperatureScaling().fit(Z, y)
+    lazy, before = calibrator.predict_proba(X), calibrator.predict_proba(Z)
+    calibrator.fit(3 * Z, y)
+    assert np.array_equal(lazy.compute(), before)
+
+
+def frames(n=400, n_classes=3, npartitions=4):
+    Z, y, w = problem(n_classes, n=n, weighted=True)
+    names = [f"z{k}" for k in range(n_classes)]
+    frame = pd.DataFrame(Z, columns=names)
+    frame = frame.assign(y=np.array(["ant", "bee", "cat"])[y], w=w)
+    return frame, dd.from_pandas(frame, npartitions=npartitions), names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", families.CALIBRATORS)
+def test_data_frames(kind):
+    frame, lazy, names = frames()
+    here = kind().fit(frame[names], frame["y"], frame["w"])
+    far = kind().fit(lazy[names], lazy["y"], lazy["w"])
+    assert far.feature_names_in_.tolist() == names
+    for name in ("predict_proba", "transform", "predict"):
+        with dask.config.set(scheduler=refuse):
+            output = getattr(far, name)(lazy[names])
+        np.testing.assert_array_equal(output.compute(), getattr(far, name)(frame[names]))
+    np.testing.assert_allclose(
+        far.predict_proba(frame[names]), here.predict_proba(frame[names]), atol=1e-4
+    )
+
+
+NULLABLE = ["Float64", "Float32", "Int64", "float32[pyarrow]", "int64[pyarrow]"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of_labels", ["Int64", "boolean", "int64[pyarrow]"])
+@pytest.mark.parametrize("of_logits", NULLABLE)
+def test_nullable_columns(of_logits, of_labels):
+    """Dask's example of such a column holds a missing value."""
+    if "pyarrow" in of_logits + of_labels:
+        pytest.importorskip("pyarrow")
+    Z, y, _ = problem(2, n=400)
+    frame = pd.DataFrame(np.round(4 * Z), columns=["no", "yes"]).astype(of_logits)
+    frame = frame.assign(y=pd.Series(y).astype(of_labels), w=pd.Series(1.5, range(400), "Float64"))
+    lazy, names = dd.from_pandas(frame, npartitions=3), ["no", "yes"]
+    here = PlattScaling().fit(frame[names], frame["y"], frame["w"])
+    far = PlattScaling().fit(lazy[names], lazy["y"], lazy["w"])
+    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-6)
+    assert np.array_equal(far.classes_, here.classes_)
+    for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
+        with dask.config.set(scheduler=refuse):
+            output = getattr(far, name)(lazy[names])
+        expected = getattr(far, name)(frame[names])
+        assert output.dtype == expected.dtype
+        np.testing.assert_array_equal(output.compute(), expected)
+    error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
+    expected = metrics.expected_calibration_error(frame["y"], far.predict_proba(frame[names]))
+    assert error == pytest.approx(expected)
+
+
+def test_missing_values_of_nullable_columns_are_named():
+    frame, lazy, names = frames()
+    far = TemperatureScaling().fit(lazy[names], lazy["y"])
+    spoiled = frame[names].astype("Float64")
+    spoiled.loc[150, "z1"] = pd.NA
+    lazy = dd.from_pandas(spoiled, npartitions=4)
+    with pytest.raises(ValueError, match=r"^In X\.partitions\[1\]: .*NaN"):
+        far.predict_proba(lazy).compute()
+
+
+def heavy_rows(X, y, sample_weight):
+    """A check that drops rows of weight 0, and notes how many rows it saw."""
+    kept = sample_weight > 0
+    return (X[kept], y[kept], sample_weight[kept]), np.array([1, len(X)])
+
+
+def test_rows_that_the_check_drops():
+    """Lengths are those of what is left; what was found counts all the same."""
+    Z, y, w = problem(3, weighted=True, n=40)
+    w[:10] = 0
+    w[20:30] = 0
+    X, Y, W = chunked(Z, y, w, chunk=10)
+    rows, found = checked_chunks(heavy_rows, X=X, y=Y, sample_weight=W)
+    A, b, v = rows.arrays
+    assert found.tolist() == [4, 40]
+    assert A.lengths == b.lengths == v.lengths == (np.sum(w[10:20] > 0), np.sum(w[30:] > 0))
+    assert [task.compute().tolist() for task in A.tasks] == [
+        Z[part][w[part] > 0].tolist() for part in (slice(10, 20), slice(30, 40))
+    ]
+    assert rows.sum(lambda Z, _, w: w @ Z) == pytest.approx(w @ Z)
+
+
+def test_all_rows_may_be_dropped_by_the_check():
+    """What that means is for those to say who know what was looked for."""
+    Z, y, w = problem(3, weighted=True, n=40)
+    rows, found = checked_chunks(
+        heavy_rows, **dict(zip(("X", "y", "sample_weight"), chunked(Z, y, 0 * w), strict=True))
+    )
+    assert [a.shape[0] for a in rows.arrays] == [0, 0, 0]
+    assert found.tolist() == [1, 40]
+
+
+def test_partitions_without_rows_do_not_matter():
+    _, lazy, names = frames()
+    some = lazy.assign(i=lazy.index)
+    some = some[some["i"] >= 100]
+    assert some.map_partitions(len).compute().tolist() == [0, 100, 100, 100]
+    rows = some.compute()
+    far = TemperatureScaling().fit(some[names], some["y"])
+    assert far.temperature_ == pytest.approx(
+        TemperatureScaling().fit(rows[names], rows["y"]).temperature_
+    )
+    assert far.predict_proba(some[names]).compute().shape == (len(rows), 3)
+
+
+def test_parquet_files_of_which_few_columns_are_read(tmp_path):
+    """Dask would put them together: for the labels others than for the logits."""
+    frame, _, names = frames()
+    for k in range(4):
+        frame[100 * k : 100 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
+    lazy = dd.read_parquet(tmp_path)
+    assert len(lazy["y"].to_delayed()) < lazy.npartitions
+    far = PlattScaling().fit(lazy[names], lazy["y"], lazy["w"])
+    here = PlattScaling().fit(frame[names], frame["y"], frame["w"])
+    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
+    error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
+    expected = metrics.expected_calibration_error(frame["y"], here.predict_proba(frame[names]))
+    assert error == pytest.approx(expected)
+
+
+def test_chunks_of_unknown_length():
+    Z, y, _ = problem(3)
+    X, Y = chunked(Z, y)
+    kept = Y != 2
+    with dask.config.set(scheduler=refuse):
+        X, Y = X[kept][:, :2], Y[kept]
+    far = PlattScaling().fit(X, Y)
+    here = PlattScaling().fit(Z[y != 2][:, :2], y[y != 2])
+    assert far.coef_ == pytest.approx(here.coef_)
+    assert far.predict_proba(X).compute().shape == (np.sum(y != 2), 2)
+
+
+# --------------------------------------------------------------------------------------
+# Measures.
+
+MEASURES = [getattr(metrics, name) for name in metrics.__all__ if name.endswith("_error")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda m: m.__name__)
+def test_measures(measure, kind, weighted):
+    Z, y, w = problem(2 if kind == "binary" else 4, weighted=weighted)
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
+    smooth = measure is metrics.smooth_calibration_error
+    for options in [{}] if smooth else [{}, {"n_bins": 80}, {"strategy": "quantile"}]:
+        here = measure(y, P, kind=kind, sample_weight=w, **options)
+        Y, Q, W = chunked(y, P, w)
+        assert measure(Y, Q, kind=kind, sample_weight=W, **options) == pytest.approx(here)
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
+def test_curves_and_parts_of_scores(kind):
+    Z, y, w = problem(2, weighted=True)
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z)[:, 1]
+    rows, (Y, Q, W) = (y, P, w), chunked(y, P, w)
+    for function in (metrics.reliability_curve, metrics.score_decomposition):
+        here = function(*rows[:2], kind=kind, sample_weight=w)
+        far = function(Y, Q, kind=kind, sample_weight=W)
+        for name, value in vars(here).items():
+            if value is not None:
+                np.testing.assert_allclose(getattr(far, name), value, rtol=1e-9)
+
+
+def test_a_monitor_takes_them():
+    Z, y, _ = problem(3)
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
+    here, far = (
+        skcalib.monitor.CalibrationMonitor(labels=[0, 1, 2]).update(*rows)
+        for rows in ((y, P), chunked(y, P))
+    )
+    assert far.expected_calibration_error() == pytest.approx(here.expected_calibration_error())
+
+
+# --------------------------------------------------------------------------------------
+# What travels.
+
+
+@pytest.fixture
+def arrivals(monkeypatch):
+    """Sizes of what came back, in bytes, one for each round."""
+    sizes = []
+    computed = _dask.computed
+
+    def counted(task):
+        outcome = computed(task)
+        sizes.append(len(pickle.dumps(outcome)))
+        return outcome
+
+    monkeypatch.setattr(_dask, "computed", counted)
+    return sizes
+
+
+# Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
+GATHERING = {
+    families.AutoCalibrator,
+    families.ClassifierCalibrator,
+    PriorShift,
+    TopLabelCalibration,
+}
+# Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
+ROUNDS = {
+    DirichletCalibration: 60,
+    EnsembleTemperatureScaling: 30,
+    TemperatureScaling: 6,
+    GroupCalibrator: 7,
+    VectorScaling: 11,
+    MatrixScaling: 11,
+    PlattScaling: 8,
+    OrderPreservingScaling: 12,
+    BetaCalibration: 12,
+    QuadraticScaling: 13,
+    SplineCalibration: 12,
+    HistogramBinning: 2,
+    IsotonicCalibration: 2,
+    BBQ: 2,
+    VennAbersCalibration: 2,
+}
+
+
+@pytest.mark.parametrize("kind", [k for k in families.CALIBRATORS if k not in GATHERING])
+def test_rounds_are_few_and_bring_no_rows(kind, arrivals, monkeypatch):
+    monkeypatch.setattr(_dask, "CELLS", 4 * 64)
+    monkeypatch.setattr(binned, "N_CELLS", 64)
+    sizes = {}
+    for n in (4000, 16_000):
+        arrivals.clear()
+        Z, y, _ = problem(4, n=n)
+        kind().fit(*chunked(Z, y, chunk=n // 5))
+        assert len(arrivals) <= ROUNDS[kind]
+        sizes[n] = max(arrivals)
+    assert sizes[16_000] < 1.2 * sizes[4000]
+    assert sizes[16_000] < 10_000
+
+
+def test_without_a_cluster_nothing_is_kept():
+    """Each pass makes the chunks again: there may be more of them than memory."""
+    Z, y, _ = problem(3)
+    calls = []
+
+    def load(block):
+        calls.append(len(block))
+        return block
+
+    X, Y = chunked(Z, y)
+    X = X.map_blocks(load, dtype=X.dtype, meta=np.empty((0, 3)))
+    TemperatureScaling().fit(X, Y)
+    assert len(calls) >= 3 * X.numblocks[0]
+
+
+# --------------------------------------------------------------------------------------
+# Scores that are told apart on a grid.
+
+
+def summary(scores, hits, weights, n_cells):
+    return merged([ranked(scores, hits, weights)], n_cells)
+
+
+@given(
+    parts=st.lists(
+        hnp.arrays(
+            float,
+            st.integers(0, 40),
+            elements=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 1e-30, 1 - 1e-16, 1])),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    n_cells=st.integers(1, 60),
+    data=st.data(),
+)
+def test_summaries_move_scores_by_no_more_than_they_say(parts, n_cells, data):
+    """Whatever the parts and the order in which they are merged."""
+    rows = [(p, data.draw(hnp.arrays(bool, len(p))), np.arange(len(p)) % 3.0) for p in parts]
+    found = [summary(*part, n_cells) for part in rows]
+    while len(found) > 1:
+        k = data.draw(st.integers(2, len(found)))
+        found = [merged(found[:k], n_cells), *found[k:]]
+    scores, hits, weights = (np.concatenate(column) for column in zip(*rows, strict=True))
+    exact, (told,) = ranked(scores, hits, weights), found
+    assert len(told.scores) <= n_cells
+    assert (np.diff(told.scores) > 0).all()
+    assert told.weight.sum() == pytest.approx(exact.weight.sum())
+    assert told.hits.sum() == pytest.approx(exact.hits.sum())
+    if len(exact.scores) <= n_cells:
+        for a, b in zip(told, exact, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+        return
+    # In order, so much weight lies below each score and each of the exact ones: they face others
+    # that are no farther away in log-odds than the width of a cell.
+    facing = np.searchsorted(np.cumsum(told.weight), np.cumsum(exact.weight) - 1e-9)
+    with np.errstate(divide="ignore"):
+        a, b = (np.clip(logit(s), -REACH, REACH) for s in (exact.scores, told.scores[facing]))
+    assert (np.abs(a - b) <= 2 * REACH / n_cells * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("n_scores", [20, 21, 30, 40, 41, 100])
+def test_summaries_are_no_longer_than_they_may_be(n_scores):
+    scores = np.linspace(0.01, 0.99, n_scores)
+    hits = scores > 0.5
+    whole = summary(scores, hits, None, 20)
+    halves = [summary(scores[k::2], hits[k::2], None, 20) for k in range(2)]
+    for told in (whole, merged(halves, 20)):
+        assert len(told.scores) <= 20
+        assert np.array_equal(told.scores, scores) == (n_scores == 20)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [HistogramBinning(strategy="quantile"), IsotonicCalibration(), BBQ()],
+    ids=repr,
+)
+def test_fit_on_the_grid_is_the_fit_of_scores_that_were_moved_to_it(form, monkeypatch):
+    monkeypatch.setattr(_dask, "CELLS", 200)
+    Z, y, _ = problem(1)
+    far = form.fit(*chunked(Z, y))
+    edges, values = far.bin_edges_[0], far.bin_values_[0]
+    cell = np.floor((Z[:, 0] + REACH) * 200 / (2 * REACH)).astype(int)
+    p = 1 / (1 + np.exp(-Z[:, 0]))
+    sums = [np.bincount(cell, v, 200) for v in (np.ones(N), y, p)]
+    n, hits, total = (s[sums[0] > 0] for s in sums)
+    moved = form._fit_class(Ranked(total / n, n, hits))
+    np.testing.assert_allclose(edges, moved["bin_edges_"], rtol=1e-9)
+    np.testing.assert_allclose(values, moved["bin_values_"], rtol=1e-9, atol=1e-12)
+
+
+def test_isotonic_squared_error_grows_by_no_more_than_the_heaviest_cells(monkeypatch):
+    """The bound of the guide: twice the largest share of the weight that one cell has."""
+    Z, y, _ = problem(1)
+    p = lambda c: c.predict_proba(Z)[:, 1]  # noqa: E731
+    here = np.mean((p(IsotonicCalibration(smoothing=0).fit(Z, y)) - y) ** 2)
+    for n_cells in (20, 100, 1000):
+        monkeypatch.setattr(_dask, "CELLS", n_cells)
+        cell = np.floor((Z[:, 0] + REACH) * n_cells / (2 * REACH)).astype(int)
+        bound = 2 * np.bincount(cell).max() / N
+        rows = Columns([None], skcalib.binning._per_class._events_of_classes, chunked_rows(Z, y))
+        (told,) = rows.ranked(lambda r: r)
+        value = IsotonicCalibration(smoothing=0)._fit_class(told)
+        blocks = np.searchsorted(value["bin_edges_"][1:-1], told.scores)
+        f = value["bin_values_"][blocks]
+        there = np.sum(told.hits * (1 - f) ** 2 + (told.weight - told.hits) * f**2) / N
+        assert here - 1e-12 <= there <= here + bound
+
+
+def chunked_rows(Z, y):
+    """The rows that a fit has."""
+    rows, _ = checked_chunks(
+        skcalib._validation.inputs.check_rows, X=chunked(Z)[0], y=chunked(y)[0], sample_weight=None
+    )
+    return rows
+
+
+# --------------------------------------------------------------------------------------
+# Bad input.
+
+
+def spoiled(block, block_id=(0, 0)):
+    block = block.copy()
+    if block_id[0] in {2, 3}:
+        block[5, 1] = np.nan
+    return block
+
+
+def damaged(block, block_id=(0, 0)):
+    if block_id[0] == 1:
+        raise OSError("file is damaged")
+    return block
+
+
+def bad_fits():
+    Z, y, _ = problem(3)
+    X, Y = chunked(Z, y)
+    _, lazy, names = frames()
+    rows = lazy.assign(i=lazy.index)
+    like = {"dtype": X.dtype, "meta": np.empty((0, 3))}
+    return {
+        "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, r"chunks along.*rechunk\(\{1"),
+        "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, r"same chunks.*Y?\.rechunk"),
+        "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "5 of unknown length and 1 of 700"),
+        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[0\]: .*same number"),
+        "no rows beside labels": (
+            rows[names][rows["i"] >= 100],
+            rows["y"],
+            None,
+            r"^In X\.partitions\[0\]: X and y must have the same number of rows, got 0 and 100\.",
+        ),
+        "labels without rows": (
+            rows[names],
+            rows["y"][rows["i"] < 300],
+            rows["w"],
+            r"^In X\.partitions\[3\]: X and y and sample_weight must .* 100 and 0 and 100\.",
+        ),
+        "labels in memory": (X, y, None, "got y of type ndarray"),
+        "logits in memory": (Z, Y, None, "got X of type ndarray"),
+        "weights in memory": (X, Y, np.ones(N), "got sample_weight of type ndarray"),
+        "a bag": (X, db.from_sequence([1]), None, "y must be a Dask array, series"),
+        "a delayed object": (X, dask.delayed([1]), None, "y must be a Dask array, series"),
+        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[2\]: .*got 1 NaN"),
+        "NaN in a frame": (
+            lazy[names].mask(lazy["z0"] > 3),
+            lazy["y"],
+            None,
+            r"^In X\.partitions\[\d\]: .*NaN",
+        ),
+        "one dimension": (X[:, 0], Y, None, "two dimensions"),
+        "no rows": (X[:0], Y[:0], None, "X must hold rows"),
+        "one class": (X, Y * 0, None, "two classes"),
+        "continuous": (X, Y + 0.5, None, "continuous"),
+        "negative weights": (X, Y, -Y, r"In X\.blocks\[0\].*negative"),
+        "no weights": (X, Y, 0 * Y, "all zero"),
+        "weights of two dimensions": (X, Y, X, "one entry per row"),
+    }
+
+
+@pytest.mark.parametrize("case", bad_fits())
+@pytest.mark.parametrize("kind", [TemperatureScaling, BBQ])
+def test_bad_input_is_refused_in_a_sentence(kind, case):
+    X, y, w, message = bad_fits()[case]
+    calibrator = kind()
+    with pytest.raises(ValueError, match=message) as refusal:
+        calibrator.fit(X, y, w)
+    assert str(refusal.value).endswith(".")
+    assert vars(calibrator) == kind().get_params()
+
+
+def test_all_chunks_may_be_without_weight_but_one():
+    Z, y, _ = problem(3)
+    w = np.zeros(N)
+    w[:CHUNK] = 1
+    far = IsotonicCalibration().fit(*chunked(Z, y, w))
+    here = IsotonicCalibration().fit(Z[:CHUNK], y[:CHUNK])
+    np.testing.assert_allclose(fitted_numbers(far), fitted_numbers(here))
+
+
+def test_a_chunk_that_cannot_be_made_is_reported():
+    Z, y, _ = problem(3)
+    X, Y = chunked(Z, y)
+    X = X.map_blocks(damaged, dtype=X.dtype, meta=np.empty((0, 3)))
+    with pytest.raises(RuntimeError, match="could not compute a chunk of rows: OSError: file is"):
+        TemperatureScaling().fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("KilledWorker", "", "more memory than a worker has"),
+        ("FutureCancelledError", "", "client that is closed"),
+        ("ValueError", "Missing dependency ('x', 4)", "client that is closed"),
+    ],
+)
+def test_faults_of_the_cluster_are_sentences(kind, text, message):
+    class Task:
+        @staticmethod
+        def compute():
+            raise type(kind, (Exception,), {})(text)
+
+    with pytest.raises(RuntimeError, match=message):
+        _dask.computed(Task())
+
+
+def test_probabilities_are_noticed():
+    Z, y, _ = problem(3)
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
+    with pytest.warns(UserWarning, match="probably holds probabilities"):
+        TemperatureScaling().fit(*chunked(P, y))
+    P[-1] = [3, -1, 2]  # no probabilities: one row in the last chunk says so
+    TemperatureScaling().fit(*chunked(P, y))
+
+
+def test_bad_rows_of_a_prediction_are_named():
+    Z, y, _ = problem(3)
+    calibrator = TemperatureScaling().fit(Z, y)
+    (X,) = chunked(Z)
+    lazy = calibrator.predict_proba(X.map_blocks(spoiled, dtype=X.dtype, meta=np.empty((0, 3))))
+    with pytest.raises(ValueError, match=r"^In X\.blocks\[[23]\]: .*got 1 NaN"):
+        lazy.compute()
+    _, lazy, names = frames()
+    calibrator.fit(lazy[names], lazy["y"])
+    with pytest.raises(ValueError, match=r"^In X\.partitions\[\d\]: .*NaN"):
+        calibrator.predict(lazy[names].mask(lazy["z0"] > 3)).compute()
+
+
+def test_bad_shapes_of_a_prediction_are_refused_at_once():
+    Z, y, _ = problem(3)
+    calibrator = TemperatureScaling().fit(Z, y)
+    (X,) = chunked(Z)
+    with pytest.raises(ValueError, match=r"2 features, but .* expecting 3"):
+        calibrator.predict_proba(X[:, :2])
+    with pytest.raises(ValueError, match="chunks along its columns"):
+        calibrator.predict_proba(X.rechunk((CHUNK, 2)))
+    with pytest.raises(ValueError, match="X must be a Dask array, series or data frame, got Bag"):
+        calibrator.predict_proba(db.from_sequence([1]))
+    with pytest.raises(ValueError, match="two dimensions"):
+        calibrator.predict_proba(X[X[:, 0] > 0][:, 0])  # of unknown length
+    frame, lazy, names = frames()
+    calibrator.fit(frame[names], frame["y"])
+    with pytest.raises(ValueError, match="feature names"):
+        calibrator.predict_proba(lazy[names[::-1]])
+
+
+def test_what_needs_rows_says_so():
+    Z, y, _ = problem(3)
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
+    Y, Q = chunked(y, P)
+    for function in (
+        metrics.calibration_error_interval,
+        metrics.calibration_test,
+        skcalib.ReliabilityDisplay.from_predictions,
+        skcalib.ConfidenceDisplay.from_predictions,
+    ):
+        with pytest.raises(ValueError, match="All rows must be in memory"):
+            function(Y, Q)
+    calibrator, (X, Y) = TemperatureScaling().fit(Z, y), chunked(Z, y)
+    for function in (skcalib.calibration_report, skcalib.TemperatureSweepDisplay.from_estimator):
+        for labels in (y, Y):
+            with pytest.raises(ValueError, match="All rows must be in memory"):
+                function(calibrator, X, labels)
+    skcalib.ReliabilityDisplay(metrics.reliability_curve(Y, Q)).plot()
+
+
+def test_bad_probabilities_are_named():
+    Z, y, _ = problem(3)
+    Y, X = chunked(y, Z)
+    with pytest.raises(ValueError, match=r"^In y_proba\.blocks\[0\]: Each row of y_proba"):
+        metrics.expected_calibration_error(Y, X)
+    with pytest.raises(ValueError, match="got y_true of type ndarray"):
+        metrics.expected_calibration_error(y, X)
+
+
+# --------------------------------------------------------------------------------------
+# Comparison.
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_comparison_on_a_test_set(weighted):
+    rows = problem(3, weighted=weighted)
+    test = problem(3, weighted=weighted, random_state=1)
+
+    def compare(rows, test):
+        (Z, y, w), used = rows, test if weighted else test[:2]
+        members = [PlattScaling(), HistogramBinning()]
+        return skcalib.compare_calibrators(Z, y, sample_weight=w, test=used, calibrators=members)
+
+    here, far = compare(rows, test), compare(chunked(*rows), chunked(*test))
+    assert far.names == here.names
+    for measure, values in here.scores.items():
+        np.testing.assert_allclose(far.scores[measure], values, rtol=1e-9)
+
+
+def test_comparison_needs_a_test_set():
+    Z, y, _ = problem(3)
+    with pytest.raises(ValueError, match=r"Pass test=\(logits, y\)"):
+        skcalib.compare_calibrators(*chunked(Z, y))
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc_ovr", {"mine": lambda *_: 0.0}], ids=["name", "own"])
+def test_comparison_by_measures_that_are_sums(scoring):
+    Z, y, _ = problem(3)
+    rows = chunked(Z, y)
+    with pytest.raises(ValueError, match="must name measures of skcalib"):
+        skcalib.compare_calibrators(*rows, test=rows, scoring=scoring)
