@@ -5,9 +5,20 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from skcalib import binning, meta, scaling, selection
 from skcalib._base import BaseCalibrator
 from skcalib._validation.inputs import check_fitted
 from skcalib.meta import MultiLabelCalibrator
+from skcalib.selection import _candidates
+
+# All calibrators by name, also those that only the default calibrator has.
+CALIBRATORS: dict[str, Any] = {
+    name: kind
+    for module in (binning, meta, scaling, selection, _candidates)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, BaseCalibrator | MultiLabelCalibrator)
+    if kind is not BaseCalibrator
+}
 
 
 def chain_of(calibrator: Any, action: str) -> list[Any]:

@@ -1,15 +1,39 @@
-"""Calibrators as JSON: plain numbers that load without executing anything."""
+"""Calibrators as JSON: plain numbers and text that load without executing anything."""
 
+import json
+import re
+import warnings
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.pipeline import Pipeline
+
+from skcalib._rows.arrays import Array
 from skcalib._version import __version__, warn_of_version
+from skcalib.meta import MultiLabelCalibrator
 
-from ._chain import chain_of
-from ._kinds import REMEDY, Place, check_names, is_integer, is_text
-from ._objects import read, written
-from ._text import laid_out, parsed
+from ._chain import CALIBRATORS, chain_of
+from ._plain_trees import Trees, check_trees, trees_of
 
-FORMAT, VERSION = "skcalib calibrator", 1
+FORMAT, VERSION = "skcalib calibrator", 2
+
+# Classes by name. Classifiers are there as parameters, and once they are fitted as trees.
+CLASSIFIERS = (ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier)
+CLASSES = CALIBRATORS | {kind.__name__: kind for kind in (*CLASSIFIERS, Pipeline, Trees)}
+
+DTYPES = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|U[1-9][0-9]{0,5}")
+SCALARS = {bool, int, float, str}
+
+# Deepest nesting that is read; letters of an array of text for each that the file has; numbers in
+# the trial prediction.
+DEEPEST, MOST_LETTERS, TRIAL = 64, 256, 10**5
 
 
 def to_json(calibrator: Any) -> str:
@@ -58,7 +82,7 @@ def to_json(calibrator: Any) -> str:
     >>> print(to_json(calibrator))  # doctest: +ELLIPSIS
     {
       "format": "skcalib calibrator",
-      "version": 1,
+      "version": 2,
       "skcalib": "...",
       "calibrator": {
         "class": "HistogramBinning",
@@ -70,34 +94,29 @@ def to_json(calibrator: Any) -> str:
         },
         "fitted": {
           "n_features_in_": 1,
-          "classes_": ["a", "b"],
+          "classes_": {"dtype": "U1", "shape": [2], "values": ["a", "b"]},
           "bin_edges_": [
-            [0.0, 0.5, 1.0]
+            {"dtype": "float64", "shape": [3], "values": [0.0, 0.5, 1.0]}
           ],
           "bin_values_": [
-            [0.5, 0.5]
+            {"dtype": "float64", "shape": [2], "values": [0.5, 0.5]}
           ]
         }
       }
     }
     """
     chain_of(calibrator, "to_json")
-    return laid_out(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "skcalib": __version__,
-            "calibrator": written(calibrator),
-        }
-    )
+    content = _written(calibrator, "calibrator", fitted=True)
+    head = {"format": FORMAT, "version": VERSION, "skcalib": __version__}
+    return _laid_out({**head, "calibrator": content})
 
 
 def from_json(text: str) -> Any:
     """The fitted calibrator, or pipeline of calibrators, of a text by :func:`to_json`.
 
-    Nothing in the text is executed, and no name in it is imported: it is safe to load text from
-    others. Everything is checked, and text that was damaged or changed raises an error unless it is
-    that of a valid calibrator.
+    Nothing in the text is executed, and no name in it is imported. Types and sizes are checked,
+    and that the calibrator predicts; but not that its numbers are those of a fit: load files from
+    people that you trust.
 
     Parameters
     ----------
@@ -113,8 +132,8 @@ def from_json(text: str) -> Any:
     Raises
     ------
     ValueError
-        If it is not valid JSON, or that of a calibrator, or of a version or class that this version
-        of skcalib does not know.
+        If it is not valid JSON, or not that of a calibrator that predicts, or of a version or class
+        that this version of skcalib does not know.
     TypeError
         If it is not a string.
 
@@ -140,32 +159,200 @@ def from_json(text: str) -> Any:
             f"from_json takes text, got {type(text).__name__}. Read a file with "
             "pathlib.Path(file).read_text()."
         )
-    raw = parsed(text)
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"The text must be JSON, got {text!r:.40}, which breaks off or is nested too deep: "
+            f"{error}. Pass the text that to_json returned, not the name of a file."
+        ) from error
     written_by = _checked_head(raw)
-    calibrator = read(raw["calibrator"])
+    try:
+        with warnings.catch_warnings():  # of wrong numbers, and of columns without names
+            warnings.simplefilter("ignore")
+            calibrator = _Reader(len(text)).value(raw["calibrator"], ("calibrator",))
+            _try(calibrator)
+    except Exception as error:  # whatever a calibrator of wrong numbers raises
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            "The text must be that of a calibrator that predicts, got "
+            f"{type(error).__name__}: {reason:.300}. Write it again with to_json."
+        ) from error
     warn_of_version(type(calibrator).__name__, written_by)
     return calibrator
 
 
+# Writing.
+def _written(value: Any, where: str, *, fitted: bool) -> Any:
+    """A value for JSON; of estimators also what was ``fitted``, unless they are parameters."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or type(value) in SCALARS - {float}:
+        return value
+    if type(value) is float:  # an array without dimensions has room for what is not finite
+        return value if isfinite(value) else _written(np.array(value), where, fitted=fitted)
+    if isinstance(value, np.ndarray):
+        return _array(value, where)
+    if isinstance(value, list | tuple):
+        return [_written(x, f"{where}[{k}]", fitted=fitted) for k, x in enumerate(value)]
+    if isinstance(value, dict) and all(type(name) is str for name in value):
+        return {"entries": _members(value, where, fitted=fitted)}
+    if fitted and type(value) in CLASSIFIERS:
+        value = trees_of(value)
+    if CLASSES.get(type(value).__name__) is type(value):
+        return _estimator(value, where, fitted=fitted)
+    raise _refused(value, where)
+
+
+def _members(value: dict[str, Any], where: str, *, fitted: bool) -> dict[str, Any]:
+    return {name: _written(x, f"{where}.{name}", fitted=fitted) for name, x in value.items()}
+
+
+def _estimator(estimator: Any, where: str, *, fitted: bool) -> dict[str, Any]:
+    """An estimator as an object with its class, parameters and fitted attributes."""
+    kind = type(estimator)
+    state = estimator.__getstate__()  # with arrays of NumPy, where they are tensors
+    params = {name: state[name] for name in estimator.get_params(deep=False)}
+    if kind is Pipeline:
+        steps = {"steps": estimator.steps}
+        return {"class": kind.__name__, "parameters": _members(steps, where, fitted=fitted)}
+    if kind in CLASSIFIERS:  # those that are as by default may differ between versions
+        default = kind().get_params(deep=False)
+        params = {name: x for name, x in params.items() if repr(x) != repr(default[name])}
+    found = {"class": kind.__name__, "parameters": _members(params, where, fitted=False)}
+    if fitted:
+        attributes = {name: x for name, x in state.items() if name.endswith("_")}
+        found["fitted"] = _members(attributes, where, fitted=True)
+    return found
+
+
+def _array(array: Array, where: str) -> dict[str, Any]:
+    """An array as an object with its dtype, shape and values; infinite ones and NaN as text."""
+    name = array.dtype.str[1:] if array.dtype.kind == "U" else array.dtype.name
+    found = [x.item() if isinstance(x, np.generic) else x for x in array.ravel().tolist()]
+    values = [repr(x) if type(x) is float and not isfinite(x) else x for x in found]
+    fits = DTYPES.fullmatch(name) and set(map(type, found)) <= SCALARS
+    if not fits or (name == "object" and values != found):
+        raise _refused(array, where)
+    return {"dtype": name, "shape": list(array.shape), "values": values}
+
+
+def _refused(value: Any, where: str) -> TypeError:
+    return TypeError(
+        f"{where} cannot be written as JSON, which holds numbers, text, arrays of these, and "
+        "calibrators of skcalib with trees of gradient boosting without categories or of forests "
+        f"inside, got {value!r:.100} of type {type(value).__name__}. Save the calibrator with "
+        "skops, use to_onnx, or set a parameter that predictions do not need to None."
+    )
+
+
+def _laid_out(value: Any, indent: str = "") -> str:
+    """JSON with one line for each member of an object and for each array."""
+    more = indent + "  "
+    if isinstance(value, dict) and value and "dtype" not in value:
+        members = [f"{json.dumps(name)}: {_laid_out(x, more)}" for name, x in value.items()]
+        return "{\n" + more + f",\n{more}".join(members) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(x, dict | list) for x in value):
+        return "[\n" + more + f",\n{more}".join(_laid_out(x, more) for x in value) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False)
+
+
+# Reading.
 def _checked_head(raw: Any) -> str:
     """The version of skcalib that wrote a file, whose format is checked."""
-    if type(raw) is not dict or raw.get("format") != FORMAT:
-        got = f"format {raw.get('format')!r:.40}" if type(raw) is dict else type(raw).__name__
+    head = raw if type(raw) is dict else {}
+    of_skcalib, version = head.get("skcalib"), head.get("version")
+    if head.get("format") != FORMAT or type(version) is not int or type(of_skcalib) is not str:
         raise ValueError(
-            f'The text must be an object whose format is "{FORMAT}", got {got}. {REMEDY}'
+            f'The text must be an object whose format is "{FORMAT}", with versions of the format '
+            f"and of skcalib, got {raw!s:.60}. Write it again with to_json."
         )
-    version: Any = raw.get("version")
-    if is_integer(version) and version > VERSION:
+    if version != VERSION or "calibrator" not in head:
         raise ValueError(
-            f"The format must be of version {VERSION} or lower, got {version}. Install the version "
-            f"of skcalib that wrote it, {raw.get('skcalib')!r:.40}, or a newer one."
+            f"The format must be of version {VERSION} and hold a calibrator, got version {version} "
+            f"by skcalib {of_skcalib:.40}. Install that skcalib, or write it again with to_json."
         )
-    place = Place("The text")
-    check_names(raw, {"format", "version", "skcalib", "calibrator"}, set(), place)
-    if not is_integer(version) or version != VERSION or not is_text(raw["skcalib"]):
-        got = f"{version!r:.40} and {raw['skcalib']!r:.40}"
-        raise ValueError(
-            f"The text must have the version {VERSION}, and that of skcalib as a string, "
-            f"got {got}. {REMEDY}"
-        )
-    return str(raw["skcalib"])
+    return of_skcalib
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Values of a text of some length, which is the largest size that anything in it has."""
+
+    length: int
+
+    def value(self, raw: Any, path: tuple[str, ...]) -> Any:
+        """The value of JSON, with the names on the way to it."""
+        _check(path[:9], f"nested at most {DEEPEST} deep", holds=len(path) <= DEEPEST)
+        if type(raw) is list:
+            return [self.value(x, (*path, str(k))) for k, x in enumerate(raw)]
+        if type(raw) is not dict:
+            return raw
+        if raw.keys() == {"entries"}:
+            return self._members(raw["entries"], path)
+        if raw.keys() == {"dtype", "shape", "values"}:
+            return self._array(raw, path)
+        return self._estimator(raw, path)
+
+    def _members(self, raw: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+        _check(path, "an object", holds=type(raw) is dict)
+        return {name: self.value(x, (*path, name)) for name, x in raw.items()}
+
+    def _array(self, raw: dict[str, Any], path: tuple[str, ...]) -> Any:
+        dtype, shape, values = raw["dtype"], raw["shape"], raw["values"]
+        fits = type(dtype) is str and DTYPES.fullmatch(dtype) is not None
+        _check(path, "of a dtype such as float64 or U9", holds=fits)
+        fits = type(values) is list and type(shape) is list and set(map(type, values)) <= SCALARS
+        fits = fits and all(type(size) is int and size <= self.length for size in shape)
+        _check(path, "an array with sizes and values", holds=fits)
+        letters = sum(len(x) + 1 for x in values if type(x) is str)
+        wide = dtype[:1] == "U" and int(dtype[1:]) * len(values) > MOST_LETTERS * letters
+        _check(path, "text of about equal lengths", holds=not wide)
+        array = np.array(values, dtype).reshape(shape)
+        # What the type has rounded, or taken for something else, is not the same again.
+        same = _array(array, "") == raw
+        _check(path, f"values of the type {dtype} in that shape", holds=same)
+        return array if shape else array.item()
+
+    def _estimator(self, raw: dict[str, Any], path: tuple[str, ...]) -> Any:
+        name = raw.get("class")
+        fits = type(name) is str and name in CLASSES and "parameters" in raw
+        _check(path, "a calibrator of a class that this version of skcalib has", holds=fits)
+        kind = CLASSES[str(name)]
+        params = self._members(raw["parameters"], path)
+        if kind is Pipeline:
+            params = {"steps": [(name, step) for name, step in params["steps"]]}
+        found = kind(**params)
+        fitted = self._members(raw.get("fitted", {}), path)
+        fits = all(re.fullmatch("[a-z][a-z0-9_]*_", name) for name in fitted)
+        _check(path, "fitted with names that end in an underscore", holds=fits)
+        n = fitted.get("n_features_in_", 1)
+        fits = type(n) is int and 0 < n <= self.length
+        _check(path, "of no more columns than the text is long", holds=fits)
+        vars(found).update(fitted)
+        if kind is Trees:
+            check_trees(found)
+        return found
+
+
+def _check(path: tuple[str, ...], wanted: str, *, holds: bool) -> None:
+    if not holds:
+        raise ValueError(f"{'.'.join(path):.200} must be {wanted}")
+
+
+def _try(calibrator: Any) -> None:
+    """Raise an error unless the calibrator gives probabilities of some logits.
+
+    Each class is the most probable one in a row, and each group has a row, as far as they are few.
+    """
+    chain = chain_of(calibrator, "from_json")
+    n_columns, groups = chain[0].n_features_in_, getattr(calibrator, "groups_", ())
+    n = max(3, min(max(n_columns, len(groups)), TRIAL // n_columns))
+    Z = (np.arange(n_columns) - np.arange(n)[:, None]) % n_columns * 1.0
+    Z = np.linspace(-9, 9, n)[:, None] if n_columns == 1 else Z
+    more = {"groups": np.resize(groups, n)} if len(groups) else {}
+    P, shape = calibrator.predict_proba(Z, **more), (n, len(chain[-1].classes_))
+    fits = P.shape == shape and bool(((P >= 0) & (P <= 1)).all())
+    if not isinstance(calibrator, MultiLabelCalibrator):
+        fits = fits and bool((abs(P.sum(axis=1) - 1) < 1e-6).all())
+    _check(("outputs",), "probabilities", holds=fits)
+    calibrator.predict(Z, **more)

@@ -16,8 +16,7 @@ from skcalib.scaling._linear import _LinearScaling
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uncalibrated, Uniform
 
-from ._chain import chain_of
-from ._state import FITTED
+from ._chain import CALIBRATORS, chain_of
 
 if TYPE_CHECKING:
     import torch
@@ -104,7 +103,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
 
 def _checked_steps(calibrator: Any, dtype: torch.dtype) -> list[torch.nn.Module]:
     """The steps of a calibrator, of exactly a class of skcalib."""
-    if type(calibrator) in FITTED:
+    if type(calibrator) in CALIBRATORS.values():
         found: list[torch.nn.Module] = _steps_of(calibrator, dtype)
         return found
     return _refused(calibrator)

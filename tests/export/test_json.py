@@ -1,16 +1,15 @@
-"""JSON: round trips bit for bit, and text that is damaged, newer or hostile."""
+"""JSON: round trips bit for bit, and text that is damaged, newer or claims too much."""
 
 import copy
 import json
 import pickle
 import warnings
 from datetime import date
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, FORMS, fitted_state
+from families import CALIBRATORS, FORMS, fitted_state, of_case
 from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -38,8 +37,8 @@ from skcalib import (
 )
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
-from skcalib.export._state import FITTED, TREES
-from skcalib.export._text import DEEPEST, MOST_CHARACTERS
+from skcalib.export._chain import CALIBRATORS as CLASSES
+from skcalib.export._json import DEEPEST
 
 OUTPUTS = ("predict_proba", "predict_log_proba", "transform", "predict")
 Z, Y = make_logits(240, 3, temperature=2.0, random_state=0)
@@ -112,17 +111,10 @@ def texts():
 
 
 # Round trips.
-def test_every_calibrator_has_a_format():
-    assert {real(kind()).__class__ for kind in CALIBRATORS} <= FITTED.keys()
-
-
-def test_every_attribute_is_in_the_guide():
-    page = (Path(__file__).parents[2] / "doc" / "guide" / "export.rst").read_text()
-    table = page[page.index("the other attributes are:") : page.index("*Trees* have")]
-    for kind, fitted in FITTED.items():
-        assert f"``{kind.__name__}``" in table
-        assert all(f"``{name}``" in table for name in {**fitted.required, **fitted.optional})
-    assert all(f"``{name}``" in page for name in TREES)
+def test_every_calibrator_is_found():
+    assert {real(kind()).__class__ for kind in CALIBRATORS} <= set(CLASSES.values())
+    assert {"MultiLabelCalibrator", "Uncalibrated", "Uniform"} <= CLASSES.keys()
+    assert "BaseCalibrator" not in CLASSES
 
 
 @pytest.mark.parametrize("form", [kind() for kind in CALIBRATORS], ids=repr)
@@ -212,15 +204,6 @@ def test_groups_and_what_is_inside():
     assert_same(loaded, calibrator, Z)
 
 
-def test_a_calibrator_that_occurs_twice_is_written_once():
-    calibrator = AutoCalibrator(FEW, cv=2).fit(Z, Y)
-    loaded = from_json(to_json(calibrator))
-    for c in (calibrator, loaded):
-        twice = [part for part in c.components_ if any(part is x for x in c.calibrators_.values())]
-        assert twice
-    assert '"same_as": "calibrator.fitted.calibrators_.' in to_json(calibrator)
-
-
 def test_pipelines_keep_their_steps():
     pipeline = Pipeline(
         [("first", VectorScaling()), ("no", "passthrough"), ("then", IsotonicCalibration())]
@@ -278,13 +261,13 @@ def test_what_is_no_fitted_calibrator_is_refused():
         (make_pipeline(TemperatureScaling()), NotFittedError, "not fitted"),
         (LogisticRegression().fit(Z, Y), TypeError, "to_json takes a fitted calibrator"),
         (make_pipeline(StandardScaler(), TemperatureScaling()), TypeError, "standardscaler"),
-        (ClassifierCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "skops"),
-        (GroupCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "LogisticRegression at"),
+        (ClassifierCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "estimator.*skops"),
+        (GroupCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "calibrator.calibrator can"),
         (TemperatureScaling(smoothing=1e-3).fit(Z, Y).set_params(smoothing=1j), TypeError, "1j"),
-        (TemperatureScaling().fit(Z, DATES[Y]), TypeError, "got datetime.date"),
-        (with_classes(TemperatureScaling().fit(Z, Y), 1j), TypeError, "Labels must.*complex128"),
+        (TemperatureScaling().fit(Z, DATES[Y]), TypeError, "classes.*datetime.date"),
+        (with_classes(TemperatureScaling().fit(Z, Y), 1j), TypeError, "classes_ cannot.*ndarray"),
         (TemperatureScaling, TypeError, "got the class TemperatureScaling"),
-        (AutoCalibrator(FEW, cv=KFold(2)).fit(Z, Y), TypeError, "parameters.cv .* KFold"),
+        (AutoCalibrator(FEW, cv=KFold(2)).fit(Z, Y), TypeError, "calibrator.cv cannot.* KFold"),
     ]:
         with pytest.raises(error, match=words):
             to_json(wrong)
@@ -294,7 +277,7 @@ def test_subclasses_of_others_are_refused():
     class Mine(TemperatureScaling):
         pass
 
-    with pytest.raises(TypeError, match="Mine at calibrator cannot be written"):
+    with pytest.raises(TypeError, match=r"calibrator cannot be written.*Mine"):
         to_json(Mine().fit(Z, Y))
 
 
@@ -311,58 +294,58 @@ def changed(text, path, value):
     return json.dumps(raw)
 
 
+def says(text, words):
+    """That the text raises a sentence with these words, and a remedy."""
+    with pytest.raises(ValueError, match=words) as error:
+        from_json(text)
+    assert_is_sentence(str(error.value))
+
+
+def assert_is_sentence(message):
+    assert message.startswith(("The text must be ", "The format must be ")), message
+    assert message.endswith("."), message
+    assert "\n" not in message
+    assert len(message) < 600
+
+
 DELETED = object()
-HEAD = '{"format": "skcalib calibrator", "version": 1, "skcalib": "0.1.0", "calibrator": '
+FITTED = ("calibrator", "fitted")
+HEAD = '{"format": "skcalib calibrator", "version": 2, "skcalib": "0.1.0", "calibrator": '
+PIPELINE = HEAD + '{"class": "Pipeline", "parameters": {"steps": '
 WRONG = {
     "": "must be JSON",
+    "calibrator.json": "not the name of a file",
     "3": "must be an object whose format",
     "[]": "must be an object whose format",
-    '{"format": "skcalib calibrator", "version": 2, "skcalib": "9.9"}': "1 or lower.*9.9",
-    '{"format": "skcalib calibrator", "version": true, "skcalib": "9.9"}': "lacks 'calibrator'",
-    HEAD.replace("1", "0.5", 1) + "{}}": "must have the version 1, .* got 0.5",
-    HEAD + "{}}": "class None",
-    HEAD + "[]}": "must be an object, got",
-    HEAD + '{"class": "os.system"}}': "os.system.*does not read",
-    HEAD + '{"class": ["TemperatureScaling"]}}': "does not read",
-    HEAD + '{"class": "RandomForestClassifier"}}': "must be a calibrator",
-    HEAD + '{"class": "Pipeline", "steps": []}}': "a pipeline of calibrators",
-    HEAD + '{"class": "Pipeline", "steps": [["a", null]]}}': "a pipeline of calibrators",
-    HEAD + '{"class": "Pipeline", "steps": 3}}': "pairs of a name",
-    HEAD + '{"class": "Pipeline", "steps": [["memory", null]]}}': "not those of its parameters",
-    HEAD + '{"same_as": "calibrator"}}': "further up",
-    HEAD + '{"class": 1e400}}': "double precision, got 1e400",
-    HEAD + '{"class": NaN}}': "got NaN",
-    HEAD + '{"class": ' + "9" * 5000 + "}}": "double precision",
-    HEAD + '{"class": 1, "class": 2}}': "got 'class' twice",
-    HEAD + "[" * 100_000: f"at most {DEEPEST} deep",
-    HEAD + '{"a":' * 100_000: f"at most {DEEPEST} deep",
+    '{"format": "skcalib calibrator", "version": 3, "skcalib": "9.9"}': "version 2.*got.*3.*9.9",
+    '{"format": "skcalib calibrator", "version": 1, "skcalib": "0.1"}': "version 2.*got.*1.*0.1",
+    '{"format": "skcalib calibrator", "version": 2, "skcalib": "0.1"}': "hold a calibrator",
+    '{"format": "skcalib calibrator", "version": true, "skcalib": "9.9"}': "versions of the format",
+    '{"format": "skcalib calibrator", "version": 2, "skcalib": 1}': "versions of the format",
+    HEAD + "{}}": "of a class that",
+    HEAD + "[]}": "got TypeError: from_json takes a fitted calibrator",
+    HEAD + '{"class": "os.system", "parameters": {}}}': "of a class that",
+    HEAD + '{"class": ["TemperatureScaling"], "parameters": {}}}': "of a class that",
+    HEAD + '{"class": "BaseCalibrator", "parameters": {}}}': "of a class that",
+    HEAD + '{"class": "RandomForestClassifier", "parameters": {}}}': "takes a fitted calibrator",
+    HEAD + '{"class": "TemperatureScaling", "parameters": {}}}': "NotFittedError",
+    HEAD + '{"class": "TemperatureScaling", "parameters": {"some": 1}}}': "argument 'some'",
+    PIPELINE + "[]}}}": "predicts",
+    PIPELINE + '[["a", null]]}}}': "predicts",
+    PIPELINE + "3}}}": "predicts",
+    HEAD + '{"class": 1e400}}': "of a class that",
+    HEAD + '{"class": ' + "9" * 5000 + "}}": "must be JSON",
+    HEAD + "[" * 100_000: "must be JSON.*too deep",
+    HEAD + '{"a":' * 100_000: "must be JSON",
+    HEAD + "[" * 500 + "]" * 500 + "}": f"nested at most {DEEPEST} deep",
+    HEAD + '{"entries": {"a": ' * 99 + "1" + "}}" * 99 + "}": f"nested at most {DEEPEST} deep",
     HEAD + '"' + "\\": "must be JSON",
-    '{"format": "skcalib calibrator"': "must be JSON.*line 1",
 }
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG.items(), ids=[f"{k}" for k in range(len(WRONG))])
 def test_text_that_is_no_calibrator(text, words):
-    with pytest.raises(ValueError, match=words) as error:
-        from_json(text)
-    assert str(error.value).endswith(".")
-
-
-def test_text_that_is_huge(monkeypatch):
-    monkeypatch.setattr("skcalib.export._text.MOST_CHARACTERS", 10)
-    assert MOST_CHARACTERS > 10**8
-    with pytest.raises(ValueError, match="at most 10 characters, got 11"):
-        from_json(11 * " ")
-
-
-def test_calibrators_without_probabilities(texts, monkeypatch):
-    values = json.loads(texts["SplineCalibration"])["calibrator"]["fitted"]["values_"]
-    huge = [[(-1) ** k * 1e308 for k in range(len(line))] for line in values]
-    with pytest.raises(ValueError, match="calibrator gives invalid probabilities"):
-        from_json(changed(texts["SplineCalibration"], ("calibrator", "fitted", "values_"), huge))
-    monkeypatch.setattr(TemperatureScaling, "_calibrate", None)
-    with pytest.raises(ValueError, match="calibrator gives no probabilities: TypeError"):
-        from_json(texts["TemperatureScaling"])
+    says(text, words)
 
 
 @pytest.mark.parametrize("text", [b"{}", None, {}, 3])
@@ -371,165 +354,99 @@ def test_what_is_no_text(text):
         from_json(text)
 
 
-FITTED_PATH = ("calibrator", "fitted")
+def test_no_other_parameters_of_pipelines(texts):
+    """Their memory names a folder, which a fit would write to."""
+    text = changed(texts["chain"], ("calibrator", "parameters", "memory"), "folder")
+    assert from_json(text).memory is None
+
+
+def test_calibrators_without_probabilities(texts, monkeypatch):
+    values = json.loads(texts["SplineCalibration"])["calibrator"]["fitted"]["values_"]
+    huge = values | {"values": [(-1) ** k * 1e308 for k in range(len(values["values"]))]}
+    text = changed(texts["SplineCalibration"], (*FITTED, "values_"), huge)
+    says(text, "outputs must be probabilities")
+    monkeypatch.setattr(TemperatureScaling, "_calibrate", None)
+    says(texts["TemperatureScaling"], "got TypeError: 'NoneType'")
+
+
+def array(values, dtype="float64", shape=None):
+    return {"dtype": dtype, "shape": [len(values)] if shape is None else shape, "values": values}
+
+
 BROKEN = [
-    ("TemperatureScaling", "temperature_", 0, "above 0, got 0"),
-    ("TemperatureScaling", "temperature_", True, "above 0, got True"),
-    ("TemperatureScaling", "temperature_", "2.0", "above 0, got '2.0'"),
-    ("TemperatureScaling", "temperature_", None, "above 0, got None"),
-    ("TemperatureScaling", "temperature_", DELETED, "lacks 'temperature_'"),
-    ("TemperatureScaling", "temprature_", 1, "must not have 'temprature_'"),
-    ("TemperatureScaling", "smoothing_", 1.5, "between 0 and 1, got 1.5"),
-    ("TemperatureScaling", "n_features_in_", 4, "the number of 3 classes, got 4"),
-    ("TemperatureScaling", "n_features_in_", 2, "the number of 3 classes, got 2"),
-    ("TemperatureScaling", "n_features_in_", -1, "at least 1, got -1"),
-    ("TemperatureScaling", "n_features_in_", 3.0, "an integer of at least 1, got 3.0"),
-    ("TemperatureScaling", "classes_", [0], "the number of 1 classes"),
-    ("TemperatureScaling", "classes_", [0, 1, 1], "without a duplicate"),
-    ("TemperatureScaling", "classes_", [0, 1, True], "labels of one type"),
-    ("TemperatureScaling", "classes_", [0, 1, None], "integers, floats, booleans or strings"),
-    ("TemperatureScaling", "classes_", {"dtype": "U9999", "values": [1, 2, 3]}, "of strings"),
-    ("TemperatureScaling", "classes_", {"dtype": "uint8", "values": [1, 2, 300]}, "type uint8"),
-    ("TemperatureScaling", "classes_", {"dtype": "M8[s]", "values": [1, 2, 3]}, "one of int8"),
-    ("TemperatureScaling", "feature_names_in_", ["a", "b"], "must have 3 entries, got 2"),
-    ("TemperatureScaling", "feature_names_in_", [1, 2, 3], "a list of different names"),
-    ("VectorScaling", "coef_", [1.0, 2.0], "must have 3 entries, got 2"),
-    ("VectorScaling", "coef_", [1.0, 2.0, "nan"], "a list of numbers, got 'nan'"),
-    ("VectorScaling", "coef_", [1.0, 2.0, True], "a list of numbers, got True"),
-    ("VectorScaling", "coef_", "123", "a list, got '123'"),
-    ("VectorScaling", "coef_", [[1.0], [2.0], [3.0]], "a list of numbers, got"),
-    ("VectorScaling", "coef_", {"dtype": "float32", "values": [1, 2, 1e300]}, "finite numbers"),
-    ("VectorScaling", "coef_", {"dtype": "float16", "values": [1, 2, 3]}, '"float32"'),
-    ("MatrixScaling", "coef_", [[1, 2, 3], [1, 2]], "lists of one length"),
-    ("MatrixScaling", "coef_", [1, 2, 3], "lists of one length"),
-    ("MatrixScaling", "normalize_", 1, "true or false, got 1"),
-    ("HistogramBinning", "bin_edges_", [[0, 1]] * 2, "must have 3 entries, got 2"),
-    ("HistogramBinning", "bin_edges_", [[0, 1]] * 3, "entries, got 15"),
-    ("HistogramBinning", "bin_values_", [[]] * 3, "must have"),
-    ("IsotonicCalibration", "bin_edges_", [[0, 1]] * 3, "as many bin_edges_"),
-    ("BBQ", "bin_edges_", [[0.5, 0.2]] * 3, "increasing order"),
-    ("VennAbersCalibration", "pairs_", [[0, 1]], "pairs_ of all classes"),
-    ("ovo", "bin_edges_", [[0, 1]] * 2, "entries, got"),
-    ("EnsembleTemperatureScaling", "weights_", [1, 1, 1], "sum is 1"),
-    ("OrderPreservingScaling", "slopes_", [1, 1], "entries, got 2"),
-    ("SplineCalibration", "knots_", [[]] * 3, "entries, got"),
-    ("SplineCalibration", "knots_", [[1.0] * 10] * 3, "equally spaced knots_"),
-    ("SplineCalibration", "knots_", [[0, *range(2, 11)]] * 3, "equally spaced knots_"),
-    ("TemperatureScaling", "classes_", ["a", "a\0", "b"], "labels that the type <U2 holds"),
-    ("TemperatureScaling", "classes_", [1, 2, 2**63], "labels of one type"),
-    ("TemperatureScaling", "classes_", [1, 2, 2**64], "integers, floats, booleans or strings"),
-    *(
-        ("TemperatureScaling", "classes_", {"dtype": name, "values": [0.0, values, 2.0]}, words)
-        for name, values, words in [
-            ("float32", 1e300, "type float32 holds"),
-            ("float32", 1 + 1e-12, "type float32"),
-            ("float64", "nan", "type float64"),
-        ]
-    ),
-    ("groups", "groups_", ["b", "a"], "groups_ in order"),
-    ("TopLabelCalibration", "calibrators_", [], "must have 3 entries, got 0"),
+    ("temperature_", "2.0", "predicts"),
+    ("temperature_", None, "predicts"),
+    ("temperature_", DELETED, "temperature_"),
+    ("temperature_", 10**400, "predicts"),
+    ("temperature_", array(["nan"], shape=[]), "outputs must be probabilities"),
+    ("temperature_", array(["Infinity"], shape=[]), "values of the type float64"),
+    ("__class__", "x", "names that end in an underscore"),
+    ("predict_proba", "x", "names that end in an underscore"),
+    ("n_features_in_", 4, "outputs must be probabilities"),
+    ("n_features_in_", -1, "no more columns than"),
+    ("n_features_in_", 10**12, "no more columns than"),
+    ("n_features_in_", 3.0, "no more columns than"),
+    ("n_features_in_", DELETED, "predicts"),
+    ("classes_", array([0], "int64"), "outputs must be probabilities"),
+    ("classes_", array([0, 1, None], "int64"), "sizes and values"),
+    ("classes_", array([0, 1, [2]], "object"), "sizes and values"),
+    ("classes_", array([0, 1, 300], "uint8"), "predicts"),
+    ("classes_", array([0, 1, 1.5], "int64"), "values of the type int64"),
+    ("classes_", array([0, 1, 2], "M8[s]"), "of a dtype such as"),
+    ("classes_", array([0, 1, 2], "f8,(1000000000,)f8"), "of a dtype such as"),
+    ("classes_", array([0, 1, 2], "U3"), "text of about equal lengths"),
+    ("classes_", array(["a", "a\0", "b"], "U2"), "values of the type U2"),
+    ("classes_", array(["a", "bc", "d"], "U1"), "values of the type U1"),
+    ("classes_", array(["a", "b", "c"], "U999999"), "text of about equal lengths"),
+    ("classes_", array([1.0, 2.0, 1e300], "float32"), "values of the type float32"),
+    ("classes_", array([1.0, 2.0, 1 + 1e-12], "float32"), "values of the type float32"),
+    ("classes_", array([1, 2, 3], shape=[4]), "predicts"),
+    ("classes_", array([1, 2, 3], shape=[-1]), "in that shape"),
+    ("classes_", array([1, 2, 3], shape=[True]), "sizes and values"),
+    ("classes_", array([], shape=[0, 10**9]), "sizes and values"),
+    ("classes_", array(3, shape=[3]), "sizes and values"),
+    ("classes_", {"entries": [3]}, "must be an object"),
+    ("classes_", {"some": "thing"}, "of a class that"),
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "value", "words"), BROKEN)
-def test_broken_attributes(texts, name, key, value, words):
-    text = changed(texts[name], (*FITTED_PATH, key), value)
-    with pytest.raises(ValueError, match=words.replace("[", r"\[")) as error:
-        from_json(text)
-    assert str(error.value).endswith(".")
+@pytest.mark.parametrize(("key", "value", "words"), BROKEN)
+def test_broken_attributes(texts, key, value, words):
+    says(changed(texts["TemperatureScaling"], (*FITTED, key), value), words)
 
 
 def test_calibrators_inside_must_fit(texts):
-    two = json.loads(to_json(TemperatureScaling().fit(Z[:, :2], Y > 0)))["calibrator"]
-    for name in ("groups", "TopLabelCalibration"):
-        text = changed(texts[name], (*FITTED_PATH, "calibrators_", 0), two)
-        with pytest.raises(ValueError, match=r"calibrators_\[0\] must be a calibrator of"):
-            from_json(text)
-    text = changed(texts["chain"], ("calibrator", "steps", 0, 1), two)
-    with pytest.raises(ValueError, match="a pipeline of calibrators for the same classes"):
-        from_json(text)
-
-
-def test_groups_inside_are_calibrators_of_one_label(texts):
-    several = json.loads(texts["labels"])["calibrator"]
-    text = changed(texts["groups"], (*FITTED_PATH, "calibrators_", 0), several)
-    with pytest.raises(ValueError, match=r"calibrators_\[0\] must be a calibrator of 3 columns"):
-        from_json(text)
-
-
-# Few letters that stand for much: an error at once.
-def mixture(inside):
-    fitted = {"n_features_in_": 3, "classes_": [0, 1, 2], "calibrators_": {}, "smoothing_": 0.0}
-    weights = [1 / len(inside)] * len(inside)
-    fitted |= {"components_": inside, "component_weights_": weights}
-    return {"class": "AutoCalibrator", "parameters": {}, "fitted": fitted}
-
-
-def repeated(text, depth, where="calibrator"):
-    """Mixtures of the same mixture, ten times on each level."""
-    if depth == 0:
-        return json.loads(text)["calibrator"]
-    first = f"{where}.fitted.components_[0]"
-    return mixture([repeated(text, depth - 1, first)] + [{"same_as": first}] * 9)
-
-
-def test_calibrators_that_are_repeated(texts):
-    text = texts["TemperatureScaling"]
-    few, many = (changed(text, ("calibrator",), repeated(text, n)) for n in (2, 4))
-    np.testing.assert_allclose(
-        from_json(few).predict_proba(Z), from_json(text).predict_proba(Z), atol=1e-3
-    )
-    with pytest.raises(ValueError, match="one of at most 100 for each that the file has"):
-        from_json(many)
+    wide = VectorScaling().fit(*make_logits(60, 4, random_state=0))
+    of_four = json.loads(to_json(wide))["calibrator"]
+    for name, path in [
+        ("groups", (*FITTED, "calibrators_", 1)),
+        ("groups", (*FITTED, "pooled_calibrator_")),
+        ("TopLabelCalibration", (*FITTED, "calibrators_", 2)),
+        ("labels", (*FITTED, "calibrators_", 2)),
+        ("AutoCalibrator", (*FITTED, "components_", 0)),
+        ("chain", ("calibrator", "parameters", "steps", 0, 1)),
+    ]:
+        for inside in (of_four, "text", 3, {}):
+            with of_case((name, inside)):
+                says(changed(texts[name], path, inside), "predicts")
 
 
 def test_labels_that_fill_the_memory(texts):
     classes = ["x" * 10_000, *map(str, range(100_000))]
     text = texts["TemperatureScaling"]
-    for path in (("calibrator", "parameters", "classes"), (*FITTED_PATH, "classes_")):
-        with pytest.raises(ValueError, match="of strings as long as the labels"):
-            from_json(changed(text, path, {"dtype": "U10000", "values": classes}))
-    with pytest.raises(ValueError, match="a list of labels of one type"):
-        from_json(changed(text, (*FITTED_PATH, "classes_"), classes))
-
-
-def test_more_than_there_is_memory_for(texts):
-    text = changed(texts["ovo"], (*FITTED_PATH, "classes_"), list(range(100_000)))
-    text = changed(text, (*FITTED_PATH, "n_features_in_"), 100_000)
-    with pytest.raises(ValueError, match="pairs_ of all classes"):
-        from_json(text)
-    knots = {"knots_": [list(range(2000))] * 3, "values_": [[0.0] * 2000] * 3}
-    text = texts["SplineCalibration"]
-    for name, value in knots.items():
-        text = changed(text, (*FITTED_PATH, name), value)
-    with pytest.raises(ValueError, match="2 to 1000 knots"):
-        from_json(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('"\\' * 200_000, "must be JSON"),
-        ("{" + "".join(f'"{k}": 0, ' for k in range(50_000)) + '"0": 0}', "got '0' twice"),
-        ("{" + "".join(f'"{k}": 0, ' for k in range(50_000)) + '"z": 0, "z": 0}', "got 'z' twice"),
-    ],
-    ids=["strings", "first", "last"],
-)
-def test_text_whose_length_squared_is_large(text, words):
-    with pytest.raises(ValueError, match=words):
-        from_json(text)
+    for path in (("calibrator", "parameters", "classes"), (*FITTED, "classes_")):
+        says(changed(text, path, array(classes, "U10000")), "text of about equal lengths")
 
 
 TREE_FAULTS = {
-    "left": (0, 0),
-    "right": (0, 10**9),
-    "feature": (0, 99),
-    "root": (1, 0),
-    "threshold": (0, "nan"),
-    "value": (0, [0.0, 0.0, 0.5]),
-    "classes_": (0, 7),
-    "baseline": (0, "inf"),
-    "link": (None, "sigmoid"),
+    "left_": (0, 0),
+    "right_": (0, 10**9),
+    "feature_": (0, 99),
+    "root_": (1, -1),
+    "threshold_": (0, "text"),
+    "value_": (0, "nan"),
+    "baseline_": (0, "nan"),
+    "link_": (None, "sigmoid"),
     "n_features_in_": (None, 7),
 }
 
@@ -538,31 +455,31 @@ TREE_FAULTS = {
 def test_broken_trees(key):
     text = to_json(FEW["trees"].fit(Z, Y))
     k, value = TREE_FAULTS[key]
-    path = (*FITTED_PATH, "estimator_", key)
-    with pytest.raises(ValueError, match=r"estimator_.* must .*\."):
-        from_json(changed(text, path if k is None else (*path, k), value))
+    path = (*FITTED, "estimator_", "fitted", key)
+    says(changed(text, path if k is None else (*path, "values", k), value), "predicts")
 
 
-def test_parameters_are_checked(texts):
-    for key, value, words in [
-        ("alpha", True, '"auto" or "loo" or float'),
-        ("alpha", "best", '"auto" or "loo" or float'),
-        ("max_iter", 1.5, "int, got 1.5"),
-        ("normalize", 0, "bool, got 0"),
-        ("nonsense", 0, "must not have 'nonsense'"),
-        ("classes", {"class": "os.system", "parameters": {}}, "os.system"),
-        ("classes", {"some": "thing"}, "null, a number, a string"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            from_json(changed(texts["VectorScaling"], ("calibrator", "parameters", key), value))
+@pytest.mark.parametrize("key", ["left_", "right_", "feature_", "root_"])
+@pytest.mark.parametrize("number", [-(10**9), -1, 0, 10**9])
+def test_nodes_of_trees(key, number):
+    """Every one replaced by a number: an error, or an end of all ways."""
+    text = to_json(FEW["trees"].fit(Z, Y))
+    path = (*FITTED, "estimator_", "fitted", key, "values")
+    for k in range(len(json.loads(text)["calibrator"]["fitted"]["estimator_"]["fitted"][key])):
+        assert_says(changed(text, (*path, k), number))
+
+
+def test_parameters_have_defaults(texts):
     text = changed(texts["VectorScaling"], ("calibrator", "parameters"), {})
     assert repr(from_json(text)) == "VectorScaling()"
 
 
 def test_integers_stand_for_floats(texts):
     # Other languages write 2.0 as 2.
-    loaded = from_json(changed(texts["TemperatureScaling"], (*FITTED_PATH, "temperature_"), 2))
-    assert type(loaded.temperature_) is float
+    two, same = (
+        changed(texts["TemperatureScaling"], (*FITTED, "temperature_"), t) for t in (2, 2.0)
+    )
+    np.testing.assert_array_equal(from_json(two).predict_proba(Z), from_json(same).predict_proba(Z))
 
 
 def test_another_version_warns_once(texts):
@@ -574,12 +491,12 @@ def test_another_version_warns_once(texts):
     assert len(caught) == 1
 
 
-# Damage by chance: an error that is a sentence, or a calibrator that is what the text says.
+# Damage by chance: an error that is a sentence, or a calibrator that predicts.
 NASTY = [
     *(None, True, False, 0, -1, 1, 3, 2**63, 10**6, 10**29, 1e308, 1e-300, -1e-320, 0.5),
     *("", "nan", "inf", "1", "a", [], {}, [[]], [0], [1.0, "inf"], [[["a"]]]),
-    *({"dtype": "float32", "values": [1]}, {"dtype": "object", "values": []}),
-    *({"class": "Pipeline"}, {"same_as": "calibrator"}),
+    *(array([1], "float32"), array([], "object"), array(["a"], "U1"), array([2.5], shape=[])),
+    *({"class": "Pipeline"}, {"entries": {"a": 1}}, {"class": "Uniform", "parameters": {}}),
 ]
 
 
@@ -595,35 +512,21 @@ def paths_of(value, path=()):
 
 
 def assert_says(text):
-    """That the text raises a sentence, or makes a calibrator that is what it says."""
+    """That the text raises a sentence, or makes a calibrator that predicts."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", InconsistentVersionWarning)
         try:
             loaded = from_json(text)
         except ValueError as error:
-            sentence = str(error)
-            assert sentence[0].isupper() or sentence.startswith("calibrator"), sentence
-            assert sentence.endswith("."), sentence
+            assert_is_sentence(str(error))
             return
-    written, raw = json.loads(to_json(loaded)), json.loads(text)
-    assert_contains(written["calibrator"], raw["calibrator"])
-
-
-def assert_contains(written, raw):
-    if isinstance(raw, dict) and isinstance(written, dict):
-        for key, value in raw.items():
-            if written.get("class") in ("RandomForestClassifier", "ExtraTreesClassifier"):
-                continue  # of whose parameters defaults are left out
-            assert_contains(written[key], value)
-    elif isinstance(raw, list):
-        assert len(written) == len(raw)
-        for one, other in zip(written, raw, strict=True):
-            assert_contains(one, other)
-    else:
-        # An integer that stands for a float is as large as that.
-        assert written == (float(raw) if type(written) is float and type(raw) is int else raw)
-        assert isinstance(written, bool) == isinstance(raw, bool)
+    last = loaded[-1] if isinstance(loaded, Pipeline) else loaded
+    for name in OUTPUTS:
+        with np.errstate(all="ignore"):
+            found = getattr(loaded, name)(Z[:, : last.n_features_in_])
+        assert len(found) == len(Z)
+    assert from_json(to_json(loaded)).__class__ is loaded.__class__
 
 
 CHANGES = st.tuples(
@@ -664,19 +567,13 @@ def test_changed_letters(texts, data):
     assert_says(text[:start] + data.draw(letters) + text[stop:])
 
 
-@pytest.mark.slow
-@settings(max_examples=300)
-@given(data=st.data())
-def test_truncated_text(texts, data):
-    text = data.draw(st.sampled_from(sorted(texts.values())))
-    assert_says(text[: data.draw(st.integers(0, len(text) - 1))])
-
-
-def test_some_damage(texts):
-    rng = np.random.default_rng(0)
-    for name in ("TemperatureScaling", "chain", "TopLabelCalibration"):
-        text = texts[name]
-        for start in rng.integers(0, len(text), 25):
-            assert_says(text[:start] + text[start + 1 :])
-            assert_says(text[:start] + "7" + text[start:])
-            assert_says(text[:start])
+@pytest.mark.parametrize("name", ["TemperatureScaling", "chain", "TopLabelCalibration"])
+def test_some_damage(texts, name):
+    text, rng = texts[name], np.random.default_rng(0)
+    for start in rng.integers(0, len(text), 25):
+        assert_says(text[:start] + text[start + 1 :])
+        assert_says(text[:start] + "7" + text[start:])
+        assert_says(text[:start])
+    paths = paths_of(json.loads(text)["calibrator"])
+    for k, value in enumerate(NASTY * 2):
+        assert_says(changed(text, ("calibrator", *paths[k * 7 % len(paths)]), value))

@@ -1,19 +1,16 @@
 """Trees as arrays: the probabilities of scikit-learn, bit for bit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.ensemble import (
     ExtraTreesClassifier,
-    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from threadpoolctl import threadpool_limits
 
 from skcalib.datasets import make_logits
-from skcalib.export._trees import Trees, faults_of, trees_of
+from skcalib.export._plain_trees import Trees, check_trees, trees_of
 
 
 @pytest.fixture(autouse=True)
@@ -54,43 +51,76 @@ def test_a_row_at_a_threshold_goes_left():
     forest = ExtraTreesClassifier(2, random_state=0)
     for classifier in (boosting, forest):
         trees = trees_of(classifier.fit(X, [0, 0, 1, 1]))
-        at = trees.threshold[trees.feature >= 0][:, None]
+        at = trees.threshold_[trees.feature_ >= 0][:, None]
         at = np.vstack([at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf)])
         np.testing.assert_array_equal(trees.predict_proba(at), classifier.predict_proba(at))
 
 
+def chain(n, n_others):
+    """A tree of n inner nodes, one below the other, and others that are leaves alone."""
+    k, leaves = np.arange(n), n + 1 + n_others
+    trees = Trees()
+    trees.classes_, trees.n_features_in_, trees.link_ = np.arange(2), 1, "mean"
+    trees.baseline_ = np.zeros(2)
+    trees.root_ = np.append(0, 2 * n + 1 + np.arange(n_others))
+    trees.feature_ = np.append(np.zeros(n, int), np.full(leaves, -1))
+    trees.threshold_ = np.append(k, np.zeros(leaves)).astype(float)
+    trees.left_ = np.append(n + k, np.arange(leaves))
+    trees.right_ = np.append(k + 1, np.zeros(leaves, int))
+    trees.right_[n - 1] = 2 * n
+    ends = np.eye(2)[np.arange(n + 1) % 2]
+    trees.value_ = np.vstack([ends, np.tile([0.5, 0.5], (n_others, 1))])
+    return trees
+
+
 def test_paths_of_all_lengths():
-    """Also in one tree that is much deeper than the others, and without end in none."""
+    """Also in one tree that is much deeper than the others."""
     n, n_others = 3000, 500
-    k = np.arange(n)
-    left, right = np.append(n + k, n + np.arange(n + 1)), np.append(k + 1, n + np.arange(n + 1))
-    right[n - 1] = 2 * n
-    others = 2 * n + 1 + np.arange(n_others)
-    trees = Trees(
-        classes_=np.arange(2),
-        n_features_in_=1,
-        link="mean",
-        single=False,
-        baseline=np.zeros(2),
-        root=np.append(0, others),
-        feature=np.append(np.zeros(n, int), np.full(n + 1 + n_others, -1)),
-        threshold=np.append(k, np.zeros(n + 1 + n_others)).astype(float),
-        left=np.append(left, others),
-        right=np.append(right, others),
-        value=np.vstack([np.eye(2)[np.arange(n + 1) % 2], np.tile([0.5, 0.5], (n_others, 1))]),
-    )
-    assert not faults_of(trees)
+    trees = chain(n, n_others)
+    check_trees(trees)
     X = np.array([0.0, 0.5, 7, n - 1, n])
     wanted = (np.eye(2)[[0, 1, 1, (n - 1) % 2, n % 2]] + n_others / 2) / (n_others + 1)
     np.testing.assert_allclose(trees.predict_proba(X[:, None]), wanted, rtol=1e-12)
-    cycle = replace(trees, right=np.where(np.arange(len(trees.right)) < n, 0, trees.right))
-    assert "children" in faults_of(cycle)
-    cycle.predict_proba(X[:, None])  # comes to an end
+    with pytest.raises(ValueError, match="expecting 1 features"):
+        trees.predict_proba(X[:, None] * [1, 2])
 
 
-def test_other_classifiers_have_none():
-    X, y = make_logits(50, 2, random_state=0)
-    assert trees_of(GradientBoostingClassifier(n_estimators=1).fit(X, y)) is None
+# What is wrong with one node of a chain of three nodes and another tree: its attribute, number and
+# value.
+FAULTS = [
+    ("right_", 1, 0),  # a cycle
+    ("right_", 1, 1),
+    ("right_", 1, 8),
+    ("left_", 1, 1),
+    ("left_", 1, 8),
+    ("left_", 4, -1),  # leaves without values
+    ("left_", 4, 5),
+    ("feature_", 1, 1),
+    ("root_", 1, -1),
+    ("root_", 1, 8),
+    ("value_", 0, np.nan),
+]
+
+
+@pytest.mark.parametrize(("name", "number", "value"), FAULTS)
+def test_faults_of_nodes(name, number, value):
+    trees = chain(3, 1)
+    check_trees(trees)
+    getattr(trees, name)[number] = value
+    with pytest.raises(ValueError, match="children are later ones"):
+        check_trees(trees)
+
+
+@pytest.mark.parametrize("name", ["left_", "right_", "feature_", "root_", "threshold_", "value_"])
+@pytest.mark.parametrize("change", [lambda a: a * 1j, lambda a: a[None], lambda a: a[:0]])
+def test_faults_of_arrays(name, change):
+    trees = chain(3, 1)
+    setattr(trees, name, change(getattr(trees, name)))
+    with pytest.raises(ValueError, match=r"later ones|no identity"):
+        check_trees(trees)
+
+
+def test_categories_have_none():
     categories = HistGradientBoostingClassifier(
         max_iter=1, min_samples_leaf=1, categorical_features=[0]
     )
