@@ -128,7 +128,12 @@ class BaseCalibrator(
                 f"y must hold at least two classes, got one class only: {shown(found.labels)}."
             )
         classes = resolve_classes(found.labels, rows.n_columns, self.classes, X)
-        rows = rows.relabelled(partial(encode, classes=classes), classes)
+        rows = rows.relabelled(
+            partial(encode, classes=classes),
+            classes=classes,
+            weight=found.weight,
+            masked=found.masked,
+        )
         if found.masked:
             self._check_takes_masked(masked=True)
             check_labels_are_not_masked(rows)
@@ -146,8 +151,7 @@ class BaseCalibrator(
         else:
             validate_data(self, collection_row(X) if xa.is_dask(X) else X, skip_check_array=True)
         self._fitted_to = xa.library(X)
-        self.classes_ = xa.following(classes, X) if xa.is_tensor(X) else classes
-        for name, value in fitted.items():
+        for name, value in {"classes_": classes, **fitted}.items():
             # Everything follows X: those that are read from outside are where it is.
             setattr(self, name, xa.following(value, X) if isinstance(value, np.ndarray) else value)
         return self

@@ -22,6 +22,7 @@ equations have a closed form.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ LEAST_REST = 0.1
 
 def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
     """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge."""
-    exact, map_, masks = objective.in_double(), objective.map_, objective.masks
+    exact, map_, masks = replace(objective, double=True), objective.map_, objective.masks
     K, weight = objective.n_classes, objective.rows.weight
     change, room = change_by_class, 4
     if K > MANY_CLASSES:

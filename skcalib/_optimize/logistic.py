@@ -215,7 +215,7 @@ def _residuals_and_curvatures(
     for f, slope in zip(F[1:], slopes[1:], strict=True):
         E -= f * slope
     E -= offset
-    E = xa.at_most(E, -float(np.log(xa.smallest_normal(E))) / 2, E)
+    E = xa.at_most(E, xa.largest_exponent(E), E)
     E = xa.into("exp", E, E)
     P = xa.into("reciprocal", None, 1 + E)
     rest = xa.into("multiply", E, E, P)  # 1 - p without the difference, lost near p = 1

@@ -16,12 +16,13 @@ ridge penalty on the distance from the parameters that leave the features as the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from skcalib._optimize.temperature import log_mixture
 from skcalib._rows import Floats, Indices, arrays as xa
 from skcalib._rows.rows import Plan, Rows
 
@@ -143,10 +144,6 @@ class Objective:
         """The ridge penalty at ``theta``."""
         return float(np.sum(self.ridge * (theta - self.identity) ** 2))
 
-    def in_double(self) -> Objective:
-        """The same, computed in double precision whatever that of the rows."""
-        return replace(self, double=True)
-
     def mean(self, f: Callable[..., Floats], plan: Plan) -> Floats:
         """Sum of ``f(F, y, w, *scratch)`` over the rows, divided by their weight."""
         # What goes to the rows must not hold them.
@@ -235,6 +232,11 @@ def centred_scores(
     S = mask_scores(S, F) if masks else S
     S -= xa.namespace(S).max(S, axis=1, keepdims=True)
     return S
+
+
+def log_features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Log-probabilities (m, K) of the mixture that temperature scaling gives, raised."""
+    return raised(log_mixture(temperature, smoothing, Z))
 
 
 def raised(F: Floats) -> Floats:

@@ -47,6 +47,7 @@ ten passes, about what it costs.
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -113,7 +114,7 @@ def best_parameters(
     if x is None:
         x = objective.identity if is_local else _start_of_sample(objective, tol)
     if objective.n_classes == 2:
-        return _of_two_classes(TwoClasses(objective.in_double()), x, tol, max_iter)
+        return _of_two_classes(TwoClasses(replace(objective, double=True)), x, tol, max_iter)
     if len(x) > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter)
     nit = 0
@@ -141,7 +142,7 @@ def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -
 
 def newton(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
     """Newton's method with the whole Hessian, in double precision."""
-    exact = objective.in_double()
+    exact = replace(objective, double=True)
     limits = tol, max_iter, exact.separated, exact.ridge
     return _trust_exact(exact.second_order, start, *limits)
 
@@ -193,7 +194,7 @@ def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> Opt
     many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
     stages = [objective] if many and objective.dtype != np.float64 else []
     x, nit = start, 0
-    for stage in [*stages, objective.in_double()]:
+    for stage in [*stages, replace(objective, double=True)]:
         solution = optimize.minimize(
             stage.value_gradient,
             x,

@@ -197,11 +197,10 @@ def scale_derivatives(
 
 def _of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats:
     """The same for log-odds ``M`` (m,) of the second of two classes, with one exponential a row."""
-    highest = -float(np.log(xa.smallest_normal(M))) / 2
     with np.errstate(over="ignore"):
         S = M * float(b)
     S *= xa.astype(2 * y - 1, M.dtype)  # log-odds of the label
-    S = xa.at_most(S, highest, S)
+    S = xa.at_most(S, xa.largest_exponent(S), S)
     wrong = xa.into("exp", None, S)
     wrong = xa.into("reciprocal", wrong, 1 + wrong)
     first = wrong * S
@@ -294,6 +293,7 @@ def log_mixture(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Flo
 
 def divided(Z: Floats, temperature: float) -> Floats:
     """Logits divided by a temperature, which a number of their precision may not hold."""
-    if xa.smallest_normal(Z) <= temperature <= float(xa.namespace(Z).finfo(Z.dtype).max):
+    limits = xa.namespace(Z).finfo(Z.dtype)
+    if limits.smallest_normal <= temperature <= limits.max:
         return Z / float(temperature)
     return xa.astype(xa.double(Z) / float(temperature), Z.dtype)

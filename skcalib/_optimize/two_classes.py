@@ -78,10 +78,7 @@ class TwoClasses:
 
 def _loss_and_derivatives(S: Floats) -> tuple[Floats, Floats, Floats]:
     """``log(1 + exp(s))`` of log-odds (m,), and its two derivatives ``p`` and ``p (1 - p)``."""
-    xp, highest = (
-        xa.namespace(S),
-        -float(np.log(xa.smallest_normal(S))) / 2,
-    )  # keeps p^2 from underflow
+    xp, highest = xa.namespace(S), xa.largest_exponent(S)  # keeps p^2 from underflow
     E = xp.exp(xa.at_most(S, highest))
     rest = 1 + E
     losses = xp.log(rest)

@@ -155,6 +155,11 @@ def smallest_normal(x: Any) -> float:
     return float(namespace(x).finfo(x.dtype).smallest_normal)
 
 
+def largest_exponent(x: Any) -> float:
+    """A number whose exponential has a square and an inverse square in the precision of ``x``."""
+    return -float(np.log(smallest_normal(x))) / 2
+
+
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:
     """A context in which torch computes in the precision of a tensor, also within its autocast."""
     xp = namespace(x)
@@ -268,27 +273,6 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     return out if masked is None else xp.where(masked, -np.inf, out)
 
 
-def mix_with_uniform(L: Floats, smoothing: float) -> Floats:
-    r"""Log-probabilities of the mixture, for log-probabilities or logits ``L`` (m, K).
-
-    .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
-
-    where :math:`K_i` is the number of classes of the row that are not masked: the order of the
-    classes does not change. Those of masked classes are -inf. Computed in double precision, which
-    holds every ``smoothing`` where single precision need not. ``np.logaddexp`` is as exact, and
-    takes ten times as long.
-    """
-    if smoothing == 0:
-        return L
-    xp = namespace(L)
-    P = double(L) - double(xp.max(L, axis=1, keepdims=True))
-    P = into("exp", P, P)
-    P = into("multiply", P, P, (1 - smoothing) / xp.sum(P, axis=1, keepdims=True))
-    P = _plus_uniform(P, L, smoothing)
-    with np.errstate(divide="ignore"):
-        return astype(into("log", P, P), L.dtype)
-
-
 def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
     """Probabilities and a share of the uniform ones; 0 for masked classes, -inf in ``L``."""
     xp = namespace(P)
@@ -302,15 +286,27 @@ def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
 
 
 def mix_logits(Z: Floats, smoothing: float) -> Floats:
-    """Logits of the mixture, for logits ``Z`` (m, K), or (m, 1) for log-odds of two classes.
+    r"""Logits of the mixture, for logits ``Z`` (m, K), or (m, 1) for log-odds of two classes.
 
-    Those of several classes are its log-probabilities.
+    .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
+
+    where :math:`K_i` is the number of classes of the row that are not masked: the order of the
+    classes does not change. Those of several classes are its log-probabilities, -inf for masked
+    classes, computed in double precision, which holds every ``smoothing`` where single precision
+    need not. ``np.logaddexp`` is as exact, and takes ten times as long.
     """
-    if smoothing == 0 or Z.shape[1] > 1:
-        return mix_with_uniform(Z, smoothing)
+    if smoothing == 0:
+        return Z
+    xp = namespace(Z)
+    if Z.shape[1] > 1:
+        P = double(Z) - double(xp.max(Z, axis=1, keepdims=True))
+        P = into("exp", P, P)
+        P = into("multiply", P, P, (1 - smoothing) / xp.sum(P, axis=1, keepdims=True))
+        P = _plus_uniform(P, Z, smoothing)
+        with np.errstate(divide="ignore"):
+            return astype(into("log", P, P), Z.dtype)
     # The odds of the more probable class less one, which is exact near 0 as well as far from it,
     # in the precision of the logits if it holds the smoothing.
-    xp = namespace(Z)
     distance = xp.abs(Z if smoothing / 2 > smallest_normal(Z) else double(Z))
     below = into("negative", distance, distance)
     excess = xp.expm1(below) * (smoothing - 1)

@@ -76,9 +76,9 @@ class DaskRows(Rows):
         found: list[Ranked] = computed(tree(partial(_merged, n_cells), summaries))
         return map_columns(lambda k: then(found[k]), len(found), len(found[0].scores))
 
-    def relabelled(self, f: Callable[[Any], Array], classes: Array) -> Self:
+    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
         y = Chunked(calls(f, zip(self.y.tasks)), self.y.lengths, np.zeros(0, np.intp))
-        return type(self)(self.X, y, *self.arrays[2:], **self._about | {"classes": classes})
+        return type(self)(self.X, y, *self.arrays[2:], **self._about | about)
 
     def in_memory(self) -> Rows:
         if self.n_rows * self._width > SAMPLE_ELEMENTS:
@@ -95,7 +95,9 @@ class DaskRows(Rows):
 
     def _call(self, f: Callable[[Rows], T], step: int) -> T:
         pieces = calls(partial(_thinned_chunk, step), self._chunks())
-        found: T = computed(*calls(partial(_called_on_all, f, self.classes), [(pieces,)]))
+        # Weights of a part of the rows have another sum.
+        about = {"classes": self.classes, "masked": self.masked}
+        found: T = computed(*calls(partial(_called_on_all, f, about), [(pieces,)]))
         return found
 
 
@@ -122,10 +124,10 @@ def _thinned_chunk(step: int, *blocks: Array | None) -> list[Array | None]:
     return [None if block is None else block[::step] for block in blocks]
 
 
-def _called_on_all(f: Callable[[Rows], T], classes: Any, pieces: list[list[Any]]) -> T:
+def _called_on_all(f: Callable[[Rows], T], about: dict[str, Any], pieces: list[list[Any]]) -> T:
     columns = zip(*pieces, strict=True)
     arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
-    return f(MemoryRows(*arrays, classes=classes))
+    return f(MemoryRows(*arrays, **about))
 
 
 # --------------------------------------------------------------------------------------

@@ -75,8 +75,9 @@ PLAIN = Plan()
 class Rows(ABC):
     """Arrays of the same length: ``X``, ``y`` and ``w``, of which a row has one entry, and others.
 
-    ``classes`` are the labels of the columns, if ``y`` are class indices, and ``groups`` (n,) those
-    of the rows: what is derived from the rows has them too, and passes do not see them.
+    ``classes`` are the labels of the columns, if ``y`` are class indices, ``groups`` (n,) those
+    of the rows, and ``masked`` says whether some logits may be those of masked classes: what is
+    derived from the rows has them too, and passes do not see them.
 
     The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
     the rows.
@@ -90,17 +91,27 @@ class Rows(ABC):
     w: Any  #: weights (n,), or None for ones
 
     def __init__(
-        self, *arrays: Any, weight: float | None = None, classes: Any = None, groups: Any = None
+        self,
+        *arrays: Any,
+        weight: float | None = None,
+        classes: Any = None,
+        groups: Any = None,
+        masked: bool = False,
     ) -> None:
         self.arrays = arrays
         self.X, self.y, self.w, *_ = *arrays, None, None
-        self.classes, self.groups = classes, groups
+        self.classes, self.groups, self.masked = classes, groups, masked
         self.n_rows, *columns = map(int, self.X.shape)
         self.n_columns = columns[0] if columns else 1
         dtype = self.X.dtype  # of tensors not one of NumPy, but with its name
         self.dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).split(".")[-1])
         # What rows that are derived from these have as well.
-        self._about = {"weight": weight, "classes": classes, "groups": groups}
+        self._about = {
+            "weight": weight,
+            "classes": classes,
+            "groups": groups,
+            "masked": masked,
+        }
         self._width = 1  #: number of elements in a row of the widest array
         self._narrow = []  #: numbers of the arrays of few columns
         for k, a in enumerate(arrays):
@@ -156,8 +167,11 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def relabelled(self, f: Callable[[Any], Array], classes: Array) -> Self:
-        """The rows with indices ``f(y)`` of the classes in place of labels ``y``."""
+    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
+        """The rows with class indices ``f(y)`` in place of labels ``y``, and what is known of them.
+
+        That are arguments of the rows by their names, ``classes`` among them.
+        """
 
     @abstractmethod
     def in_memory(self) -> Rows:
@@ -225,31 +239,30 @@ class MemoryRows(Rows):
 
         ``order`` is the memory layout of the arrays.
         """
-        # The first tells the shape of the results: all rows, if they are one block.
-        whole = self._one_block(plan)
-        first = f(*(whole or next(self._blocks(0, 1, plan))[1]))
+        if whole := self._one_block(plan):
+            values = f(*whole)
+            if isinstance(values, tuple):
+                return tuple(np.array(value, order=order) for value in values)
+            return np.array(values, order=order)
+        # A row tells the shape of the results.
+        first = f(*next(self._blocks(0, 1, plan))[1])
         several = isinstance(first, tuple)
         out = tuple(
             np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
             for one in (first if several else (first,))
         )
 
-        def write(rows: slice, values: Any) -> None:
-            for target, value in zip(out, values if several else (values,), strict=True):
-                if value.ndim == 2 and value.shape[1] <= FEW_COLUMNS:
-                    for k in range(value.shape[1]):
-                        target[rows, k] = value[:, k]
-                else:
-                    target[rows] = value
-
         def fill(start: int, stop: int) -> None:
             for rows, block in self._blocks(start, stop, plan):
-                write(rows, f(*block))
+                values = f(*block) if several else (f(*block),)
+                for target, value in zip(out, values, strict=True):
+                    if value.ndim == 2 and value.shape[1] <= FEW_COLUMNS:
+                        for k in range(value.shape[1]):
+                            target[rows, k] = value[:, k]
+                    else:
+                        target[rows] = value
 
-        if whole:
-            write(slice(None), first)
-        else:
-            self._in_threads(fill)
+        self._in_threads(fill)
         return out if several else out[0]
 
     def ranked(
@@ -276,9 +289,8 @@ class MemoryRows(Rows):
         S, E = self.map(of_some, order="F")
         return S.T, E.T
 
-    def relabelled(self, f: Callable[[Any], Array], classes: Array) -> Self:
-        about = self._about | {"classes": classes}
-        return type(self)(self.X, f(self.y), *self.arrays[2:], **about)
+    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
+        return type(self)(self.X, f(self.y), *self.arrays[2:], **self._about | about)
 
     def in_memory(self) -> Self:
         return self
@@ -289,7 +301,7 @@ class MemoryRows(Rows):
     def taken(self, numbers: Any) -> Self:
         """Some of the rows, by their numbers."""
         *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
-        return type(self)(*arrays, classes=self.classes, groups=groups)
+        return type(self)(*arrays, classes=self.classes, groups=groups, masked=self.masked)
 
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
         """All rows and scratch arrays, if they are one block."""

@@ -31,7 +31,7 @@ class TensorRows(Rows):
         if len(others) < 2 or others[1] is None:
             return cls(Z, *others)
         labels, w = others
-        return cls(Z, labels, like(w, Z), weight=float(w.sum()))
+        return cls(Z, labels, like(w, Z))
 
     def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
         blocks, scratch = self._blocks(plan), [None] * plan.scratch
@@ -63,9 +63,9 @@ class TensorRows(Rows):
 
         return [of_column(k) for k in range(n_columns)]
 
-    def relabelled(self, f: Callable[[Any], Array], classes: Array) -> Self:
+    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
         y = like(f(on_host(self.y)), self.X)
-        return type(self)(self.X, y, *self.arrays[2:], **self._about | {"classes": classes})
+        return type(self)(self.X, y, *self.arrays[2:], **self._about | about)
 
     def in_memory(self) -> MemoryRows:
         return MemoryRows(*map(on_host, self.arrays), **self._about)
@@ -75,7 +75,7 @@ class TensorRows(Rows):
 
     def thinned(self, step: int) -> Self:
         arrays = (None if a is None else a[::step, ...] for a in self.arrays)
-        return type(self)(*arrays, classes=self.classes)
+        return type(self)(*arrays, classes=self.classes, masked=self.masked)
 
 
 def _taken(a: Any, order: Any) -> Any:

@@ -200,11 +200,6 @@ _REMEDY = (
 )
 
 
-def any_masked(rows: Rows) -> bool:
-    """Whether some class is masked in some row."""
-    return bool(rows.sum(lambda Z, *_: xa.namespace(Z).count_nonzero(-np.inf == Z)))
-
-
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the logit of some label is -inf."""
     n = int(rows.sum(lambda Z, y, _: xa.namespace(Z).count_nonzero(-np.inf == xa.of_labels(Z, y))))

@@ -21,7 +21,7 @@ from skcalib._rows import Array, Floats, Indices, arrays as xa
 from skcalib._rows.inputs import as_array, check_in_memory
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._splits import Split, hold_two_classes
-from skcalib._validation.inputs import any_masked, check_fitted, check_real, check_weights
+from skcalib._validation.inputs import check_fitted, check_real, check_weights
 from skcalib._validation.labels import as_labels, encode, shown
 from skcalib._warnings import Messages, recorded, warn_once
 from skcalib.scaling import TemperatureScaling
@@ -316,7 +316,7 @@ class GroupCalibrator(BaseCalibrator):
         check_calibrator(calibrator, rows.w)
         check_order(calibrator, rows.classes)
         if isinstance(calibrator, BaseCalibrator):
-            calibrator._check_takes_masked(masked=any_masked(rows))  # noqa: SLF001
+            calibrator._check_takes_masked(masked=rows.masked)  # noqa: SLF001
         groups, shrinkage = np.zeros(0, np.intp), 0.0
         if rows.groups is None:
             fitted = Fitted(fit_to_rows(calibrator, rows), [], np.zeros(0), {})

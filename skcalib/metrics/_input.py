@@ -117,7 +117,7 @@ def check_input(
     classes = resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
-    return rows.relabelled(partial(encode, classes=classes), classes)
+    return rows.relabelled(partial(encode, classes=classes), classes=classes, weight=found.weight)
 
 
 def position(pos_label: Any, classes: Array) -> int:

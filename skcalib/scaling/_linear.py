@@ -11,7 +11,13 @@ from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.leave_one_out import Choice, choose_strength
-from skcalib._optimize.loss import LOWEST_FEATURE, Objective, Regularization, raised
+from skcalib._optimize.loss import (
+    LOWEST_FEATURE,
+    Objective,
+    Regularization,
+    log_features,
+    raised,
+)
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters
 from skcalib._optimize.temperature import (
@@ -25,7 +31,6 @@ from skcalib._rows import Floats, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import (
-    any_masked,
     check_flag,
     check_integer,
     check_real,
@@ -155,7 +160,7 @@ def _fit_map(
     if scale.is_separable and not any(spec.strengths):
         # Without regularization slopes, or offsets that break ties, diverge.
         x = objective.identity
-        fun = objective.in_double().value_gradient(x)[0]
+        fun = replace(objective, double=True).value_gradient(x)[0]
         return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
     solution = best_parameters(objective, spec.tol, spec.max_iter, choice.start)
     if not (solution.success and objective.ridge.all()):
@@ -180,9 +185,6 @@ def _fit_temperature(rows: Rows, *, plain: bool) -> InverseTemperature:
 def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> Objective:
     """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
 
-    def log_features(Z: Floats, *_: Any) -> Floats:
-        return raised(log_mixture(1 / scale, smoothing, Z))
-
     def scaled(Z: Floats, *_: Any) -> Floats:
         xp = xa.namespace(Z)
         with np.errstate(over="ignore"):
@@ -190,10 +192,8 @@ def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> Object
         # Masked classes are far below the largest of their row.
         return xp.where(-np.inf == F, xp.max(F, axis=1, keepdims=True) + LOWEST_FEATURE, F)
 
-    make = log_features if spec.normalize else scaled
-    # To ask for masked classes on workers costs more than to take them into account.
-    masks = spec.normalize and isinstance(spec.map_, VectorMap)
-    masks = masks and not (rows.is_local and not any_masked(rows))
+    make = partial(log_features, 1 / scale, smoothing) if spec.normalize else scaled
+    masks = rows.masked and spec.normalize and isinstance(spec.map_, VectorMap)
     if rows.n_rows * rows.n_columns > MOST_STORED:
         return Objective(spec.map_, rows, make_features=make, masks=masks)
     return Objective(spec.map_, rows.with_logits(rows.map(make, order="F")), masks=masks)

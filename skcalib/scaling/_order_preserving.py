@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
-from skcalib._optimize.loss import LOWEST_FEATURE, raised
+from skcalib._optimize.loss import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
 from skcalib._optimize.temperature import (
     fit_inverse_temperature,
@@ -171,7 +171,7 @@ class OrderPreservingScaling(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True, option="auto")
         alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
         smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
-        of_mixture = partial(_features, 1 / scale.value, smoothing)
+        of_mixture = partial(log_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)
         if alpha == 0 or not scale.is_separable:  # a ridge penalty gives separable rows a minimum
@@ -204,11 +204,6 @@ class OrderPreservingScaling(BaseCalibrator):
 
     def _calibrate(self, L: Floats) -> Floats:
         return piecewise(xa.at_least(L, LOWEST_FEATURE, L), self.knots_, self.slopes_)
-
-
-def _features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Log-probabilities (m, K) of the mixture that temperature scaling gives, finite."""
-    return raised(log_mixture(temperature, smoothing, Z))
 
 
 def _knots(rows: Rows, n_knots: int) -> Floats:

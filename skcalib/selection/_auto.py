@@ -16,7 +16,7 @@ from skcalib._rows.arrays import Floats
 from skcalib._rows.inputs import as_array, check_in_memory
 from skcalib._rows.rows import Rows
 from skcalib._splits import Split, checked_splits
-from skcalib._validation.inputs import any_masked, check_integer, check_option, check_weights
+from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import warn_once
 from skcalib.meta._groups import in_groups
@@ -253,14 +253,13 @@ class AutoCalibrator(BaseCalibrator):
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
-        masked = any_masked(rows)
         if self.calibrators is None:
-            return dict(default_candidates(rows.n_rows, len(rows.classes), masked=masked))
+            return dict(default_candidates(rows.n_rows, len(rows.classes), masked=rows.masked))
         candidates = by_name(self.calibrators)
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)
             check_order(candidate, rows.classes)
-        return taking_masked(candidates) if masked else candidates
+        return taking_masked(candidates) if rows.masked else candidates
 
     def _weighed(
         self, candidates: dict[str, Any], rows: Rows, splits: list[Split] | None, smoothing: float

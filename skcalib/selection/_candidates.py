@@ -9,7 +9,6 @@ import numpy as np
 from skcalib._base import BaseCalibrator
 from skcalib._rows.arrays import Floats
 from skcalib._rows.rows import Rows
-from skcalib._validation.inputs import any_masked
 from skcalib._warnings import warn
 from skcalib.binning import IsotonicCalibration
 from skcalib.meta._classifier_calibrator import ClassifierCalibrator
@@ -46,7 +45,7 @@ class Uncalibrated(BaseCalibrator):
         return True
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return {"masked_": any_masked(rows)}
+        return {"masked_": rows.masked}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z

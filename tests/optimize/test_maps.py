@@ -1,5 +1,7 @@
 """Laws of the linear maps, and of their preconditioners."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from families import MAPS, TemperatureMap, features_of, log_probabilities_of
@@ -90,7 +92,7 @@ def test_preconditioner_of_a_vector_map_inverts_blocks_of_the_hessian(map_, feat
     objective = objective_of(map_, features, alpha)
     n_kinds = len(objective.identity) // K
     theta = objective.identity + rng.uniform(-0.3, 0.3, size=len(objective.identity))
-    H = objective.in_double().second_order(theta)[2].reshape(n_kinds, K, n_kinds, K)
+    H = replace(objective, double=True).second_order(theta)[2].reshape(n_kinds, K, n_kinds, K)
     G = rng.normal(size=(n_kinds, K))
     G[1:] -= G[1:].mean(axis=1, keepdims=True)
     steps = np.array([np.linalg.solve(H[:, k, :, k], G[:, k]) for k in range(K)]).T

@@ -1,5 +1,7 @@
 """Laws of the joint family: linear maps of logits, softmax, log loss."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 from families import MAPS, TemperatureMap, features_of, log_probabilities_of
@@ -233,9 +235,11 @@ def test_hardly_any_row_of_most_classes():
     assert calibrator.n_iter_ <= 15
 
 
+@dataclass
 class Worse:
     """An objective that falls nowhere, whatever its gradient says."""
 
+    double: bool = False
     rows = MemoryRows(np.zeros((1, 2)), np.zeros(1, int), None)
     map_, n_classes, dtype, separated = TemperatureMap(), 2, np.dtype(float), -np.inf
     ridge = np.ones(2)
@@ -245,9 +249,6 @@ class Worse:
 
     def second_order(self, theta):
         return *self.value_gradient(theta), np.eye(2)
-
-    def in_double(self):
-        return self
 
 
 @pytest.mark.parametrize("method", [lbfgs, newton])
@@ -282,7 +283,7 @@ def test_gradient_norm_is_in_double_precision(tol):
     """Where single precision is enough, and where it is not."""
     Z, y = make_logits(500, K, dtype=np.float32, random_state=0)
     found, objective = solve(MatrixMap, (Z, y), 0.05, tol=tol)
-    fun, jac = objective.in_double().value_gradient(found.x)
+    fun, jac = replace(objective, double=True).value_gradient(found.x)
     assert found.success
     assert found.fun == pytest.approx(fun, rel=1e-14)
     np.testing.assert_allclose(found.jac, jac, rtol=1e-9, atol=1e-15)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.special import expit, log_softmax, softmax
 
-from skcalib._rows.arrays import mix_logits, mix_with_uniform, mixed_probabilities
+from skcalib._rows.arrays import mix_logits, mixed_probabilities
 from skcalib.datasets import make_logits
 
 shares = st.floats(1e-300, 1, exclude_max=True)
@@ -18,25 +18,25 @@ shares = st.floats(1e-300, 1, exclude_max=True)
 @pytest.mark.parametrize("smoothing", [1e-9, 0.001, 0.5, 0.999])
 def test_mixture_is_the_formula(dtype, smoothing):
     L = log_softmax(make_logits(200, 7, random_state=0)[0], axis=1).astype(dtype)
-    M = mix_with_uniform(L, smoothing)
+    M = mix_logits(L, smoothing)
     expected = (1 - smoothing) * np.exp(L.astype(float)) + smoothing / 7
     assert M.dtype == dtype
     np.testing.assert_allclose(np.exp(M, dtype=float), expected, rtol=30 * np.finfo(dtype).eps)
-    np.testing.assert_array_equal(mix_with_uniform(L, 0.0), L)
+    np.testing.assert_array_equal(mix_logits(L, 0.0), L)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_masked_classes_stay_masked_and_do_not_count(dtype):
     with np.errstate(divide="ignore"):
         L = np.log(np.array([[0.5, 0, 0.5, 0], [0, 1, 0, 0], [0.1, 0.2, 0.3, 0.4]], dtype))
-    P = np.exp(mix_with_uniform(L, 0.1))
+    P = np.exp(mix_logits(L, 0.1))
     expected = [[0.5, 0, 0.5, 0], [0, 1, 0, 0], [0.115, 0.205, 0.295, 0.385]]
     np.testing.assert_allclose(P, expected, rtol=1e-6)
 
 
 def test_mixture_of_logits_is_that_of_their_log_probabilities():
     Z = make_logits(100, 5, random_state=0)[0]
-    expected = mix_with_uniform(log_softmax(Z, axis=1), 0.01)
+    expected = mix_logits(log_softmax(Z, axis=1), 0.01)
     np.testing.assert_allclose(mix_logits(Z, 0.01), expected, rtol=1e-13)
 
 
@@ -70,7 +70,7 @@ def test_one_column_is_two(dtype):
 def test_next_to_no_smoothing(smoothing):
     """Shares that single precision does not hold, nor, by class, double precision."""
     L = np.array([[0.0, -90, -3e3]], np.float32)
-    M = mix_with_uniform(L, smoothing)
+    M = mix_logits(L, smoothing)
     np.testing.assert_allclose(M[:, :2], L[:, :2], rtol=1e-3)
     assert M[0, 2] == pytest.approx(max(math.log(smoothing) - math.log(3), -708.4), abs=0.1)
     assert np.isfinite(mix_logits(np.array([[3e3]], np.float32), smoothing)).all()
@@ -79,7 +79,7 @@ def test_next_to_no_smoothing(smoothing):
 def test_all_the_weight_on_the_uniform_distribution():
     """As 1/(N + 1) where weights are below the precision."""
     np.testing.assert_array_equal(mix_logits(np.array([[5.0], [-5.0]]), 1.0), [[0], [0]])
-    M = mix_with_uniform(np.array([[3.0, 1.0, -np.inf]]), 1.0)
+    M = mix_logits(np.array([[3.0, 1.0, -np.inf]]), 1.0)
     np.testing.assert_allclose(np.exp(M), [[0.5, 0.5, 0]])
 
 

@@ -111,7 +111,7 @@ def test_stored_features_are_not_written_to(rng):
     Z, y = rng.normal(size=(50, 3)), rng.integers(0, 2, size=50)
     Z[::5, 2] = -np.inf
     spec = VectorScaling()._spec()
-    objective = _objective(MemoryRows(Z, y, None), spec, 1.0, 0.01)
+    objective = _objective(MemoryRows(Z, y, None, masked=True), spec, 1.0, 0.01)
     features = objective.rows.X
     assert objective.masks
     assert features.flags.f_contiguous

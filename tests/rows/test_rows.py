@@ -280,13 +280,13 @@ def test_rows_that_differ_in_other_arrays_weigh_the_same(rng, monkeypatch):
     rows = MemoryRows(np.zeros((10, 2)), np.arange(10), w)
     assert rows.weight == pytest.approx(w.sum())
     monkeypatch.setattr(MemoryRows, "sum", None)  # known without another pass
-    assert rows.relabelled(np.negative, np.arange(-9, 1)).extended(w).weight == rows.weight
+    assert rows.relabelled(np.negative, classes=np.arange(-9, 1)).extended(w).weight == rows.weight
 
 
 @pytest.mark.parametrize("derive", [
     lambda rows: rows.with_logits(rows.X + 1),
     lambda rows: rows.extended(rows.y),
-    lambda rows: rows.relabelled(np.negative, rows.classes),
+    lambda rows: rows.relabelled(np.negative, weight=10.0),
     lambda rows: rows.thinned(2),
     lambda rows: rows.taken(np.array([4, 0])),
     lambda rows: rows.in_memory(),
@@ -296,7 +296,9 @@ def test_rows_that_differ_in_other_arrays_weigh_the_same(rng, monkeypatch):
 def test_derived_rows_have_their_classes_and_groups(derive):
     """A group of each row, that of the label here, and the labels of the columns."""
     y, names = np.arange(10) % 2, np.array(["a", "b"])
-    found = derive(MemoryRows(np.zeros((10, 2)), y, None, classes=names).grouped(names[y]))
+    rows = MemoryRows(np.zeros((10, 2)), y, None, classes=names, masked=True)
+    found = derive(rows.grouped(names[y]))
+    assert found.masked
     assert np.array_equal(found.classes, names)
     assert np.array_equal(found.groups, names[abs(found.y)])
 
