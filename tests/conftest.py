@@ -1,5 +1,7 @@
 """Fixtures and settings shared by all tests."""
 
+import gc
+
 import families
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +15,30 @@ mpl.use("Agg")
 # Reproducible on every machine, and no failure because a machine is slow.
 settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("skcalib")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Tests have no doctests, for which pytest would import and search each module."""
+    return [c for c in (yield) if type(c).__name__ != "DoctestModule"]
+
+
+def pytest_sessionstart():
+    """Thousands of tests are collected, of which nothing is garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Each process has files of its own as long as there are any, and imports what these need."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
