@@ -68,12 +68,6 @@ def test_miscalibration_within_the_tolerance_does_not_increase_it(off):
     assert (beyond.max() > 1.001) == (off != 0)
 
 
-def test_a_tolerance_ends_at_one():
-    """The least favourable probability of a score of 0.97 is 1, for which a bet is fair."""
-    found = expected_capital(np.array([0.97]), np.array([1.0]), tolerance=0.05)
-    np.testing.assert_allclose(found[0, -1, SHIFTS > 0], 1)
-
-
 def test_which_bets_are_on_what():
     """Three events in the bin above 1/2 that were all predicted with 0.8."""
     found = bet_on(new_bets(1, 5), sums_of(np.full(3, 0.7), np.ones(3, bool), n_bins=5), 0, 3, 0)
@@ -305,10 +299,6 @@ def test_a_tolerance_is_no_reason_for_an_alarm():
 # Drift of the predictions.
 
 
-def test_betting_functions_are_densities():
-    np.testing.assert_allclose(np.exp(_drift._LOG_FACTORS).mean(axis=0), 1)
-
-
 @pytest.mark.parametrize("bag", [[0, 1, 2, 3], [0, 0, 2, 2], [1, 1, 1, 1], [3, 0, 3, 3, 1]])
 def test_relative_ranks_are_uniform_for_any_sample(bag):
     """Over all orders of the rows, of which the last two are ranked; also both together."""
@@ -320,13 +310,6 @@ def test_relative_ranks_are_uniform_for_any_sample(bag):
         below = np.clip((grid[:, None] - ends[0]) / (ends[1] - ends[0]), 0, 1)
         joint, n = joint + below[:, None, 0] * below[None, :, 1], n + 1
     np.testing.assert_allclose(joint / n, grid[:, None] * grid, atol=1e-12)
-
-
-def test_blocks_of_ranks(monkeypatch, rng):
-    cells, counts, u = rng.integers(5, size=20), np.array([3, 0, 1, 4, 2]), rng.uniform(size=20)
-    once = _drift.relative_ranks(cells, counts, u)
-    monkeypatch.setattr(_drift, "_BLOCK", 3)
-    np.testing.assert_array_equal(_drift.relative_ranks(cells, counts, u), once)
 
 
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
@@ -356,23 +339,6 @@ def test_a_drift_of_classes_needs_classwise_scores():
     for k in range(20):
         classes.update(proba(100, 1, k + 2))
     assert classes.alarm
-
-
-def test_ties_are_broken_independently_of_rows_made_with_the_same_seed():
-    """``default_rng(0)`` and ``default_rng([0, 0])`` give the same numbers."""
-    p = np.random.default_rng(1).random(2000).round(1)
-    for random_state in range(3):
-        same = np.random.default_rng(random_state).random(500).round(1)
-        drift = DriftMonitor(p, kind="binary", random_state=random_state)
-        assert drift.update(same).e_value < 5
-
-
-def test_batches_may_be_sorted(rng):
-    for kind in ("binary", "classwise"):
-        monitor = DriftMonitor(rng.random(300), kind=kind)
-        for _ in range(4):
-            monitor.update(np.sort(rng.random(500)))
-        assert not monitor.alarm
 
 
 def false_drifts(n_lives, n_reference, n_rows, kind):

@@ -15,7 +15,6 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from skcalib import metrics
 from skcalib.metrics import reliability_curve
-from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.monitor import CalibrationMonitor
 
 MEASURES = [
@@ -189,41 +188,10 @@ def test_sums(weeks):
     assert (running.n_samples, kept.n_samples) == (100, 50)
 
 
-def test_sum_without_a_start(weeks):
-    assert_same_curve(sum(weeks).curve(), reduce(add, weeks).curve())
-    alone = sum(weeks[:1])
-    assert alone is not weeks[0]
-    assert_same_curve(alone.curve(), weeks[0].curve())
-    alone.update([0], [0.99])
-    assert weeks[0].n_samples == 50
-
-
 @pytest.mark.parametrize("other", [1, 0.0, False, None, "monitor", np.float64(0)], ids=repr)
 def test_only_the_start_of_a_sum_comes_before_a_monitor(other, weeks):
     with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
         other + weeks[0]
-
-
-def test_a_copy_goes_its_own_way(weeks):
-    for copied in (copy.copy(weeks[0]), copy.deepcopy(weeks[0])):
-        before = weeks[0].expected_calibration_error()
-        copied.update([0], [0.99])
-        assert weeks[0].n_samples == 50
-        assert weeks[0].expected_calibration_error() == before
-
-
-def test_the_default_of_pos_label_is_the_second_label(weeks):
-    named = CalibrationMonitor(kind="binary", labels=[0, 1], pos_label=1)
-    assert (weeks[0] + named).n_samples == (named + weeks[0]).n_samples == 50
-
-
-def test_a_subclass_stays_one(weeks):
-    class Mine(CalibrationMonitor):
-        pass
-
-    mine = Mine(kind="binary", labels=[0, 1])
-    assert type(mine + weeks[0]) is Mine
-    assert repr(mine).startswith("Mine(")
 
 
 DIFFERENT = {
@@ -303,26 +271,12 @@ def test_another_version_warns(weeks, monkeypatch):
     assert loaded.n_samples == 50
 
 
-def test_labels_are_copied():
-    labels = np.array([0, 1])
-    monitor = CalibrationMonitor(labels=labels)
-    labels[:] = 7
-    assert monitor.update([0, 1], [0.1, 0.9]).n_samples == 2
-
-
 def test_reset(weeks):
     week = weeks[0]
     assert week.reset() is week
     assert week.n_samples == 0
     week.update([0, 1], [0.1, 0.7])
     assert week.expected_calibration_error() == pytest.approx(0.2)
-
-
-def test_repr():
-    monitor = CalibrationMonitor(labels=[0, 1], n_bins=np.int64(7))
-    assert repr(monitor) == "CalibrationMonitor(n_bins=7, kind='top-label', n_samples=0)"
-    monitor.update([0], [0.2])
-    assert repr(monitor) == "CalibrationMonitor(n_bins=7, kind='top-label', n_samples=1)"
 
 
 # --------------------------------------------------------------------------------------
@@ -418,24 +372,3 @@ def test_plot_takes_axes_and_parameters(weeks):
     assert display.ax_ is ax
     assert ax.get_title() == "Week 1"
     assert display.counts_ax_ is None
-
-
-def test_plot_of_no_rows_and_of_many_scores():
-    with pytest.raises(ValueError, match="no samples yet; call update first"):
-        CalibrationMonitor(labels=[0, 1]).plot()
-    monitor = CalibrationMonitor(kind="classwise", labels=[0, 1]).update([0, 1], [0.1, 0.7])
-    with pytest.raises(ValueError, match=r"one score, got kind='classwise'.*kind='binary'"):
-        monitor.plot()
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_every_measure_of_bins(name, rng):
-    y, P = rng.integers(3, size=200), rng.dirichlet([1, 1, 1], size=200)
-    monitor = CalibrationMonitor(labels=range(3)).update(y[:90], P[:90]).update(y[90:], P[90:])
-    assert monitor.measure(name) == pytest.approx(getattr(metrics, name)(y, P), abs=1e-12)
-
-
-def test_unknown_measure():
-    monitor = CalibrationMonitor(labels=[0, 1]).update([0, 1], [0.1, 0.7])
-    with pytest.raises(ValueError, match="name must be one of 'expected_calibration_error', "):
-        monitor.measure("log_loss")

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from families import CALIBRATORS, quick
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_array, column_or_1d
@@ -110,21 +109,6 @@ def test_other_input_has_the_same_messages(case, named, monkeypatch):
     assert found == with_all_checks(monkeypatch, calibrator.predict_proba, ODD[case])
     if not named:
         assert isinstance(found[0][0], np.dtype) == (case in GOOD)
-
-
-def test_array_after_a_data_frame_warns_of_the_names():
-    X, y = make_logits(200, 3, random_state=0)
-    calibrator = TemperatureScaling().fit(pd.DataFrame(X, columns=list("abc")), y)
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        calibrator.predict_proba(X[:1])
-
-
-@pytest.mark.parametrize("make", [TemperatureScaling, CalibratedClassifier, LogitTransformer])
-def test_not_fitted(make):
-    estimator = make() if make is TemperatureScaling else make(LogisticRegression())
-    name = "transform" if hasattr(estimator, "transform") else "predict_proba"
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        getattr(estimator, name)([[0.0, 1.0]])
 
 
 def test_classifiers_are_not_asked_for_their_tags_at_each_prediction(monkeypatch):

@@ -13,7 +13,6 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib._rows import tensors
-from skcalib._rows.arrays import check_has_doubles
 from skcalib.datasets import make_logits
 
 TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
@@ -186,11 +185,3 @@ def test_single_precision_alone_is_not_enough(monkeypatch, torch_lib):
     monkeypatch.setattr(skcalib._rows.arrays.namespace(X), "zeros", zeros)
     with pytest.raises(ValueError, match=r"double precision.* got an array in torch on cpu.*\.cpu"):
         TemperatureScaling().fit(X, y)
-
-
-def test_jax_must_have_double_precision():
-    jax = pytest.importorskip("jax")
-    with jax.enable_x64(False):
-        X = jax.numpy.zeros((2, 3), dtype="float32")
-        with pytest.raises(ValueError, match="jax_enable_x64"):
-            check_has_doubles(X, "X")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from families import MEASURES, of_case
 from sklearn import config_context
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 
 import skcalib._rows.arrays
 from skcalib import (
@@ -99,33 +99,6 @@ def test_results_are_those_of_numpy(measure, weighted, lib, dtype):
             want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **given)
             tensors = arguments(measure, y, P, lib.array)
             check_equal(measure(*tensors, sample_weight=lib.array(w), **given), want, dtype)
-
-
-@every
-def test_one_dimension(measure, lib, dtype):
-    y, P, _ = rows(2, dtype=dtype)
-    for name, given, _ in forms(measure):
-        with of_case(name):
-            want = measure(*arguments(measure, y, P[:, 1], np.asarray), **given)
-            check_equal(measure(*arguments(measure, y, P[:, 1], lib.array), **given), want, dtype)
-
-
-@every
-def test_labels_and_weights_may_be_anywhere(measure, lib, strict):
-    """As may be the probabilities: then the labels and weights come to the host."""
-    y, P, w = rows()
-    names = np.array(["a", "b", "c"])
-    seed = {name: value for name, value in SEED.items() if name in signature(measure).parameters}
-    want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **seed)
-    _, *tensors = arguments(measure, y, P, lib.array)
-    for labels in (names[y], names[y].tolist(), y, strict.array(y)):
-        found = measure(labels, *tensors, sample_weight=strict.array(w), **seed)
-        check_equal(found, want, "float64")
-    _, *arrays = arguments(measure, y, P, np.asarray)
-    found = measure(lib.array(y), *arrays, sample_weight=lib.array(w), **seed)
-    check_equal(found, want, "float64")
-    named = {"labels": lib.array([0, 1, 2]), "sample_weight": w.tolist()}
-    check_equal(measure(y.tolist(), *tensors, **named, **seed), want, "float64")
 
 
 # What ranks rows or draws them again.
@@ -224,27 +197,6 @@ def test_scorers(name, lib):
         np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
 
 
-def test_a_fold_that_lacks_a_class(lib):
-    Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
-    scorer = get_scorer("neg_expected_calibration_error", kind="classwise")
-    fitted = TemperatureScaling().fit(lib.array(Z[:, :2]), y % 2)
-    want = scorer(TemperatureScaling().fit(Z[:, :2], y % 2), Z[:, :2], y)
-    assert scorer(fitted, lib.array(Z[:, :2]), lib.array(y)) == pytest.approx(want, abs=1e-9)
-
-
-def test_grid_search(lib):
-    Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
-    params = {"n_bins": [2, 5], "strategy": ["uniform", "quantile"]}
-    scorer = get_scorer("neg_smooth_calibration_error")
-    want = GridSearchCV(HistogramBinning(), params, scoring=scorer, cv=3).fit(Z, y)
-    found = GridSearchCV(HistogramBinning(), params, scoring=scorer, cv=3)
-    found.fit(lib.array(Z), lib.array(y))
-    assert found.best_params_ == want.best_params_
-    assert found.score(lib.array(Z), lib.array(y)) == pytest.approx(want.score(Z, y), abs=1e-9)
-    P = lib.numpy(found.predict_proba(lib.array(Z)))
-    np.testing.assert_allclose(P, want.predict_proba(Z), rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
 def test_monitor(kind, lib, dtype):
     y, P, w = rows(2, dtype=dtype)
@@ -326,22 +278,6 @@ def test_gradients_are_not_lost_silently(measure, torch_lib):
     _, *tensors = arguments(measure, y, P, torch_lib.array)
     with pytest.raises(ValueError, match=r"sample_weight must be .* Pass sample_weight\.detach"):
         measure(y, *tensors, sample_weight=weights)
-
-
-def test_half_precision(torch_lib):
-    y, P, w = rows()
-    X = torch_lib.array(P)
-    with pytest.raises(ValueError, match=r"y_proba must be float32 or float64 .*bfloat16\. Pass "):
-        expected_calibration_error(y, X.bfloat16())
-    with pytest.raises(ValueError, match=r"Pass sample_weight\.float\(\)"):
-        expected_calibration_error(y, X, sample_weight=torch_lib.array(w).bfloat16())
-
-
-def test_jax_must_have_double_precision():
-    jax = pytest.importorskip("jax", reason="jax is not installed")
-    y, P, _ = rows(dtype="float32")
-    with jax.enable_x64(False), pytest.raises(ValueError, match=r"^y_proba .*jax_enable_x64"):
-        expected_calibration_error(y, jax.numpy.asarray(P))
 
 
 @every

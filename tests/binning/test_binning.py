@@ -8,7 +8,6 @@ from hypothesis import given, strategies as st
 from scipy.special import betaln, expit, logit, softmax
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skcalib import (
@@ -18,7 +17,6 @@ from skcalib import (
     TemperatureScaling,
     VennAbersCalibration,
 )
-from skcalib._rows import rows as memory
 from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
@@ -83,49 +81,6 @@ def test_value_of_a_bin_is_the_share_of_hits(problem, strategy, smoothing):
     np.testing.assert_allclose(of_second(c, p), values[bin_index(p, edges)], rtol=1e-12, atol=1e-15)
 
 
-def test_rows_on_their_own_bins_are_calibrated(problem):
-    """The measures use the same bins, so that their error on the rows of the fit is zero."""
-    p, y, w = problem
-    c = fit(HistogramBinning(n_bins=1), p, y, w)
-    rate = np.average(y, weights=w)
-    np.testing.assert_allclose(of_second(c, p), rate)
-    error = expected_calibration_error(y, of_second(c, p), kind="binary", sample_weight=w)
-    assert error == pytest.approx(0, abs=1e-12)
-
-
-def test_quantile_bins_hold_equal_weight():
-    p = np.linspace(0.01, 0.99, 100)
-    c = fit(HistogramBinning(n_bins=4, strategy="quantile"), p, np.arange(100) % 2)
-    assert np.histogram(p, c.bin_edges_[0])[0].tolist() == [25] * 4
-    np.testing.assert_allclose(c.bin_values_[0], 0.5, atol=0.03)
-
-
-def test_fit_and_predict_use_the_same_rule():
-    """Trap 6: rows on an edge, all of them positive, are given 0 by others."""
-    p = np.r_[np.full(50, 0.5), 0.1]
-    c = HistogramBinning(n_bins=2).fit(np.log(np.c_[1 - p, p]), np.r_[np.ones(50, int), 0])
-    assert c.bin_values_[0][0] == pytest.approx(50 / 51)
-    assert c.predict_proba(np.log([[0.5, 0.5]]))[0, 1] == pytest.approx(50 / 51)
-
-
-def test_probability_of_zero_is_in_the_first_bin():
-    """Trap 14: others look it up in the last."""
-    Z, y = make_logits(300, 2, random_state=0)
-    for calibrator in EVERY:
-        P = calibrator.fit(Z, y).predict_proba([[0.0, -800.0], [0.0, -20.0], [0, 800]])[:, 1]
-        np.testing.assert_allclose(P[0], P[1], atol=1e-6)
-        assert P[2] > P[0]
-
-
-def test_more_bins_than_rows():
-    p, y = np.array([0.2, 0.4, 0.6, 0.8]), [0, 0, 1, 1]
-    uniform = fit(HistogramBinning(n_bins=100), p, y)
-    assert len(uniform.bin_values_[0]) == 100
-    assert of_second(uniform, [0.999])[0] == pytest.approx(0.995)  # an empty bin: its midpoint
-    quantile = fit(HistogramBinning(n_bins=100, strategy="quantile"), p, y)
-    assert quantile.bin_values_[0].tolist() == [0, 0, 1, 1]
-
-
 def test_values_are_probabilities_where_one_row_outweighs_the_rest():
     """The weight of the last bin, a difference of sums of 1e16, rounds to nothing."""
     for calibrator in EVERY:
@@ -151,14 +106,6 @@ def test_published_range_of_bins(n, low, high, rng):
     c = fit(BBQ(), p, rng.uniform(size=n) < p)
     assert (c.n_bins_[0][0], c.n_bins_[0][-1]) == (low, high)
     assert np.exp(c.log_weights_[0]).sum() == pytest.approx(1)
-
-
-def test_equal_probabilities_are_one_bin():
-    """Trap 22: the code of the authors of BBQ fails, and so do netcal's quantiles."""
-    for calibrator in EVERY:
-        c = calibrator.fit(np.zeros((40, 2)), np.arange(40) % 4 == 0)
-        expected = 0.25 if calibrator.get_params().get("smoothing") == 0 else 11 / 42
-        np.testing.assert_allclose(c.predict_proba([[0.0, 0.0]])[0, 1], expected)
 
 
 # --------------------------------------------------------------------------------------
@@ -269,14 +216,6 @@ def test_bbq_on_random_data_with_ties(seed, n, digits):
     np.testing.assert_allclose(of_second(c, p), expected, atol=1e-12)
 
 
-def test_one_candidate_is_that_histogram_with_its_prior(problem):
-    p, y, w = problem
-    one = fit(BBQ(bin_range=(5, 5)), p, y, w)
-    histogram = fit(HistogramBinning(n_bins=5, strategy="quantile", smoothing=2.0), p, y, w)
-    np.testing.assert_allclose(one.bin_edges_[0], histogram.bin_edges_[0])
-    np.testing.assert_allclose(one.bin_values_[0], histogram.bin_values_[0], atol=1e-12)
-
-
 def test_average_is_stored_as_one_step_function():
     Z, y = make_logits(3000, 2, random_state=0)
     c = BBQ().fit(Z, y)
@@ -285,12 +224,6 @@ def test_average_is_stored_as_one_step_function():
     assert len(c.bin_edges_[0]) == len(c.bin_values_[0]) + 1
     assert c.bin_values_[0].min() > 0
     assert c.bin_values_[0].max() < 1
-
-
-@pytest.mark.parametrize("n", [2, 3, 7])
-def test_bbq_of_a_few_rows(n):
-    c = fit(BBQ(), np.linspace(0.2, 0.8, n), np.arange(n) % 2)
-    assert 0 < of_second(c, [0.5])[0] < 1
 
 
 # --------------------------------------------------------------------------------------
@@ -332,15 +265,6 @@ def test_scaling_then_binning(calibrator):
     assert np.isfinite(log_loss(y[judge], P))
 
 
-def test_scaling_binning_in_a_grid_search():
-    Z, y = make_logits(600, 3, random_state=0)
-    chain = make_pipeline(TemperatureScaling(), HistogramBinning())
-    search = GridSearchCV(
-        chain, {"histogrambinning__n_bins": [1, 10]}, scoring="neg_log_loss", cv=3
-    )
-    assert search.fit(Z, y).best_params_ == {"histogrambinning__n_bins": 10}
-
-
 @pytest.mark.parametrize(
     ("calibrator", "message"),
     [
@@ -372,25 +296,6 @@ def test_bad_parameters(calibrator, message):
     with pytest.raises(ValueError, match=message):
         calibrator.fit(Z, y)
     assert vars(calibrator) == before
-
-
-@pytest.mark.parametrize(
-    "form", [IsotonicCalibration(), BBQ(), HistogramBinning(strategy="quantile")]
-)
-def test_columns_that_are_stored_one_after_the_other_change_nothing(form, rng, monkeypatch):
-    Z, y = rng.normal(size=(200, 5)), rng.integers(5, size=200)
-    at_once = [a.tolist() for a in form.fit(Z, y).bin_values_]
-    stored, at_a_time = memory.MemoryRows.stored, []
-
-    def counted(*args):
-        S, E = stored(*args)
-        at_a_time.append(len(S))
-        return S, E
-
-    monkeypatch.setattr(memory.MemoryRows, "stored", counted)
-    monkeypatch.setattr(memory, "AT_A_TIME", 450)  # two of the columns
-    assert [a.tolist() for a in form.fit(Z, y).bin_values_] == at_once
-    assert at_a_time == [2, 2, 1]
 
 
 @pytest.mark.parametrize(("n", "most"), [(5, 1), (7, 2), (40, 8), (1001, 101)])

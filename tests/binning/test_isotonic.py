@@ -41,28 +41,6 @@ def literal(x, y, weight):
     return np.interp(x, *np.array(points).T[:2])
 
 
-@pytest.mark.parametrize(
-    ("weight", "expected"),
-    [
-        ([1, 1, 2, 2, 3, 3, 1, 1, 4, 4], [1, 221 / 38, 404 / 38, 587 / 38, 275 / 14, 653 / 28]),
-        (np.ones(10), [1, 23 / 3, 43 / 3, 21, 23, 25]),
-    ],
-)
-def test_centred_values_known_by_hand(weight, expected):
-    """The example of cir-model, in per cent."""
-    y = np.array([1, 37, 42, 5, 7, 14, 27, 32, 56, 43]) / 100
-    found = 100 * centred(np.arange(1, 11) / 11, y, weight)
-    np.testing.assert_allclose(found, [*expected, 27, 32, 131 / 3, 49.5])
-
-
-def test_flat_parts_at_0_and_1_stay():
-    y = [0, 0, 0, 0.4, 0.3, 1, 1, 1]
-    found = centred(np.arange(1, 9) / 9, y, np.ones(8))
-    # The pooled step has its centre at 4.5 ninths; the others keep all of their scores.
-    low, high = 0.35 * 1 / 1.5, 0.35 + 0.65 * 0.5 / 1.5
-    np.testing.assert_allclose(found, [0, 0, 0, low, high, 1, 1, 1])
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_centred_is_the_literal_transcription(seed):
     rng = np.random.default_rng(seed)
@@ -131,15 +109,6 @@ def test_no_probability_is_0_or_1(interpolation, n_classes):
     plain = IsotonicCalibration(interpolation=interpolation, smoothing=0).fit(Z[:200], y[:200])
     losses = [log_loss(y[200:], form.predict_proba(Z[200:])) for form in (c, plain)]
     assert losses[0] < losses[1] - 0.05
-
-
-def test_separable_rows():
-    margin, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1]
-    for interpolation in INTERPOLATIONS:
-        P = IsotonicCalibration(interpolation=interpolation).fit(margin, y).predict_proba(margin)
-        np.testing.assert_allclose(P[:, 1], [1 / 3, 1 / 3, 2 / 3, 2 / 3], atol=0.06)
-    plain = IsotonicCalibration(smoothing=0).fit(margin, y).predict_proba(margin)
-    np.testing.assert_allclose(plain[:, 1], [0, 0, 1, 1], atol=1e-300)
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import isotonic_regression, minimize_scalar
-from scipy.special import expit, log_softmax, logit
+from scipy.special import expit, logit
 
 from skcalib import VennAbersCalibration
 from skcalib._rows.ranking import Ranked
 from skcalib._scores.columns import coupled, pairs_of
 from skcalib._scores.isotonic import merged, steps, values_at_scores
-from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
 
 
@@ -60,16 +59,6 @@ def test_values_at_ranked_scores(seed, m, weights, digits):
         np.testing.assert_allclose(found[label], expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("y", ["000111", "111000", "010101", "000000", "111111", "0", "1"])
-def test_known_orders_of_labels(y):
-    """Sorted, reversed and alternating labels, and a single class, which classes= admits."""
-    hits = np.array([int(label) for label in y], dtype=float)
-    x, w = np.arange(1, len(y) + 1) / 10, np.ones(len(y))
-    found = values_at_scores(Ranked(x, w, hits))
-    for label in (0, 1):
-        np.testing.assert_allclose(found[label], [refitted(x, hits, w, t, label) for t in x])
-
-
 def test_numbers_known_by_hand():
     """One row of each class: below, at and between the two, and above."""
     c = of_two(np.array([0.25, 0.75]), [0, 1])
@@ -112,16 +101,6 @@ def test_the_pair_is_valid():
     values, same = np.unique(np.round(chosen, 12), return_inverse=True)
     assert len(values) > 3
     np.testing.assert_allclose(np.bincount(same, y) / np.bincount(same), values, atol=1e-9)
-
-
-def test_interval_narrows_with_the_rows():
-    width = []
-    for n in (100, 10_000):
-        Z, y = make_logits(n, 2, random_state=0)
-        interval = VennAbersCalibration().fit(Z, y).predict_interval(Z)[:, 1]
-        assert (interval[:, 0] < interval[:, 1]).all()
-        width.append(np.mean(interval[:, 1] - interval[:, 0]))
-    assert width[1] < width[0] / 5
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -181,23 +160,6 @@ def test_votes_are_ties_in_another_precision(dtype, n_trees):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_single_precision_has_ties_as_well():
-    Z, y = make_logits(400, 3, dtype=np.float32, random_state=0)
-    c = VennAbersCalibration().fit(Z, y)
-    together, again = c.predict_interval(Z), c.predict_interval(Z.astype(np.float64))
-    alone = np.concatenate([c.predict_interval(Z[i : i + 1]) for i in range(400)])
-    np.testing.assert_array_equal(alone, together)
-    np.testing.assert_allclose(again, together, rtol=1e-6)
-
-
-def test_steps_are_merged():
-    Z, y = make_logits(20_000, 2, random_state=0)
-    found = VennAbersCalibration().fit(Z, y)
-    assert len(found.bin_values_[0]) < 2500  # of 40 001
-    changes = np.abs(np.diff(found.bin_intervals_[0], axis=0)).sum(axis=1)
-    assert changes.min() > 0
-
-
 def test_scores_at_the_ends():
     """Rows with a probability of exactly 0 or 1 have no score below or above."""
     at_ends = steps(Ranked(np.array([0.0, 1.0]), np.array([3.0, 2.0]), np.array([0.0, 2.0])))
@@ -211,16 +173,6 @@ def test_scores_at_the_ends():
     np.testing.assert_allclose(inside.p1, [1 / 2, 1 / 2, 1])
     none = steps(Ranked(*np.zeros((3, 0))))
     assert [a.tolist() for a in none] == [[0, 1], [0], [1]]
-
-
-def test_huge_weights_beside_small_ones():
-    w = np.array([1e16, 1e-12, 1.0, 1e16, 1e-12])
-    rows = Ranked(np.arange(5) / 5, w, w * [1, 0, 1, 0, 1])
-    p0, p1 = values_at_scores(rows)
-    assert ((p0 >= 0) & (p0 <= p1) & (p1 <= 1)).all()
-    with pytest.warns(SmallWeightsWarning):
-        c = of_two(np.array([0.2, 0.7, 0.8]), [0, 1, 0], [1e-30, 1e-30, 1e-30])
-    np.testing.assert_allclose(c.predict_proba([[0.0]]), 0.5)
 
 
 # --------------------------------------------------------------------------------------
@@ -272,14 +224,6 @@ def test_a_masked_class_is_no_class_of_a_pair(gone):
     assert (interval[:, c.pairs_[:, 0] == gone] == 1).all()
 
 
-def test_two_classes_are_no_pair():
-    Z, y = make_logits(300, 2, random_state=0)
-    c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
-    assert c.pairs_.shape == (0, 2)
-    expected = VennAbersCalibration().fit(Z, y)
-    np.testing.assert_array_equal(c.predict_interval(Z), expected.predict_interval(Z))
-
-
 def test_pairs_in_several_passes(monkeypatch):
     Z, y = make_logits(300, 5, random_state=0)
     at_once = VennAbersCalibration(multi_class="ovo").fit(Z, y)
@@ -296,27 +240,6 @@ def test_a_pair_without_rows_is_undecided():
     assert c.predict_proba(Z)[:, 2:].max() < 0.5
 
 
-def test_a_row_of_a_masked_pair_carries_no_information():
-    Z, y = make_logits(300, 3, random_state=0)
-    Z[(y == 0) & (np.arange(300) % 3 == 0), 1] = -np.inf
-    c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
-    rest = np.isfinite(Z[:, 1]) & (y < 2)
-    pair = VennAbersCalibration().fit(Z[rest, :2], y[rest])
-    np.testing.assert_allclose(c.bin_values_[0], pair.bin_values_[0])
-
-
-@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
-def test_intervals_with_dask_are_lazy(multi_class):
-    da = pytest.importorskip("dask.array")
-    Z, y = make_logits(300, 3, random_state=0)
-    c = VennAbersCalibration(multi_class=multi_class).fit(Z, y)
-    lazy = c.predict_interval(da.from_array(Z, chunks=(100, 3)))
-    assert isinstance(lazy, da.Array)
-    assert lazy.shape == (300, 3, 2)
-    expected = c.predict_interval(Z)
-    np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), expected)
-
-
 # --------------------------------------------------------------------------------------
 # The values of venn-abers 1.5.4, which agree to 2e-16 on scores that are no ties.
 
@@ -330,17 +253,6 @@ def test_published_implementation():
     np.testing.assert_allclose(
         c.predict_interval(tests)[:, 1], [[0, 1 / 3], *between, [2 / 3, 1]], atol=1e-12
     )
-
-
-def test_log_probabilities_of_many_classes():
-    Z, y = make_logits(200, 30, random_state=0)
-    for multi_class in ("ovr", "ovo"):
-        c = VennAbersCalibration(multi_class=multi_class, classes=range(30)).fit(Z, y)
-        P = c.predict_proba(Z)
-        np.testing.assert_allclose(c.predict_log_proba(Z), np.log(P), rtol=1e-9)
-        assert np.all(P > 0)
-        loss = -c.predict_log_proba(Z)[np.arange(200), y].mean()
-        assert loss < -log_softmax(np.zeros(30))[0]
 
 
 def test_merged_steps_are_monotone():

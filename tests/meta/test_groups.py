@@ -1,13 +1,10 @@
 """Calibrators of groups: mixtures by hand, the shrinkage, groups of any kind, routing."""
 
-import tracemalloc
-
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-import skops.io
 from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
@@ -101,16 +98,6 @@ def test_other_groups_and_none_are_calibrated_by_all_rows(name):
         np.testing.assert_allclose(pooled, TemperatureScaling().fit(Z, Y).predict_proba(Z))
 
 
-def test_rows_of_groups_in_any_order():
-    c = GroupCalibrator().fit(Z, Y, groups=G)
-    order = np.random.default_rng(1).permutation(900)
-    found = c.predict_proba(Z[order], groups=G[order])
-    np.testing.assert_allclose(found, c.predict_proba(Z, groups=G)[order], rtol=1e-14)
-    some = GroupCalibrator(shrinkage=10).fit(Z[order], Y[order], groups=G[order])
-    plain = GroupCalibrator(shrinkage=10).fit(Z, Y, groups=G)
-    np.testing.assert_allclose(some.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
-
-
 def test_a_group_with_one_label_has_the_pooled_calibrator():
     y = np.where(G == "cat", 2, Y)
     c = GroupCalibrator(AutoCalibrator([TemperatureScaling()]), shrinkage=5).fit(Z, y, groups=G)
@@ -143,22 +130,6 @@ def test_equal_groups_are_pooled_and_different_ones_are_not():
         assert c.shrinkage_ >= 100 if spread == 0 else c.shrinkage_ <= 50
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Group:UserWarning")  # ten rows may well be separable
-@pytest.mark.parametrize("n_rows", [10, 30, 100])
-@pytest.mark.parametrize("spread", [0.0, 0.2, 0.5])
-def test_groups_do_no_harm(spread, n_rows):
-    """Over five draws: as good as pooled if groups are equal, better the more they differ."""
-    gains = []
-    for seed in range(5):
-        (X, y, g), (new, label, h) = simulated(2000 // n_rows, n_rows, spread, seed)
-        c = GroupCalibrator().fit(X, y, groups=g)
-        own, pooled = (log_loss(label, c.predict_proba(new, groups=a)) for a in (h, None))
-        gains.append((pooled - own) / pooled)
-    assert np.mean(gains) > {0.0: -0.002, 0.2: -0.001, 0.5: 0.02}[spread]
-    assert min(gains) > -0.006
-
-
 def test_the_choice_is_that_of_the_lowest_loss_in_five_folds():
     """By brute force: a fit for each shrinkage and each fold."""
     (X, y, g), _ = simulated(4, 40, 0.7)
@@ -177,13 +148,6 @@ def test_the_choice_is_that_of_the_lowest_loss_in_five_folds():
     for _ in range(3):
         c = GroupCalibrator(binning).fit(X, y, w, groups=g)
         assert c.shrinkage_ == SHRINKAGES[losses.argmin()]
-
-
-def test_weights_below_one_count_as_what_they_are():
-    with pytest.warns(UserWarning, match="weights of 900 rows sum to 0.9"):
-        c = GroupCalibrator(ONE_BIN, shrinkage=3).fit(Z, Y, np.full(900, 1e-3), groups=G)
-    weight = np.array([(G == name).sum() for name in ("ant", "bee", "cat")]) * 1e-3
-    np.testing.assert_allclose(c.shares_, weight / (weight + 3))
 
 
 def test_no_folds_where_only_one_holds_a_second_class():
@@ -231,16 +195,6 @@ def test_warnings_name_the_groups_they_are_of():
     assert len(seen) == 1
 
 
-def test_skops_loads_it():
-    c = GroupCalibrator().fit(Z, Y, groups=G)
-    file = skops.io.dumps(c)
-    types = skops.io.get_untrusted_types(data=file)
-    assert all(name.startswith("skcalib.") for name in types)
-    loaded = skops.io.loads(file, trusted=types)
-    found = loaded.predict_proba(Z, groups=G)
-    np.testing.assert_array_equal(found, c.predict_proba(Z, groups=G))
-
-
 def test_groups_are_routed():
     with sklearn.config_context(enable_metadata_routing=True):
         routed = GroupCalibrator(shrinkage=5).set_fit_request(groups=True)
@@ -280,25 +234,6 @@ def test_searches_score_with_the_groups():
         search = GridSearchCV(routed, {"shrinkage": [1, 1e6]}, cv=3).fit(shifted, Y, groups=G)
     alone, pooled = search.cv_results_["mean_test_score"]
     assert alone > pooled + 0.05
-
-
-def test_data_frames_out():
-    frame = pd.DataFrame(Z, columns=["a", "b", "c"], index=np.arange(900) + 7)
-    c = GroupCalibrator().fit(frame, Y, groups=G).set_output(transform="pandas")
-    found = c.transform(frame, groups=G)
-    assert found.index.equals(frame.index)
-    assert found.columns.tolist() == ["a", "b", "c"]
-
-
-def test_many_groups_take_no_memory_each():
-    c = GroupCalibrator(ONE_BIN, shrinkage=5).fit(Z[:, :2], Y > 0, groups=np.arange(900) % 300)
-    X, g = np.resize(Z, (60_000, 2)), np.arange(60_000) % 400
-    tracemalloc.start()
-    found = c.predict_proba(X, groups=g)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10 * X.nbytes
-    np.testing.assert_array_equal(found[g == 7], c.predict_proba(X[g == 7], groups=g[g == 7]))
 
 
 # --------------------------------------------------------------------------------------

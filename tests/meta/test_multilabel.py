@@ -1,6 +1,5 @@
 """A calibrator for each label, and classifiers of several labels per row."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -16,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skcalib import (
     MultiLabelCalibrator,
@@ -78,13 +76,6 @@ def test_default_is_platt_scaling():
     assert_array_equal(one.transform(Z), other.transform(Z))
 
 
-def test_permutation_of_labels():
-    order = [2, 0, 3, 1]
-    one = MultiLabelCalibrator().fit(Z, Y).transform(Z)
-    other = MultiLabelCalibrator().fit(Z[:, order], Y[:, order]).transform(Z[:, order])
-    assert_array_equal(one[:, order], other)
-
-
 FORMS = {
     "csr matrix": sp.csr_matrix,
     "csc array": sp.csc_array,
@@ -130,12 +121,6 @@ def test_weights_of_entries():
     )
 
 
-@pytest.mark.slow
-def test_jobs_change_nothing():
-    one, other = (MultiLabelCalibrator(n_jobs=n).fit(Z, Y).transform(Z) for n in (1, 2))
-    assert_array_equal(one, other)
-
-
 def test_any_estimator_calibrates():
     """Probabilities of estimators that are not of this package come from their predict_proba."""
     for calibrator in (LogisticRegression(), make_pipeline(TemperatureScaling(), PlattScaling())):
@@ -144,14 +129,6 @@ def test_any_estimator_calibrates():
         assert_allclose(fitted.predict_proba(Z)[:, 1], alone, rtol=1e-9)
         assert_allclose(fitted.predict_log_proba(Z)[:, 1], np.log(alone), rtol=1e-9)
         assert_allclose(fitted.transform(Z)[:, 1], logit(alone), rtol=1e-9)
-
-
-def test_clone_pickle_and_one_label():
-    fitted = MultiLabelCalibrator(TemperatureScaling()).fit(Z[:, :1], Y[:, :1])
-    assert fitted.predict(Z[:, :1]).shape == (len(Z), 1)
-    loaded = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(loaded.transform(Z[:, :1]), fitted.transform(Z[:, :1]))
-    assert clone(fitted).get_params()["calibrator__smoothing"] == 0
 
 
 def test_names_of_columns():
@@ -203,16 +180,6 @@ def test_constant_labels_are_named_once():
         warnings.simplefilter("always")
         MultiLabelCalibrator().fit(Z, E)
     assert [str(w.message).split(":")[0] for w in caught] == ["No row has label 'a', 'c'"]
-
-
-def test_constant_label_with_weights_is_as_with_repetitions():
-    E = Y.copy()
-    E[:, 0] = W == 0  # in no row of positive weight
-    with pytest.warns(UserWarning, match="No row has label 0"):
-        weighted = MultiLabelCalibrator().fit(Z, E, sample_weight=W)
-    with pytest.warns(UserWarning, match="No row has label 0"):
-        repeated = MultiLabelCalibrator().fit(np.repeat(Z, W, axis=0), np.repeat(E, W, axis=0))
-    assert_allclose(weighted.transform(Z), repeated.transform(Z), rtol=1e-6)
 
 
 def test_label_without_weight_is_not_calibrated():
@@ -311,54 +278,3 @@ def test_dask_is_refused():
         MultiLabelCalibrator().fit(da.from_array(Z, chunks=(50, 4)), Y)
     with pytest.raises(ValueError, match=r"y with several labels .* Pass y.compute"):
         MultiLabelCalibrator().fit(Z, da.from_array(Y, chunks=(50, 4)))
-
-
-class Fed(MultiLabelCalibrator):
-    """With an indicator in place of whatever the checks of scikit-learn feed as ``y``."""
-
-    def fit(self, X, y, sample_weight=None):
-        return super().fit(X, fed(X, y), sample_weight)
-
-    def score(self, X, y, sample_weight=None):
-        return super().score(X, fed(X, y), sample_weight)
-
-
-def fed(X, y):
-    if sp.issparse(X):
-        return np.zeros(X.shape)
-    width, y = np.shape(np.asarray(X))[1:], y if y is None else np.asarray(y)
-    if y is None or len(width) != 1 or y.dtype.kind in "cm" or y.shape[1:] > (1,):
-        return y
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        return y
-    # A rule that does not depend on the other rows, of which weights leave some out.
-    has = y % 2 == 0 if y.dtype.kind in "iuf" else y == np.min(y)
-    return np.repeat(np.reshape(has, (-1, 1)), width[0], axis=1)
-
-
-OF_ONE_LABEL = {
-    "check_classifiers_one_label": "a label that all rows have is none",
-    "check_classifiers_one_label_sample_weights": "a label that all rows have is none",
-    "check_classifiers_train": "the labels are others than those that are fed",
-    "check_classifiers_classes": "the labels are others than those that are fed",
-    "check_classifiers_regression_target": "the labels are others than those that are fed",
-    "check_classifier_not_supporting_multiclass": "the labels are others than those that are fed",
-    "check_classifier_multioutput": "the labels are others than those that are fed",
-    "check_sample_weight_equivalence_on_dense_data": "old versions make labels from the first row",
-    "check_sample_weights_shape": "weights may have a column for each label",
-    "check_supervised_y_no_nan": "the message is that of indicators",
-}
-
-
-def applicable():
-    """Checks, without those of labels of another shape and of what the labels are."""
-    for estimator, check in estimator_checks_generator(Fed()):
-        name = check.func.__name__
-        if name not in OF_ONE_LABEL and "multilabel" not in name:
-            yield pytest.param(estimator, check, id=name)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("estimator", "check"), list(applicable()))
-def test_checks_of_scikit_learn(estimator, check):
-    check(estimator)

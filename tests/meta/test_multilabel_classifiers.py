@@ -1,7 +1,5 @@
 """Classifiers of several labels per row, with their logits and with a calibrator."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,7 +27,7 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
 )
-from skcalib.metrics import expected_calibration_error, get_scorer, score_decomposition
+from skcalib.metrics import get_scorer
 
 X, Y = make_multilabel_classification(
     400, n_features=10, n_classes=4, n_labels=2, length=40, random_state=0
@@ -136,17 +134,6 @@ def test_frozen_and_ensemble():
     assert_allclose(pairs.predict_proba(X_TEST), np.mean(each, axis=0))
 
 
-def test_it_helps():
-    X3, X3_test = np.tile(X, 3), np.tile(X_TEST, 3)  # as if features were independent of others
-    before = clone(NAIVE).fit(X3, Y).predict_proba(X3_test)
-    after = CalibratedClassifier(NAIVE).fit(X3, Y).predict_proba(X3_test)
-    for measure in (
-        lambda P: expected_calibration_error(Y_TEST, P, kind="multilabel", n_bins=5),
-        lambda P: score_decomposition(Y_TEST, P, kind="multilabel").score.mean(),
-    ):
-        assert measure(after) < measure(before) - 0.02
-
-
 def test_weights_are_repetitions_of_rows_that_stay_together():
     W = np.random.default_rng(0).integers(0, 3, len(X))
     frozen = FrozenEstimator(clone(NAIVE).fit(X, Y))
@@ -154,14 +141,6 @@ def test_weights_are_repetitions_of_rows_that_stay_together():
     repeated = CalibratedClassifier(frozen).fit(np.repeat(X, W, axis=0), np.repeat(Y, W, axis=0))
     one, other = (c.predict_proba(X_TEST) for c in (weighted, repeated))
     assert_allclose(one, other, rtol=1e-6)
-
-
-def test_splits_that_overlap():
-    splits = [*KFold(3).split(X), *KFold(3).split(X)]
-    one = CalibratedClassifier(NAIVE, cv=splits).fit(X, Y).predict_proba(X_TEST)
-    assert_allclose(
-        one, CalibratedClassifier(NAIVE, cv=3).fit(X, Y).predict_proba(X_TEST), rtol=1e-6
-    )
 
 
 # ------------------------------------------------------------------------------------------
@@ -189,24 +168,6 @@ def test_rows_of_splits_without_a_label_do_not_count_for_it():
     P = fitted.predict_proba(X_TEST)
     assert_allclose(P[:, 3], 0.5 / 251)
     assert np.isfinite(P).all()
-
-
-@pytest.mark.filterwarnings("ignore:No row has label", "ignore:The training rows")
-def test_order_of_rows_of_splits_without_a_label():
-    order = np.random.default_rng(0).permutation(len(X))
-    place = np.argsort(order)
-    splits = list(KFold(5).split(X))
-    moved = [(place[train], place[test]) for train, test in splits]
-    one = CalibratedClassifier(OneVsRestClassifier(LINEAR), cv=splits).fit(X, RARE)
-    other = CalibratedClassifier(OneVsRestClassifier(LINEAR), cv=moved).fit(X[order], RARE[order])
-    assert_allclose(one.predict_proba(X_TEST), other.predict_proba(X_TEST), rtol=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore:No row has label")
-def test_ensemble_of_splits_without_a_label():
-    with pytest.warns(UserWarning, match="label 1, so that"):
-        fitted = CalibratedClassifier(NAIVE, ensemble=True, cv=3).fit(X, RARE)
-    assert np.isfinite(fitted.predict_proba(X_TEST)).all()
 
 
 def test_log_odds_of_labels_that_training_rows_lack_are_the_least():
@@ -244,17 +205,6 @@ def test_search_over_calibrators():
     results = search.cv_results_["mean_test_score"]
     assert search.best_score_ == results.max() < results.min() + 0.1 < 0
     assert search.predict(X_TEST).shape == (150, 4)
-
-
-def test_pickle():
-    fitted = CalibratedClassifier(NAIVE, cv=3).fit(X, Y)
-    expected = fitted.predict_proba(X_TEST)
-    assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X_TEST), expected)
-    old = CalibratedClassifier(GaussianNB(), cv=3).fit(X, Y[:, 0])
-    expected = old.predict_proba(X_TEST)
-    del old.multilabel_  # as in pickles of versions before
-    assert_array_equal(old.predict_proba(X_TEST), expected)
-    assert old.predict(X_TEST).shape == (150,)
 
 
 SEVERAL = CalibratedClassifier(NAIVE)

@@ -1,11 +1,7 @@
 """Top-label calibration: numbers by hand, its binary calibrators, rows without a solution."""
 
-import warnings
-
-import dask.array as da
 import numpy as np
 import pytest
-import skops.io
 from scipy.special import expit, logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -139,21 +135,6 @@ def test_confidence_is_right_for_each_predicted_class():
 # Predictions.
 
 
-@pytest.mark.parametrize("n_columns", [1, 2])
-def test_predictions_are_those_of_the_logits(n_columns):
-    """Also where the prediction is wrong more often than right."""
-    Z, y = make_logits(3000, 2, random_state=0)
-    Z[:, 1] += 3
-    Z = Z if n_columns == 2 else Z[:, 1:] - Z[:, :1]
-    c = TopLabelCalibration().fit(Z, y)
-    predicted = (Z[:, -1] > (Z[:, 0] if n_columns == 2 else 0)).astype(int)
-    assert np.array_equal(c.predict(Z), predicted)
-    p = c.predict_proba(Z)
-    unlikely = (predicted == 1) & (p[:, 1] < 0.5)
-    assert unlikely.sum() > 100
-    assert y[unlikely].mean() < 0.5
-
-
 # --------------------------------------------------------------------------------------
 # Rows without a solution.
 
@@ -185,15 +166,6 @@ def test_all_predictions_right_or_wrong(calibrator, right):
     assert ((q > 0) & (q < 1)).all()
 
 
-def test_all_predictions_right_in_single_precision():
-    Z, _ = over_predicted(600)
-    found = TopLabelCalibration().fit(Z.astype(np.float32), Z.argmax(axis=1))  # without a warning
-    expected = TopLabelCalibration().fit(Z, Z.argmax(axis=1))
-    np.testing.assert_allclose(
-        found.pooled_calibrator_.intercept_, expected.pooled_calibrator_.intercept_, rtol=1e-4
-    )
-
-
 def test_certain_rows_are_not_counted():
     Z, y = over_predicted(500)
     w = np.random.default_rng(0).uniform(1, 2, size=500)
@@ -206,13 +178,6 @@ def test_certain_rows_are_not_counted():
     np.testing.assert_allclose(both.shares_, plain.shares_)
     np.testing.assert_allclose(both.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
     assert both.predict_proba(more[:1]).tolist() == [[1, 0, 0]]
-
-
-def test_rows_that_are_all_certain():
-    Z = np.where(np.eye(3)[[0, 1, 2]] == 1, 0.0, -np.inf)
-    c = TopLabelCalibration().fit(Z, [0, 1, 2])
-    assert np.array_equal(c.predict_proba(Z), np.eye(3))
-    assert np.isfinite(c.predict_proba(np.eye(3))).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -252,13 +217,6 @@ def test_warnings_name_the_columns_they_are_of():
     assert len(caught) == 1
 
 
-def test_any_classifier_of_log_odds_will_do():
-    Z, y = over_predicted(800)
-    c = TopLabelCalibration(LogisticRegression(C=1e6), shrinkage=0).fit(Z, y)
-    platt = TopLabelCalibration(PlattScaling(smooth_targets=False), shrinkage=0).fit(Z, y)
-    np.testing.assert_allclose(c.predict_proba(Z), platt.predict_proba(Z), rtol=2e-3)
-
-
 @pytest.mark.parametrize("labels", [["x", "y", "z"], ["x", "y"]])
 def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
     """Comparisons and classifiers name the classes of what they fit."""
@@ -273,13 +231,6 @@ def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
         np.testing.assert_array_equal(found.calibrators["a"].predict_proba(X), expected)
         assert found.calibrators["a"].classes_.tolist() == labels
     CalibratedClassifier(LogisticRegression(), chain, cv=2).fit(X, y)
-
-
-def test_parameters_of_the_binary_calibrator():
-    c = TopLabelCalibration(HistogramBinning()).set_params(calibrator__n_bins=3)
-    c.fit(*over_predicted(300))
-    assert len(c.calibrators_[0].bin_values_[0]) == 3
-    assert not hasattr(c.calibrator, "bin_values_")
 
 
 @pytest.mark.parametrize(
@@ -297,32 +248,3 @@ def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         c.fit(*over_predicted(50))
     assert vars(c) == before
-
-
-def test_skops_loads_it():
-    Z, y = over_predicted(200)
-    c = TopLabelCalibration().fit(Z, y)
-    file = skops.io.dumps(c)
-    types = skops.io.get_untrusted_types(data=file)
-    assert all(name.startswith("skcalib.") for name in types)
-    loaded = skops.io.loads(file, trusted=types)
-    assert np.array_equal(loaded.predict_proba(Z), c.predict_proba(Z))
-
-
-def test_in_chunks_it_is_the_same():
-    Z, y = over_predicted(900)
-    w = np.random.default_rng(0).uniform(1, 2, size=900)
-    here = TopLabelCalibration().fit(Z, y, w)
-    X, *rest = (da.from_array(a, chunks=(200, *a.shape[1:])) for a in (Z, y, w))
-    far = TopLabelCalibration().fit(X, *rest)
-    np.testing.assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-9)
-
-
-def test_many_classes_of_few_rows():
-    Z, y = make_logits(400, 200, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        c = TopLabelCalibration(classes=range(200)).fit(Z, y)
-    assert (c.shares_ == 0).any()
-    assert (c.shares_ > 0).any()
-    np.testing.assert_allclose(c.predict_proba(Z).sum(axis=1), 1)

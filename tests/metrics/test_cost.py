@@ -41,16 +41,6 @@ def test_the_definition(seed, per_row, weighted):
     assert found == pytest.approx(np.average(costs, weights=w))
 
 
-def test_a_weight_is_the_row_so_often(rng):
-    P, y = rng.dirichlet([1, 1], size=20), rng.integers(2, size=20)
-    w = rng.integers(3, size=20) + np.eye(20, dtype=int)[0]
-    cost = rng.normal(size=(20, 2, 3))
-    repeated = np.repeat(np.arange(20), w)
-    for C, D in ((cost, cost[repeated]), (cost[0], cost[0])):
-        one = expected_cost(y, P, C, sample_weight=w, labels=[0, 1])
-        assert one == pytest.approx(expected_cost(y[repeated], P[repeated], D, labels=[0, 1]))
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_many_rows_are_decided_in_blocks(dtype, rng, monkeypatch):
     P = rng.dirichlet([1, 1, 1], size=500).astype(dtype)
@@ -139,15 +129,6 @@ def test_as_a_scorer_of_scikit_learn():
     binary = model.fit(X, y == 2)
     expected = -expected_cost(y == 2, binary.predict_proba(X), FRAUD)
     assert two(binary, X, y == 2) == pytest.approx(expected)
-
-
-def test_inputs_of_other_types(rng):
-    P, y = rng.dirichlet([1, 1], size=9), np.array(["a", "b"])[rng.integers(2, size=9)]
-    frame = pd.DataFrame(P, columns=["a", "b"])
-    want = expected_cost(y, P, FRAUD, labels=["a", "b"])
-    for cost in (pd.DataFrame(FRAUD), np.array(FRAUD, np.int8), tuple(map(tuple, FRAUD))):
-        assert expected_cost(pd.Series(y), frame, cost, labels=["a", "b"]) == want
-    assert bayes_decision([0.2], [[False, True], [True, False]]).tolist() == [0]
 
 
 def test_named_rows_of_costs_are_in_the_order_of_classes():

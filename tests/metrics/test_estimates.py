@@ -74,23 +74,6 @@ def test_bias_is_taken_off(temperature):
     assert abs(debiased) < 0.65 * plain
 
 
-def test_one_row_a_bin_has_no_variance():
-    for measure in DEBIASED:
-        value = measure([0, 1], [[0.9, 0.1], [0.4, 0.6]])
-        assert np.isfinite(value)
-    assert debiased_square(reliability_curve([0, 1], [[0.9, 0.1], [0.4, 0.6]])) == pytest.approx(
-        (0.1**2 + 0.4**2) / 2
-    )
-
-
-@pytest.mark.parametrize("measure", DEBIASED)
-def test_effective_rows(measure):
-    """Equal weights of any size change nothing; unequal ones make fewer rows."""
-    y, P = sample(500, 1.3)
-    assert measure(y, P, sample_weight=np.full(500, 7.0)) == pytest.approx(measure(y, P))
-    assert measure(np.zeros(9), np.tile([0.5, 0.5], (9, 1)), labels=[0, 1], kind="binary") > 0
-
-
 # --------------------------------------------------------------------------------------
 # Without bins.
 
@@ -149,20 +132,6 @@ def test_smooth_error_of_perfect_predictions_is_zero():
     # Smaller than the grid is fine: half of the rows are off by 2e-6, to either side.
     y = np.arange(1_000_000) % 2
     assert smooth_calibration_error(y, np.full(10**6, 0.5 + 1e-6), kind="binary") < 2e-6
-
-
-def test_smooth_error_of_certain_and_wrong_predictions_is_one():
-    assert smooth_calibration_error([0, 0], [1.0, 1.0], kind="binary", labels=[0, 1]) == (
-        pytest.approx(1)
-    )
-
-
-def test_smooth_error_is_continuous(rng):
-    y, P = sample(1000, 1.5)
-    score, hit = P.max(axis=1), P.argmax(axis=1) == y
-    moved = np.clip(score + rng.choice([-1e-4, 1e-4], size=1000), 0, 1)
-    one, two = (smooth_calibration_error(hit, s, kind="binary") for s in (score, moved))
-    assert abs(one - two) < 2e-4
 
 
 # --------------------------------------------------------------------------------------
@@ -419,15 +388,6 @@ def test_draws_that_lack_a_class(measure):
         assert interval.low <= interval.high
 
 
-def test_same_seed_same_answer():
-    y, P = sample(100)
-    for function in (calibration_error_interval, calibration_test):
-        one, two = (function(y, P, n_resamples=19, random_state=5) for _ in range(2))
-        assert one == two
-    random = np.random.RandomState(5)
-    assert calibration_test(y, P, n_resamples=19, random_state=random) == two
-
-
 def test_no_error_at_all():
     """Two rows leave the error unknown, two thousand hardly."""
     for n, high in [(1, 0.5), (1000, 0.003)]:
@@ -550,26 +510,6 @@ def test_labels_are_drawn_in_proportion_where_rows_do_not_quite_sum_to_one():
     wanted = (0.4999 * P.sum(axis=1) >= P[:, 0]).astype(int)
     assert wanted.tolist() == [0, 1, 0, 1]
     assert draw_labels(P, Uniform()).tolist() == wanted.tolist()
-
-
-def test_bins_without_rows_at_the_end_do_no_harm(rng):
-    scores = rng.uniform(0, 0.3, size=200)
-    y = (rng.uniform(size=200) < scores).astype(int)
-    test = calibration_test(y, scores, kind="binary", n_resamples=9, random_state=0)
-    assert test.statistic == pytest.approx(expected_calibration_error(y, scores, kind="binary"))
-    interval = calibration_error_interval(y, scores, kind="binary", n_resamples=9, random_state=0)
-    assert interval.estimate == pytest.approx(test.statistic)
-
-
-@pytest.mark.parametrize("pos_label", [0, 1])
-def test_the_smooth_error_of_the_class_that_is_asked_for_has_an_interval(pos_label):
-    logits, y = make_logits(200, 2, temperature=2.0, offset=[1, 0], random_state=0)
-    P = softmax(logits, axis=1)
-    params = {"kind": "binary", "pos_label": pos_label}
-    interval = calibration_error_interval(
-        y, P, measure="smooth_calibration_error", n_resamples=1, random_state=0, **params
-    )
-    assert interval.estimate == smooth_calibration_error(y, P, **params)
 
 
 def test_the_smooth_error_of_labels_out_of_order_has_an_interval(rng):

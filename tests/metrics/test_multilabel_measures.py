@@ -10,17 +10,15 @@ import scipy.sparse as sp
 from families import MEASURES
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from sklearn.dummy import DummyClassifier
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import MultiLabelCalibrator, ReliabilityDisplay, ReliabilityGridDisplay
+from skcalib import ReliabilityDisplay, ReliabilityGridDisplay
 from skcalib.metrics import (
     calibration_error_interval,
     calibration_test,
-    compare_calibration,
     expected_calibration_error,
     get_scorer,
     get_scorer_names,
@@ -109,12 +107,6 @@ def test_curve_and_decomposition_have_names_of_labels():
     assert_array_equal(np.array(names)[numbered.label], curve.label)
 
 
-def test_one_label():
-    given = Y[:, :1], P[:, :1]
-    expected = expected_calibration_error(Y[:, 0], P[:, 0], kind="binary")
-    assert expected_calibration_error(*given, **OF_LABELS) == pytest.approx(expected)
-
-
 # ------------------------------------------------------------------------------------------
 # Uncertainty: rows are resampled with all of their labels.
 
@@ -135,12 +127,6 @@ def test_interval_is_the_bootstrap_of_rows(measure):
         Y[:, 0], P[:, 0], **given | {"kind": "binary", "method": "basic"}
     )
     assert same.high - same.low == pytest.approx(one.high - one.low)
-
-
-def test_comparison():
-    found = compare_calibration(Y, P, expit(Z / 2), n_resamples=40, random_state=0, **OF_LABELS)
-    assert found.pvalue < 0.05
-    assert 0 < found.low < found.statistic
 
 
 # ------------------------------------------------------------------------------------------
@@ -167,20 +153,6 @@ def test_scorers(classifier):
     micro = get_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
     pooled = maximum_calibration_error(Y, Q, average="micro", sample_weight=W, **OF_LABELS)
     assert micro(fitted, X, Y, sample_weight=W) == pytest.approx(-pooled)
-
-
-def test_scorers_of_a_calibrator():
-    fitted = MultiLabelCalibrator().fit(Z, Y)
-    score = get_scorer("neg_multilabel_calibration_error")(fitted, Z, Y)
-    assert score == -expected_calibration_error(Y, fitted.predict_proba(Z), **OF_LABELS)
-
-
-def test_output_of_a_label_without_rows():
-    """Lists of outputs have a single column for labels that all rows have, or lack."""
-    E = np.column_stack([Y[:, 0], np.zeros(N, int), np.ones(N, int)])
-    fitted = MultiOutputClassifier(DummyClassifier()).fit(X, E)
-    scorer = get_scorer("neg_expected_calibration_error", kind="multilabel")
-    assert scorer(fitted, X, E) == pytest.approx(0)
 
 
 # ------------------------------------------------------------------------------------------

@@ -5,19 +5,17 @@ import numpy as np
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import (
     HistogramBinning,
-    TemperatureScaling,
     TemperatureSweepDisplay,
     VectorScaling,
     calibration_report,
     compare_calibrators,
 )
 from skcalib.datasets import make_logits
-from skcalib.metrics import score_decomposition
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
 SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
@@ -97,17 +95,6 @@ def test_comparison_report_sweep_and_scikit_learn_agree(n_classes, dtype):
     assert f"VectorScaling: {expected[1, 0]:.3f}" == sweep.reference_line_.get_label()
 
 
-def test_line_of_the_best_temperature_touches_the_curve():
-    """Also where rows are so sure and wrong that the bound of the log loss is met."""
-    Z, y, w = rows_of(3, np.float32)
-    best = TemperatureScaling().fit(Z, y, w)
-    sweep = TemperatureSweepDisplay.from_estimator(best, Z, y, sample_weight=w)
-    assert sweep.log_loss[sweep.temperatures == best.temperature_] == pytest.approx(
-        sweep.reference, rel=1e-5
-    )
-    assert (log_softmax(Z, axis=1)[0, y[0]]) < np.log(np.finfo(np.float32).eps)
-
-
 def test_curve_of_the_sweep_is_scikit_learns_log_loss_at_every_temperature():
     Z, y, w = rows_of(3)
     sweep = TemperatureSweepDisplay.from_logits(
@@ -115,12 +102,6 @@ def test_curve_of_the_sweep_is_scikit_learns_log_loss_at_every_temperature():
     )
     expected = [log_loss(y, softmax(Z / t, axis=1), sample_weight=w) for t in (0.5, 1, 4)]
     assert_allclose(sweep.log_loss, expected, rtol=1e-9)
-
-
-def test_decomposed_log_loss_has_the_same_bound():
-    p, y = np.array([0.0, 1.0, 0.25]), np.array([1, 0, 1])
-    found = score_decomposition(y, p, kind="binary", score="log_loss").score
-    assert found == pytest.approx(log_loss(y, p))
 
 
 def test_scorers_of_a_comparison_lack_nothing_that_scikit_learns_have():

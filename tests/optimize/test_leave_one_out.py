@@ -5,8 +5,8 @@ import pytest
 from families import features_of, log_probabilities_of
 from scipy.special import logsumexp, softmax
 
-from skcalib._optimize import leave_one_out, leave_one_out as path, maps
-from skcalib._optimize.leave_one_out import change_by_class, change_of_scores, leave_one_out_loss
+from skcalib._optimize import leave_one_out as path
+from skcalib._optimize.leave_one_out import change_of_scores, leave_one_out_loss
 from skcalib._optimize.loss import Objective, Regularization
 from skcalib._optimize.maps import ClassBlocks, MatrixMap, VectorMap, pooled_moments
 from skcalib._optimize.minimize import best_parameters
@@ -118,43 +118,6 @@ def test_leverages_by_class_are_quadratic_forms_of_the_blocks(rng):
     A, c = blocks.solve(np.tile(f, (K, 1)), np.ones(K))
     found = MatrixMap().class_leverages(objective, theta)(f[None])
     np.testing.assert_allclose(found[0], A @ f + c)
-
-
-@pytest.mark.parametrize("map_", MAPS[:2], ids=repr)
-def test_leverages_by_class_of_a_vector_map_are_those_of_the_diagonal_blocks(map_, rng):
-    K = 4
-    Z, y, _ = problem(300, K)
-    objective = objective_of(map_, Z, y, None, 1.0)
-    theta = objective.identity
-    H = objective.second_order(theta)[2]
-    H[np.arange(len(H))[:, None] % K != np.arange(len(H)) % K] = 0
-    of_blocks = np.diagonal(map_.leverages(np.linalg.inv(H), Z[:5]), axis1=1, axis2=2)
-    found = map_.class_leverages(objective, theta)(Z[:5])
-    np.testing.assert_allclose(found, maps.CAUTION * of_blocks, rtol=1e-3)
-
-
-def test_closed_form_of_diagonal_leverages(monkeypatch, rng):
-    monkeypatch.setattr(leave_one_out, "SHARE_OF_ROW", 1.0)
-    P = softmax(rng.normal(size=(6, 4)), axis=1)
-    R = P - np.eye(4)[rng.integers(4, size=6)]
-    a = rng.uniform(0, 0.5, size=(6, 4))
-    whole = change_of_scores(np.einsum("ij,jk->ijk", a, np.eye(4)), P, R)
-    np.testing.assert_allclose(change_by_class(a, P, R), whole)
-
-
-@pytest.mark.parametrize("many", [20, 1])
-def test_masked_classes_have_no_influence_on_the_estimate(monkeypatch, many):
-    """A class that is masked in all rows may as well be absent, up to its ridge."""
-    monkeypatch.setattr(leave_one_out, "MANY_CLASSES", many)
-    Z, y = make_logits(200, 3, random_state=0)
-    masked = np.column_stack([Z, np.full(200, -np.inf)])
-    estimates = []
-    for X in (Z, masked):
-        features = log_probabilities_of(X, y, None, 1.0)
-        objective = Objective(VectorMap(), features, Regularization.rule(3, 200), masks=True)
-        theta = best_parameters(objective, 1e-7, 300).x
-        estimates.append(leave_one_out_loss(objective, theta))
-    assert estimates[1] == pytest.approx(estimates[0], rel=1e-5)
 
 
 def test_path_leads_to_the_solution_of_a_separate_fit():

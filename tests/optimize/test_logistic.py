@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_expit
 
 from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
-from skcalib._optimize.newton import _steps, newton, parts_of
+from skcalib._optimize.newton import newton, parts_of
 from skcalib._rows.rows import MemoryRows
 from skcalib._scores.columns import margins
 from skcalib.datasets import make_logits
@@ -154,18 +154,6 @@ def test_it_is_a_method_of_scipy():
     assert stopped.nfev == 2
 
 
-def test_targets_are_smoothed_by_the_rows_that_count(logits):
-    Z, y = logits
-    plain, smooth = (problem_of(three, Z, y, smooth=smooth) for smooth in (False, True))
-    _, counts = three(Z, y)
-    event = (y[:, None] == np.arange(counts.shape[1])) if counts.shape[1] > 1 else y[:, None] == 1
-    hits, weight = (event & counts).sum(axis=0), counts.sum(axis=0)
-    assert (plain.high.tolist(), plain.low.tolist()) == ([1] * len(hits), [0] * len(hits))
-    np.testing.assert_allclose(plain.rate, hits / weight)
-    np.testing.assert_allclose(smooth.high, (hits + 1) / (hits + 2))
-    np.testing.assert_allclose(smooth.low, 1 / (weight - hits + 2))
-
-
 def test_a_feature_that_does_not_vary_has_no_slope(logits):
     Z, y = logits
 
@@ -179,30 +167,3 @@ def test_a_feature_that_does_not_vary_has_no_slope(logits):
     assert (theta[:, 1] == 0).all()
     one = fit_sigmoids(problem, np.zeros((K, 2))).x
     np.testing.assert_allclose(theta[:, [0, 2]], one, rtol=1e-9)
-
-
-@pytest.mark.parametrize("d", [2, 3, 4])
-def test_newton_steps_solve_the_equations_of_each_class(d, rng):
-    gradient, roots = rng.normal(size=(5, d)), rng.normal(size=(5, d, d))
-    matrices = roots @ roots.transpose(0, 2, 1) + np.eye(d)
-    step = _steps(np.zeros((5, d)), gradient, matrices, np.full((5, d), 1e-9), None)
-    wanted = [-np.linalg.solve(A, g) for A, g in zip(matrices, gradient, strict=True)]
-    np.testing.assert_allclose(step, wanted, rtol=1e-6)
-    matrices[:, :-1] = matrices[:, :, :-1] = 0  # but for the last parameter nothing matters
-    least = 1e-9 * (np.diagonal(matrices, axis1=1, axis2=2) > 0)
-    still = _steps(np.zeros((5, d)), gradient, matrices, least, None)
-    assert (still[:, :-1] == 0).all()
-    np.testing.assert_allclose(still[:, -1], -gradient[:, -1] / matrices[:, -1, -1])
-
-
-def test_steps_within_bounds_lead_to_the_minimum_of_the_model(rng):
-    for _ in range(20):
-        root, gradient, low = rng.normal(size=(3, 3)), rng.normal(size=3), -rng.uniform(size=3)
-        H = root.T @ root + 0.01 * np.eye(3)
-        step = _steps(np.zeros((1, 3)), gradient[None], H[None], np.ones((1, 3)) * 1e-9, low[None])[
-            0
-        ]
-        assert (step >= low).all()
-        slope = gradient + H @ step
-        np.testing.assert_allclose(slope[step > low + 1e-9], 0, atol=1e-8)
-        assert (slope[step <= low + 1e-9] >= -1e-8).all()

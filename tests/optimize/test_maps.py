@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import MAPS, TemperatureMap, features_of, log_probabilities_of
-from sklearn.exceptions import ConvergenceWarning
+from families import TemperatureMap, log_probabilities_of
 
-from skcalib import MatrixScaling
 from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import FEWEST_ROWS, ClassBlocks, MatrixMap, VectorMap, pooled_moments
+from skcalib._optimize.maps import ClassBlocks, MatrixMap, VectorMap, pooled_moments
 from skcalib._optimize.minimize import lbfgs
 from skcalib.datasets import make_logits
 
@@ -39,29 +37,6 @@ def test_adjoint_is_the_adjoint_of_the_scores(map_, rng):
     Z, R = rng.normal(size=(2, 9, K))
     theta = rng.normal(size=len(map_.adjoint(R, Z)))
     np.testing.assert_allclose(np.vdot(R, map_.scores(theta, Z)), map_.adjoint(R, Z) @ theta)
-
-
-@pytest.mark.parametrize("map_", [m() for m in MAPS if m is not TemperatureMap], ids=repr)
-def test_identity_changes_nothing(map_, rng):
-    Z = rng.normal(size=(9, K))
-    np.testing.assert_array_equal(map_.scores(map_.identity(K), Z), Z)
-    coef, intercept = map_.coefficients(map_.identity(K), K)
-    assert np.array_equal(coef, np.eye(K)) or coef.tolist() == [1] * K
-    assert intercept.tolist() == [0] * K
-
-
-def test_each_map_holds_the_simpler_one(rng):
-    """Vector scaling with tied slopes is temperature scaling, matrix with a diagonal is vector."""
-    Z, R = rng.normal(size=(2, 9, K))
-    slopes, offsets = rng.normal(size=(2, K))
-    b, temperature, vector, matrix = 0.7, TemperatureMap(), VectorMap(), MatrixMap()
-    tied, diagonal = np.append(np.full(K, b), np.zeros(K)), np.append(np.diag(slopes), offsets)
-    np.testing.assert_allclose(vector.scores(tied, Z), temperature.scores([b], Z))
-    np.testing.assert_allclose(vector.adjoint(R, Z)[:K].sum(), temperature.adjoint(R, Z)[0])
-    both = np.append(slopes, offsets)
-    np.testing.assert_allclose(matrix.scores(diagonal, Z), vector.scores(both, Z))
-    A, c = matrix.coefficients(matrix.adjoint(R, Z), K)
-    np.testing.assert_allclose(np.append(np.diag(A), c), vector.adjoint(R, Z))
 
 
 @pytest.mark.parametrize("map_", SEARCHED, ids=repr)
@@ -153,55 +128,3 @@ def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(featu
     assert condition(np.linalg.eigvalsh(H)) > 1000
     inverse = inverse_hessian(objective, objective.identity)
     assert condition(np.linalg.eigvals(inverse @ H)) < 40
-
-
-@pytest.mark.parametrize("alpha", [0, 1])
-def test_what_changes_no_probability_stays_where_the_ridge_is_least(features, alpha):
-    map_ = MatrixMap()
-    objective = objective_of(map_, features, alpha)
-    found = lbfgs(objective, objective.identity, tol=1e-9, max_iter=100)
-    assert found.success
-    A, c = map_.coefficients(found.x - objective.identity, K)
-    R = objective.regularization.of_matrix(K)
-    assert abs(c.sum()) < 1e-10
-    np.testing.assert_allclose(((R if alpha else 1) * A).sum(axis=0), 0, atol=1e-9)
-
-
-def test_few_rows_are_enough_for_the_preconditioner_of_many():
-    """It comes from a sample, and the search needs no more gradients for it."""
-    Z, y = make_logits(40_000, K, offset=[0, 1, -1, 2], random_state=1)
-    features = log_probabilities_of(Z, y, None, 0.5)
-    objective = objective_of(MatrixMap(), features, 1)
-    b, _, _ = pooled_moments(objective, objective.identity)
-    few = objective_of(MatrixMap(), features.thinned(40_000 // FEWEST_ROWS), 1)
-    few, _, _ = pooled_moments(few, objective.identity)
-    assert np.array_equal(b, few)
-    found = lbfgs(objective, objective.identity, tol=1e-6, max_iter=100)
-    assert found.success
-    assert found.nit < 20
-
-
-def test_weights_are_never_left_to_a_sample():
-    """All of it may lie on features that a sample leaves out."""
-    Z, y = make_logits(40_000, K, random_state=1)
-    w = (np.arange(len(y)) % 19 > 0).astype(float)
-    heavy = features_of(Z[w > 0], y[w > 0], np.ones(int(w.sum())))
-    for a, b in zip(
-        pooled_moments(objective_of(MatrixMap(), features_of(Z, y, w), 0), MatrixMap().identity(K)),
-        pooled_moments(objective_of(MatrixMap(), heavy, 0), MatrixMap().identity(K)),
-        strict=True,
-    ):
-        np.testing.assert_allclose(a, b)
-
-
-def test_new_preconditioners_on_the_way_save_iterations(monkeypatch):
-    """With little regularization the minimum is far from the identity, where the first is made."""
-    Z, y = make_logits(1000, 40, random_state=1)
-    counts = []
-    for steps in (15, 10_000):
-        monkeypatch.setattr("skcalib._optimize.minimize.RENEWAL", steps)
-        counts.append(MatrixScaling(alpha=1e-4, max_iter=1000).fit(Z, y).n_iter_)
-    assert counts[0] < 0.9 * counts[1]
-    monkeypatch.setattr("skcalib._optimize.minimize.RENEWAL", 15)
-    with pytest.warns(ConvergenceWarning, match="stopped after 40 iterations"):
-        assert MatrixScaling(alpha=1e-4, max_iter=40).fit(Z, y).n_iter_ == 40

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 
 from skcalib._rows.arrays import mix_logits, mixed_probabilities
 from skcalib.datasets import make_logits
@@ -34,12 +34,6 @@ def test_masked_classes_stay_masked_and_do_not_count(dtype):
     np.testing.assert_allclose(P, expected, rtol=1e-6)
 
 
-def test_mixture_of_logits_is_that_of_their_log_probabilities():
-    Z = make_logits(100, 5, random_state=0)[0]
-    expected = mix_logits(log_softmax(Z, axis=1), 0.01)
-    np.testing.assert_allclose(mix_logits(Z, 0.01), expected, rtol=1e-13)
-
-
 @given(shares, st.floats(-700, 700))
 def test_log_odds_far_out_and_near_zero(smoothing, z):
     """Both probabilities to the last digits, though one is next to 0 and the other next to 1."""
@@ -53,34 +47,6 @@ def test_log_odds_far_out_and_near_zero(smoothing, z):
         assert abs(mixed) == pytest.approx(math.log1p(exact), rel=1e-7, abs=1e-300)
     else:
         assert mixed == pytest.approx((1 - smoothing) * z, rel=1e-7, abs=1e-300)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_column_is_two(dtype):
-    z = np.linspace(-60, 60, 241, dtype=dtype)[:, None]
-    P = softmax(mix_logits(np.hstack([np.zeros_like(z), z]), 1e-6).astype(float), axis=1)
-    mixed = mix_logits(z, 1e-6)
-    assert mixed.dtype == dtype
-    rtol = 100 * np.finfo(dtype).eps
-    np.testing.assert_allclose(expit(mixed.astype(float)), P[:, 1:], rtol=rtol)
-    np.testing.assert_allclose(expit(-mixed.astype(float)), P[:, :1], rtol=rtol)
-
-
-@pytest.mark.parametrize("smoothing", [1e-320, 1e-300, 1e-40])
-def test_next_to_no_smoothing(smoothing):
-    """Shares that single precision does not hold, nor, by class, double precision."""
-    L = np.array([[0.0, -90, -3e3]], np.float32)
-    M = mix_logits(L, smoothing)
-    np.testing.assert_allclose(M[:, :2], L[:, :2], rtol=1e-3)
-    assert M[0, 2] == pytest.approx(max(math.log(smoothing) - math.log(3), -708.4), abs=0.1)
-    assert np.isfinite(mix_logits(np.array([[3e3]], np.float32), smoothing)).all()
-
-
-def test_all_the_weight_on_the_uniform_distribution():
-    """As 1/(N + 1) where weights are below the precision."""
-    np.testing.assert_array_equal(mix_logits(np.array([[5.0], [-5.0]]), 1.0), [[0], [0]])
-    M = mix_logits(np.array([[3.0, 1.0, -np.inf]]), 1.0)
-    np.testing.assert_allclose(np.exp(M), [[0.5, 0.5, 0]])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

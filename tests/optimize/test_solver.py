@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from families import features_of, log_probabilities_of
-from scipy.optimize import OptimizeResult, minimize, rosen, rosen_der
+from scipy.optimize import minimize, rosen, rosen_der
 
-from skcalib import MatrixScaling, VectorScaling
 from skcalib._optimize import minimize as solver, temperature
 from skcalib._optimize.loss import Objective, Regularization
 from skcalib._optimize.maps import MatrixMap, VectorMap
-from skcalib._optimize.minimize import PreconditionedLBFGS, _line_search
+from skcalib._optimize.minimize import PreconditionedLBFGS
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 
@@ -67,60 +66,6 @@ def test_optimum_is_that_of_scipys_own_lbfgs(map_):
     solution = solver.best_parameters(objective, 1e-9, 200)
     assert solution.fun == pytest.approx(oracle.fun, abs=1e-14)
     np.testing.assert_allclose(solution.x, x0 + root @ oracle.x, atol=1e-5)
-
-
-def test_inverse_hessian_obeys_the_secant_equation(rng):
-    """That of L-BFGS maps the last change of the gradient to the last step."""
-    method = PreconditionedLBFGS(plain)
-    minimize(rosen, rng.normal(size=6), jac=rosen_der, method=method, options={"maxiter": 8})
-    assert len(method.pairs) == 8
-    s, y, sy = method.pairs[-1]
-    assert sy == pytest.approx(s @ y)
-    np.testing.assert_allclose(method._two_loops(y), s, rtol=1e-9, atol=1e-12)
-
-
-def test_without_steps_the_direction_is_the_preconditioned_gradient():
-    objective = Objective(VectorMap(), log_probabilities_of(*problem(4), None, 0.5))
-    x = objective.identity
-    _, gradient = objective.value_gradient(x)
-    method = PreconditionedLBFGS(lambda x: VectorMap().preconditioner(objective, x))
-    expected = -VectorMap().preconditioner(objective, x)(gradient)
-    np.testing.assert_allclose(method._direction(OptimizeResult(x=x, jac=gradient)), expected)
-
-
-def parabola(x):
-    return OptimizeResult(x=x, fun=float(x @ x), jac=2 * x)
-
-
-def test_line_search_accepts_the_whole_step_where_it_lowers_the_objective():
-    ahead = _line_search(parabola, parabola(np.array([1.0])), np.array([-1.0]), "d")
-    assert ahead.x == 0
-
-
-def test_line_search_finds_the_minimum_of_a_parabola_behind_a_step_that_is_too_long():
-    ahead = _line_search(parabola, parabola(np.array([1.0])), np.array([-3.0]), "d")
-    assert ahead.x == pytest.approx(0, abs=0.5)
-    assert ahead.fun < 0.3
-
-
-def test_no_share_of_a_step_uphill_is_accepted():
-    assert _line_search(parabola, parabola(np.array([1.0])), np.array([1.0]), "d") is None
-
-
-def test_a_step_that_only_rounding_raises_is_judged_by_its_gradient():
-    """The objective seems to rise by less than its rounding error, and the gradient shrinks."""
-    start = OptimizeResult(x=np.array([1.0]), fun=1.0, jac=np.array([1e-7]))
-    for rise, length, accepted in ((1e-14, 1e-9, True), (1e-6, 1e-9, False), (1e-14, 1e-7, False)):
-        ahead = OptimizeResult(x=np.array([0.0]), fun=1.0 + rise, jac=np.array([length]))
-        end = _line_search(lambda _, ahead=ahead: ahead, start, np.array([-1.0]), "d")
-        assert (end is not None) == accepted
-
-
-@pytest.mark.parametrize(("kind", "K", "most"), [
-    (VectorScaling, 3, 8), (VectorScaling, 30, 10), (MatrixScaling, 3, 12), (MatrixScaling, 30, 16),
-])  # fmt: skip
-def test_iterations_are_few(kind, K, most):
-    assert kind().fit(*problem(K, 2000)).n_iter_ <= most
 
 
 @pytest.mark.parametrize(("n", "most"), [(200, 8), (64 * 1000, 3)])

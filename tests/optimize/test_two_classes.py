@@ -1,7 +1,5 @@
 """Linear maps of two classes: three parameters stand for all of them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from families import features_of, log_probabilities_of
@@ -12,9 +10,7 @@ from skcalib._optimize.loss import MASKED_FEATURE, Objective, Regularization
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters, newton
 from skcalib._optimize.two_classes import TwoClasses, _log_odds, _loss_and_derivatives
-from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._linear import _objective
 
 MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
 RIDGES = [Regularization(), Regularization(0.01, 0.03, 0.02), Regularization(0, 0.3, 0.1)]
@@ -81,21 +77,6 @@ def test_a_masked_class_has_infinite_log_odds():
     assert _log_odds(np.array([-1.0, 1, 0.5]), F, masks=True).tolist() == [-0.5, np.inf, -np.inf]
 
 
-@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_log_odds_and_two_columns_have_the_same_map(kind, dtype):
-    Z, y = make_logits(500, 2, temperature=2.0, offset=[0, 1], dtype=dtype, random_state=0)
-    two, one = kind(tol=1e-9).fit(Z, y), kind(tol=1e-9).fit(Z[:, 1:] - Z[:, :1], y)
-    np.testing.assert_allclose(one.coef_, two.coef_, atol=2e-5 if dtype == np.float32 else 1e-8)
-
-
-@pytest.mark.parametrize("map_", MAPS, ids=repr)
-def test_iterations_are_few(map_):
-    Z, y = make_logits(2000, 2, temperature=2.0, offset=[0, 1], random_state=0)
-    objective = Objective(map_, log_probabilities_of(Z, y, None, 0.5), RIDGES[1])
-    assert best_parameters(objective, 1e-9, 50).nit <= 5
-
-
 def test_separable_rows_without_a_ridge_end_the_search():
     """By an offset, which temperature scaling has not."""
     Z, y = np.concatenate([np.linspace(1, 2, 20), np.linspace(3, 4, 20)]), np.repeat([0, 1], 20)
@@ -104,19 +85,3 @@ def test_separable_rows_without_a_ridge_end_the_search():
             found = kind(alpha=0, normalize=False).fit(Z[:, None], y)
         assert found.n_iter_ < 30
         assert found.loss_ < np.log(2) / len(y)
-
-
-def test_stored_features_are_not_written_to(rng):
-    """Not by a search, even if some are those of masked classes."""
-    Z, y = rng.normal(size=(50, 3)), rng.integers(0, 2, size=50)
-    Z[::5, 2] = -np.inf
-    spec = VectorScaling()._spec()
-    objective = _objective(MemoryRows(Z, y, None, masked=True), spec, 1.0, 0.01)
-    features = objective.rows.X
-    assert objective.masks
-    assert features.flags.f_contiguous
-    assert (features == MASKED_FEATURE).sum() == 10
-    before = features.copy()
-    regularized = replace(objective, regularization=RIDGES[1])
-    assert best_parameters(regularized, 1e-9, 50).success
-    np.testing.assert_array_equal(features, before)

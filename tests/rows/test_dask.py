@@ -40,7 +40,6 @@ from skcalib._optimize import spline as binned
 from skcalib._rows import dask as _dask
 from skcalib._rows.dask import checked_chunks
 from skcalib._rows.ranking import REACH, Ranked, merged, ranked
-from skcalib._scores.columns import Columns
 from skcalib.datasets import make_logits
 
 N, CHUNK = 3000, 700
@@ -105,14 +104,6 @@ def test_parameters_are_those_in_memory(form, n_classes, weighted):
     assert np.array_equal(far.classes_, here.classes_)
 
 
-@pytest.mark.parametrize("form", [VectorScaling(), MatrixScaling()], ids=repr)
-def test_default_tolerance_leaves_no_more_than_it_says(form):
-    Z, y, _ = problem(4)
-    far = type(form)().fit(*chunked(Z, y))
-    exact = type(form)(tol=1e-11).fit(Z, y)
-    assert far.loss_ == pytest.approx(exact.loss_, abs=1e-7)
-
-
 def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
     """A Hessian is summed up only where it is small."""
     monkeypatch.setattr("skcalib._optimize.minimize.MANY_PARAMETERS", 3)
@@ -142,12 +133,6 @@ def test_sample_without_weight_is_no_start():
         VectorScaling(tol=1e-11).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w, chunk=6400))
     )
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
-
-
-def test_too_few_steps_are_said_to_be():
-    Z, y, _ = problem(3)
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 iteration"):
-        VectorScaling(max_iter=1, tol=1e-12).fit(*chunked(Z, y))
 
 
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
@@ -181,15 +166,6 @@ def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
         assert lazy.chunks[0] == X.chunks[0]
         assert (lazy.shape, lazy.dtype) == (here.shape, here.dtype)
         assert np.array_equal(lazy.compute(), here)
-
-
-def test_another_fit_does_not_change_outputs_that_are_not_computed_yet():
-    Z, y, _ = problem(3)
-    (X,) = chunked(Z)
-    calibrator = TemperatureScaling().fit(Z, y)
-    lazy, before = calibrator.predict_proba(X), calibrator.predict_proba(Z)
-    calibrator.fit(3 * Z, y)
-    assert np.array_equal(lazy.compute(), before)
 
 
 def frames(n=400, n_classes=3, npartitions=4):
@@ -277,29 +253,6 @@ def test_rows_that_the_check_drops():
     assert rows.sum(lambda Z, _, w: w @ Z) == pytest.approx(w @ Z)
 
 
-def test_all_rows_may_be_dropped_by_the_check():
-    """What that means is for those to say who know what was looked for."""
-    Z, y, w = problem(3, weighted=True, n=40)
-    rows, found = checked_chunks(
-        heavy_rows, **dict(zip(("X", "y", "sample_weight"), chunked(Z, y, 0 * w), strict=True))
-    )
-    assert [a.shape[0] for a in rows.arrays] == [0, 0, 0]
-    assert found.tolist() == [1, 40]
-
-
-def test_partitions_without_rows_do_not_matter():
-    _, lazy, names = frames()
-    some = lazy.assign(i=lazy.index)
-    some = some[some["i"] >= 100]
-    assert some.map_partitions(len).compute().tolist() == [0, 100, 100, 100]
-    rows = some.compute()
-    far = TemperatureScaling().fit(some[names], some["y"])
-    assert far.temperature_ == pytest.approx(
-        TemperatureScaling().fit(rows[names], rows["y"]).temperature_
-    )
-    assert far.predict_proba(some[names]).compute().shape == (len(rows), 3)
-
-
 def test_parquet_files_of_which_few_columns_are_read(tmp_path):
     """Dask would put them together: for the labels others than for the logits."""
     frame, _, names = frames()
@@ -313,18 +266,6 @@ def test_parquet_files_of_which_few_columns_are_read(tmp_path):
     error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
     expected = metrics.expected_calibration_error(frame["y"], here.predict_proba(frame[names]))
     assert error == pytest.approx(expected)
-
-
-def test_chunks_of_unknown_length():
-    Z, y, _ = problem(3)
-    X, Y = chunked(Z, y)
-    kept = Y != 2
-    with dask.config.set(scheduler=refuse):
-        X, Y = X[kept][:, :2], Y[kept]
-    far = PlattScaling().fit(X, Y)
-    here = PlattScaling().fit(Z[y != 2][:, :2], y[y != 2])
-    assert far.coef_ == pytest.approx(here.coef_)
-    assert far.predict_proba(X).compute().shape == (np.sum(y != 2), 2)
 
 
 # --------------------------------------------------------------------------------------
@@ -492,17 +433,6 @@ def test_summaries_move_scores_by_no_more_than_they_say(parts, n_cells, data):
     assert (np.abs(a - b) <= 2 * REACH / n_cells * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("n_scores", [20, 21, 30, 40, 41, 100])
-def test_summaries_are_no_longer_than_they_may_be(n_scores):
-    scores = np.linspace(0.01, 0.99, n_scores)
-    hits = scores > 0.5
-    whole = summary(scores, hits, None, 20)
-    halves = [summary(scores[k::2], hits[k::2], None, 20) for k in range(2)]
-    for told in (whole, merged(halves, 20)):
-        assert len(told.scores) <= 20
-        assert np.array_equal(told.scores, scores) == (n_scores == 20)
-
-
 @pytest.mark.parametrize(
     "form",
     [HistogramBinning(strategy="quantile"), IsotonicCalibration(), BBQ()],
@@ -520,32 +450,6 @@ def test_fit_on_the_grid_is_the_fit_of_scores_that_were_moved_to_it(form, monkey
     moved = form._fit_class(Ranked(total / n, n, hits))
     np.testing.assert_allclose(edges, moved["bin_edges_"], rtol=1e-9)
     np.testing.assert_allclose(values, moved["bin_values_"], rtol=1e-9, atol=1e-12)
-
-
-def test_isotonic_squared_error_grows_by_no_more_than_the_heaviest_cells(monkeypatch):
-    """The bound of the guide: twice the largest share of the weight that one cell has."""
-    Z, y, _ = problem(1)
-    p = lambda c: c.predict_proba(Z)[:, 1]  # noqa: E731
-    here = np.mean((p(IsotonicCalibration(smoothing=0).fit(Z, y)) - y) ** 2)
-    for n_cells in (20, 100, 1000):
-        monkeypatch.setattr(_dask, "CELLS", n_cells)
-        cell = np.floor((Z[:, 0] + REACH) * n_cells / (2 * REACH)).astype(int)
-        bound = 2 * np.bincount(cell).max() / N
-        rows = Columns([None], skcalib.binning._per_class._events_of_classes, chunked_rows(Z, y))
-        (told,) = rows.ranked(lambda r: r)
-        value = IsotonicCalibration(smoothing=0)._fit_class(told)
-        blocks = np.searchsorted(value["bin_edges_"][1:-1], told.scores)
-        f = value["bin_values_"][blocks]
-        there = np.sum(told.hits * (1 - f) ** 2 + (told.weight - told.hits) * f**2) / N
-        assert here - 1e-12 <= there <= here + bound
-
-
-def chunked_rows(Z, y):
-    """The rows that a fit has."""
-    rows, _ = checked_chunks(
-        skcalib._validation.inputs.check_rows, X=chunked(Z)[0], y=chunked(y)[0], sample_weight=None
-    )
-    return rows
 
 
 # --------------------------------------------------------------------------------------
@@ -743,17 +647,3 @@ def test_comparison_on_a_test_set(weighted):
     assert far.names == here.names
     for measure, values in here.scores.items():
         np.testing.assert_allclose(far.scores[measure], values, rtol=1e-9)
-
-
-def test_comparison_needs_a_test_set():
-    Z, y, _ = problem(3)
-    with pytest.raises(ValueError, match=r"Pass test=\(logits, y\)"):
-        skcalib.compare_calibrators(*chunked(Z, y))
-
-
-@pytest.mark.parametrize("scoring", ["roc_auc_ovr", {"mine": lambda *_: 0.0}], ids=["name", "own"])
-def test_comparison_by_measures_that_are_sums(scoring):
-    Z, y, _ = problem(3)
-    rows = chunked(Z, y)
-    with pytest.raises(ValueError, match="must name measures of skcalib"):
-        skcalib.compare_calibrators(*rows, test=rows, scoring=scoring)

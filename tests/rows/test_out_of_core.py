@@ -78,11 +78,3 @@ def test_many_threads_predict_at_a_time(kind):
     for part, P in zip(parts * 3, found, strict=True):
         # Products of matrices of other sizes may be rounded in another way.
         np.testing.assert_allclose(P, expected[part], rtol=1e-12)
-
-
-def test_many_threads_fit_at_a_time():
-    problems = [make_logits(40_000, 4, temperature=T, random_state=0) for T in (0.5, 1, 2, 4)]
-    one_by_one = [skcalib.VectorScaling().fit(*problem).coef_ for problem in problems]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda p: skcalib.VectorScaling().fit(*p).coef_, problems))
-    assert np.array_equal(together, one_by_one)

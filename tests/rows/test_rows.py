@@ -88,12 +88,6 @@ def test_input_is_not_changed_by_scratch(rng):
     assert np.array_equal(X, before)
 
 
-def test_narrow_blocks_have_contiguous_columns_and_wide_ones_are_views(rng):
-    narrow, wide = rng.normal(size=(50, 4)), rng.normal(size=(50, 400))
-    assert MemoryRows(narrow).sum(lambda X: np.array(X.flags.f_contiguous))
-    assert MemoryRows(wide).sum(lambda X: np.array(np.shares_memory(X, wide)))
-
-
 @pytest.mark.parametrize("width", [1, 3, 200])
 def test_map_is_that_of_one_block(blocking, rng, width):
     X = rng.normal(size=(101, width)).astype(np.float32)
@@ -101,13 +95,6 @@ def test_map_is_that_of_one_block(blocking, rng, width):
     assert out.dtype == np.float32
     assert out.flags.c_contiguous
     assert np.array_equal(out, np.exp(X))
-
-
-def test_map_to_another_shape_and_dtype(blocking, rng):
-    X, y = rng.normal(size=(101, 3)), np.arange(101)
-    out = MemoryRows(X, y).map(lambda X, y: X.argmax(axis=1) + y)
-    assert out.dtype.kind == "i"
-    assert np.array_equal(out, X.argmax(axis=1) + y)
 
 
 @pytest.mark.parametrize("n", [1, 5, 101])
@@ -131,22 +118,6 @@ def test_softmax_is_that_of_scipy(rng, width, dtype):
     np.testing.assert_allclose(P, scipy.special.softmax(both_columns(Z), axis=1), rtol=1e-6)
 
 
-def test_blocks_have_as_many_rows_as_asked_for(monkeypatch):
-    monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 20)
-    sizes = []
-    MemoryRows(np.zeros((100, 10))).map(lambda X: (sizes.append(len(X)), X)[1], Plan(at_least=40))
-    assert sizes[1:] == [40, 40, 20]  # the first tells the shape of the result
-
-
-def test_columns_in_threads_and_in_order(blocking):
-    assert _rows.map_columns(lambda k: k**2, 50, 1000) == [k**2 for k in range(50)]
-
-
-def test_map_result_does_not_share_memory_with_the_input(rng):
-    X = rng.normal(size=(10, 200))
-    assert not np.shares_memory(MemoryRows(X).map(lambda X: X), X)
-
-
 def test_errors_in_a_thread_reach_the_caller(monkeypatch):
     monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
     monkeypatch.setattr(_rows, "max_threads", lambda: 2)
@@ -165,10 +136,6 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     monkeypatch.setattr(parallel, "_cores", lambda: 8)
     assert parallel.max_threads() == expected
-
-
-def test_cores_are_at_least_one():
-    assert parallel._cores() >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -233,16 +200,6 @@ def test_how_malloc_was_set_is_found_out(setting):
     assert run.stdout.strip() == str(bool(setting))
 
 
-def test_systems_without_that_file(monkeypatch):
-    def missing(_):
-        raise FileNotFoundError
-
-    _rows._gives_memory_back.cache_clear()
-    monkeypatch.setattr("pathlib.Path.read_bytes", missing)
-    assert not _rows._gives_memory_back()
-    _rows._gives_memory_back.cache_clear()
-
-
 @pytest.mark.parametrize(
     ("shape", "n_threads"), [((100,), 1), ((250,), 2), ((50, 9), 4), ((999, 9), 8)]
 )
@@ -301,12 +258,6 @@ def test_derived_rows_have_their_classes_and_groups(derive):
     assert found.masked
     assert np.array_equal(found.classes, names)
     assert np.array_equal(found.groups, names[abs(found.y)])
-
-
-def test_weights_of_ones_need_no_pass(monkeypatch):
-    rows = MemoryRows(np.zeros((10, 2)), np.arange(10), None)
-    monkeypatch.setattr(MemoryRows, "reduce", None)
-    assert (rows.weight, rows.least_weight) == (10, 1)
 
 
 @pytest.mark.parametrize("width", [1, 3, 200])

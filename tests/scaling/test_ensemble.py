@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib import EnsembleTemperatureScaling, TemperatureScaling
+from skcalib import EnsembleTemperatureScaling
 from skcalib._optimize import mixture
 from skcalib._warnings import NotConvergedWarning, SmallWeightsWarning
 from skcalib.datasets import make_logits
@@ -65,23 +65,6 @@ def test_weights_are_those_of_a_constrained_solver(loss, weighted, masked, rng):
         assert score(moved, P, y, w, loss) >= best - 1e-12
 
 
-def test_temperature_is_that_of_temperature_scaling():
-    Z, y = noisy()
-    found = [c.fit(Z, y) for c in (EnsembleTemperatureScaling(), TemperatureScaling())]
-    assert found[0].temperature_ == found[1].temperature_
-    assert type(found[0].temperature_) is float
-
-
-@both
-def test_never_worse_than_its_members_on_the_rows_of_the_fit(loss):
-    Z, y = noisy()
-    c = EnsembleTemperatureScaling(loss=loss, smoothing=0.0).fit(Z, y)
-    P = members(Z, c.temperature_)
-    best = score(c.weights_, P, y, None, loss)
-    assert all(best <= score(x, P, y, None, loss) for x in np.eye(3))
-    assert best < score(np.eye(3)[0], P, y, None, loss) - 0.002
-
-
 @pytest.mark.parametrize(("smoothing", "share"), [("auto", 1 / 1501), (0.2, 0.2), (0.0, 0.0)])
 def test_smoothing_goes_from_the_first_two_weights_to_the_third(smoothing, share):
     Z, y = noisy()
@@ -90,13 +73,6 @@ def test_smoothing_goes_from_the_first_two_weights_to_the_third(smoothing, share
     assert c.smoothing_ == pytest.approx(share)
     assert_allclose(c.weights_, (1 - share) * plain + share * np.eye(3)[2], rtol=1e-12)
     assert c.predict_proba(1e4 * Z).min() >= share / 4 * (1 - 1e-12)
-
-
-def test_labels_without_noise_need_no_uniform_member():
-    Z, y = make_logits(20_000, 5, temperature=2.0, random_state=0)
-    c = EnsembleTemperatureScaling(smoothing=0.0).fit(Z, y)
-    assert c.weights_[0] > 0.9
-    assert c.weights_[2] < 0.01
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -143,15 +119,6 @@ def test_members_without_weight_are_left_out(weights, n_columns):
     c.weights_ = np.array(weights, float)
     wanted = np.tensordot(weights, members(Z, c.temperature_), 1)
     assert_allclose(c.predict_proba(X), wanted, rtol=1e-9)
-
-
-@both
-@pytest.mark.parametrize("smoothing", [0.0, "auto"])
-def test_predictions_are_those_of_the_logits(loss, smoothing):
-    Z, y = noisy()
-    c = EnsembleTemperatureScaling(loss=loss, smoothing=smoothing).fit(Z, y)
-    assert_array_equal(c.predict(Z), Z.argmax(axis=1))
-    assert_array_equal(c.transform(Z).argsort(axis=1), Z.argsort(axis=1))
 
 
 @both

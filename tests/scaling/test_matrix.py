@@ -106,26 +106,6 @@ def test_strong_ridge_is_temperature_scaling(problem, normalize):
     np.testing.assert_allclose(strong.predict_proba(Z), plain.predict_proba(Z), rtol=1e-6)
 
 
-def test_loss_falls_with_the_ridge(problem):
-    """And from temperature over vector to matrix scaling, each a special case of the next."""
-    Z, y, w = problem
-    losses = [MatrixScaling(alpha=a).fit(Z, y, w).loss_ for a in (1e3, 10, 1, 0.1, 0)]
-    assert losses == sorted(losses, reverse=True)
-    temperature = log_loss(y, TemperatureScaling().fit(Z, y, w).predict_proba(Z), sample_weight=w)
-    plain = [kind(alpha=0).fit(Z, y, w).loss_ for kind in (VectorScaling, MatrixScaling)]
-    assert plain[1] < plain[0] < temperature
-
-
-@pytest.mark.parametrize("normalize", [True, False])
-def test_permuted_columns_permute_the_answer(problem, normalize):
-    Z, y, w = problem
-    order = np.array([2, 0, 1])
-    plain = MatrixScaling(tol=1e-9, normalize=normalize).fit(Z, y, w)
-    moved = MatrixScaling(tol=1e-9, normalize=normalize).fit(Z[:, order], np.argsort(order)[y], w)
-    np.testing.assert_allclose(moved.coef_, plain.coef_[order][:, order], atol=1e-7)
-    np.testing.assert_allclose(moved.intercept_, plain.intercept_[order], atol=1e-7)
-
-
 def test_constants_in_rows_matter_only_to_the_literal_form(problem, rng):
     Z, y, w = problem
     shift = rng.normal(scale=5, size=(len(y), 1))

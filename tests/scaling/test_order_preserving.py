@@ -98,12 +98,6 @@ def test_probabilities_are_the_literal_formula():
     assert c.alpha_ == 1
 
 
-def test_temperature_is_that_of_temperature_scaling():
-    Z, y = truncated()
-    expected = TemperatureScaling().fit(Z, y).temperature_
-    assert OrderPreservingScaling().fit(Z, y).temperature_ == expected
-
-
 @given(start=hnp.arrays(float, 4, elements=st.floats(LEAST, 30)), seed=st.integers(0, 3))
 def test_every_start_leads_to_the_same_slopes(start, seed):
     Z, y = truncated(200, seed=seed)
@@ -113,15 +107,6 @@ def test_every_start_leads_to_the_same_slopes(start, seed):
     found, expected = (fit_slopes(problem, s, LEAST) for s in (start, np.ones(4)))
     assert found.success
     np.testing.assert_allclose(found.x, expected.x, rtol=1e-6)
-
-
-def test_the_start_from_a_sample_changes_nothing(monkeypatch):
-    Z, y = truncated(20_000)
-    started = OrderPreservingScaling().fit(Z, y)
-    monkeypatch.setattr(MemoryRows, "sample", lambda *_: None)
-    np.testing.assert_allclose(
-        started.slopes_, OrderPreservingScaling().fit(Z, y).slopes_, rtol=1e-8
-    )
 
 
 def test_derivatives_are_those_of_the_value(rng):
@@ -147,16 +132,6 @@ def test_a_fit_that_stops_early_warns(monkeypatch):
 # The function.
 
 
-def test_slopes_of_a_known_function_are_recovered(rng):
-    Z, _ = make_logits(200_000, 5, random_state=0)
-    L = log_softmax(Z, axis=1)
-    knots, slopes = np.array([-4.0, -2.0, -1.0]), np.array([0.3, 1.5, 0.6, 2.0])
-    P = softmax(literal(slopes, knots, L), axis=1)
-    y = (rng.uniform(size=(len(P), 1)) > P.cumsum(axis=1)).sum(axis=1).clip(max=4)
-    found = fit_slopes(PiecewiseLoss(MemoryRows(L, y, None), knots, 0), np.ones(4), LEAST)
-    np.testing.assert_allclose(found.x, slopes, atol=0.06)
-
-
 @pytest.mark.parametrize("K", [2, 10])
 def test_bent_logits_get_nearly_the_true_log_loss(K):
     Z, y = make_logits(20_000, K, temperature=1.0, random_state=0)
@@ -176,44 +151,6 @@ def test_beyond_the_knots_it_goes_on_with_the_last_slopes():
     knots, slopes = np.array([-2.0, -1.0]), np.array([3.0, 1.0, 0.5])
     S = piecewise(np.array([[-9.0, -8.0, -0.5, -0.1]]), knots, slopes)
     np.testing.assert_allclose(np.diff(S)[0, [0, 2]], [3.0, 0.2])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(
-    start=st.floats(-40, -1e-6),
-    slopes=hnp.arrays(float, 4, elements=st.floats(LEAST, 100)),
-    knots=hnp.arrays(float, 3, elements=st.floats(-30, 0), unique=True),
-)
-def test_rounding_never_reverses_the_order(dtype, start, slopes, knots):
-    """Neighbouring floating-point numbers, on a segment and across each knot."""
-    knots.sort()
-    for first in (start, *knots):
-        L = [np.asarray(first, dtype)]
-        for _ in range(40):
-            L.append(np.nextafter(L[-1], np.asarray(1, dtype)))
-        S = piecewise(np.array([L]), knots, slopes)
-        assert (np.diff(S) >= 0).all()
-
-
-@given(
-    rows=hnp.arrays(
-        float,
-        (20, 3),
-        elements=st.sampled_from([0, 1, 1 + 1e-15, -1e-20, 1e-300, 3, -40, 1e4, -1e30]),
-    ),
-    dtype=st.sampled_from([np.float32, np.float64]),
-)
-def test_predictions_are_those_of_the_logits(rows, dtype):
-    rows = rows.astype(dtype)
-    c = FITTED
-    assert np.array_equal(c.predict(rows), rows.argmax(axis=1))
-    Z = c.transform(rows)
-    assert (Z.max(axis=1) - Z[np.arange(20), rows.argmax(axis=1)] <= 1e-5).all()
-    equal = rows[:, 0] == rows[:, 1]
-    assert np.array_equal(Z[equal, 0], Z[equal, 1])
-
-
-FITTED = OrderPreservingScaling().fit(*truncated(K=3))
 
 
 def test_for_two_classes_it_is_odd_in_the_margin():
@@ -271,34 +208,11 @@ def test_without_knots_it_is_one_more_temperature():
     np.testing.assert_allclose(c.slopes_, 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("K", [2, 3, 20])
-def test_one_row_of_each_class(K, rng):
-    Z = rng.normal(size=(K, K)) + 2 * np.eye(K)
-    c = OrderPreservingScaling().fit(Z, np.arange(K))
-    P = c.predict_proba(Z)
-    assert np.isfinite(P).all()
-    assert P.min() > 1e-4
-    assert (np.abs(c.slopes_ - 1) < 0.5).all()
-
-
-def test_separable_rows_are_no_problem_with_regularization(recwarn):
-    Z, _ = make_logits(300, 3, random_state=0)
-    c = OrderPreservingScaling().fit(Z, Z.argmax(axis=1))
-    assert not recwarn
-    assert 1e-6 < c.predict_proba(Z).min()
-
-
 def test_separable_rows_without_regularization_keep_temperature_scaling():
     Z, _ = make_logits(300, 3, random_state=0)
     with pytest.warns(ConvergenceWarning, match="separable"):
         c = OrderPreservingScaling(alpha=0).fit(Z, Z.argmax(axis=1))
     assert (c.slopes_ == 1).all()
-
-
-def test_single_precision_gives_the_slopes_of_double_precision():
-    Z, y = truncated(4000)
-    c, single = (OrderPreservingScaling().fit(Z.astype(t), y) for t in (np.float64, np.float32))
-    np.testing.assert_allclose(single.slopes_, c.slopes_, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import CALIBRATORS, JOINT, with_known
+from families import CALIBRATORS, JOINT
 from hypothesis import given, strategies as st
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -132,20 +132,6 @@ def test_masked_classes_stay_masked_and_do_not_count(kind, dtype):
 
 
 @every
-@pytest.mark.parametrize("n_classes", [1, 3])
-def test_rows_with_dask_are_mixed_alike(kind, n_classes):
-    array = pytest.importorskip("dask.array")
-    Z, y = make_logits(600, max(n_classes, 2), random_state=0)
-    Z = Z[:, 1:] - Z[:, :1] if n_classes == 1 else Z
-    w = np.random.default_rng(0).uniform(0, 2, size=600)
-    form = with_known(kind, smoothing="auto", tol=1e-10)
-    here = form.fit(Z, y, w).predict_proba(Z)
-    far = form.fit(*(array.from_array(A, chunks=(250, *A.shape[1:])) for A in (Z, y, w)))
-    assert far.smoothing_ == pytest.approx(1 / (1 + w.sum()))
-    np.testing.assert_allclose(far.predict_proba(Z), here, rtol=1e-6)
-
-
-@every
 def test_relative_weights_warn_where_their_sum_is_the_smoothing(kind):
     Z, y = make_logits(200, 3, random_state=0)
     w = np.full(200, 1 / 200)
@@ -183,37 +169,6 @@ def test_separable_rows_have_the_temperature_of_smoothed_targets(
         Z[0], y[0] = np.roll(Z[0], 1), (y[0] + 1) % n_classes
     w = np.random.default_rng(seed).uniform(0.1, 3, n_samples) if weighted else None
     assert temperature(Z, y, w) == pytest.approx(scale * smoothed_targets(Z / scale, y, w), 1e-6)
-
-
-def test_one_column_is_two_columns_and_single_precision_is_double():
-    Z, y = separable(300, 2)
-    z = Z[:, 1:] - Z[:, :1]
-    T = temperature(Z, y)
-    assert temperature(z, y) == pytest.approx(T, rel=1e-9)
-    assert temperature(Z.astype(np.float32), y) == pytest.approx(T, rel=1e-5)
-
-
-@pytest.mark.parametrize("n_classes", [1, 3])
-def test_separable_rows_with_dask(n_classes):
-    array = pytest.importorskip("dask.array")
-    Z, y = separable(500, 3)
-    Z, y = (Z[:, :1], (Z[:, 0] > 0).astype(int)) if n_classes == 1 else (Z, y)
-    w = np.random.default_rng(0).uniform(0, 2, size=500)
-    chunked = (array.from_array(A, chunks=(200, *A.shape[1:])) for A in (Z, y, w))
-    assert temperature(*chunked) == pytest.approx(temperature(Z, y, w), rel=1e-9)
-
-
-def test_a_weight_of_two_is_the_separable_row_twice():
-    Z, y = separable(100, 3)
-    w = np.arange(100) % 3
-    repeated = np.repeat(np.arange(100), w)
-    assert temperature(Z, y, w) == pytest.approx(temperature(Z[repeated], y[repeated]), rel=1e-9)
-
-
-def test_more_separable_rows_are_more_confident():
-    Z, y = separable(100, 3)
-    temperatures = [temperature(Z, y, np.full(100, w)) for w in (0.1, 1, 10, 1e6)]
-    assert temperatures == sorted(temperatures, reverse=True)
 
 
 def test_relative_weights_of_separable_rows_warn():

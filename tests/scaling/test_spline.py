@@ -85,11 +85,6 @@ def test_splines_are_those_of_scipy(rng, n_knots):
         assert second[0] == second[-1] == 0
 
 
-def test_two_knots_are_a_line():
-    S = evaluate(np.array([[-1.0], [0.5], [3.0]]), powers_of_values(2) @ np.array([[1.0], [3.0]]))
-    np.testing.assert_allclose(S[:, 0], [-1, 2, 7])
-
-
 @pytest.mark.parametrize("n_knots", [2, 3, 6])
 def test_basis_has_roughness_one_and_lines_none(n_knots):
     basis, knots = smooth_basis(n_knots), np.linspace(0, 1, n_knots)
@@ -234,25 +229,6 @@ def test_the_strength_is_the_most_probable_one():
     assert again.alphas_.size == again.loo_losses_.size == 0
 
 
-def test_without_evidence_the_strength_is_that_of_the_prior():
-    Z, y = make_logits(30, 2, random_state=0)
-    assert SplineCalibration().fit(Z, y).alpha_ == 1
-    assert SplineCalibration(alpha="auto").fit(Z, y).alpha_ == 1
-
-
-def test_many_rows_and_a_bend_make_it_weaker():
-    Z, y = bent(20_000)
-    assert SplineCalibration().fit(Z, y).alpha_ < 1
-
-
-def test_a_weight_of_two_is_the_row_twice_for_the_strength_too(rng):
-    Z, y = bent(300)
-    w = rng.integers(1, 4, size=300)
-    c = SplineCalibration().fit(Z, y, w)
-    twice = SplineCalibration().fit(np.repeat(Z, w, axis=0), np.repeat(y, w))
-    np.testing.assert_allclose(c.loo_losses_, twice.loo_losses_, rtol=1e-10)
-
-
 # --------------------------------------------------------------------------------------
 # Increasing splines.
 
@@ -347,21 +323,6 @@ def test_masked_classes_do_not_count_for_their_spline(rng):
     assert c.knots_[0, 0] >= x.min()
 
 
-@pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
-@pytest.mark.parametrize("size", [0, 64])
-def test_equal_rows_have_equal_probabilities_whatever_is_added_to_them(rng, size):
-    """In single precision, where rounding errors are not to be fitted."""
-    added = rng.integers(-size, size + 1, 300)[:, None]
-    Z = (np.array([[1.0, 2, 0.5]]) + added).astype(np.float32)
-    if not size:
-        Z += rng.choice([-1e-7, 0, 1e-7], size=Z.shape).astype(np.float32)
-    c = SplineCalibration()
-    y = rng.integers(3, size=300)
-    P = c.fit(Z, y).predict_proba(Z)
-    np.testing.assert_allclose(P, [np.bincount(y) / 300] * 300, atol=0.01)
-    np.testing.assert_allclose(P - P[0], 0, atol=1e-5)
-
-
 @pytest.mark.parametrize("params", [{}, {"n_knots": 2}, {"alpha": 0}, {"increasing": True}])
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_class_without_log_odds_keeps_them_as_they_are(rng, params, alone):
@@ -376,14 +337,6 @@ def test_a_class_without_log_odds_keeps_them_as_they_are(rng, params, alone):
         c = SplineCalibration(classes=range(4), **params).fit(Z, y)
     np.testing.assert_allclose(c.values_[3], c.knots_[3], atol=1e-12)
     assert np.isfinite(c.predict_proba(rng.normal(size=(10, 4)))).all()
-
-
-def test_it_recovers_a_smooth_bend():
-    Z, y = bent(40_000)
-    c = SplineCalibration().fit(Z, y)
-    true = np.linspace(-4, 4, 81)
-    found = c.transform(bend(true)[:, None])[:, 0]
-    np.testing.assert_allclose(expit(found), expit(true), atol=0.02)
 
 
 def test_it_is_better_than_platt_scaling_on_a_bend_and_hardly_worse_elsewhere():
@@ -408,21 +361,6 @@ def test_separable_rows_have_an_optimum():
         assert (P[Z[:, 0] > 1] > 0.95).all()
         assert (P[Z[:, 0] < -1] < 0.05).all()
         assert P.min() >= c.smoothing_ / 2
-
-
-@pytest.mark.parametrize("alpha", ["loo", 0.0])
-def test_few_distinct_log_odds(alpha):
-    z = np.repeat([-1.0, 1.0], 100)[:, None]
-    y = np.concatenate([np.arange(100) < 20, np.arange(100) < 60]).astype(int)
-    c = SplineCalibration(alpha=alpha).fit(z, y)
-    np.testing.assert_allclose(c.predict_proba([[-1.0], [1.0]])[:, 1], [0.2, 0.6], atol=5e-3)
-
-
-def test_constant_log_odds_give_the_base_rate():
-    y = (np.arange(100) < 30).astype(int)
-    with pytest.warns(UserWarning, match="all equal"):
-        c = SplineCalibration().fit(np.zeros((100, 2)), y)
-    np.testing.assert_allclose(c.predict_proba(np.zeros((1, 2)))[0, 1], 0.3, atol=5e-3)
 
 
 def test_it_warns_if_newton_does_not_converge(monkeypatch):

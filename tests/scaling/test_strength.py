@@ -60,14 +60,6 @@ def test_the_chosen_strength_is_close_to_the_best_on_new_rows(K):
         assert losses["loo"] < losses[ALPHAS[0]]
 
 
-def test_one_column_of_log_odds_is_two_columns():
-    Z, y = problem(300, 2)
-    both = np.column_stack([np.zeros(300), Z[:, 1] - Z[:, 0]])
-    one = MatrixScaling(alpha="loo").fit(both[:, 1:], y)
-    two = MatrixScaling(alpha="loo").fit(both, y)
-    np.testing.assert_allclose(one.loo_losses_, two.loo_losses_, rtol=1e-10)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("K", [3, 8])
@@ -80,16 +72,6 @@ def test_single_precision_and_dask_choose_the_same_strength(kind, K):
     for other in others:
         assert other.alpha_ == chosen.alpha_
         np.testing.assert_allclose(other.loo_losses_, chosen.loo_losses_, rtol=1e-3)
-
-
-@pytest.mark.parametrize("many", [1, 3])
-def test_masked_classes_are_left_out(many):
-    Z, y = problem(400, 7)
-    Z[np.arange(400) % many == 0, 6] = -np.inf
-    y[y == 6] = 0
-    c = VectorScaling(alpha="loo", classes=range(7)).fit(Z, y)
-    assert np.isfinite(c.loo_losses_).all()
-    assert not c.predict_proba(Z)[np.isneginf(Z)].any()
 
 
 @pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])

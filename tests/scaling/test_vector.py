@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling, VectorScaling
@@ -57,12 +56,6 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha):
             assert literal(nudged, *args) > best
 
 
-def test_temperature_is_that_of_temperature_scaling(problem):
-    Z, y, w = problem
-    expected = TemperatureScaling().fit(Z, y, w).temperature_
-    assert VectorScaling().fit(Z, y, w).temperature_ == expected
-
-
 def test_probabilities_are_the_literal_formula(problem):
     Z, y, w = problem
     c = VectorScaling().fit(Z, y, w)
@@ -86,18 +79,6 @@ def test_plain_form_is_the_papers(problem):
     np.testing.assert_allclose(c.predict_proba(Z), softmax(c.coef_ * Z + c.intercept_, axis=1))
 
 
-def test_known_distortion_is_undone():
-    offset = np.array([0.0, 2.0, -1.0])
-    Z, y, P = make_logits(
-        60_000, 3, temperature=2.0, offset=offset, return_proba=True, random_state=0
-    )
-    c = VectorScaling(normalize=False).fit(Z, y)
-    np.testing.assert_allclose(c.coef_, 0.5, rtol=0.05)
-    found = c.intercept_ - c.intercept_[0]
-    np.testing.assert_allclose(found, -offset / 2, atol=0.05)
-    assert np.abs(VectorScaling(normalize=False).fit(Z, y).predict_proba(Z) - P).max() < 0.02
-
-
 def test_strong_ridge_is_temperature_scaling(problem):
     Z, y, w = problem
     for normalize in (True, False):
@@ -117,59 +98,6 @@ def test_without_offsets(problem):
             nudged = c.coef_.copy()
             nudged[j] += step
             assert literal(np.append(nudged, np.zeros(K)), F, y, w, 1.0) > best
-
-
-def test_permuted_columns_permute_the_answer(problem):
-    Z, y, w = problem
-    order = np.array([2, 0, 3, 1])
-    plain = VectorScaling(tol=1e-8).fit(Z, y, w)
-    moved = VectorScaling(tol=1e-8).fit(Z[:, order], np.argsort(order)[y], w)
-    np.testing.assert_allclose(moved.coef_, plain.coef_[order], atol=1e-6)
-    np.testing.assert_allclose(moved.intercept_, plain.intercept_[order], atol=1e-6)
-
-
-def test_constants_in_rows_matter_only_to_the_literal_form(problem, rng):
-    Z, y, w = problem
-    shift = rng.normal(scale=5, size=(len(y), 1))
-    for normalize in (True, False):
-        one, other = (
-            VectorScaling(normalize=normalize, tol=1e-8).fit(A, y, w).predict_proba(A)
-            for A in (Z, Z + shift)
-        )
-        assert np.allclose(one, other, atol=1e-5) == normalize
-
-
-@pytest.mark.parametrize("normalize", [True, False])
-def test_one_column_is_two_columns_for_the_ridge_too(normalize):
-    Z, y = make_logits(300, 2, random_state=0)
-    Z[:, 0] = 0
-    P = [
-        VectorScaling(normalize=normalize, tol=1e-9).fit(A, y).predict_proba(A)
-        for A in (Z, Z[:, 1:])
-    ]
-    np.testing.assert_allclose(P[0], P[1], atol=1e-9)
-
-
-def test_single_precision():
-    Z, y = make_logits(5000, 20, offset=np.linspace(-1, 1, 20), random_state=0)
-    double, single = VectorScaling().fit(Z, y), VectorScaling().fit(Z.astype(np.float32), y)
-    np.testing.assert_allclose(single.coef_, double.coef_, atol=2e-3)
-    assert single.loss_ == pytest.approx(double.loss_, abs=1e-6)
-    assert single.coef_.dtype == np.float64
-
-
-def test_ridge_helps_where_rows_are_few():
-    """And both forms help where one class is over-predicted."""
-    Z, y = make_logits(20_000, 20, offset=np.linspace(-1, 1, 20), random_state=0)
-    fit, judge = slice(400), slice(400, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        losses = [
-            log_loss(y[judge], c.fit(Z[fit], y[fit]).predict_proba(Z[judge]))
-            for c in (VectorScaling(), VectorScaling(alpha=0), TemperatureScaling())
-        ]
-    assert losses[0] < losses[1]
-    assert losses[0] < losses[2]
 
 
 # --------------------------------------------------------------------------------------
@@ -210,29 +138,6 @@ def test_separable_rows(scale):
     assert np.array_equal(c.predict(scale * Z), Z.argmax(axis=1))
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-def test_rows_without_any_curvature(normalize):
-    """All probabilities are 0 or 1 at the temperature of separable rows."""
-    y = np.arange(60) % 3
-    c, _ = plain(100.0 * np.eye(3)[y] - 7, y, normalize=normalize)
-    assert np.array_equal(c.predict(100.0 * np.eye(3)[y]), y)
-
-
-def test_class_with_one_row_and_class_with_none():
-    Z, y = make_logits(400, 4, random_state=0)
-    y = np.where(y >= 2, 0, y)
-    y[7] = 2
-    c, _ = plain(Z, y, classes=range(4))
-    assert c.predict_proba(Z)[:, 3].max() < 0.05
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_class_whose_probability_is_zero_in_every_row(dtype):
-    Z, y = make_logits(400, 3, dtype=dtype, random_state=0)
-    c, _ = plain(np.column_stack([Z, np.full(400, -1e6, dtype)]), y, classes=range(4))
-    assert c.predict_proba(np.column_stack([Z, np.full(400, -1e6, dtype)]))[:, 3].max() == 0
-
-
 def test_ties_among_rows_that_are_right_leave_nothing_to_learn():
     """Offsets that break ties would run off to where all probabilities are 0 or 1."""
     Z = np.round(make_logits(700, 5, random_state=0)[0])
@@ -242,29 +147,6 @@ def test_ties_among_rows_that_are_right_leave_nothing_to_learn():
     assert c.coef_.tolist() == [1] * 5
     assert c.intercept_.tolist() == [0] * 5
     assert c.n_iter_ == 0
-
-
-def test_nothing_to_gain():
-    c, said = plain(np.zeros((6, 3)), [0, 1, 2, 0, 1, 2])
-    assert c.loss_ == pytest.approx(np.log(3))
-    assert len(said) == 1
-    assert "logits of each row are all equal" in said[0]
-
-
-def test_constant_and_collinear_columns():
-    Z, y = make_logits(400, 3, random_state=0)
-    wide = np.column_stack([Z, np.zeros(400), Z[:, 0]])
-    calibrator, _ = plain(wide, y, classes=range(5))
-    assert calibrator.loss_ < log_loss(y, softmax(Z, axis=1))
-
-
-@pytest.mark.parametrize("alpha", [0, "auto"])
-def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
-    Z, y = make_logits(300, 5, offset=[0, 1, 2, 3, 4], random_state=0)
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations .* Increase max_iter"):
-        c = VectorScaling(alpha=alpha, max_iter=1).fit(Z, y)
-    temperature = TemperatureScaling().fit(Z, y)
-    assert c.loss_ <= log_loss(y, temperature.predict_proba(Z)) + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,6 @@ def test_table_of_edges():
     ]  # fmt: skip
 
 
-def test_uniform_edges_are_those_of_linspace():
-    assert np.array_equal(uniform_edges(15), np.linspace(0, 1, 16))
-
-
 @given(scores=scores_, n_bins=st.integers(1, 20))
 def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
     edges = quantile_edges(ranked(scores), n_bins)
@@ -95,13 +91,6 @@ def test_weight_is_repetition(scores, n_bins, data):
     assert np.array_equal(weighted_edges, quantile_edges(ranked(repeated), n_bins))
 
 
-def test_quantile_bins_without_ties_hold_equal_counts(rng):
-    scores = rng.permutation(np.linspace(0.01, 0.99, 60))
-    for n_bins in (1, 2, 3, 5, 6, 15, 60):
-        counts = np.bincount(bin_index(scores, quantile_edges(ranked(scores), n_bins)))
-        assert counts.tolist() == [60 // n_bins] * n_bins
-
-
 def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng):
     scores = rng.permutation(np.linspace(0.01, 0.99, 60))
     for n_bins in range(1, 61):
@@ -110,10 +99,6 @@ def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng)
             assert np.array_equal(
                 quantile_edges(ranked(scores, None, np.full(60, unit)), n_bins), expected
             )
-
-
-def test_equal_scores_make_one_bin():
-    assert quantile_edges(ranked(np.full(9, 0.3)), 5).tolist() == [0, 1]
 
 
 def test_edge_between_neighbouring_floats_leaves_them_apart():
@@ -164,12 +149,6 @@ def test_sums_are_those_of_a_loop(data, n_bins, n_columns):
     np.testing.assert_allclose(plain, bin_sums(S, H, np.ones(m), edges, n_bins))
     one_by_one = bin_sums(S, H, weights, [edges] * n_columns, n_bins)
     assert np.array_equal(one_by_one, sums)
-
-
-def test_fewer_bins_than_others_have_leave_the_rest_empty():
-    S, H = np.array([[0.1, 0.1], [0.9, 0.9]]), np.ones((2, 2), bool)
-    sums = bin_sums(S, H, None, [np.array([0, 0.5, 1]), np.array([0.0, 1])], 3)
-    assert sums[:, 0].tolist() == [[1, 1, 0], [2, 0, 0]]
 
 
 @pytest.mark.parametrize("n_cells", [4, 1000])

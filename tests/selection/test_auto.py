@@ -1,15 +1,11 @@
 """The default calibrator: its formula, its folds, its candidates, and what may go wrong with it."""
 
-import pickle
-
 import dask.array as da
 import families
 import numpy as np
-import pandas as pd
 import pytest
-import skops.io
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import (
@@ -27,7 +23,6 @@ from sklearn.utils import estimator_html_repr
 
 from skcalib import (
     AutoCalibrator,
-    CalibratedClassifier,
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
@@ -35,11 +30,9 @@ from skcalib import (
     OrderPreservingScaling,
     PlattScaling,
     TemperatureScaling,
-    TemperatureSweepDisplay,
     VectorScaling,
     compare_calibrators,
 )
-from skcalib._nested import log_probabilities
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
@@ -170,36 +163,6 @@ def test_one_candidate_needs_no_folds():
     assert c.cv_log_loss_ == c.cv_log_loss_error_ == {}
 
 
-def test_candidates_of_negligible_weight_are_left_out():
-    X, y = make_logits(3000, 3, temperature=2.0, random_state=0)
-    candidates = {
-        **FAST,
-        "bad": HistogramBinning(n_bins=2),
-        "worse": TemperatureScaling(smoothing=0.9),
-    }
-    c = AutoCalibrator(candidates).fit(X + np.array([0.0, 2, 1]), y)
-    assert c.weights_["bad"] == c.weights_["worse"] == 0
-    assert c.calibrators_.keys() == {"temperature", "vector"}
-    assert len(c.cv_log_loss_) == 4
-
-
-def test_one_column_and_two_are_equal():
-    X, y = bent(N, 2)
-    margin = X[:, 1:] - X[:, :1]
-    one, two = AutoCalibrator(MIXED).fit(margin, y), AutoCalibrator(MIXED).fit(X, y)
-    assert one.transform(margin).shape == (N, 1)
-    assert_allclose([*one.weights_.values()], [*two.weights_.values()], atol=1e-3)
-    assert_allclose(one.predict_proba(margin), two.predict_proba(X), atol=1e-4)
-    assert_allclose(log_softmax(two.transform(X), axis=1), two.predict_log_proba(X), atol=1e-12)
-
-
-def test_single_precision_stays_so():
-    single, double = AutoCalibrator(MIXED).fit(Z.astype("f"), Y), AutoCalibrator(MIXED).fit(Z, Y)
-    X = Z.astype("f")
-    assert single.transform(X).dtype == single.predict_proba(X).dtype == np.float32
-    assert_allclose(single.predict_proba(X), double.predict_proba(Z), atol=2e-3)
-
-
 def test_probabilities_of_zero_are_no_masked_classes():
     c = AutoCalibrator([KNeighborsClassifier(1)]).fit(Z, Y)
     assert np.isfinite(c.transform(Z)).all()
@@ -213,14 +176,6 @@ def test_probabilities_of_zero_are_no_masked_classes():
 # Folds.
 
 
-def test_same_folds_without_a_random_state():
-    one, two = AutoCalibrator(FAST).fit(Z, Y), AutoCalibrator(FAST).fit(Z, Y)
-    same(one, two, rtol=0)
-    other = AutoCalibrator(FAST, random_state=1).fit(Z, Y)
-    assert other.cv_log_loss_ != one.cv_log_loss_
-    same(other, AutoCalibrator(FAST, random_state=1).fit(Z, Y), rtol=0)
-
-
 def test_random_state_instances_advance():
     one, two = (
         AutoCalibrator(FAST, random_state=np.random.RandomState(1)).fit(Z, Y) for _ in range(2)
@@ -228,11 +183,6 @@ def test_random_state_instances_advance():
     same(one, two, rtol=0)
     first = one.cv_log_loss_
     assert one.fit(Z, Y).cv_log_loss_ != first
-
-
-@pytest.mark.slow
-def test_parallel_fits_are_equal():
-    same(AutoCalibrator(MIXED, n_jobs=2).fit(Z, Y), AutoCalibrator(MIXED).fit(Z, Y), rtol=0)
 
 
 def test_splitters_and_splits():
@@ -254,12 +204,6 @@ def test_groups_are_not_split():
     splits = list(GroupKFold(4).split(Z, Y, groups))
     same(one, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
     same(one, AutoCalibrator(FAST, cv=GroupKFold(4)).fit(Z, Y, groups=groups), rtol=0)
-
-
-def test_fewer_groups_than_folds():
-    groups = np.arange(N) % 3
-    one = AutoCalibrator(FAST).fit(Z, Y, groups=groups)
-    same(one, AutoCalibrator(FAST, cv=3).fit(Z, Y, groups=groups), rtol=0)
 
 
 def test_groups_of_weight_zero_are_absent():
@@ -356,24 +300,6 @@ def test_few_rows_of_a_class():
     assert c.cv_log_loss_ == {}
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_two_rows_of_two_rare_classes():
-    """Each training set holds one of them and the most frequent class."""
-    y = np.r_[1, 2, np.zeros(30, int)]
-    X = np.random.default_rng(0).normal(size=(len(y), 3))
-    with pytest.warns(UserWarning, match="with 2 of 32 rows .* there are 2 folds"):
-        c = AutoCalibrator(FAST, random_state=seed_of_both(X)).fit(X, y)
-    assert len(c.cv_log_loss_) == 2
-
-
-def seed_of_both(X):
-    for seed in range(1000):
-        for _, test in KFold(5, shuffle=True, random_state=seed).split(X):
-            if np.isin([0, 1], test).all():
-                return seed
-    raise AssertionError
-
-
 def test_a_sample_of_many_rows_may_hold_one_class():
     """Three rows of these many are of the other class, and none of them is in the sample."""
     X = np.random.default_rng(0).normal(-1, size=(MANY_ROWS, 1))
@@ -396,12 +322,6 @@ def test_many_rows_are_weighed_on_a_sample_and_fitted_on_all():
     assert_allclose([*c.cv_log_loss_.values()], [*half.cv_log_loss_.values()], rtol=1e-4)
     alone = VectorScaling().fit(X, y)
     assert_array_equal(c.calibrators_["vector"].coef_, alone.coef_)
-
-
-def test_labels_that_repeat_with_a_period_are_all_in_the_sample():
-    y = np.arange(4 * MANY_ROWS) % 4
-    some = rows_to_weigh_on(MemoryRows(np.zeros((len(y), 4)), y, None))
-    assert np.bincount(some.y, minlength=4).min() > 0.2 * FEWER_ROWS
 
 
 # --------------------------------------------------------------------------------------
@@ -499,20 +419,6 @@ def test_a_candidate_that_fails_on_a_fold_is_left_out(candidate, why, combine):
     assert len(caught) == 1
     assert caught[0].filename == __file__
     same(c, AutoCalibrator(FAST, combine=combine).fit(Z, Y), rtol=0)
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_candidate_that_fails_on_one_of_the_folds_is_left_out(order):
-    splits = [HALVES[0], (HALVES[1][0][:-10], HALVES[1][1])][::order]
-    with pytest.warns(UserWarning, match="Candidate 'bad' failed on a fold .*: too few rows"):
-        c = AutoCalibrator({**FAST, "bad": Failing(N // 2)}, cv=splits).fit(Z, Y)
-    same(c, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
-
-
-def test_probabilities_that_are_not_finite_are_refused_at_prediction():
-    fitted = Invalid().fit(Z, Y)
-    with pytest.raises(ValueError, match="predict_proba must give finite probabilities of 3"):
-        log_probabilities(fitted, Z, np.unique(Y))
 
 
 def test_all_candidates_fail():
@@ -653,15 +559,6 @@ def test_masked_rows_after_a_fit_without():
 # Inside other estimators.
 
 
-def test_inside_a_calibrated_classifier():
-    X = np.random.default_rng(0).normal(size=(N, 4)) + Y[:, None]
-    c = CalibratedClassifier(GaussianNB(), AutoCalibrator(FAST), cv=3).fit(X, LABELS)
-    assert_allclose(c.predict_proba(X).sum(axis=1), 1)
-    pipeline = make_pipeline(LogitTransformer(GaussianNB(), cv=3), AutoCalibrator(FAST))
-    assert_allclose(pipeline.fit(X, LABELS).predict_proba(X).sum(axis=1), 1)
-    assert pipeline[-1].weights_.keys() == FAST.keys()
-
-
 def test_inside_searches_and_comparisons():
     params = {"combine": ["stack", "best"], "cv": [3]}
     search = GridSearchCV(AutoCalibrator(FAST), params, cv=3, scoring="neg_log_loss").fit(Z, LABELS)
@@ -669,32 +566,6 @@ def test_inside_searches_and_comparisons():
     assert len(cross_val_score(AutoCalibrator(FAST), Z, LABELS, cv=3)) == 3
     compared = compare_calibrators(Z, LABELS, calibrators={"auto": AutoCalibrator(FAST)}, cv=3)
     assert "auto" in str(compared)
-
-
-def test_sweep_of_temperatures():
-    c = AutoCalibrator(MIXED).fit(Z, Y)
-    assert TemperatureSweepDisplay.from_estimator(c, Z, Y).best_temperature > 0
-
-
-def test_frames_and_their_column_names():
-    frame = pd.DataFrame(Z, columns=["a", "b", "c"])
-    c = AutoCalibrator(MIXED).fit(frame, LABELS)
-    assert c.feature_names_in_.tolist() == ["a", "b", "c"]
-    assert_allclose(c.predict_proba(frame), AutoCalibrator(MIXED).fit(Z, Y).predict_proba(Z))
-    splits = AutoCalibrator(MIXED, cv=HALVES).fit(frame, pd.Series(LABELS))
-    assert splits.weights_ == AutoCalibrator(MIXED, cv=HALVES).fit(Z, Y).weights_
-
-
-def test_copies():
-    c = AutoCalibrator(MIXED).fit(Z, Y)
-    assert not families.fitted_state(clone(c))
-    assert clone(c).calibrators.keys() == MIXED.keys()
-    expected = c.predict_proba(Z)
-    assert_array_equal(pickle.loads(pickle.dumps(c)).predict_proba(Z), expected)
-    file = skops.io.dumps(c)
-    unknown = skops.io.get_untrusted_types(data=file)
-    assert all(name.startswith("skcalib.") for name in unknown)
-    assert_array_equal(skops.io.loads(file, trusted=unknown).predict_proba(Z), expected)
 
 
 def test_parameters_set_later_change_no_prediction():
@@ -707,11 +578,6 @@ def test_parameters_set_later_change_no_prediction():
     c.set_params(calibrators=[PlattScaling()], combine="best", cv=3, classes=[2, 1, 0])
     assert_array_equal(c.predict_proba(Z), before)
     assert c.weights_ == weights
-
-
-def test_refit_is_a_fresh_fit():
-    c = AutoCalibrator(MIXED).fit(*bent(200, 2))
-    same(c.fit(Z, Y), AutoCalibrator(MIXED).fit(Z, Y), rtol=0)
 
 
 def test_what_was_chosen_is_shown():

@@ -64,12 +64,6 @@ def test_cells_hold_means_and_standard_errors(found):
             assert cell == f"{best}{found.mean(measure)[k]:.4f}{clear}{spread}"
 
 
-def test_numbers_to_sort_by_are_the_means(found):
-    values = [float(a["data-value"]) for a in Tags(found._repr_html_()).of("td")]
-    expected = np.column_stack([*map(found.mean, found.scores), found.fit_times.mean(axis=1)])
-    assert values == expected.ravel().tolist()
-
-
 @pytest.mark.parametrize("measure", EVERY_MEASURE)
 def test_the_best_of_each_column(found, measure):
     means = found.mean(measure)
@@ -117,27 +111,3 @@ def test_names_are_escaped(found):
     assert "&lt;script&gt;" in html
     # Formulas of names are not typeset by a notebook.
     assert {"mathjax_ignore", "tex2jax_ignore"} <= set(parsed.of("div")[0]["class"].split())
-
-
-def test_rows_and_columns_have_headers(found):
-    scopes = [attributes.get("scope") for attributes in Tags(found._repr_html_()).of("th")]
-    n_columns = len(found.scores) + 2
-    assert scopes == ["col"] * n_columns + ["row"] * len(found.names)
-
-
-def test_the_style_is_of_tables_of_skcalib_only(found):
-    (style,) = re.findall(r"<style>(.*?)</style>", found._repr_html_(), flags=re.S)
-    style = re.sub(r"/\*.*?\*/", "", style, flags=re.S)
-    selectors = re.findall(r"([^{}]+)\{", style)
-    assert selectors
-    for selector in ",".join(selectors).split(","):
-        assert selector.split()[0] == ".skcalib"
-    assert "@" not in style
-    assert "url(" not in style
-
-
-def test_long_fits_have_whole_seconds(rows):
-    scores = {"log loss": np.ones((2, 1))}
-    found = CalibratorComparison(["a", "uncalibrated"], scores, np.array([[123.4], [0.0123]]))
-    assert [row[-1] for row in texts_of(found._repr_html_())] == ["fit [s]", "123", "0.012"]
-    assert str(found).splitlines()[1].endswith(" 123")

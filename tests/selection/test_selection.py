@@ -19,7 +19,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
-    cross_val_predict,
     cross_validate,
 )
 from sklearn.naive_bayes import GaussianNB
@@ -91,13 +90,6 @@ def test_nested_cross_validation_with_several_scorers():
     for name in scoring:
         assert np.isfinite(scores[f"test_{name}"]).all()
     assert (scores["test_ece"] >= scores["test_mce"]).all()
-
-
-@pytest.mark.parametrize("estimator", COMPOSED, ids=repr)
-def test_search_in_parallel_finds_the_same(estimator):
-    one = cross_val_predict(estimator, X, Y, method="predict_proba", cv=2)
-    two = cross_val_predict(estimator, X, Y, method="predict_proba", cv=2, n_jobs=2)
-    assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("estimator", COMPOSED, ids=repr)

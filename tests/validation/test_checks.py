@@ -19,7 +19,6 @@ from skcalib._validation.inputs import (
     check_probabilities,
     check_real,
     check_rows,
-    check_weights,
 )
 from skcalib._validation.labels import as_labels, distinct_labels, encode
 from skcalib.datasets import make_logits
@@ -40,20 +39,6 @@ def test_findings_add_up():
 def test_messages_of_scikit_learn_name_the_calibrator(kind):
     with pytest.raises(ValueError, match=f"required by {kind.__name__}"):
         kind().fit(np.empty((0, 3)), np.empty(0))
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.float32, bool])
-def test_weights_are_double_precision(dtype):
-    w = check_weights(np.ones(3, dtype), 3)
-    assert w.dtype == np.float64
-    assert_array_equal(w, 1)
-
-
-@pytest.mark.parametrize("low", [-7, 0, 10**12])
-def test_distinct_labels_wherever_they_begin(low, rng):
-    labels = low + rng.choice([0, 3, 4], size=50_000)
-    labels[-1] = low + 6
-    assert distinct_labels(labels).tolist() == [low, low + 3, low + 4, low + 6]
 
 
 def test_labels_that_are_no_whole_numbers_are_named():
@@ -90,19 +75,6 @@ def test_rows_that_are_no_probabilities_are_counted():
         check_probabilities(P)
 
 
-def test_columns_that_may_be_probabilities():
-    assert are_probabilities(np.full((3, 2), 0.5))
-    assert not are_probabilities(np.ones((3, 1)))  # log-odds of 1
-    late = np.full((101, 2), 0.5)
-    late[100] = 2
-    assert not are_probabilities(late)
-
-
-def test_the_improper_probability_is_named():
-    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
-        expected_calibration_error([0, 1, 1], [0.0, 1.5, 1.0], kind="binary")
-
-
 def test_probabilities_of_any_type_are_floats_of_double_or_single_precision(rng):
     P = rng.dirichlet(np.ones(3), size=50).astype(np.float16)
     y = rng.integers(3, size=50)
@@ -112,17 +84,6 @@ def test_probabilities_of_any_type_are_floats_of_double_or_single_precision(rng)
         y, half.astype(np.float64)
     )
     assert expected_calibration_error([0, 1], [[1, 0], [0, 1]]) == 0
-
-
-@pytest.mark.parametrize("pos_label", ["ant", "bee"])
-def test_the_class_that_is_asked_for_is_measured(pos_label, rng):
-    p = rng.uniform(size=(80, 1))
-    P = np.hstack([1 - p, p])
-    y = np.array(["ant", "bee"])[rng.integers(2, size=80)]
-    column = ["ant", "bee"].index(pos_label)
-    assert expected_calibration_error(
-        y, P, kind="binary", pos_label=pos_label
-    ) == expected_calibration_error(y == pos_label, P[:, column], kind="binary")
 
 
 @pytest.mark.parametrize("value", [2, np.int8(2), np.uint64(2**63)])

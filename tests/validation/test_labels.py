@@ -13,7 +13,6 @@ from families import CALIBRATORS, of_case, quick
 from numpy.testing import assert_array_equal
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
@@ -29,16 +28,14 @@ from skcalib import (
 from skcalib._validation.inputs import Found
 from skcalib._validation.labels import (
     as_labels,
-    distinct_labels,
     encode,
     in_one_type,
     not_among,
     resolve_classes,
-    shown,
 )
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, get_scorer, reliability_curve
+from skcalib.metrics import expected_calibration_error, get_scorer
 
 every = pytest.mark.parametrize("kind", CALIBRATORS)
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
@@ -84,15 +81,6 @@ def test_large_integers_are_labels_of_their_own(form, container):
 
 
 @held
-def test_large_integers_as_classes_in_the_order_of_the_columns(form, container):
-    names = FORMS[form][[2, 0, 1]]
-    calibrator = HistogramBinning(classes=CONTAINERS[container](names)).fit(Z3, names[Y3])
-    assert calibrator.classes_.tolist() == names.tolist()
-    plain = HistogramBinning().fit(Z3, Y3)
-    assert_array_equal(calibrator.predict_proba(Z3), plain.predict_proba(Z3))
-
-
-@held
 @pytest.mark.parametrize("named", [False, True])
 def test_measures_tell_large_integers_apart(form, container, named):
     names = FORMS[form]
@@ -101,18 +89,6 @@ def test_measures_tell_large_integers_apart(form, container, named):
         assert expected_calibration_error(
             y, P3, kind=kind, labels=labels
         ) == expected_calibration_error(Y3, P3, kind=kind)
-
-
-@large
-def test_the_positive_label_may_be_a_large_integer(form):
-    names, y = FORMS[form][1:], Y3 % 2
-    p = P3[:, 0]
-    for k in (0, 1):
-        of_class = reliability_curve(
-            names[y], p, kind="binary", pos_label=names.tolist()[k], strategy="quantile"
-        )
-        plain = reliability_curve(y == k, p, kind="binary", strategy="quantile")
-        assert_array_equal(of_class.accuracy, plain.accuracy)
 
 
 def test_labels_and_classes_of_different_types():
@@ -171,30 +147,6 @@ def test_large_integers_in_chunks(form):
     assert calibrator.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
-def test_distinct_labels_over_the_whole_range_of_a_type(dtype):
-    info = np.iinfo(dtype)
-    for labels in ([info.min, info.min + 3], [info.max - 2, info.max], [info.min, info.max]):
-        y = np.repeat(np.array(labels, dtype), 3)
-        found = distinct_labels(y)
-        assert found.tolist() == labels
-        assert found.dtype == dtype
-
-
-def test_unknown_labels_of_small_types():
-    """300 is no number of eight bits."""
-    assert encode(np.array([-1, 7], np.int8), np.arange(300)).tolist() == [-1, 7]
-
-
-def test_scorers_take_an_unseen_label_for_another():
-    y = (U64[0] + np.arange(3, dtype=np.uint64))[Y3]
-    some = Y3 < 2
-    calibrator = TemperatureScaling().fit(Z3[some][:, :2], y[some])
-    score = get_scorer("neg_expected_calibration_error")(calibrator, Z3[:, :2], y)
-    P = np.c_[calibrator.predict_proba(Z3[:, :2]), np.zeros(len(y))]
-    assert score == -expected_calibration_error(Y3, P)
-
-
 def test_scorers_know_labels_of_another_type():
     names = 2**62 + np.arange(3)
     calibrator = TemperatureScaling().fit(Z3, names[Y3])
@@ -205,15 +157,6 @@ def test_scorers_know_labels_of_another_type():
     assert score(calibrator, Z3, higher) == -expected_calibration_error(
         Y3 + 1, np.c_[calibrator.predict_proba(Z3), np.zeros(len(Z3))], labels=range(4)
     )
-
-
-def test_a_frozen_classifier_does_not_know_the_next_label():
-    X, y = Z3[:, :2], (2**62 + Y3 % 2)
-    model = CalibratedClassifier(
-        FrozenEstimator(LogisticRegression().fit(X, y)), TemperatureScaling()
-    )
-    with pytest.raises(ValueError, match="only labels named in classes"):
-        model.fit(X, y.astype(np.uint64) + np.uint64(1))
 
 
 # --------------------------------------------------------------------------------------
@@ -236,26 +179,6 @@ def test_columns_of_data_frames(case):
     assert calibrator.classes_.tolist() == names
     assert calibrator.temperature_ == TemperatureScaling().fit(Z3, Y3).temperature_
     assert expected_calibration_error(y, P3) == expected_calibration_error(Y3, P3)
-
-
-@few
-def test_booleans_are_named_and_stay_booleans(kind):
-    Z, y = Z3[:, :2], Y3 == 1
-    for labels in (y, pd.Series(y, dtype="boolean"), y.astype(object), y.tolist()):
-        assert kind().fit(Z, labels).classes_.dtype == bool
-        calibrator = kind(classes=[False, True]).fit(Z, labels)
-        assert calibrator.classes_.dtype == bool
-        assert calibrator.predict(Z).dtype == bool
-        assert_array_equal(calibrator.predict_proba(Z), kind().fit(Z, Y3 == 1).predict_proba(Z))
-
-
-@pytest.mark.parametrize("event", [False, True])
-def test_events_of_one_kind_are_booleans_all_the_same(event):
-    y, p = np.full(300, event), P3[:, 0]
-    for of_classes in (p, np.c_[1 - p, p]):
-        error = expected_calibration_error(y, of_classes, kind="binary")
-        assert error == pytest.approx(abs(p.mean() - event))
-    assert resolve_classes(y[:1], 2, None).tolist() == [False, True]
 
 
 # --------------------------------------------------------------------------------------
@@ -522,13 +445,6 @@ def test_the_order_of_many_names_is_shown_from_the_first_that_differs():
 # Messages.
 
 
-def test_few_of_many_labels_are_shown():
-    assert shown(np.arange(3)) == "0, 1, 2"
-    assert shown(["a", np.int64(1), True]) == "'a', 1, True"
-    assert shown(range(32_000)) == "0, 1, 2, 3, 4, ... (31,995 more)"
-    assert shown([]) == ""
-
-
 LARGE = np.arange(32_000)
 
 
@@ -545,11 +461,6 @@ def test_no_message_lists_thousands_of_labels(action):
     with pytest.raises(ValueError, match="got") as refusal:
         action()
     assert len(str(refusal.value)) < 500
-
-
-def test_the_warning_of_missing_labels_is_short():
-    with pytest.warns(UserWarning, match=r"No row has label 0, 1, 2, 3, 4, \.\.\. \(31,994 mo"):
-        resolve_classes(np.array([31_999]), 32_000, None, proba=True)
 
 
 NAMED = np.array(["a", "b", "c"], dtype=object)[Y3]
@@ -734,27 +645,6 @@ def test_columns_in_another_order_are_refused_in_predictions_too(names):
     if names[0] == "a":
         with pytest.raises(ValueError, match="Columns of X must be in the order of the classes"):
             bare.predict(X[["c", "a", "b"]])
-
-
-def test_classes_of_a_calibrator_in_another_order_than_its_logits_are_refused():
-    names = np.array(["a", "b", "c"])[Y3]
-    turned = BBQ(classes=["b", "c", "a"])
-    for fit in (
-        lambda: CalibratedClassifier(LogisticRegression(), turned).fit(Z3, names),
-        lambda: compare_calibrators(Z3, names, calibrators=[turned]),
-    ):
-        with pytest.raises(ValueError, match=r"order of the logits .*'a', 'b', 'c'.*'b', 'c', 'a'"):
-            fit()
-    CalibratedClassifier(LogisticRegression(), BBQ(classes=["a", "b", "c"])).fit(Z3, names)
-
-
-def test_scorers_of_scikit_learn_are_right_whatever_the_order_of_the_classes():
-    names, order = np.array(["a", "b", "c"])[Y3], [2, 0, 1]
-    given = {"calibrators": [TemperatureScaling()], "scoring": ["roc_auc_ovr", "top_k_accuracy"]}
-    plain = compare_calibrators(Z3, names, **given)
-    turned = compare_calibrators(Z3[:, order], names, classes=["c", "a", "b"], **given)
-    for measure, values in plain.scores.items():
-        np.testing.assert_allclose(turned.scores[measure], values, rtol=1e-6)
 
 
 @pytest.mark.parametrize("what", ["X", "y", "sample_weight"])

@@ -19,7 +19,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
-import skcalib
 from skcalib import (
     BBQ,
     BetaCalibration,
@@ -36,7 +35,6 @@ from skcalib import (
 from skcalib._optimize.temperature import SMALLEST_RANGE, fit_inverse_temperature, scale_derivatives
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.metrics import reliability_curve
 
 K = 4
 Z, Y = make_logits(1200, K, temperature=2.0, offset=[0, 1, 0, -1], random_state=0)
@@ -324,22 +322,8 @@ def test_weights_of_few_rows_do_not_warn(kind, recwarn):
 # Numbers of bins under large weights.
 
 
-@pytest.mark.parametrize("weight", [1e3, 1e15, 1e26, 1e100])
-def test_bins_of_bbq_are_no_more_than_the_scores(weight):
-    X, y = make_logits(60, 2, random_state=0)
-    c = BBQ().fit(X, y, np.full(60, weight))
-    assert 1 <= c.n_bins_[0][0] <= c.n_bins_[0][-1] <= 60
-
-
 # --------------------------------------------------------------------------------------
 # Order that is reversed.
-
-
-def test_a_slope_that_is_negative_by_chance_is_not_told(recwarn):
-    random = np.random.default_rng(0)
-    for _ in range(20):
-        PlattScaling().fit(random.normal(size=(100, 1)), random.integers(2, size=100))
-    assert not recwarn
 
 
 def test_columns_in_another_order_are_told():
@@ -390,15 +374,6 @@ def test_masked_classes_in_chunks(kind):
     found = kind().fit(da.from_array(spoiled, chunks=(500, -1)), y, w)
     kept = kind().fit(MASKED[np.arange(len(Y)) % 500 > 0], Y[np.arange(len(Y)) % 500 > 0])
     np.testing.assert_allclose(found.predict_proba(MASKED), kept.predict_proba(MASKED), atol=1e-4)
-
-
-def test_rows_of_weight_zero_are_in_no_bin():
-    curve = reliability_curve(
-        [0, 1, 1], [0.1, 0.5, 0.9], kind="binary", sample_weight=[1, 0, 1], n_bins=2
-    )
-    assert curve.n_samples.tolist() == [1, 1]
-    monitor = skcalib.CalibrationMonitor(labels=[0, 1])
-    assert monitor.update([0, 1, 1], [0.1, 0.5, 0.9], [1, 0, 1]).n_samples == 2
 
 
 # --------------------------------------------------------------------------------------
@@ -467,22 +442,6 @@ def test_offsets_break_ties():
     y = np.where(np.arange(1000) < 100, Z[:, 1] > 0, np.arange(1000) % 10 > 0).astype(int)
     for kind in (VectorScaling, MatrixScaling):
         assert quiet(kind(), Z, y).loss_ < 0.35
-
-
-@pytest.mark.parametrize(("scale", "weight"), [(1e98, 1e-10), (1e98, 1e-100), (1e-98, 1e100)])
-def test_scales_of_logits_and_of_weights_do_not_meet(scale, weight):
-    X, y = make_logits(100, 3, random_state=0)
-    expected = TemperatureScaling().fit(X, y).temperature_
-    found = TemperatureScaling().fit(scale * X, y, np.full(100, weight)).temperature_
-    assert found / scale == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", [BBQ, skcalib.HistogramBinning])
-def test_rows_with_a_single_class_say_nothing_of_it(kind):
-    alone = np.full((300, K), -np.inf)
-    alone[:, 2] = 1
-    more = kind().fit(np.r_[Z, alone], np.r_[Y, np.full(300, 2)])
-    np.testing.assert_allclose(more.predict_proba(Z), kind().fit(Z, Y).predict_proba(Z))
 
 
 def test_masks_of_rows_of_weight_zero_are_not_there():
