@@ -256,6 +256,7 @@ def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, **arguments):
     return found
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rare():
     assert alarms(30, 2000, 200) <= 3
     assert alarms(20, 2000, 200, alarm_level=0.9) >= 1
@@ -353,6 +354,7 @@ def false_drifts(n_lives, n_reference, n_rows, kind):
     return found
 
 
+@pytest.mark.slow
 def test_false_alarms_of_drift_are_rare():
     assert false_drifts(30, 20, 600, "top-label") <= 3
 

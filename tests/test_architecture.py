@@ -78,6 +78,7 @@ PRIVATE_NAMES_OF_SCIKIT_LEARN = {
 }
 
 
+@pytest.mark.slow
 def test_no_other_private_names_of_scikit_learn():
     for module, tree in TREES.items():
         for node in ast.walk(tree):
@@ -103,6 +104,7 @@ EXTRAS = {
 }
 
 
+@pytest.mark.slow
 def test_only_the_runtime_packages_are_imported():
     # joblib and threadpoolctl come with scikit-learn.
     runtime = {"numpy", "scipy", "sklearn", "matplotlib", "joblib", "threadpoolctl", "skcalib"}
@@ -117,6 +119,7 @@ def test_only_the_runtime_packages_are_imported():
             assert {n.split(".")[0] for n in names} <= allowed, module
 
 
+@pytest.mark.slow
 def test_functions_are_short():
     """No function has more than 30 lines of code without a reason."""
     for module, tree in TREES.items():
@@ -127,6 +130,7 @@ def test_functions_are_short():
                 assert size <= 30, f"{module}.{node.name} has {size} lines"
 
 
+@pytest.mark.slow
 def test_import_has_no_effect():
     """No change of numpy's error state (trap 19), of the random state, and no matplotlib."""
     code = """

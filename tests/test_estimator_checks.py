@@ -135,6 +135,7 @@ def test_calibrated_classifier_by_default(estimator, check):
         run(check, estimator, expected_failed_checks(estimator))
 
 
+@pytest.mark.slow
 @skips
 @features
 def test_checks_as_scikit_learn_runs_them():

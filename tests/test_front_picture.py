@@ -33,6 +33,7 @@ def per_bin(panel, n_bins):
     return shares
 
 
+@pytest.mark.slow
 def test_committed_picture_is_current(script, picture):
     kept, (_, drawn) = json.loads(picture.text["Description"]), script["draw"]()
     assert list(kept) == list(drawn)

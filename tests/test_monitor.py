@@ -88,6 +88,7 @@ def assert_as_at_once(monitor, rows, arguments):
     assert monitor.n_samples == (len(y) if w is None else np.count_nonzero(w))
 
 
+@pytest.mark.slow
 @given(data=batched())
 def test_batches_are_all_rows_at_once(data):
     arguments, rows, edges = data
@@ -97,6 +98,7 @@ def test_batches_are_all_rows_at_once(data):
     assert_as_at_once(monitor, rows, arguments)
 
 
+@pytest.mark.slow
 @given(data=batched(), choices=st.data())
 def test_any_tree_of_merges_is_all_rows_at_once(data, choices):
     arguments, rows, edges = data

@@ -73,6 +73,7 @@ def test_matrix_scaling_multiplies_rows_by_the_matrix():
         assert_allclose(form.predict_proba(rows), expected)
 
 
+@pytest.mark.slow
 def test_the_level_of_an_interval_is_a_share():
     """Trap 15: alpha=0.1 taken for per cent, which makes an interval of 99.9 %."""
     rng = np.random.default_rng(0)

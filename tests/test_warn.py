@@ -166,6 +166,7 @@ def test_warnings_point_at_the_line_that_led_to_them(site):
     assert {w.filename for w in caught} == {__file__}
 
 
+@pytest.mark.slow
 def test_all_warnings_are_given_by_one_function():
     """Which finds the line; a number of frames beside a warning is right for one way there."""
     for path in Path(skcalib.__file__).parent.rglob("*.py"):

@@ -205,6 +205,7 @@ def test_bbq_is_the_literal_transcription(problem, bin_range):
     np.testing.assert_allclose(of_second(c, new), expected, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 40), digits=st.integers(1, 4))
 def test_bbq_on_random_data_with_ties(seed, n, digits):
     random = np.random.default_rng(seed)

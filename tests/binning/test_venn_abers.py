@@ -85,6 +85,7 @@ def test_merged_probability_has_the_least_worst_regret(merge, p0, p1):
     assert p0 < found < p1
 
 
+@pytest.mark.slow
 def test_the_pair_is_valid():
     """Proposition 1 of Vovk et al.: chosen by the label, p0 or p1 is perfectly calibrated.
 

@@ -471,6 +471,7 @@ def test_a_frozen_classifier_needs_no_splits():
     assert_array_equal(t.fit_transform(X, y), t.transform(X))
 
 
+@pytest.mark.slow
 def test_classes_are_named_for_the_calibrator():
     X, y = problem()
     base = LogisticRegression(max_iter=1000)
@@ -584,6 +585,7 @@ def test_weights_reach_classifier_and_calibrator(ensemble):
 # Metadata routing.
 
 
+@pytest.mark.slow
 def test_metadata_routing():
     X, y = problem()
     w, groups = np.arange(len(y)) % 3 + 1.0, np.arange(len(y)) // 10

@@ -193,6 +193,7 @@ def test_parameters_of_the_classifier_are_searched_for():
 # The default.
 
 
+@pytest.mark.slow
 def test_default_is_boosting_that_does_not_depend_on_chance():
     Z, y = uneven(1000)
     one, two = ClassifierCalibrator().fit(Z, y), ClassifierCalibrator().fit(Z, y)

@@ -121,6 +121,7 @@ def test_weight_two_is_the_row_twice_and_zero_no_row():
 # The shrinkage.
 
 
+@pytest.mark.slow
 def test_equal_groups_are_pooled_and_different_ones_are_not():
     for spread, harm in ((0.0, 0.001), (0.7, -0.03)):
         (X, y, g), (new, label, h) = simulated(20, 60, spread)
@@ -130,6 +131,7 @@ def test_equal_groups_are_pooled_and_different_ones_are_not():
         assert c.shrinkage_ >= 100 if spread == 0 else c.shrinkage_ <= 50
 
 
+@pytest.mark.slow
 def test_the_choice_is_that_of_the_lowest_loss_in_five_folds():
     """By brute force: a fit for each shrinkage and each fold."""
     (X, y, g), _ = simulated(4, 40, 0.7)

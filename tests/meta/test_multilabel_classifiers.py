@@ -68,6 +68,7 @@ def log_odds_of(classifier, X):
     return logit(np.clip(P, 1e-15, 1 - 1e-15))
 
 
+@pytest.mark.slow
 @every
 def test_logits_and_their_calibrator(classifier):
     transformer = LogitTransformer(classifier, cv=2)
@@ -111,6 +112,7 @@ def test_calibrators_of_two_classes_are_fitted_to_each_label(calibrator):
 FORMS = {"sparse": sp.csr_matrix, "data frame": pd.DataFrame, "list": np.ndarray.tolist}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_forms_of_indicators(form):
     expected, fitted = (CalibratedClassifier(NAIVE, cv=2).fit(X, y) for y in (Y, form(Y)))
@@ -195,6 +197,7 @@ def test_outputs_of_labels_with_one_class_only(classifier):
 # Searches, and bad input.
 
 
+@pytest.mark.slow
 def test_search_over_calibrators():
     search = GridSearchCV(
         CalibratedClassifier(NAIVE, cv=2),

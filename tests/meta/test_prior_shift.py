@@ -385,6 +385,7 @@ def simulated(seed, n_classes, n, method, noise=1.0):
     return shift.label_shift_pvalue_, (shift.priors_ - after) / shift.standard_errors_
 
 
+@pytest.mark.slow
 def test_level_where_nearly_all_rows_are_of_one_class():
     """The cells of the other classes are pooled, and their priors all but arbitrary."""
     found = []

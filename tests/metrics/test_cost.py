@@ -114,6 +114,7 @@ def test_the_true_probabilities_cost_least(rng):
     assert mean_over_labels(P) < mean_over_labels(others)
 
 
+@pytest.mark.slow
 def test_as_a_scorer_of_scikit_learn():
     X, y = load_iris(return_X_y=True)
     scorer = make_scorer(

@@ -93,6 +93,7 @@ def literal_smooth(y, p, w=None):
     return brentq(lambda width: error(width) - width, 0.02, 1, xtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_smooth_error_is_the_literal_definition(weighted, rng):
     p = rng.uniform(size=12)
@@ -161,6 +162,7 @@ def test_parts_are_those_by_scikit_learns_isotonic_regression(score, weighted, r
     assert parts.label is None
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 60), digits=st.integers(1, 12))
 def test_parts_add_up_and_are_not_negative(seed, n, digits):
     rng = np.random.default_rng(seed)
@@ -243,6 +245,7 @@ def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
         np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_inversion_is_the_literal_search():
     """On a grid of multiples of the gaps, bin by bin and draw by draw."""
     n, n_draws, y, P = 400, 99, *sample(400, 1.5)
@@ -337,6 +340,7 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
     assert min(pvalues) >= 1 / 40
 
 
+@pytest.mark.slow
 def test_models_that_differ_are_told_apart():
     y, P = sample(1000, 2.0)
     logits = np.log(P)
@@ -350,6 +354,7 @@ def test_models_that_differ_are_told_apart():
     assert (same.statistic, same.pvalue) == (0, 1)
 
 
+@pytest.mark.slow
 def test_functions_of_the_user():
     y, P = sample(300, 2.0)
     names = np.array(["a", "b", "c"])[y]
@@ -366,6 +371,7 @@ def test_functions_of_the_user():
         assert compare_calibration(names, P, P**0.5 / (P**0.5).sum(1, keepdims=True), **given)
 
 
+@pytest.mark.slow
 def test_one_dimension_and_positive_label():
     y, P = sample(200, 2.0, n_classes=2)
     names = np.array(["no", "yes"])[y]
@@ -377,6 +383,7 @@ def test_one_dimension_and_positive_label():
         assert calibration_test(names, P[:, 0], **given, random_state=0).pvalue <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["expected_calibration_error", "smooth_calibration_error"])
 def test_draws_that_lack_a_class(measure):
     y, P = sample(40)

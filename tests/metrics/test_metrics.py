@@ -130,6 +130,7 @@ def test_binary_is_the_column_of_the_positive_label(measure, data, n_bins, k):
         assert got == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(data=rows(), n_bins=st.integers(1, 30), kind=st.sampled_from(KINDS[:2]),
        strategy=st.sampled_from(STRATEGIES))  # fmt: skip
 def test_order_of_the_three_measures(data, n_bins, kind, strategy):
@@ -405,6 +406,7 @@ def test_bad_input_is_refused(function, case):
         function(**(GOOD | change))
 
 
+@pytest.mark.slow
 @every
 @given(data=rows())
 def test_no_warnings_and_no_nan(measure, data):

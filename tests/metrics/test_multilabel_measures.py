@@ -111,6 +111,7 @@ def test_curve_and_decomposition_have_names_of_labels():
 # Uncertainty: rows are resampled with all of their labels.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["expected_calibration_error", smooth_calibration_error])
 def test_interval_is_the_bootstrap_of_rows(measure):
     n_resamples = 40 if isinstance(measure, str) else 5

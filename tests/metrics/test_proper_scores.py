@@ -68,6 +68,7 @@ def test_scores_of_float32_are_in_double_precision():
     assert log_losses(P, y).dtype == brier_scores(P, y).dtype == np.float64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "dtype"), [(2, np.float64), (3, np.float32)])
 def test_comparison_report_sweep_and_scikit_learn_agree(n_classes, dtype):
     Z, y, w = rows_of(n_classes, dtype)

@@ -118,6 +118,7 @@ def test_class_that_the_classifier_never_saw(name):
     assert get_scorer(name)(classifier, X, names) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_several_scorers_at_once(problem):
     X, y = problem
     scoring = {name: get_scorer(name) for name in [*OWN, "neg_log_loss", "accuracy"]}

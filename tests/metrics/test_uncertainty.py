@@ -69,6 +69,7 @@ def test_the_interval_reaches_zero_where_calibration_is_no_surprise(kind, measur
     assert False in decided
 
 
+@pytest.mark.slow
 def test_rows_alone_in_their_bins_have_noise():
     """A hundred bins of one row each say next to nothing, and the interval says so."""
     found = [
@@ -82,6 +83,7 @@ def test_rows_alone_in_their_bins_have_noise():
     assert all(interval.estimate > 0.25 for interval in found)
 
 
+@pytest.mark.slow
 def test_errors_of_both_of_two_classes_are_one():
     """They exclude one another, so the mean over them varies as one of them does."""
     y, P = sample(400, 2, 1.6)
@@ -163,6 +165,7 @@ def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
     np.testing.assert_allclose([found.low, found.high], ends, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_wrong", [0.5, 1, 3])
 def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
@@ -191,6 +194,7 @@ def test_models_are_compared_by_a_measure_without_bias():
     assert found.statistic == pytest.approx(measure(y, P) - measure(y, other))
 
 
+@pytest.mark.slow
 def test_sharpness_is_not_taken_for_an_error(simulation):
     """Both models are calibrated; by their plain errors, a third to two thirds are told apart."""
     case, n = simulation.PAIRS[0], 60
@@ -282,6 +286,7 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
     assert np.isfinite(monitor.curve().n_effective).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("smallest", "strategy"), [(1e-170, "quantile"), (5e-324, "uniform")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_measures_do_not_feel_tiny_weights(smallest, strategy, kind):

@@ -68,6 +68,7 @@ def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weig
     assert estimate - loss == pytest.approx(wanted - loss, rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("map_", MAPS, ids=repr)
 def test_losses_without_a_row_are_those_of_refits_where_rows_are_many(map_):
     Z, y, w = problem(3000, 3)
@@ -84,6 +85,7 @@ def test_losses_without_a_row_are_those_of_refits_where_rows_are_many(map_):
     np.testing.assert_allclose(losses, gone, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
 def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
     K, n, alpha = 25, 600, 3.0

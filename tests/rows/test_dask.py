@@ -104,6 +104,7 @@ def test_parameters_are_those_in_memory(form, n_classes, weighted):
     assert np.array_equal(far.classes_, here.classes_)
 
 
+@pytest.mark.slow
 def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
     """A Hessian is summed up only where it is small."""
     monkeypatch.setattr("skcalib._optimize.minimize.MANY_PARAMETERS", 3)
@@ -125,6 +126,7 @@ def test_newton_that_does_not_settle_leaves_it_to_the_gradient():
     assert far.predict(Z).tolist() == y.tolist()
 
 
+@pytest.mark.slow
 def test_sample_without_weight_is_no_start():
     Z, y, _ = problem(3, n=64 * 400)
     w = np.ones(len(y))
@@ -221,6 +223,7 @@ def test_nullable_columns(of_logits, of_labels):
     assert error == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_missing_values_of_nullable_columns_are_named():
     frame, lazy, names = frames()
     far = TemperatureScaling().fit(lazy[names], lazy["y"])
@@ -253,6 +256,7 @@ def test_rows_that_the_check_drops():
     assert rows.sum(lambda Z, _, w: w @ Z) == pytest.approx(w @ Z)
 
 
+@pytest.mark.slow
 def test_parquet_files_of_which_few_columns_are_read(tmp_path):
     """Dask would put them together: for the labels others than for the logits."""
     frame, _, names = frames()
@@ -357,6 +361,7 @@ ROUNDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [k for k in families.CALIBRATORS if k not in GATHERING])
 def test_rounds_are_few_and_bring_no_rows(kind, arrivals, monkeypatch):
     monkeypatch.setattr(_dask, "CELLS", 4 * 64)
@@ -395,6 +400,7 @@ def summary(scores, hits, weights, n_cells):
     return merged([ranked(scores, hits, weights)], n_cells)
 
 
+@pytest.mark.slow
 @given(
     parts=st.lists(
         hnp.arrays(
@@ -633,6 +639,7 @@ def test_bad_probabilities_are_named():
 # Comparison.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_comparison_on_a_test_set(weighted):
     rows = problem(3, weighted=weighted)

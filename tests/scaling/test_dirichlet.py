@@ -63,6 +63,7 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, alp
     assert c.loss_ == pytest.approx(log_loss(y, fitted, sample_weight=w))
 
 
+@pytest.mark.slow
 def test_it_is_the_published_form_at_temperature_one(problem):
     """Without a mixture, on log-probabilities that temperature scaling leaves as they are.
 

@@ -75,6 +75,7 @@ def test_smoothing_goes_from_the_first_two_weights_to_the_third(smoothing, share
     assert c.predict_proba(1e4 * Z).min() >= share / 4 * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_weights_that_labels_were_drawn_with_are_found(n_classes):
     truth, n = np.array([0.6, 0.1, 0.3]), 200_000

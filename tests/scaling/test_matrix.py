@@ -87,6 +87,7 @@ def test_plain_form_is_multinomial_logistic_regression(problem):
     )
 
 
+@pytest.mark.slow
 def test_known_distortion_is_undone():
     Z, y, P = make_logits(60_000, K, temperature=1.0, return_proba=True, random_state=0)
     mixed = Z @ np.array([[2.0, 0, 0.5], [0, 1.5, 0], [-0.5, 0.4, 1]]) + [0, 2, -1]

@@ -76,6 +76,7 @@ def test_slopes_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
                 assert objective(nudged, *args) > objective(c.slopes_, *args)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy 1.12
 def test_a_slope_at_its_bound_is_the_bound():
     """Scores in the opposite order of the probabilities, within a segment, are all but merged."""
@@ -98,6 +99,7 @@ def test_probabilities_are_the_literal_formula():
     assert c.alpha_ == 1
 
 
+@pytest.mark.slow
 @given(start=hnp.arrays(float, 4, elements=st.floats(LEAST, 30)), seed=st.integers(0, 3))
 def test_every_start_leads_to_the_same_slopes(start, seed):
     Z, y = truncated(200, seed=seed)

@@ -154,6 +154,7 @@ def test_invalid_smoothing(kind, smoothing):
 # Separable rows: the optimum for smoothed targets.
 
 
+@pytest.mark.slow
 @given(
     n_samples=st.integers(3, 60),
     n_classes=st.integers(2, 8),

@@ -116,6 +116,7 @@ def test_slopes_are_combinations_of_positive_functions_that_sum_to_one():
 # The optimum.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ["auto", 0.01, 0.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_values_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
@@ -186,6 +187,7 @@ def test_knots_are_equally_spaced_where_the_information_is():
 # The strength.
 
 
+@pytest.mark.slow
 def test_leave_one_out_losses_are_near_those_of_refits():
     x, y = bent(150)
     x /= 5
@@ -240,6 +242,7 @@ def wavy(n=3000, seed=0):
     return x, (rng.uniform(size=n) < expit(x[:, 0] / 2 + 2 * np.sin(2 * x[:, 0]))).astype(int)
 
 
+@pytest.mark.slow
 def test_increasing_splines_are_the_best_of_their_kind():
     Z, y = wavy(500)
     c = SplineCalibration(n_knots=5, alpha=0.01, increasing=True).fit(Z, y)

@@ -46,6 +46,7 @@ def test_a_fit_with_the_chosen_strength_is_the_same(kind, K, params):
     np.testing.assert_allclose(chosen.intercept_, same.intercept_, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [4, 12])
 def test_the_chosen_strength_is_close_to_the_best_on_new_rows(K):
     """With few classes, where the whole Hessian is used, and with more."""

@@ -50,6 +50,7 @@ def brute_force(Z, y, w=None, loss=literal_loss):
     return np.exp(found.x)
 
 
+@pytest.mark.slow
 @given(
     n_samples=st.integers(30, 200),
     n_classes=st.integers(2, 8),
@@ -191,6 +192,7 @@ def test_separable_in_single_precision_and_one_column():
     assert np.array_equal(P.argmax(axis=1), z.ravel() > 0)
 
 
+@pytest.mark.slow
 def test_one_error_is_enough_for_an_optimum(recwarn):
     Z, _ = make_logits(2000, 3, random_state=0)
     y = Z.argmax(axis=1)

@@ -83,6 +83,7 @@ def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
             assert ((edges >= first) & (edges < larger[0])).any()
 
 
+@pytest.mark.slow
 @given(scores=scores_, n_bins=st.integers(1, 20), data=st.data())
 def test_weight_is_repetition(scores, n_bins, data):
     weights = data.draw(hnp.arrays(float, len(scores), elements=st.sampled_from([1.0, 2.0, 3.0])))
@@ -131,6 +132,7 @@ def test_scores_that_agree_to_twelve_digits_are_ties():
     assert len(ranked(np.append(far, far * (1 - 1e-16))).scores) == 5
 
 
+@pytest.mark.slow
 @given(data=st.data(), n_bins=st.integers(1, 80), n_columns=st.integers(1, 3))
 def test_sums_are_those_of_a_loop(data, n_bins, n_columns):
     columns = data.draw(st.lists(scores_, min_size=n_columns, max_size=n_columns))

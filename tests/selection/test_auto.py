@@ -313,6 +313,7 @@ def test_a_sample_of_many_rows_may_hold_one_class():
     assert c.weights_["temperature"] == 1
 
 
+@pytest.mark.slow
 def test_many_rows_are_weighed_on_a_sample_and_fitted_on_all():
     X, y = bent(MANY_ROWS)
     c = AutoCalibrator(FAST).fit(X, y)
@@ -351,6 +352,7 @@ def test_candidates_by_list_and_by_name(make):
     assert not any(hasattr(m, "classes_") for m in given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "candidate",
     [
@@ -503,6 +505,7 @@ def test_bad_input_changes_nothing(case):
     assert not families.fitted_state(fresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", [{}, {"cv": HALVES}], ids=["groups", "splits"])
 def test_dask_collections_are_split_by_a_number_of_folds(params):
     X, y = da.from_array(Z, (100, 3)), da.from_array(Y, 100)
@@ -559,6 +562,7 @@ def test_masked_rows_after_a_fit_without():
 # Inside other estimators.
 
 
+@pytest.mark.slow
 def test_inside_searches_and_comparisons():
     params = {"combine": ["stack", "best"], "cv": [3]}
     search = GridSearchCV(AutoCalibrator(FAST), params, cv=3, scoring="neg_log_loss").fit(Z, LABELS)

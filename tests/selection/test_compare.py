@@ -60,6 +60,7 @@ def of(found, name, measure):
     return found.scores[measure][found.names.index(name)]
 
 
+@pytest.mark.slow
 def test_every_calibrator_takes_part(rows):
     found = compare_calibrators(*rows, cv=2)
     assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in COMPARED)}
@@ -77,6 +78,7 @@ def test_scores_are_those_of_cross_val_score(rows, found, calibrator, measure):
     assert_allclose(of(found, type(calibrator).__name__, measure), expected)
 
 
+@pytest.mark.slow
 def test_sorted_by_log_loss_never_by_calibration_error(rows):
     found = compare_calibrators(*rows)
     losses, errors = found.mean("log loss"), found.mean("ECE")
@@ -174,6 +176,7 @@ def test_plot(found):
         found.plot(measure="loss")
 
 
+@pytest.mark.slow
 def test_scoring(rows):
     logits, y = rows
 
@@ -276,6 +279,7 @@ def test_names(rows):
     assert set(found.names) == {"uncalibrated", "chain", "own"}
 
 
+@pytest.mark.slow
 def test_splits(rows):
     logits, y = rows
     order = np.argsort(y, kind="stable")
@@ -292,6 +296,7 @@ def test_splits(rows):
     assert compare_calibrators(logits, y, cv=cv, **args).fit_times.shape == (4, 4)
 
 
+@pytest.mark.slow
 def test_rows_that_lack_classes(rows):
     logits, y = rows
     names = np.array(["a", "b", "c"])

@@ -51,6 +51,7 @@ COMPOSED = [
 
 
 # The few rows that a halving search begins with may be separable, or no better than chance.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "search", [GridSearchCV, partial(HalvingGridSearchCV, min_resources=100, random_state=0)]

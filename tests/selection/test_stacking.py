@@ -233,6 +233,7 @@ def loss_of(L, weights, w):
     return -(w @ np.log(mixed)) / w.sum()
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n_candidates=st.integers(1, 6))
 def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
     """And no others; the last one stays in any case."""

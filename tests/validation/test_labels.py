@@ -223,6 +223,7 @@ def outputs(calibrator):
     ]
 
 
+@pytest.mark.slow
 @few
 def test_later_parameters_change_no_prediction(kind):
     for name in kind().get_params():
@@ -366,6 +367,7 @@ def test_columns_named_by_labels_in_another_order_are_refused(kind, frame):
     )
 
 
+@pytest.mark.slow
 def test_names_of_the_columns_of_dask_data_frames():
     y = np.array(NAMES)[Y3]
     X = dask_frame(np.c_[Z3, Y3], [*NAMES, "y"])

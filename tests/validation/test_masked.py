@@ -343,6 +343,7 @@ def test_message_names_max_iter_only_where_it_was_reached():
 # What stands around calibrators.
 
 
+@pytest.mark.slow
 def test_masked_classes_are_compared_reported_and_swept():
     with pytest.warns(UserWarning, match="masked classes.* left out: Dirichlet.*, MatrixScaling."):
         found = compare_calibrators(MASKED[:600], Y[:600], cv=3)
