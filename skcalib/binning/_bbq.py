@@ -123,7 +123,7 @@ class BBQ(_PerClass):
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
         # As published, but at most as many bins as distinct scores, however large the weight.
         weight = rows.weight.sum()
-        root = np.cbrt(weight)
+        root = np.cbrt(weight).round(9)  # of 27 000 it may be just below 30
         high = max(1, int(min(np.ceil(weight / 5), np.ceil(10 * root), len(rows.scores))))
         low, high = self.bin_range or (min(max(1, int(root / 10)), high), high)
         n_bins = np.arange(low, high + 1)
