@@ -2,6 +2,7 @@
 
 import json
 import re
+import reprlib
 import warnings
 from dataclasses import dataclass
 from math import isfinite
@@ -163,7 +164,7 @@ def from_json(text: str) -> Any:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"The text must be JSON, got {text!r:.40}, which breaks off or is nested too deep: "
+            f"The text must be JSON, got {text[:40]!r}, which breaks off or is nested too deep: "
             f"{error}. Pass the text that to_json returned, not the name of a file."
         ) from error
     written_by = _checked_head(raw)
@@ -264,7 +265,7 @@ def _checked_head(raw: Any) -> str:
     if head.get("format") != FORMAT or type(version) is not int or type(of_skcalib) is not str:
         raise ValueError(
             f'The text must be an object whose format is "{FORMAT}", with versions of the format '
-            f"and of skcalib, got {raw!s:.60}. Write it again with to_json."
+            f"and of skcalib, got {reprlib.repr(raw):.60}. Write it again with to_json."
         )
     if version != VERSION or "calibrator" not in head:
         raise ValueError(

@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_predict
 
 import skcalib
 from skcalib.datasets import make_logits
+from skcalib.export import from_json, to_json
 from skcalib.scaling import (
     BetaCalibration,
     PlattScaling,
@@ -133,6 +134,16 @@ def test_pickles_and_copies_hold_numpy(kind, lib):
             assert not [k for k, v in vars(other).items() if lib.owns(v)]
             np.testing.assert_allclose(other.predict_proba(Z), want, rtol=0, atol=1e-9)
     assert lib.name.split("-")[0].encode() not in blob
+
+
+@pytest.mark.parametrize("kind", [BetaCalibration, SplineCalibration, VectorScaling])
+def test_json_holds_numbers(kind, lib):
+    Z, y, _ = data("several", "float64")
+    X = lib.array(Z)
+    fitted = kind().fit(X, lib.array(y))
+    loaded = from_json(to_json(fitted))
+    np.testing.assert_array_equal(loaded.predict_proba(Z), copy.copy(fitted).predict_proba(Z))
+    assert loaded.classes_.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)

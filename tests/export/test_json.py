@@ -337,6 +337,7 @@ WRONG = {
     HEAD + '{"class": ' + "9" * 5000 + "}}": "must be JSON",
     HEAD + "[" * 100_000: "must be JSON.*too deep",
     HEAD + '{"a":' * 100_000: "must be JSON",
+    "[" * 900 + "]" * 900: "The text must be",
     HEAD + "[" * 500 + "]" * 500 + "}": f"nested at most {DEEPEST} deep",
     HEAD + '{"entries": {"a": ' * 99 + "1" + "}}" * 99 + "}": f"nested at most {DEEPEST} deep",
     HEAD + '"' + "\\": "must be JSON",
