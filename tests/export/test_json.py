@@ -204,6 +204,23 @@ def test_groups_and_what_is_inside():
     assert_same(loaded, calibrator, Z)
 
 
+def test_numbers_that_are_not_finite():
+    calibrator = GroupCalibrator(shrinkage=5.0).fit(Z, Y)
+    calibrator.shrinkage_, calibrator.shares_ = np.inf, np.array([np.nan, -np.inf, 0.0])
+    loaded = from_json(to_json(calibrator))
+    assert loaded.shrinkage_ == np.inf
+    assert type(loaded.shrinkage_) is float
+    np.testing.assert_array_equal(loaded.shares_, calibrator.shares_)
+
+
+def test_an_array_is_a_line(texts):
+    lines = texts["MatrixScaling"].splitlines()
+    assert len(lines) == 30
+    assert (
+        '      "coef_": {"dtype": "float64", "shape": [3, 3], "values": [' in texts["MatrixScaling"]
+    )
+
+
 def test_pipelines_keep_their_steps():
     pipeline = Pipeline(
         [("first", VectorScaling()), ("no", "passthrough"), ("then", IsotonicCalibration())]
@@ -250,8 +267,11 @@ def test_other_parameters_are_kept():
 DATES = np.array([date(2020, month, 1) for month in (1, 2, 3)])
 
 
+OBJECTS = np.array([1.0, 1.0, np.inf], object)
+
+
 def with_classes(calibrator, factor):
-    calibrator.classes_ = calibrator.classes_ * factor
+    calibrator.classes_ = (calibrator.classes_ + 1) * factor
     return calibrator
 
 
@@ -265,6 +285,7 @@ def test_what_is_no_fitted_calibrator_is_refused():
         (GroupCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "calibrator.calibrator can"),
         (TemperatureScaling(smoothing=1e-3).fit(Z, Y).set_params(smoothing=1j), TypeError, "1j"),
         (TemperatureScaling().fit(Z, DATES[Y]), TypeError, "classes.*datetime.date"),
+        (with_classes(TemperatureScaling().fit(Z, Y), OBJECTS), TypeError, "classes_ cannot"),
         (with_classes(TemperatureScaling().fit(Z, Y), 1j), TypeError, "classes_ cannot.*ndarray"),
         (TemperatureScaling, TypeError, "got the class TemperatureScaling"),
         (AutoCalibrator(FEW, cv=KFold(2)).fit(Z, Y), TypeError, "calibrator.cv cannot.* KFold"),
@@ -274,11 +295,9 @@ def test_what_is_no_fitted_calibrator_is_refused():
 
 
 def test_subclasses_of_others_are_refused():
-    class Mine(TemperatureScaling):
-        pass
-
-    with pytest.raises(TypeError, match=r"calibrator cannot be written.*Mine"):
-        to_json(Mine().fit(Z, Y))
+    mine = type("TemperatureScaling", (TemperatureScaling,), {})
+    with pytest.raises(TypeError, match=r"calibrator cannot be written.*TemperatureScaling"):
+        to_json(mine().fit(Z, Y))
 
 
 # Text from elsewhere.
@@ -322,6 +341,7 @@ WRONG = {
     '{"format": "skcalib calibrator", "version": 2, "skcalib": "0.1"}': "hold a calibrator",
     '{"format": "skcalib calibrator", "version": true, "skcalib": "9.9"}': "versions of the format",
     '{"format": "skcalib calibrator", "version": 2, "skcalib": 1}': "versions of the format",
+    HEAD.replace("2", "1", 1) + "{}}": "version 2.*got version 1",
     HEAD + "{}}": "of a class that",
     HEAD + "[]}": "got TypeError: from_json takes a fitted calibrator",
     HEAD + '{"class": "os.system", "parameters": {}}}': "of a class that",
@@ -430,6 +450,19 @@ def test_calibrators_inside_must_fit(texts):
         for inside in (of_four, "text", 3, {}):
             with of_case((name, inside)):
                 says(changed(texts[name], path, inside), "predicts")
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+def test_each_class_and_group_is_tried(n_columns):
+    X, y = make_logits(200, max(n_columns, 2), random_state=0)
+    X = X[:, 1:] - X[:, :1] if n_columns == 1 else X
+    five = np.arange(200) % 5
+    for calibrator in (
+        TopLabelCalibration().fit(X, y),
+        GroupCalibrator(shrinkage=2.0).fit(X, y, groups=five),
+    ):
+        for k in range(len(calibrator.calibrators_)):
+            says(changed(to_json(calibrator), (*FITTED, "calibrators_", k), "text"), "predicts")
 
 
 def test_labels_that_fill_the_memory(texts):
