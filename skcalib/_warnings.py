@@ -3,9 +3,9 @@
 import inspect
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -14,6 +14,8 @@ PASSED_THROUGH = frozenset({"skcalib", "sklearn", "joblib"})
 
 # Messages of the warnings of a fit, by their class and cause. Not every warning can be pickled.
 Messages = dict[tuple[type[Warning], str], str]
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning, *data: Any) -> None:
@@ -94,39 +96,38 @@ class LabelShiftWarning(UserWarning):
 
 
 @contextmanager
-def recorded_warnings(*ignored: type[Warning]) -> Iterator[list[warnings.WarningMessage]]:
-    """Record warnings in place of giving them, but for those of some classes."""
+def recorded(*ignored: type[Warning]) -> Iterator[Messages]:
+    """Record warnings in place of giving them, but for those of some classes.
+
+    The messages are there when the block is left. Without a cause a warning is one of its own, by
+    its message.
+    """
+    messages: Messages = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         for category in ignored:
             warnings.simplefilter("ignore", category)
-        yield caught
+        yield messages
+    for w in caught:
+        text = str(w.message)
+        messages[w.category, getattr(w.message, "cause", "") or text] = text
 
 
-def recorded(fit: Callable[..., Any], *args: Any) -> tuple[Any, Messages]:
-    """What a fit to rows that were checked before returns, and messages of its warnings.
+def give(
+    found: Iterable[tuple[Name, Messages]], whose: Callable[[Counter[Name]], str] = lambda _: ""
+) -> None:
+    """Give recorded warnings again, each once.
 
-    Without a cause a warning is one of its own, by its message.
+    ``found`` are the messages of fits with their names, and ``whose`` says at the beginning of a
+    warning what it is of, by the names of its fits, each with their number.
     """
-    with recorded_warnings(ProbabilitiesWarning) as caught:
-        fitted = fit(*args)
-    messages = [(w.category, getattr(w.message, "cause", ""), str(w.message)) for w in caught]
-    return fitted, {(kind, cause or text): text for kind, cause, text in messages}
-
-
-def warn_once(found: dict[str, list[Messages]]) -> None:
-    """Give each warning once, with the names and, of several fits, the number that it is of."""
-    first: Messages = {}
-    counts: dict[tuple[type[Warning], str], Counter[str]] = defaultdict(Counter)
-    for name, of_splits in found.items():
-        for messages in of_splits:
-            first = messages | first
-            for key in messages:
-                counts[key][name] += 1
-    n_splits = max(map(len, found.values()))
-    for key, of_each in counts.items():
-        splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
-        each = ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items())
+    texts: Messages = {}
+    names: dict[tuple[type[Warning], str], Counter[Name]] = defaultdict(Counter)
+    for name, messages in found:
+        texts = messages | texts  # the first of each
+        for key in messages:
+            names[key][name] += 1
+    for key, of_each in names.items():
         category, cause = key
         data = [cause] if issubclass(category, FitWarning) else []
-        warn(f"{each}: {first[key]}", category, *data)
+        warn(f"{whose(of_each)}{texts[key]}", category, *data)

@@ -1,5 +1,7 @@
 """Trees of HTML elements are written as HTML that reads as it was meant."""
 
+from base64 import b64encode
+from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
 
@@ -71,10 +73,12 @@ def test_tables_have_headers_captions_and_values():
 
 
 def test_pages_are_whole():
-    text = page("T & <t>", head=element("style", "a > b {}"), body=[element("h1", "x")])
+    text = page("T & <t>", element("h1", "x"), style="a > b {}", script="1 < 2")
     assert text.startswith('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">')
     assert "<title>T &amp; &lt;t&gt;</title>" in text
-    assert "<style>a > b {}</style>" in text
+    assert "<style>a > b {}</style><script>1 < 2</script></head>" in text
+    digest = b64encode(sha256(b"1 < 2").digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text.replace("&#x27;", "'")
     assert text.endswith("<body><h1>x</h1></body></html>\n")
 
 

@@ -116,30 +116,22 @@ def styled(*elements: Element) -> str:
     return fragment(element("div", style, elements, class_=classes))
 
 
-def head(*, style: str, script: str) -> list[Element]:
-    """What the head of a page holds: a style, a script, and a policy that forbids all else.
+def resource(path: str) -> str:
+    """The text of a file of this package."""
+    return files("skcalib").joinpath(path).read_text("utf-8")
 
-    The policy names the script by its hash, so that no other runs, and nothing is loaded.
+
+def page(title: str, *body: Child, style: str, script: str) -> str:
+    """A whole page in English as text, to be written as UTF-8, with its style and script.
+
+    Its policy forbids all else: it names the script by its hash, so that no other runs, and nothing
+    is loaded.
     """
     digest = b64encode(sha256(script.encode()).digest()).decode()
     policy = (
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
-    return [
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("style", style),
-        element("script", script),
-    ]
-
-
-def resource(path: str) -> str:
-    """The text of a file of this package."""
-    return files("skcalib").joinpath(path).read_text("utf-8")
-
-
-def page(title: str, *, head: Child, body: Child, lang: str = "en") -> str:
-    """A whole page as text, to be written as UTF-8; ``head`` follows character set and title."""
     root = element(
         "html",
         element(
@@ -147,10 +139,12 @@ def page(title: str, *, head: Child, body: Child, lang: str = "en") -> str:
             element("meta", charset="utf-8"),
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             element("title", title),
-            head,
+            element("meta", http_equiv="Content-Security-Policy", content=policy),
+            element("style", style),
+            element("script", script),
         ),
         element("body", body),
-        lang=lang,
+        lang="en",
     )
     return f"<!DOCTYPE html>\n{fragment(root)}\n"
 

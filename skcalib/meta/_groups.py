@@ -23,7 +23,7 @@ from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._splits import Split, hold_two_classes
 from skcalib._validation.inputs import check_fitted, check_real, check_weights
 from skcalib._validation.labels import as_labels, encode, shown
-from skcalib._warnings import Messages, recorded, warn_once
+from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.scaling import TemperatureScaling
 
 __all__ = ["GroupCalibrator"]
@@ -104,23 +104,22 @@ def fit_groups(calibrator: Any, rows: MemoryRows, n_groups: int, pooled: Any = N
 
     ``pooled`` replaces the calibrator of all rows.
     """
-    of_all, messages = recorded(fit_to_rows, pooled or calibrator, rows)
+    with recorded(ProbabilitiesWarning) as messages:
+        of_all = fit_to_rows(pooled or calibrator, rows)
     found = Fitted(of_all, [of_all] * n_groups, np.zeros(n_groups), {"all rows": messages})
     for k, numbers in members(rows.groups):
         part = rows.taken(numbers)
         if (part.y[1:] != part.y[:1]).any():
-            found.calibrators[k], found.messages[k] = recorded(fit_to_rows, calibrator, part)
+            with recorded(ProbabilitiesWarning) as found.messages[k]:
+                found.calibrators[k] = fit_to_rows(calibrator, part)
             found.weight[k] = part.weight
     return found
 
 
 def warn_of_groups(kind: str, names: Array | range, found: Mapping[Any, Messages]) -> None:
     """Give each warning once, with the names of the groups that it is of."""
-    named = {names[k] if isinstance(k, int) else k: messages for k, messages in found.items()}
-    first = {key: text for messages in reversed(named.values()) for key, text in messages.items()}
-    for key, text in first.items():
-        of_warning = [name for name, messages in named.items() if key in messages]
-        warn_once({f"{kind} {shown(of_warning)}": [{key: text}]})
+    named = ((names[k] if isinstance(k, int) else k, messages) for k, messages in found.items())
+    give(named, lambda of_each: f"{kind} {shown(of_each)}: ")
 
 
 def out_of_fold_losses(calibrator: Any, rows: MemoryRows, n_groups: int) -> Floats:

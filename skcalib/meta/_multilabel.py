@@ -58,7 +58,8 @@ def fit_label(
     if not len(y) or (y == y[0]).all():
         return _shifted(rows), {}
     try:
-        return recorded(fit_to_rows, calibrator, rows)
+        with recorded(ProbabilitiesWarning) as messages:
+            return fit_to_rows(calibrator, rows), messages
     except Exception as error:
         error.add_note(f"Label {number} failed.")
         raise

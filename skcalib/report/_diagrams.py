@@ -1,267 +1,316 @@
-"""The pictures of a report, each with a text for those who do not see it."""
+"""Pictures of a report: its figure, and vector graphics of the page with texts for them."""
+
+from __future__ import annotations
 
 import copy
-from typing import Any
+import io
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from skcalib import display, metrics
 from skcalib._output.html import element
-from skcalib._rows.arrays import Floats
+from skcalib._output.text import SMALLEST
 from skcalib._scores.columns import Scored
-from skcalib.display import (
-    ConfidenceDisplay,
-    ReliabilityDisplay,
-    ReliabilityGridDisplay,
-    ScoreDecompositionDisplay,
-    TemperatureSweepDisplay,
-)
-from skcalib.display._axes import curve_of_rows
-from skcalib.metrics import (
-    ReliabilityCurve,
-    expected_calibration_error,
-    reliability_curve,
-    score_decomposition,
-    smooth_calibration_error,
-)
-from skcalib.report._evaluation import short, worst
+from skcalib.display._axes import draw_title
+from skcalib.metrics._input import Kind
+from skcalib.metrics._proper_scores import brier_scores, log_losses
 
-from ._evaluation import Evaluation
-from ._pictures import picture
-from ._results import Results
+from ._results import Results, View
+from ._rows import Evaluation, short
 
-DIAGRAM, HISTOGRAM, SWEEP = (4.6, 5.2), (4.6, 3.2), (6.4, 5.0)
-SMOOTH, PLANE = (5.6, 6.0), (5.6, 4.6)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
 
 # The grid of classes has at most so many.
 GRID = 9
 
+# Letters are paths, since fonts differ from machine to machine. The salt gives elements the same
+# names each time.
+_SHARED: dict[str, Any] = {"svg.fonttype": "path", "svg.hashsalt": "skcalib", "font.size": 10}
 
-def pair(*figures: Element) -> Element:
-    """Two figures side by side where there is room."""
+# Backgrounds are those of the page.
+_DARK = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), "#15181b")
+_DARK |= dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#e8e8e8"
+)
+_LOOKS: dict[str, dict[str, Any]] = {"light": _SHARED, "dark": _SHARED | _DARK}
+
+# The settings of matplotlib are those of all threads: two that change and restore them at the same
+# time would leave those of the pictures behind.
+_SETTINGS = Lock()
+
+_NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+
+# The digits of coordinates beyond a hundredth of a point, which are a tenth of a picture; the scale
+# of letters, such as 0.015625, stays as it is.
+_DIGITS = re.compile(r"(scale\([^)]*\))|(?<=\d\.\d\d)\d+")
+
+
+def figure_of(results: Results, figure: Figure | SubFigure | None) -> Figure | SubFigure:
+    """The figure of a report, a new one by default: diagrams, histograms, sweep and a table."""
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(10, 8), layout="constrained")
+    # Upright figures have less room for three diagrams side by side than on top of each other.
+    if is_upright := bool(figure.bbox.width < figure.bbox.height):
+        grid = figure.add_gridspec(3, 2, height_ratios=(2.4, 0.9, 1))
+        at_sweep, at_table = grid[2, 0], grid[2, 1]
+    else:
+        grid = figure.add_gridspec(2, 3, height_ratios=(1.55, 1), width_ratios=(1, 1, 1.05))
+        at_sweep, at_table = grid[0, 2], grid[1, 2]
+    rows, histograms = results.rows, []
+    for column, view in enumerate(results.views):
+        diagram, histogram = (figure.add_subplot(grid[row, column]) for row in range(2))
+        display.ReliabilityDisplay.from_predictions(
+            rows.y, view.P, **rows.keywords, name=view.title, ax=diagram
+        )
+        display.ConfidenceDisplay.from_predictions(rows.y, view.P, **rows.keywords, ax=histogram)
+        histograms.append(histogram)
+    for ax in histograms:
+        ax.set_ylim(0, max(ax.get_ylim()[1] for ax in histograms))
+    panels: Any = (
+        figure.add_subplot(at_sweep)
+        if is_upright
+        else at_sweep.subgridspec(2, 1).subplots(sharex=True)
+    )
+    draw_title(results.sweep.plot(panels).ax_, "Logits divided by T")
+    _draw_table(figure.add_subplot(at_table), results)
+    return figure
+
+
+def _draw_table(ax: Any, results: Results) -> None:
+    """The measures that take no time, in letters as large as there is room for."""
+    rows = results.rows
+    before, after = (
+        {
+            "log loss": rows.mean(log_losses(P, rows.index)),
+            "Brier": rows.mean(brier_scores(P, rows.index)),
+            "ECE": metrics.expected_calibration_error(rows.y, P, **rows.keywords),
+            "MCE": metrics.maximum_calibration_error(rows.y, P, **rows.keywords),
+            "accuracy": rows.mean(P.argmax(axis=1) == rows.index),
+        }
+        for P in (rows.before, rows.after)
+    )
+    lines = [f"{'':9}{'before':>9}{'after':>9}", ""]
+    lines += [f"{key:9}{before[key]:9.4f}{after[key]:9.4f}" for key in before]
+    room = 72 * ax.get_window_extent().width / ax.figure.dpi / (0.62 * len(lines[0]))
+    ax.text(
+        0.5, 0.5, "\n".join(lines), family="monospace", ha="center", va="center", linespacing=1.5,
+        fontsize=min(10, max(room, SMALLEST)),
+    )  # fmt: skip
+    ax.set_axis_off()
+
+
+def svg_of(figure: Figure) -> str:
+    """A figure as SVG, without indentation."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata=_NO_METADATA)
+    svg = file.getvalue()
+    lines = svg[svg.index("<svg") :].splitlines()
+    return _DIGITS.sub(lambda found: found[1] or "", "\n".join(map(str.strip, lines)))
+
+
+def as_data(svg: str) -> str:
+    """An image as an address that holds it."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
+
+
+def drawn(draw: Callable[[Figure], Any], size: tuple[float, float], look: str) -> str:
+    """A picture as SVG, in the colours of the page and not in those of the style in use."""
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    with _SETTINGS, style.context(["default", _LOOKS[look]]):  # restores the settings in use
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        return svg_of(figure)
+
+
+def picture(
+    draw: Callable[[Figure], Any], size: tuple[float, float], alt: str, caption: str
+) -> Element:
+    """A figure of a page. ``draw`` is called with a figure of a size in inches."""
+    light, dark = (as_data(drawn(draw, size, look)) for look in ("light", "dark"))
+    width, height = (round(96 * inches) for inches in size)
+    return element(
+        "figure",
+        element(
+            "picture",
+            element("source", srcset=dark, media="screen and (prefers-color-scheme: dark)"),
+            element("img", src=light, alt=alt, width=width, height=height),
+        ),
+        element("figcaption", caption),
+    )
+
+
+def reliability(results: Results) -> list[Element]:
+    """Reliability diagrams before and after side by side, and smooth ones in one diagram."""
+    rows, (before, after, _) = results.rows, results.measures_["smooth ECE"]
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        for view in results.views:
+            display.ReliabilityDisplay.from_predictions(
+                rows.y, view.P, **rows.keywords, style="smooth", name=view.title, ax=ax
+            )
+
+    smooth = picture(
+        draw,
+        (5.6, 6.0),
+        f"Smooth reliability curves: the smooth calibration error is {before.estimate:.4f} before "
+        f"calibration and {after.estimate:.4f} after calibration by {results.name}.",
+        "Smooth curves of the accuracy before and after calibration, without bins. A line is as "
+        "thick as its rows are dense, and the shaded area is where the curve of a calibrated model "
+        "would lie in 95% of samples.",
+    )
+    return [_pair(results, _reliability, "top-label"), smooth]
+
+
+def _pair(results: Results, draw: Callable[..., Element], *args: Any) -> Element:
+    """Two figures, before and after, side by side where there is room."""
+    figures = [draw(results.rows, view, *args) for view in results.views]
     return element("div", figures, class_="pair")
 
 
-def reliability(results: Results) -> Element:
-    """Reliability diagrams before and after."""
-    rows = results.rows
-    return pair(*(_reliability(rows, P, title) for P, title in results.both))
-
-
-def _reliability(rows: Evaluation, P: Floats, title: str) -> Element:
-    curve = reliability_curve(rows.y, P, **rows.keywords)
-    error = expected_calibration_error(rows.y, P, **rows.keywords)
-
-    def draw(figure: Any) -> None:
-        ReliabilityDisplay.from_predictions(
-            rows.y, P, **rows.keywords, name=title, ax=figure.subplots()
+def _reliability(rows: Evaluation, view: View, kind: Kind) -> Element:
+    """The diagram of the top label, or of the second of two classes."""
+    params: Any = {**rows.keywords, "kind": kind}
+    curve = metrics.reliability_curve(rows.y, view.P, **params)
+    error = metrics.expected_calibration_error(rows.y, view.P, **params)
+    if kind == "binary":
+        label = short(rows.classes[1])
+        what = f"Reliability diagram of the probability of {label}"
+        bins = described(curve, "mean", "frequency")
+        caption = f"frequency of the label {label} by its predicted probability."
+    else:
+        what, bins = "Reliability diagram", described(curve, "confidence", "accuracy")
+        caption = (
+            "accuracy of each bin of the confidence, with 95% intervals, and its gap to the mean "
+            "confidence of the bin. The area above shows how many rows each bin holds."
         )
-
     return picture(
-        draw,
-        DIAGRAM,
-        alt=f"Reliability diagram, {_when(title)}: ECE {error:.4f}. {described(curve)}",
-        caption=(
-            f"{_heading(title)}: accuracy of each bin of the confidence, with 95% intervals, and "
-            "its gap to the mean confidence of the bin. The area above shows how many rows each "
-            "bin holds."
+        lambda figure: display.ReliabilityDisplay.from_predictions(
+            rows.y, view.P, **params, name=view.title, ax=figure.subplots()
         ),
+        (4.6, 5.2),
+        f"{what}, {view.when}: ECE {error:.4f}. {bins}",
+        f"{view.heading}: {caption}",
     )
 
 
-def smooth(results: Results) -> Element:
-    """Smooth reliability curves before and after in one diagram."""
-    rows = results.rows
-    errors = [smooth_calibration_error(rows.y, P, **rows.of_rows) for P, _ in results.both]
-
-    def draw(figure: Any) -> None:
-        ax = figure.subplots()
-        for P, title in results.both:
-            ReliabilityDisplay.from_predictions(
-                rows.y, P, **rows.keywords, style="smooth", name=title, ax=ax
-            )
-
-    return picture(
-        draw,
-        SMOOTH,
-        alt=(
-            "Smooth reliability curves: the smooth calibration error is "
-            f"{errors[0]:.4f} before calibration and {errors[1]:.4f} after calibration by "
-            f"{results.name}."
-        ),
-        caption=(
-            "Smooth curves of the accuracy before and after calibration, without bins. A line is "
-            "as thick as its rows are dense, and the shaded area is where the curve of a "
-            "calibrated model would lie in 95% of samples."
-        ),
-    )
-
-
-def described(curve: ReliabilityCurve) -> str:
+def described(curve: metrics.ReliabilityCurve, confidence: str, accuracy: str) -> str:
     """The bins in words."""
     gap, n = curve.gap, int(curve.n_samples.sum())
     largest, fullest = int(np.argmax(np.abs(gap))), int(np.argmax(curve.weight))
     return (
-        f"{n:,} rows in {len(gap)} bins; in {np.count_nonzero(gap > 0)} of them the confidence "
-        f"exceeds the accuracy. The bin with the most rows, {curve.n_samples[fullest]:,.0f}, has "
-        f"confidence {curve.confidence[fullest]:.3f} and accuracy {curve.accuracy[fullest]:.3f}; "
-        f"the largest gap, of a bin with {curve.n_samples[largest]:,.0f}, is between confidence "
-        f"{curve.confidence[largest]:.3f} and accuracy {curve.accuracy[largest]:.3f}."
+        f"{n:,} rows in {len(gap)} bins; in {np.count_nonzero(gap > 0)} of them the {confidence} "
+        f"exceeds the {accuracy}. The bin with the most rows, {curve.n_samples[fullest]:,.0f}, has "
+        f"{confidence} {curve.confidence[fullest]:.3f} and {accuracy} "
+        f"{curve.accuracy[fullest]:.3f}; the largest gap, of a bin with "
+        f"{curve.n_samples[largest]:,.0f}, is between {confidence} {curve.confidence[largest]:.3f} "
+        f"and {accuracy} {curve.accuracy[largest]:.3f}."
     )
 
 
 def confidence(results: Results) -> Element:
     """Histograms of the confidence before and after, with the same scale."""
     rows = results.rows
-    curves = [reliability_curve(rows.y, P, **rows.keywords) for P, _ in results.both]
+    curves = [metrics.reliability_curve(rows.y, view.P, **rows.keywords) for view in results.views]
     top = min(1.0, 1.05 * max(np.max(curve.weight / curve.weight.sum()) for curve in curves))
-    figures = []
-    for curve, (P, title) in zip(curves, results.both, strict=True):
+    return _pair(results, _histogram, top)
 
-        def draw(figure: Any, P: Floats = P, title: str = title) -> None:
-            ax = figure.subplots()
-            ConfidenceDisplay.from_predictions(rows.y, P, **rows.keywords, name=title, ax=ax)
-            ax.set_ylim(0, top)
 
-        share = curve.weight / curve.weight.sum()
-        fullest = int(np.argmax(share))
-        figures.append(picture(
-            draw,
-            HISTOGRAM,
-            alt=(
-                f"Histogram of the confidence, {_when(title)}: mean "
-                f"{share @ curve.confidence:.3f}, accuracy {share @ curve.accuracy:.3f}; "
-                f"{share[fullest]:.1%} of the rows have a confidence between "
-                f"{curve.lower[fullest]:.3f} and {curve.upper[fullest]:.3f}."
-            ),
-            caption=f"{_heading(title)}: confidence of the rows, its mean, and the accuracy.",
-        ))  # fmt: skip
-    return pair(*figures)
+def _histogram(rows: Evaluation, view: View, top: float) -> Element:
+    curve = metrics.reliability_curve(rows.y, view.P, **rows.keywords)
+    share = curve.weight / curve.weight.sum()
+    fullest = int(np.argmax(share))
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        display.ConfidenceDisplay.from_predictions(
+            rows.y, view.P, **rows.keywords, name=view.title, ax=ax
+        )
+        ax.set_ylim(0, top)
+
+    return picture(
+        draw,
+        (4.6, 3.2),
+        f"Histogram of the confidence, {view.when}: mean {share @ curve.confidence:.3f}, accuracy "
+        f"{share @ curve.accuracy:.3f}; {share[fullest]:.1%} of the rows have a confidence between "
+        f"{curve.lower[fullest]:.3f} and {curve.upper[fullest]:.3f}.",
+        f"{view.heading}: confidence of the rows, its mean, and the accuracy.",
+    )
 
 
 def sweep(results: Results) -> Element:
     """Log loss and ECE by temperature."""
     shown = results.sweep
-
-    def draw(figure: Any) -> None:
-        # A display of its own, since one keeps the artists that it drew.
-        copy.copy(shown).plot(figure.subplots(2, 1, sharex=True))
-
+    T, losses, errors = shown.temperatures, shown.log_loss, shown.expected_calibration_error
+    at_one, lowest = int(np.argmin(np.abs(T - 1))), int(np.argmin(losses))
     return picture(
-        draw,
-        SWEEP,
-        alt=_described_sweep(shown),
-        caption=(
-            "Log loss and ECE of the logits divided by a temperature, and the log loss of the "
-            "calibrator as a line. The best temperature is that of these rows, chosen after the "
-            "fact."
-        ),
-    )
-
-
-def _described_sweep(shown: TemperatureSweepDisplay) -> str:
-    at_one, lowest = (int(np.argmin(x)) for x in (np.abs(shown.temperatures - 1), shown.log_loss))
-    losses, errors = shown.log_loss, shown.expected_calibration_error
-    return (
+        # A display of its own, since one keeps the artists that it drew.
+        lambda figure: copy.copy(shown).plot(figure.subplots(2, 1, sharex=True)),
+        (6.4, 5.0),
         "Log loss and ECE of the logits divided by a temperature T: at T = 1 the log loss is "
         f"{losses[at_one]:.4f} and the ECE {errors[at_one]:.4f}; the log loss is lowest, "
-        f"{losses[lowest]:.4f}, at T = {shown.temperatures[lowest]:.3g}, where the ECE is "
-        f"{errors[lowest]:.4f}. {shown.name} has a log loss of {shown.reference:.4f}."
+        f"{losses[lowest]:.4f}, at T = {T[lowest]:.3g}, where the ECE is {errors[lowest]:.4f}. "
+        f"{shown.name} has a log loss of {shown.reference:.4f}.",
+        "Log loss and ECE of the logits divided by a temperature, and the log loss of the "
+        "calibrator as a line. The best temperature is that of these rows, chosen after the fact.",
     )
 
 
 def classes(results: Results) -> Element:
     """Diagrams of the classes with the largest ECE, or of the event if there are two classes."""
     rows = results.rows
-    if rows.n_classes == 2:
-        return pair(*(_event(rows, P, title) for P, title in results.both))
-    table = results.by_class
-    chosen = worst(table, GRID)
+    if rows.kind == "binary":
+        return _pair(results, _reliability, "binary")
+    chosen, errors = results.worst(GRID), results.by_class_["ece_after"]
 
-    def draw(figure: Any) -> None:
-        displays = [_of_class(rows, k) for k in chosen]
-        ReliabilityGridDisplay(displays).plot(figure)
+    def of_class(k: int) -> display.ReliabilityDisplay:
+        of_rows = Scored(None, rows.after[:, k], rows.index == k, rows.w)
+        params: Any = {"kind": "binary", "sample_weight": rows.w, "labels": [False, True]}
+        curve = metrics.reliability_curve(
+            of_rows.event, of_rows.score, n_bins=rows.n_bins, **params
+        )
+        name = short(rows.classes[k])
+        return display.ReliabilityDisplay(curve, kind="binary", name=name, rows=of_rows)
 
     n = int(np.ceil(np.sqrt(len(chosen))))
-    size = (max(2.7 * n, 4.5), 3.2 * -(-len(chosen) // n) + 0.8)
-    each = ", ".join(f"{short(rows.classes[k])} {table['ece_after'][k]:.4f}" for k in chosen)
+    each = ", ".join(f"{short(rows.classes[k])} {errors[k]:.4f}" for k in chosen)
     return picture(
-        draw,
-        size,
-        alt=(
-            "Reliability diagrams of the predicted probability of classes, after calibration, with "
-            f"their ECE: {each}."
-        ),
-        caption=(
-            f"After calibration: the {len(chosen)} classes with the largest ECE of their predicted "
-            "probability."
-        ),
+        lambda figure: display.ReliabilityGridDisplay([of_class(k) for k in chosen]).plot(figure),
+        (max(2.7 * n, 4.5), 3.2 * -(-len(chosen) // n) + 0.8),
+        "Reliability diagrams of the predicted probability of classes, after calibration, with "
+        f"their ECE: {each}.",
+        f"After calibration: the {len(chosen)} classes with the largest ECE of their predicted "
+        "probability.",
     )
 
 
 def plane(results: Results) -> Element:
     """Miscalibration and discrimination of all classes before and after."""
     rows = results.rows
+    of_rows: Any = {**rows.of_rows, "kind": "classwise"}
     models = {"Before": rows.before, "After": rows.after}
-    display = ScoreDecompositionDisplay(
-        {
-            name: score_decomposition(rows.y, P, kind="classwise", **rows.of_rows)
-            for name, P in models.items()
-        },
-        score="log_loss",
-    )
-    parts = [
+    found = {name: metrics.score_decomposition(rows.y, P, **of_rows) for name, P in models.items()}
+    shown = display.ScoreDecompositionDisplay(found, score="log_loss")
+    parts = "; ".join(
         f"{name.lower()} calibration miscalibration {d.miscalibration:.4f} and discrimination "
         f"{d.discrimination:.4f}"
-        for name, d in display.decompositions.items()
-    ]
-
-    def draw(figure: Any) -> None:
-        copy.copy(display).plot(figure.subplots(), arrows=[("Before", "After")])
-
-    return picture(
-        draw,
-        PLANE,
-        alt=f"Decomposition of the log loss of the classes: {'; '.join(parts)}.",
-        caption=(
-            "Log loss of the probability of each class, as a mean over the classes: miscalibration "
-            "and discrimination. Calibration moves to the left; models at the upper left are the "
-            "best."
-        ),
+        for name, d in shown.decompositions.items()
     )
-
-
-def _of_class(rows: Evaluation, k: int) -> ReliabilityDisplay:
-    """The diagram of a class after calibration."""
-    of_class = Scored(None, rows.after[:, k], rows.index == k, rows.w)
-    curve = curve_of_rows(of_class, rows.n_bins, "uniform")
-    name = short(rows.classes[k])
-    return ReliabilityDisplay(curve, kind="binary", name=name, rows=of_class)
-
-
-def _event(rows: Evaluation, P: Floats, title: str) -> Element:
-    event: dict[str, Any] = {**rows.keywords, "kind": "binary"}
-    curve = reliability_curve(rows.y, P, **event)
-    error = expected_calibration_error(rows.y, P, **event)
-    label = short(rows.classes[1])
-
-    def draw(figure: Any) -> None:
-        ReliabilityDisplay.from_predictions(rows.y, P, **event, name=title, ax=figure.subplots())
-
     return picture(
-        draw,
-        DIAGRAM,
-        alt=(
-            f"Reliability diagram of the probability of {label}, {_when(title)}: ECE {error:.4f}. "
-            f"{described(curve).replace('accuracy', 'frequency').replace('confidence', 'mean')}"
-        ),
-        caption=f"{_heading(title)}: frequency of the label {label} by its predicted probability.",
+        lambda figure: copy.copy(shown).plot(figure.subplots(), arrows=[("Before", "After")]),
+        (5.6, 4.6),
+        f"Decomposition of the log loss of the classes: {parts}.",
+        "Log loss of the probability of each class, as a mean over the classes: miscalibration and "
+        "discrimination. Calibration moves to the left; models at the upper left are the best.",
     )
-
-
-def _when(title: str) -> str:
-    return "before calibration" if title == "Before" else f"after calibration by {title}"
-
-
-def _heading(title: str) -> str:
-    return "Before calibration" if title == "Before" else "After calibration"

@@ -1,18 +1,79 @@
-"""The measures of a report: what they are, their names in tables, and which of them apply."""
+"""All measures before and after calibration with intervals, and their differences.
 
+Each value is that of :func:`skcalib.metrics.calibration_error_interval` or
+:func:`skcalib.metrics.compare_calibration` with the seed :data:`SEED`; resamples are drawn once for
+all measures. Log loss, Brier score and accuracy are means over rows, whose intervals are those of
+the normal distribution, or Wilson's for the accuracy.
+"""
+
+import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+from scipy.special import ndtr, ndtri
+from sklearn.utils import check_random_state
+
+from skcalib._rows.arrays import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
+from skcalib.metrics._calibration_error import FORMULAS, HOMOGENEOUS
 from skcalib.metrics._input import Kind
+from skcalib.metrics._inversion import Simulation, mean_gap_ends, simulated
+from skcalib.metrics._proper_scores import brier_scores, log_losses
+from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by
+from skcalib.metrics._uncertainty import comparison_of, interval_of
 
+from ._rows import Evaluation
 
-class Measure(NamedTuple):
-    """A measure with its name in tables and a sentence that says what it is."""
+SEED = 0
+LEVEL = 0.95
+Z_LEVEL = float(ndtri((1 + LEVEL) / 2))  # 1.96
 
-    title: str
-    function: str  #: its name in :mod:`skcalib.metrics`, or of the mean of a score
-    meaning: str
-    kind: Kind = "top-label"
+# Resamples: 999, or fewer for many rows, so that all intervals of 10 000 rows take some seconds.
+MOST, LEAST, ENTRIES = 999, 99, 10_000_000
+
+# Above so many entries there are no intervals of measures that take long for each resample.
+TOO_MANY = {"smooth": 100_000, "classes": 5_000_000}
+
+# Measures of the top label by their titles: names in skcalib.metrics.
+BINNED = {
+    "ECE": "expected_calibration_error",
+    "MCE": "maximum_calibration_error",
+    "RMSCE": "root_mean_squared_calibration_error",
+    "overconfidence error": "overconfidence_error",
+    "underconfidence error": "underconfidence_error",
+    "debiased ECE": "debiased_expected_calibration_error",
+    "debiased RMSCE": "debiased_root_mean_squared_calibration_error",
+}
+SMOOTH = {"smooth ECE": "smooth_calibration_error"}
+
+# What the measures are, by their titles.
+MEANINGS = {
+    "log loss": "Mean negative logarithm of the probability of the label: a proper scoring rule, "
+    "which rewards calibration and discrimination, and by which calibrators should be chosen.",
+    "Brier score": "Mean squared distance of the probabilities from the label, halved for two "
+    "classes: a proper scoring rule, which confident errors affect less than the log loss.",
+    "accuracy": "Fraction of the rows whose most probable class is the label.",
+    "ECE": "Expected calibration error: the mean gap between confidence and accuracy over the "
+    "bins. It is biased upwards where bins hold few rows.",
+    "MCE": "Maximum calibration error: the largest gap of all bins, however few rows that bin "
+    "holds.",
+    "RMSCE": "Root mean squared calibration error: the quadratic mean of the gaps, between ECE and "
+    "MCE.",
+    "overconfidence error": "The part of the ECE from bins whose confidence exceeds their "
+    "accuracy.",
+    "underconfidence error": "The part of the ECE from bins whose accuracy exceeds their "
+    "confidence.",
+    "debiased ECE": "The ECE less an estimate of its bias, so that models can be compared.",
+    "debiased RMSCE": "Square root of an unbiased estimate of the mean squared gap, 0 if that is "
+    "negative.",
+    "smooth ECE": "Smooth calibration error: the gap as seen through a kernel whose width the data "
+    "choose, without bins.",
+    "classwise ECE": "The ECE of the predicted probability of each class for the event that the "
+    "label is that class, as a mean over the classes.",
+    "binary ECE": "The ECE of the predicted probability of the second class for the event that the "
+    "label is that class.",
+}
 
 
 class Change(NamedTuple):
@@ -27,87 +88,149 @@ class Change(NamedTuple):
     difference: CalibrationComparisonResult
 
 
-LOG_LOSS = Measure(
-    "log loss",
-    "log_loss",
-    "Mean negative logarithm of the probability of the label: a proper scoring rule, which "
-    "rewards calibration and discrimination, and by which calibrators should be chosen.",
-)
-BRIER = Measure(
-    "Brier score",
-    "brier_score",
-    "Mean squared distance of the probabilities from the label, halved for two classes: a proper "
-    "scoring rule, which confident errors affect less than the log loss.",
-)
-ACCURACY = Measure(
-    "accuracy", "accuracy", "Fraction of the rows whose most probable class is the label."
-)
-ECE = Measure(
-    "ECE",
-    "expected_calibration_error",
-    "Expected calibration error: the mean gap between confidence and accuracy over the bins. It is "
-    "biased upwards where bins hold few rows.",
-)
-MCE = Measure(
-    "MCE",
-    "maximum_calibration_error",
-    "Maximum calibration error: the largest gap of all bins, however few rows that bin holds.",
-)
-RMSCE = Measure(
-    "RMSCE",
-    "root_mean_squared_calibration_error",
-    "Root mean squared calibration error: the quadratic mean of the gaps, between ECE and MCE.",
-)
-OVER = Measure(
-    "overconfidence error",
-    "overconfidence_error",
-    "The part of the ECE from bins whose confidence exceeds their accuracy.",
-)
-UNDER = Measure(
-    "underconfidence error",
-    "underconfidence_error",
-    "The part of the ECE from bins whose accuracy exceeds their confidence.",
-)
-DEBIASED_ECE = Measure(
-    "debiased ECE",
-    "debiased_expected_calibration_error",
-    "The ECE less an estimate of its bias, so that models can be compared.",
-)
-DEBIASED_RMSCE = Measure(
-    "debiased RMSCE",
-    "debiased_root_mean_squared_calibration_error",
-    "Square root of an unbiased estimate of the mean squared gap, 0 if that is negative.",
-)
-SMOOTH = Measure(
-    "smooth ECE",
-    "smooth_calibration_error",
-    "Smooth calibration error: the gap as seen through a kernel whose width the data choose, "
-    "without bins.",
-)
-CLASSWISE = Measure(
-    "classwise ECE",
-    "expected_calibration_error",
-    "The ECE of the predicted probability of each class for the event that the label is that "
-    "class, as a mean over the classes.",
-    kind="classwise",
-)
-BINARY = Measure(
-    "binary ECE",
-    "expected_calibration_error",
-    "The ECE of the predicted probability of the second class for the event that the label is "
-    "that class.",
-    kind="binary",
-)
-
-MEANS = (LOG_LOSS, BRIER, ACCURACY)
-BINNED = (ECE, MCE, RMSCE, OVER, UNDER, DEBIASED_ECE, DEBIASED_RMSCE)
+def number_of_resamples(n_entries: int) -> int:
+    """How many resamples there are for so many rows, or rows times classes."""
+    return int(np.clip(ENTRIES // n_entries, LEAST, MOST))
 
 
-def of_classes(n_classes: int) -> Measure:
-    """The measure of the probabilities of classes, of which two are one event."""
-    return BINARY if n_classes == 2 else CLASSWISE
+def changes_of(rows: Evaluation) -> dict[str, Change]:
+    """All measures by their titles, in the order of the table."""
+    n, kind = rows.n_samples, rows.kind
+    n_entries = n if kind == "binary" else n * rows.n_classes
+    of_smooth = LEAST if n <= TOO_MANY["smooth"] else 0
+    of_classes = number_of_resamples(n_entries) if n_entries <= TOO_MANY["classes"] else 0
+    return {
+        **_means(rows),
+        **_errors(rows, BINNED, "top-label", number_of_resamples(n)),
+        **_errors(rows, SMOOTH, "top-label", of_smooth),
+        **_errors(rows, {f"{kind} ECE": BINNED["ECE"]}, kind, of_classes),
+    }
 
 
-def measures(n_classes: int) -> tuple[Measure, ...]:
-    """All measures for so many classes, in the order of the table."""
-    return (*MEANS, *BINNED, SMOOTH, of_classes(n_classes))
+def _means(rows: Evaluation) -> dict[str, Change]:
+    """The measures that are means over rows."""
+    pair, y = (rows.before, rows.after), rows.index
+    of_rows = {
+        "log loss": (mean_interval, [log_losses(P, y) for P in pair]),
+        "Brier score": (mean_interval, [brier_scores(P, y) for P in pair]),
+        "accuracy": (wilson_interval, [(P.argmax(axis=1) == y).astype(float) for P in pair]),
+    }
+    return {
+        title: Change(
+            interval(before, rows.weights),
+            interval(after, rows.weights),
+            compared_means(after - before, rows.weights),
+        )
+        for title, (interval, (before, after)) in of_rows.items()
+    }
+
+
+def _errors(
+    rows: Evaluation, names: dict[str, str], kind: Kind, n_resamples: int
+) -> dict[str, Change]:
+    """Calibration errors by title from the same resamples; without any, they have no intervals."""
+    first, *_ = names.values()
+    models = [
+        measured_by(first, rows.n_bins, "uniform", rows.y, P, kind, rows.w, rows.classes, None)
+        for P in (rows.before, rows.after)
+    ]
+
+    def values(times: Indices | None = None) -> Floats:
+        return np.array([values_of(model, names.values(), times) for model in models])
+
+    estimates = values()
+    if n_resamples == 0:
+        pairs = zip(names, estimates.T.tolist(), strict=True)
+        return {title: _without_intervals(*pair) for title, pair in pairs}
+    n, random = models[0].problem.rows.n_rows, check_random_state(SEED)
+    draws = np.array([values(draw_rows(n, random)) for _ in range(n_resamples)])
+    simulations = [
+        simulated(model, n_resamples, check_random_state(SEED), LEVEL)
+        if isinstance(model, MeasuredByBins)
+        else None
+        for model in models
+    ]
+    return {
+        title: _with_intervals(name, estimates[:, k].tolist(), draws[:, :, k].T, simulations)
+        for k, (title, name) in enumerate(names.items())
+    }
+
+
+def values_of(model: Measured, names: Iterable[str], times: Indices | None) -> list[float]:
+    """Measures of resampled rows: those of bins by their names, as means over the columns."""
+    if not isinstance(model, MeasuredByBins):
+        return [model.of_rows(times)]
+    curves = list(model.curves(times))
+    return [float(np.mean([FORMULAS[name](curve) for curve in curves])) for name in names]
+
+
+def _with_intervals(
+    name: str, estimates: list[float], draws: Floats, simulations: list[Simulation | None]
+) -> Change:
+    """A measure with intervals by inversion where there are such, else basic ones."""
+    before, after = (
+        interval_of(estimate, of_model, LEVEL, "basic")
+        if simulation is None or name not in HOMOGENEOUS
+        else CalibrationErrorInterval(estimate, *simulation.ends(FORMULAS[name], estimate))
+        for estimate, of_model, simulation in zip(estimates, draws, simulations, strict=True)
+    )
+    difference = comparison_of(estimates[1] - estimates[0], draws[1] - draws[0], LEVEL)
+    return Change(before, after, difference)
+
+
+def _without_intervals(before: float, after: float) -> Change:
+    """Values of a measure whose resampling would take too long."""
+    nan = math.nan
+    return Change(
+        CalibrationErrorInterval(before, nan, nan),
+        CalibrationErrorInterval(after, nan, nan),
+        CalibrationComparisonResult(after - before, nan, nan, nan),
+    )
+
+
+def mean_and_error(values: Floats, w: Floats) -> tuple[float, float]:
+    r"""Weighted mean and its standard error, which is NaN for a single row.
+
+    The error is that of the bootstrap of rows, :math:`s^2 = \sum_i w_i^2 (x_i - \bar x)^2 / W^2`,
+    with the factor :math:`n / (n - 1)` of an unbiased variance.
+    """
+    w = w / w.max()
+    n, mean = np.count_nonzero(w), float(np.average(values, weights=w))
+    if n < 2:
+        return mean, math.nan
+    variance = np.sum(w**2 * (values - mean) ** 2) / w.sum() ** 2
+    return mean, math.sqrt(variance * n / (n - 1))
+
+
+def mean_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
+    """Normal interval of a weighted mean."""
+    mean, error = mean_and_error(values, w)
+    return CalibrationErrorInterval(mean, mean - Z_LEVEL * error, mean + Z_LEVEL * error)
+
+
+def wilson_interval(hit: Floats, w: Floats) -> CalibrationErrorInterval:
+    """Wilson's interval of a weighted fraction, with the effective number of rows."""
+    # The fraction is one less the gap to a confidence of one.
+    low, high = mean_gap_ends(np.ones(len(hit)), hit, w, LEVEL)
+    return CalibrationErrorInterval(float(np.average(hit, weights=w)), 1 - high, 1 - low)
+
+
+def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationErrorInterval:
+    """Interval of the mean confidence less the accuracy.
+
+    Its ends are those of the normal interval, or of Wilson's where they lie further out, as they do
+    if hardly a row is misclassified.
+    """
+    low, high = mean_gap_ends(confidence, hit, w, LEVEL)
+    normal = mean_interval(confidence.astype(np.float64) - hit, w)
+    ends = float(np.fmin(low, normal.low)), float(np.fmax(high, normal.high))
+    return CalibrationErrorInterval(normal.estimate, *ends)
+
+
+def compared_means(differences: Floats, w: Floats) -> CalibrationComparisonResult:
+    """Normal test and interval of the mean of paired differences."""
+    mean, error = mean_and_error(differences, w)
+    if error == 0:
+        return CalibrationComparisonResult(mean, 1.0 if mean == 0 else 0.0, mean, mean)
+    pvalue, half = float(2 * ndtr(-abs(mean) / error)), Z_LEVEL * error
+    return CalibrationComparisonResult(mean, pvalue, mean - half, mean + half)

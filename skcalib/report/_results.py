@@ -1,75 +1,103 @@
-"""What a report is made of: its rows, and the numbers that are computed from them when needed."""
+"""The rows of a report, and the numbers that are computed from them when they are needed."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from skcalib import metrics
 from skcalib._rows.arrays import Array, Floats
 from skcalib.display import TemperatureSweepDisplay
-from skcalib.metrics import (
-    CalibrationTestResult,
-    ScoreDecomposition,
-    calibration_test,
-    score_decomposition,
-)
-from skcalib.report._evaluation import DataSummary, by_class
+from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
 from skcalib.selection import CalibratorComparison
 
-from ._evaluation import Evaluation
-from ._intervals import SEED, Intervals
-from ._measures import Change
+from ._measures import SEED, Change, changes_of, number_of_resamples
+from ._rows import Evaluation
 from ._verdict import verdict
 
 
-@dataclass(frozen=True, eq=False)
+class View(NamedTuple):
+    """Probabilities before or after calibration, with their names."""
+
+    P: Floats
+    title: str
+    heading: str
+    when: str
+
+
+@dataclass(eq=False, repr=False)
 class Results:
-    """Rows and numbers of a report."""
+    """What was evaluated, and the numbers of a report."""
 
     name: str
     given_name: str | None  #: by the user
     calibrator: Any
     comparison: CalibratorComparison | None
-    warnings: list[str]
+    warnings_: list[str]
     rows: Evaluation
     sweep: TemperatureSweepDisplay
-    data: DataSummary
+    n_columns: int  #: of the logits
+    facts: list[tuple[str, str]]  #: about the logits and their rows
+    figure_: Any = None
 
     @property
-    def both(self) -> list[tuple[Floats, str]]:
-        """Probabilities before and after calibration, with their titles, which differ."""
-        after = "After" if self.name == "Before" else self.name
-        return [(self.rows.before, "Before"), (self.rows.after, after)]
+    def views(self) -> tuple[View, View]:
+        """Probabilities before and after calibration, with titles that differ."""
+        title, when = "After" if self.name == "Before" else self.name, "after calibration by "
+        return (
+            View(self.rows.before, "Before", "Before calibration", "before calibration"),
+            View(self.rows.after, title, "After calibration", when + title),
+        )
 
     @cached_property
-    def measures(self) -> dict[str, Change]:
+    def measures_(self) -> dict[str, Change]:
         """All measures, with intervals."""
-        return Intervals(self.rows).changes()
+        return changes_of(self.rows)
 
     @cached_property
-    def tests(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
+    def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of whether the model is calibrated, before and after."""
-        n_resamples = Intervals(self.rows).n_resamples
+        n_resamples = number_of_resamples(self.rows.n_samples)
         params = {**self.rows.keywords, "random_state": SEED, "n_resamples": n_resamples}
-        before, after = (calibration_test(self.rows.y, P, **params) for P, _ in self.both)
+        before, after = (
+            metrics.calibration_test(self.rows.y, view.P, **params) for view in self.views
+        )
         return before, after
 
     @cached_property
-    def decompositions(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:
+    def decompositions_(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:
         """Decompositions of proper scores, before and after."""
         rows = self.rows
 
         def of(P: Floats, score: Any) -> ScoreDecomposition:
-            return score_decomposition(rows.y, P, score=score, **rows.of_rows)
+            return metrics.score_decomposition(rows.y, P, score=score, **rows.of_rows)
 
         scores = ("log_loss", "brier_score")
         return {score: (of(rows.before, score), of(rows.after, score)) for score in scores}
 
     @cached_property
-    def by_class(self) -> dict[str, Array]:
-        """Rows, base rate, mean prediction and ECE of each class."""
-        return by_class(self.rows)
+    def by_class_(self) -> dict[str, Array]:
+        """Rows, base rate, mean prediction and ECE of each class, in the order of the columns."""
+        rows = self.rows
+        weight = np.bincount(rows.index, rows.weights, minlength=rows.n_classes)
+        found = {
+            "label": rows.classes,
+            "n_samples": rows.counts,
+            "base_rate": weight / weight.sum(),
+        }
+        each: dict[str, Any] = {"kind": "classwise", "average": None, **rows.keywords}
+        for when, P in (("before", rows.before), ("after", rows.after)):
+            found[f"mean_{when}"] = np.average(P, axis=0, weights=rows.w).astype(np.float64)
+            found[f"ece_{when}"] = metrics.expected_calibration_error(rows.y, P, **each)
+        return found
 
     @cached_property
-    def verdict(self) -> list[str]:
-        """Three sentences."""
-        return verdict(self.rows, self.name, self.measures, self.tests)
+    def verdict_(self) -> list[str]:
+        """Three sentences: before calibration, its effect, and what is left."""
+        return verdict(self.rows, self.name, self.measures_, self.tests_)
+
+    def worst(self, n_classes: int) -> list[int]:
+        """Indices of the classes with the largest ECE after calibration, in decreasing order."""
+        order = np.argsort(-self.by_class_["ece_after"], kind="stable")
+        return order[:n_classes].tolist()

@@ -1,33 +1,36 @@
-"""The sections of a page, as functions of a report that return elements."""
+"""The page of a report: its sections, as functions that return elements, in their order.
+
+Class names for the style: ``skip`` (link to the contents), ``verdict`` (its section), ``pair`` (two
+figures side by side), ``table`` (what scrolls where a table is wide), ``number`` (cells),
+``interval`` (its ends, within a cell), ``sortable``, ``measures``, ``classes``, ``decomposition``
+and ``comparison`` (tables), ``note`` (a remark). The sections are inside of ``main.skcalib``.
+"""
 
 import math
+from collections.abc import Callable
 from typing import Any
 from xml.etree.ElementTree import Element
 
-import numpy as np
-
-from skcalib._output.html import Number, definitions, element, table
-from skcalib._version import versions
-from skcalib.report._evaluation import FEW, listed, short, worst
+from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
+from skcalib._version import __version__, versions
 from skcalib.selection._comparison import comparison_elements
 
 from . import _code, _diagrams
-from ._measures import measures
+from ._measures import MEANINGS
 from ._results import Results
+from ._rows import listed, short
 from ._verdict import counted, few_of_a_kind, signed
 
 # The table of classes has at most so many rows.
 CLASSES = 20
-
-DASH = "\N{EN DASH}"
 
 Elements = list[Element]
 
 
 def subject(results: Results) -> Elements:
     """What was calibrated."""
-    rows, data = results.rows, results.data
-    columns = "1 column of log-odds" if data.n_columns == 1 else f"{data.n_columns} columns"
+    rows = results.rows
+    columns = "1 column of log-odds" if results.n_columns == 1 else f"{results.n_columns} columns"
     facts: list[tuple[Any, Any]] = [
         ("Calibrator", element("code", _code.constructor(results.calibrator))),
         ("Classes", f"{rows.n_classes}: {listed(rows.classes)}"),
@@ -39,22 +42,23 @@ def subject(results: Results) -> Elements:
 
 def verdict(results: Results) -> Elements:
     """Three sentences."""
-    return [element("p", sentence) for sentence in results.verdict]
+    return [element("p", sentence) for sentence in results.verdict_]
 
 
 def all_measures(results: Results) -> Elements:
     """All measures before and after with intervals."""
-    found = table(
-        ["measure", "before", "after", "change"],
+    lines = [
         [
-            [title, _value(change.before), _value(change.after), _difference(change.difference)]
-            for title, change in results.measures.items()
-        ],
-        caption=(
-            "Measures with 95% intervals in brackets; the change is the value after less that "
-            "before, of the same rows."
-        ),
-        class_="measures",
+            title,
+            _number(before.estimate, before, "{:.4f}".format),
+            _number(after.estimate, after, "{:.4f}".format),
+            _number(difference.statistic, difference, signed),
+        ]
+        for title, (before, after, difference) in results.measures_.items()
+    ]
+    caption = (
+        "Measures with 95% intervals in brackets; the change is the value after less that before, "
+        "of the same rows."
     )
     note = (
         "Of the accuracy higher values are better, of all others lower ones. Intervals of "
@@ -64,22 +68,15 @@ def all_measures(results: Results) -> Elements:
     )
     if few := few_of_a_kind(results.rows):
         note += f" Most of these intervals are too narrow for these rows, since {few}."
+    header = ["measure", "before", "after", "change"]
+    found = table(header, lines, caption=caption, class_="measures")
     return [found, element("p", note, class_="note")]
 
 
-def _value(found: Any) -> Number:
-    return Number([f"{found.estimate:.4f}", _ends(found.low, found.high, "")], found.estimate)
-
-
-def _difference(found: Any) -> Number:
-    return Number([signed(found.statistic), _ends(found.low, found.high, "+")], found.statistic)
-
-
-def _ends(low: float, high: float, sign: str) -> Element | None:
-    if math.isnan(low):
-        return None
-    ends = (signed(end) if sign else f"{end:.4f}" for end in (low, high))
-    return element("span", " [", ", ".join(ends), "]", class_="interval")
+def _number(value: float, found: Any, written: Callable[[float], str]) -> Number:
+    """A cell with a number and the ends of its interval, if there is one."""
+    ends = element("span", f" [{written(found.low)}, {written(found.high)}]", class_="interval")
+    return Number([written(value), None if math.isnan(found.low) else ends], value)
 
 
 def comparison(results: Results) -> Elements:
@@ -90,25 +87,10 @@ def comparison(results: Results) -> Elements:
     return [element("p", "No comparison was given. To add one: ", element("code", code))]
 
 
-def reliability(results: Results) -> Elements:
-    """Reliability diagrams."""
-    return [_diagrams.reliability(results), _diagrams.smooth(results)]
-
-
-def confidence(results: Results) -> Elements:
-    """Histograms of the confidence."""
-    return [_diagrams.confidence(results)]
-
-
-def sweep(results: Results) -> Elements:
-    """The temperature sweep."""
-    return [_diagrams.sweep(results)]
-
-
 def classes(results: Results) -> Elements:
     """The worst classes as a table and as diagrams."""
-    rows, found = results.rows, results.by_class
-    chosen = worst(found, CLASSES)
+    rows, found = results.rows, results.by_class_
+    chosen = results.worst(CLASSES)
     decimals = ("base_rate", "mean_before", "mean_after", "ece_before", "ece_after")
     lines = [
         [
@@ -135,7 +117,7 @@ def decomposition(results: Results) -> Elements:
     parts = ("score", "miscalibration", "discrimination", "uncertainty")
     lines = [
         [f"{names[score]} {when}", *(Number(f"{(v := getattr(d, part)):.4f}", v) for part in parts)]
-        for score, pair in results.decompositions.items()
+        for score, pair in results.decompositions_.items()
         for when, d in zip(("before", "after"), pair, strict=True)
     ]
     caption = (
@@ -153,38 +135,18 @@ def decomposition(results: Results) -> Elements:
 
 def data(results: Results) -> Elements:
     """Summary of the rows."""
-    rows, found = results.rows, results.data
-    weighted = rows.w is not None
-    total = f"{rows.weights.sum():,.6g} in total, {rows.n_effective:,.1f} effective rows"
-    low = [rows.classes[k] for k in np.flatnonzero((found.counts > 0) & (found.counts < FEW))]
-    none = [rows.classes[k] for k in np.flatnonzero(found.counts == 0)]
-    n_masked = f"{found.n_masked:,} logits in {found.n_masked_rows:,} rows"
-    facts: list[tuple[Any, Any]] = [
-        ("Rows", f"{rows.n_samples:,}{_absent(found.n_given - rows.n_samples)}"),
-        ("Weights", total if weighted else "none: all rows count the same"),
-        (f"Classes with fewer than {FEW} rows", listed(low) if low else "none"),
-        ("Classes without rows", listed(none) if none else "none"),
-        ("Logits", f"{found.lowest:.4g} to {found.highest:.4g}, {found.precision}"),
-        ("Masked classes", n_masked if found.n_masked else "none"),
-        ("Rows with a tie for the largest logit", f"{found.n_ties:,}"),
-        ("Distinct confidences after calibration", f"{found.n_distinct:,}"),
-    ]
     held_out = (
         "The report takes the rows to be held out: if the classifier or the calibrator was fitted "
         "on them, all measures are better than on new rows."
     )
-    return [definitions(facts), element("p", held_out, class_="note")]
+    return [definitions(results.facts), element("p", held_out, class_="note")]
 
 
-def _absent(n_rows: int) -> str:
-    return f", and {n_rows:,} with a weight of 0, which are left out" if n_rows else ""
-
-
-def warnings(results: Results) -> Elements:
+def warnings(results: Results) -> Element:
     """Warnings that the evaluation gave."""
-    if not results.warnings:
-        return [element("p", "The evaluation gave no warnings.")]
-    return [element("ul", [element("li", message) for message in results.warnings])]
+    if not results.warnings_:
+        return element("p", "The evaluation gave no warnings.")
+    return element("ul", [element("li", message) for message in results.warnings_])
 
 
 def code(results: Results) -> Elements:
@@ -197,12 +159,62 @@ def code(results: Results) -> Elements:
     ]
 
 
-def of_versions(results: Results) -> Elements:  # noqa: ARG001
-    """Versions of Python and of the packages."""
-    return [definitions(versions().items())]
+# Anchors and headings of all sections, and what fills them.
+SECTIONS: tuple[tuple[str, str, Callable[[Results], Child]], ...] = (
+    ("subject", "What was calibrated", subject),
+    ("verdict", "Verdict", verdict),
+    ("measures", "Measures", all_measures),
+    ("comparison", "Comparison of calibrators", comparison),
+    ("reliability", "Reliability diagrams", _diagrams.reliability),
+    ("confidence", "Confidence", _diagrams.confidence),
+    ("sweep", "Temperatures", _diagrams.sweep),
+    ("classes", "Classes", classes),
+    ("decomposition", "Decomposition of scores", decomposition),
+    ("data", "Data", data),
+    ("warnings", "Warnings", warnings),
+    ("code", "Code", code),
+    ("versions", "Versions", lambda _: definitions(versions().items())),
+    # A sentence on each measure.
+    ("glossary", "Glossary", lambda of: definitions((m, MEANINGS[m]) for m in of.measures_)),
+)
 
 
-def glossary(results: Results) -> Elements:
-    """A sentence on each measure."""
-    found = measures(results.rows.n_classes)
-    return [definitions((measure.title, measure.meaning) for measure in found)]
+def page_of(results: Results) -> str:
+    """The whole page: sections in order, with a table of contents."""
+    title = f"Calibration report: {results.name}"
+    style = resource("_output/html.css") + resource("report/page.css")
+    links = [element("a", heading, href=f"#{anchor}") for anchor, heading, _ in SECTIONS]
+    sections = [
+        element(
+            "section",
+            element("h2", heading, id=f"{anchor}-heading"),
+            fill(results),
+            id=anchor,
+            class_="verdict" if anchor == "verdict" else None,
+            aria_labelledby=f"{anchor}-heading",
+        )
+        for anchor, heading, fill in SECTIONS
+    ]
+    body = [
+        element("a", "Skip to the report", href="#report", class_="skip"),
+        element("header", element("h1", title)),
+        element("nav", element("ul", [element("li", a) for a in links]), aria_label="Contents"),
+        element("main", sections, id="report", class_="skcalib"),
+        element("footer", element("p", f"Written by skcalib {__version__}.")),
+    ]
+    return page(title, *body, style=style, script=resource("report/page.js"))
+
+
+def fragment_of(results: Results) -> str:
+    """Verdict, measures and figure for a notebook."""
+    import matplotlib as mpl
+
+    shown = [*verdict(results), *all_measures(results)]
+    if "inline" not in mpl.get_backend().lower():  # which shows all figures of pyplot by itself
+        figure = results.figure_
+        while figure is not figure.figure:  # a subfigure, which cannot be saved by itself
+            figure = figure.figure
+        alt = f"Reliability diagrams, histograms, temperature sweep and measures of {results.name}."
+        source = _diagrams.as_data(_diagrams.svg_of(figure))
+        shown.append(element("img", src=source, alt=alt, style="max-width: 100%"))
+    return styled(*shown)

@@ -1,5 +1,8 @@
 """The verdict of a report: three sentences that claim no more than the rows show."""
 
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from skcalib._rows.arrays import Floats
@@ -9,9 +12,8 @@ from skcalib.metrics import (
     CalibrationTestResult,
 )
 
-from ._evaluation import Evaluation
-from ._intervals import gap_interval
-from ._measures import ACCURACY, BRIER, DEBIASED_ECE, ECE, LOG_LOSS, Change
+from ._measures import Change, gap_interval
+from ._rows import Evaluation
 
 # With fewer rows of equal weight neither intervals nor tests say much.
 FEW_ROWS = 100
@@ -24,8 +26,45 @@ SIGNIFICANT = 0.05
 # An ECE below this is small, however significant it is for many rows.
 SMALL = 0.01
 
-# The measures of the second sentence.
-JUDGED = (LOG_LOSS, BRIER, DEBIASED_ECE)
+# The proper scores, which say alone whether probabilities are worse; all measures of the second
+# sentence.
+SCORES = ("log loss", "Brier score")
+JUDGED = (*SCORES, "debiased ECE")
+
+# Of each sentence the first whose condition holds is said.
+BEFORE = {
+    "few rows": "{rows} are too few to say how well the model is calibrated: on them {lean.means} "
+    "before calibration.",
+    "it leans": "Before calibration the model is {lean.kind}: {lean.means}, a difference of "
+    "{lean.size}.",
+    "it errs": "Before calibration the rows show neither over- nor under-confidence on average, "
+    "but the model is miscalibrated, since confidence and accuracy differ from bin to bin by more "
+    "than chance explains ({p}): {lean.means}.",
+    "otherwise": "Before calibration the rows show neither over- nor under-confidence on average, "
+    "and no other miscalibration ({p}): {lean.means}.",
+}
+EFFECT = {
+    "unchanged": "{name} leaves all probabilities as they are.",
+    "few rows": "What {name} changes is uncertain with so few rows: {changes}.",
+    "few of a kind": "On these rows {name} changes {changes}, but new rows may say otherwise, "
+    "since {few}.",
+    "some rise, some fall": "{name} does not improve all measures: it lowers {fallen}, but raises "
+    "{risen}{unclear}{accuracy}.",
+    # A calibration error alone may rise where the scores tell classes better apart.
+    "a score rises": "{name} makes the probabilities worse: it raises {risen}{unclear}{accuracy}.",
+    "some rise": "{name} raises {risen}{unclear}{accuracy}.",
+    "some fall": "{name} lowers {fallen}{unclear}{accuracy}.",
+    "otherwise": "{name} has no clear effect on {changes}{accuracy}.",
+}
+AFTER = {
+    "few rows": "{ece}, and {p} is the probability of one at least as large if the model were "
+    "calibrated, but so few rows reveal only large errors.",
+    "it errs": "{ece}, {small}more than chance explains if the model were calibrated ({p}): "
+    "{left}.",
+    "otherwise": "{ece}, no more than chance explains if the model were calibrated ({p}): these "
+    "rows show no miscalibration of the confidence that is left, which does not prove that there "
+    "is none.",
+}
 
 
 def verdict(
@@ -35,135 +74,105 @@ def verdict(
     tests: tuple[CalibrationTestResult, CalibrationTestResult],
 ) -> list[str]:
     """What was wrong before calibration, what it changed, and what is left."""
-    before, after = tests
+    before, after = (test.pvalue for test in tests)
     return [
-        _before(rows, before.pvalue),
+        _before(rows, before),
         _effect(rows, name, measures),
-        _after(rows, measures[ECE.title], after.pvalue),
+        _after(rows, measures["ECE"].after, after),
     ]
 
 
-def has_few_rows(rows: Evaluation) -> bool:
-    """Whether the rows are too few for a verdict."""
-    return rows.n_effective < FEW_ROWS
-
-
-def few_of_a_kind(rows: Evaluation) -> str | None:
-    """Which rows are too few to tell the uncertainty of scores, as text."""
-    used = rows.weights > 0
-    n = [int(np.sum(P.argmax(axis=1)[used] == rows.index[used])) for P in (rows.before, rows.after)]
-    found = {"misclassified": rows.n_samples - max(n), "classified correctly": min(n)}
-    kind, fewest = min(found.items(), key=lambda item: item[1])
-    if fewest >= FEW_OF_A_KIND:
-        return None
-    return f"only {fewest} of them {'is' if fewest == 1 else 'are'} {kind}".replace(
-        "only 0 of them are", "none of them is"
-    )
+def _said(cases: dict[str, str], holds: dict[str, Any], **words: Any) -> str:
+    holds = {"otherwise": True, **holds}
+    return next(text for condition, text in cases.items() if holds[condition]).format(**words)
 
 
 def _before(rows: Evaluation, pvalue: float) -> str:
-    confidence, hit = rows.before.max(axis=1), rows.before.argmax(axis=1) == rows.index
-    gap = mean_gap(rows, rows.before)
-    means = (
-        f"its mean confidence is {rows.mean(confidence):.1%} and its accuracy {rows.mean(hit):.1%}"
-    )
-    if has_few_rows(rows):
-        return (
-            f"{counted(rows)} are too few to say how well the model is calibrated: on them {means} "
-            "before calibration."
-        )
-    if gap.low > 0 or gap.high < 0:
-        kind = "over-confident" if gap.low > 0 else "under-confident"
-        return f"Before calibration the model is {kind}: {means}, a difference of {_points(gap)}."
-    start = "Before calibration the rows show neither over- nor under-confidence on average"
-    if pvalue <= SIGNIFICANT:
-        return (
-            f"{start}, but the model is miscalibrated, since confidence and accuracy differ from "
-            f"bin to bin by more than chance explains ({as_pvalue(pvalue)}): {means}."
-        )
-    return f"{start}, and no other miscalibration ({as_pvalue(pvalue)}): {means}."
+    lean = lean_of(rows, rows.before)
+    holds = {
+        "few rows": rows.n_effective < FEW_ROWS,
+        "it leans": lean.kind,
+        "it errs": pvalue <= SIGNIFICANT,
+    }
+    return _said(BEFORE, holds, rows=counted(rows), lean=lean, p=as_pvalue(pvalue))
 
 
 def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
-    found = {m.title: measures[m.title].difference for m in JUDGED}
-    if np.array_equal(rows.before, rows.after):
-        return f"{name} leaves all probabilities as they are."
-    if uncertain := _uncertain(rows, name, joined([_change(*item) for item in found.items()])):
-        return uncertain
-    fell = [_fall(title, d) for title, d in found.items() if d.high < 0]
-    rose = [_fall(title, d) for title, d in found.items() if d.low > 0]
-    other = [_change(title, d) for title, d in found.items() if not (d.high < 0 or d.low > 0)]
-    accuracy = _of_accuracy(measures[ACCURACY.title].difference)
-    unclear = f"; not clear is the change of {joined(other)}" if other else ""
-    if rose and fell:
-        return (
-            f"{name} does not improve all measures: it lowers {joined(fell)}, but raises "
-            f"{joined(rose)}{unclear}{accuracy}."
-        )
-    if rose:
-        # A calibration error alone may rise where the scores tell classes better apart.
-        worse = any(found[m.title].low > 0 for m in (LOG_LOSS, BRIER))
-        verb = "makes the probabilities worse: it raises" if worse else "raises"
-        return f"{name} {verb} {joined(rose)}{unclear}{accuracy}."
-    if fell:
-        return f"{name} lowers {joined(fell)}{unclear}{accuracy}."
-    return f"{name} has no clear effect on {joined(other)}{accuracy}."
-
-
-def _uncertain(rows: Evaluation, name: str, changes: str) -> str | None:
-    """The sentence on the effect if the intervals of the changes are not to be trusted."""
-    if has_few_rows(rows):
-        return f"What {name} changes is uncertain with so few rows: {changes}."
-    if few := few_of_a_kind(rows):
-        return (
-            f"On these rows {name} changes {changes}, but new rows may say otherwise, since {few}."
-        )
-    return None
-
-
-def _after(rows: Evaluation, ece: Change, pvalue: float) -> str:
-    value = (
-        f"After calibration the ECE is {ece.after.estimate:.4f} (95% interval of the true error "
-        f"{ece.after.low:.4f} to {ece.after.high:.4f})"
-    )
-    if few_of_a_kind(rows) and not has_few_rows(rows):
-        # Resamples of rows without errors hold no errors either.
-        gap = mean_gap(rows, rows.after)
-        value = (
-            f"After calibration the ECE is {ece.after.estimate:.4f} (95% interval of the mean "
-            f"confidence less the accuracy {signed(gap.low)} to {signed(gap.high)})"
-        )
-    if has_few_rows(rows):
-        return (
-            f"{value}, and {as_pvalue(pvalue)} is the probability of one at least as large if the "
-            "model were calibrated, but so few rows reveal only large errors."
-        )
-    if pvalue <= SIGNIFICANT:
-        small = "which is small, but " if ece.after.high < SMALL else ""
-        return (
-            f"{value}, {small}more than chance explains if the model were calibrated "
-            f"({as_pvalue(pvalue)}): {_left(rows)}."
-        )
-    return (
-        f"{value}, no more than chance explains if the model were calibrated "
-        f"({as_pvalue(pvalue)}): these rows show no miscalibration of the confidence that is left, "
-        "which does not prove that there is none."
+    changes = {title: measures[title].difference for title in JUDGED}
+    risen = {title: d for title, d in changes.items() if d.low > 0}
+    fallen = {title: d for title, d in changes.items() if d.high < 0}
+    unclear = joined(_change(item) for item in changes.items() if item[0] not in risen | fallen)
+    few = few_of_a_kind(rows)
+    holds = {
+        "unchanged": np.array_equal(rows.before, rows.after),
+        "few rows": rows.n_effective < FEW_ROWS,
+        "few of a kind": few,
+        "some rise, some fall": risen and fallen,
+        "a score rises": any(title in risen for title in SCORES),
+        "some rise": risen,
+        "some fall": fallen,
+    }
+    return _said(
+        EFFECT,
+        holds,
+        name=name,
+        few=few,
+        changes=joined(map(_change, changes.items())),
+        risen=joined(map(_size, risen.items())),
+        fallen=joined(map(_size, fallen.items())),
+        unclear=f"; not clear is the change of {unclear}" if unclear else "",
+        accuracy=_of_accuracy(measures["accuracy"].difference),
     )
 
 
-def _left(rows: Evaluation) -> str:
-    """Which miscalibration is left."""
-    gap = mean_gap(rows, rows.after)
-    if gap.low > 0 or gap.high < 0:
-        kind = "over-confident" if gap.low > 0 else "under-confident"
-        return f"the model is {kind} now, by {_points(gap)}"
-    return "some miscalibration of the confidence is left"
+def _after(rows: Evaluation, ece: CalibrationErrorInterval, pvalue: float) -> str:
+    lean, few_rows = lean_of(rows, rows.after), rows.n_effective < FEW_ROWS
+    interval = f"95% interval of the true error {ece.low:.4f} to {ece.high:.4f}"
+    if few_of_a_kind(rows) and not few_rows:  # resamples of rows without errors hold none either
+        interval = f"95% interval of the mean confidence less the accuracy {lean.ends}"
+    left = "some miscalibration of the confidence is left"
+    return _said(
+        AFTER,
+        {"few rows": few_rows, "it errs": pvalue <= SIGNIFICANT},
+        ece=f"After calibration the ECE is {ece.estimate:.4f} ({interval})",
+        p=as_pvalue(pvalue),
+        small="which is small, but " if ece.high < SMALL else "",
+        left=f"the model is {lean.kind} now, by {lean.size}" if lean.kind else left,
+    )
 
 
-def mean_gap(rows: Evaluation, P: Floats) -> CalibrationErrorInterval:
-    """Mean confidence less accuracy, with its interval."""
-    hit = P.argmax(axis=1) == rows.index
-    return gap_interval(P.max(axis=1), hit, rows.weights)
+class Lean(NamedTuple):
+    """Mean confidence and accuracy, and the difference, in words."""
+
+    means: str
+    kind: str  #: over- or under-confident, or empty if the rows do not show it
+    size: str
+    ends: str  #: of its interval
+
+
+def lean_of(rows: Evaluation, P: Floats) -> Lean:
+    """Whether probabilities are over- or under-confident on average."""
+    confidence, hit = P.max(axis=1), P.argmax(axis=1) == rows.index
+    gap = gap_interval(confidence, hit, rows.weights)
+    low, high = sorted((100 * abs(gap.low), 100 * abs(gap.high)))
+    points = f"{100 * abs(gap.estimate):.1f} percentage points"
+    return Lean(
+        f"its mean confidence is {rows.mean(confidence):.1%} and its accuracy {rows.mean(hit):.1%}",
+        "over-confident" if gap.low > 0 else "under-confident" if gap.high < 0 else "",
+        f"{points} (95% interval {low:.1f} to {high:.1f})",
+        f"{signed(gap.low)} to {signed(gap.high)}",
+    )
+
+
+def few_of_a_kind(rows: Evaluation) -> str:
+    """Which rows are too few to tell the uncertainty of scores, as text; empty if none are."""
+    used = rows.weights > 0
+    hits = [np.sum((P.argmax(axis=1) == rows.index)[used]) for P in (rows.before, rows.after)]
+    found = {"misclassified": rows.n_samples - max(hits), "classified correctly": min(hits)}
+    kind, n = min(found.items(), key=lambda item: item[1])
+    if n >= FEW_OF_A_KIND:
+        return ""
+    return f"{f'only {n}' if n else 'none'} of them {'is' if n < 2 else 'are'} {kind}"
 
 
 def counted(rows: Evaluation) -> str:
@@ -176,28 +185,10 @@ def as_pvalue(pvalue: float) -> str:
     return f"p = {pvalue:.3f}" if pvalue < 0.0995 else f"p = {pvalue:.2f}"
 
 
-def joined(parts: list[str]) -> str:
+def joined(parts: Iterable[str]) -> str:
     """Parts of a sentence as a list in words."""
-    *others, last = parts
+    *others, last = [*parts] or [""]
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _points(gap: CalibrationErrorInterval) -> str:
-    low, high = sorted((100 * abs(gap.low), 100 * abs(gap.high)))
-    return f"{100 * abs(gap.estimate):.1f} percentage points (95% interval {low:.1f} to {high:.1f})"
-
-
-def _fall(title: str, difference: CalibrationComparisonResult) -> str:
-    """The size of a clear change, whose direction the verb says."""
-    low, high = sorted((abs(difference.low), abs(difference.high)))
-    size = abs(difference.statistic)
-    return f"the {title} by {size:.4f} (95% interval {low:.4f} to {high:.4f})"
-
-
-def _change(title: str, difference: CalibrationComparisonResult) -> str:
-    d = difference
-    low, high = signed(d.low), signed(d.high)
-    return f"the {title} ({signed(d.statistic)}, 95% interval {low} to {high})"
 
 
 def signed(value: float) -> str:
@@ -205,8 +196,21 @@ def signed(value: float) -> str:
     return f"{value:+.4f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _of_accuracy(difference: CalibrationComparisonResult) -> str:
-    if not (difference.high < 0 or difference.low > 0):
+def _change(item: tuple[str, CalibrationComparisonResult]) -> str:
+    title, d = item
+    interval = f"95% interval {signed(d.low)} to {signed(d.high)}"
+    return f"the {title} ({signed(d.statistic)}, {interval})"
+
+
+def _size(item: tuple[str, CalibrationComparisonResult]) -> str:
+    """The size of a clear change, whose direction the verb says."""
+    title, d = item
+    low, high = sorted((abs(d.low), abs(d.high)))
+    return f"the {title} by {abs(d.statistic):.4f} (95% interval {low:.4f} to {high:.4f})"
+
+
+def _of_accuracy(d: CalibrationComparisonResult) -> str:
+    if not (d.high < 0 or d.low > 0):
         return ""
-    verb = "falls" if difference.statistic < 0 else "rises"
-    return f"; the accuracy {verb} by {100 * abs(difference.statistic):.1f} percentage points"
+    verb = "falls" if d.statistic < 0 else "rises"
+    return f"; the accuracy {verb} by {100 * abs(d.statistic):.1f} percentage points"

@@ -18,7 +18,7 @@ from skcalib._rows.rows import Rows
 from skcalib._splits import Split, checked_splits
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
-from skcalib._warnings import warn_once
+from skcalib._warnings import give
 from skcalib.meta._groups import in_groups
 
 from ._candidates import by_name, default_candidates, taking_masked
@@ -239,7 +239,7 @@ class AutoCalibrator(BaseCalibrator):
         for name, error in errors.items():
             error.add_note(f"Candidate {name!r} failed on all rows.")
             raise error
-        warn_once({name: [of_fit] for name, of_fit in messages.items()})
+        give(messages.items(), lambda names: f"{', '.join(names)}: ")
         parts, weights = components(fitted, found)
         return {
             "weights_": found.weights,

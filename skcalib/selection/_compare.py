@@ -24,7 +24,7 @@ from skcalib._rows.inputs import as_numpy, check_in_memory, checked_rows, if_in_
 from skcalib._splits import Split, checked_splits
 from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
-from skcalib._warnings import Messages, recorded, warn_once
+from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 
 from ._auto import AutoCalibrator
 from ._candidates import Uncalibrated, by_name, taking_masked
@@ -190,7 +190,8 @@ def _outcome(
 ) -> Outcome:
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
-    fitted, messages = recorded(fit_calibrator, calibrator, *train, classes)
+    with recorded(ProbabilitiesWarning) as messages:
+        fitted = fit_calibrator(calibrator, *train, classes)
     seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
     P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
@@ -203,7 +204,11 @@ def _collected(
     """Outcomes of the calibrators, sorted by log loss, with their warnings, each given once."""
     n_splits = len(found) // len(names)
     rows = [found[i : i + n_splits] for i in range(0, len(found), n_splits)]
-    warn_once({name: [o.messages for o in row] for name, row in zip(names, rows, strict=True)})
+    all_names = [name for name in names for _ in range(n_splits)]
+    give(
+        zip(all_names, (outcome.messages for outcome in found), strict=True),
+        lambda of_each: f"{_in_splits(of_each, n_splits)}: ",
+    )
     scores = {m: np.array([[o.scores[m] for o in row] for row in rows]) for m in found[0].scores}
     seconds = np.array([[o.seconds for o in row] for row in rows])
     order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
@@ -214,6 +219,13 @@ def _collected(
         {names[k]: rows[k][0].fitted for k in order} if keep else {},
         greater_is_better,
     )
+
+
+def _in_splits(of_each: Mapping[str, int], n_splits: int) -> str:
+    """Names, each with the number of splits that it is of."""
+    if n_splits == 1:
+        return ", ".join(of_each)
+    return ", ".join(f"{name} in {n} of {n_splits} splits" for name, n in of_each.items())
 
 
 def _arrays(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
 from skcalib._rows.arrays import Array, Floats, Indices, both_columns
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._splits import Split, hold_two_classes
-from skcalib._warnings import Messages, recorded, warn
+from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.scaling._linear import fit_linear_maps
 from skcalib.scaling._vector_matrix import _family_of
 
@@ -58,7 +58,8 @@ def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
 def _fit_into(found: Fits, members: Candidates, rows: Rows) -> None:
     """Fit candidates that are alone, or a family of linear maps."""
     try:
-        fitted, messages = recorded(_fitted, list(members.values()), rows)
+        with recorded(ProbabilitiesWarning) as messages:
+            fitted = _fitted(list(members.values()), rows)
     except Exception as error:  # calibrators of users may raise anything
         if len(members) == 1:
             found.errors.update(dict.fromkeys(members, error))

@@ -4,6 +4,17 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    """Intervals are those of the measures whatever the number of resamples."""
-    monkeypatch.setattr("skcalib.report._intervals.MOST", 99)
+def _few_resamples_and_no_drawing(monkeypatch):
+    """Intervals are those of the measures whatever the number of resamples.
+
+    Pages have empty pictures, unless a test asks for ``page_of(case, drawn=True)``: those of a
+    page take seconds.
+    """
+    monkeypatch.setattr("skcalib.report._measures.MOST", 99)
+    monkeypatch.setattr("skcalib.report._diagrams.drawn", lambda draw, size, look: "<svg/>")
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """For tests that say nothing of intervals that take long."""
+    monkeypatch.setattr("skcalib.report._measures.TOO_MANY", {"smooth": 0, "classes": 0})

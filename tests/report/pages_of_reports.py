@@ -20,6 +20,7 @@ from skcalib import (
     compare_calibrators,
 )
 from skcalib.datasets import make_logits
+from skcalib.report._diagrams import drawn as DRAWN
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -95,10 +96,13 @@ def report_of(case):
 @cache
 def page_of(case, drawn=False):
     """The page of a case as text, with empty pictures unless they are drawn."""
-    if drawn:
-        return report_of(case).to_html()
-    with mock.patch("skcalib.report._pictures.drawn", return_value="<svg/>"):
-        return report_of(case).to_html()
+    return drawn_page(report_of(case)) if drawn else report_of(case).to_html()
+
+
+def drawn_page(report):
+    """The page of a report with its pictures."""
+    with mock.patch("skcalib.report._diagrams.drawn", DRAWN):
+        return report.to_html()
 
 
 VOID = frozenset({"meta", "link", "img", "source", "br", "hr", "input"})

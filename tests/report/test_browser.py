@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from skcalib import PlattScaling, TemperatureScaling, calibration_report, compare_calibrators
-from skcalib._output.html import Number, head, page, resource, table
+from skcalib._output.html import Number, page, resource, table
 from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.browser
@@ -343,7 +343,7 @@ def sortable(tmp_path):
     path = tmp_path / "table.html"
     style = resource("_output/html.css") + resource("report/page.css")
     script = resource("report/page.js")
-    path.write_text(page("A table", head=head(style=style, script=script), body=body), "utf-8")
+    path.write_text(page("A table", *body, style=style, script=script), "utf-8")
     return path
 
 

@@ -11,16 +11,12 @@ from scipy.special import softmax
 from skcalib import TemperatureScaling, calibration_report
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_test
-from skcalib.report._evaluation import Evaluation
-from skcalib.report._intervals import Intervals
-from skcalib.report._verdict import _effect, as_pvalue, counted, joined, verdict
+from skcalib.report._measures import changes_of
+from skcalib.report._rows import Evaluation
+from skcalib.report._verdict import as_pvalue, counted, joined, verdict
 
-
-@pytest.fixture(autouse=True)
-def _fewer_resamples(monkeypatch):
-    monkeypatch.setattr("skcalib.report._intervals.MOST", 199)
-    # Verdicts say nothing of these.
-    monkeypatch.setattr("skcalib.report._intervals.TOO_MANY", {"smooth": 0, "classes": 0})
+# Verdicts say nothing of intervals that take long.
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def said(before, after, *, n=2000, weight=None):
@@ -29,8 +25,8 @@ def said(before, after, *, n=2000, weight=None):
     before, after = (softmax(change(Z), axis=1) for change in (before, after))
     w = None if weight is None else np.full(n, weight)
     rows = Evaluation(y, w, np.arange(3), 15, before, after)
-    tests = [calibration_test(y, P, n_resamples=199, random_state=0) for P in (before, after)]
-    found = verdict(rows, "Method", Intervals(rows).changes(), tests)
+    tests = [calibration_test(y, P, n_resamples=99, random_state=0) for P in (before, after)]
+    found = verdict(rows, "Method", changes_of(rows), tests)
     assert len(found) == 3
     for sentence in found:
         assert sentence.endswith(".")
@@ -121,13 +117,14 @@ def test_an_error_that_rises_alone_does_not_make_probabilities_worse():
     rows = Evaluation(y, None, np.arange(2), 15, P, P[:, ::-1])
     clear = mock.Mock(statistic=0.02, low=0.01, high=0.03)
     other = mock.Mock(statistic=0.02, low=-0.01, high=0.03)
+    changes, tests = changes_of(rows), [mock.Mock(pvalue=0.5)] * 2
     for rising, start in (
-        ({"debiased ECE"}, "Method raises the debiased ECE by 0.0200"),
-        ({"Brier score"}, "Method makes the probabilities worse: it raises the Brier score"),
+        ("debiased ECE", "Method raises the debiased ECE by 0.0200"),
+        ("Brier score", "Method makes the probabilities worse: it raises the Brier score"),
     ):
-        titles = ("log loss", "Brier score", "debiased ECE", "accuracy")
-        changes = {t: mock.Mock(difference=clear if t in rising else other) for t in titles}
-        assert _effect(rows, "Method", changes).startswith(start)
+        for title, change in changes.items():
+            changes[title] = change._replace(difference=clear if title == rising else other)
+        assert verdict(rows, "Method", changes, tests)[1].startswith(start)
 
 
 def test_no_clear_effect():
@@ -181,3 +178,49 @@ def test_numbers_in_words():
 
 def test_lists_in_words():
     assert [joined(list(names)) for names in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
+
+
+# --------------------------------------------------------------------------------------
+# Rows of which hardly any is misclassified.
+
+
+def report_on(Z, y, other=None):
+    calibrator = TemperatureScaling().fit(*(other or (Z, y)))
+    return calibration_report(calibrator, Z, y, figure=Figure((10, 8)))
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+def test_rows_without_an_error_do_not_show_underconfidence(logits3, rng):
+    """Probabilities of 0.9999, of which none is wrong in 500 rows, may well be right."""
+    y = rng.integers(3, size=500)
+    Z = np.log(0.00005) * (np.arange(3) != y[:, None])
+    first, second, _ = report_on(Z, y, logits3).verdict_
+    assert "neither over- nor under-confidence" in first
+    assert second.endswith("but new rows may say otherwise, since none of them is misclassified.")
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+@pytest.mark.parametrize(("n_wrong", "words"), [
+    (1, "only 1 of them is misclassified"),
+    (9, "only 9 of them are misclassified"),
+    (493, "only 7 of them are classified correctly"),
+])  # fmt: skip
+def test_few_errors_make_scores_uncertain(n_wrong, words, logits3, rng):
+    y = rng.integers(3, size=500)
+    top = np.where(np.arange(500) < n_wrong, (y + 1) % 3, y)
+    Z = 6.0 * (np.arange(3) == top[:, None])
+    report = report_on(Z, y, logits3)
+    _, second, third = report.verdict_
+    assert words in second
+    assert "interval of the mean confidence less the accuracy" in third
+    assert f"too narrow for these rows, since {words}" in report._repr_html_()
+    assert not re.search("worse|improve|lowers|raises", second)
+
+
+def test_enough_errors_let_the_scores_decide(logits3, rng):
+    y = rng.integers(3, size=500)
+    top = np.where(np.arange(500) < 10, (y + 1) % 3, y)
+    report = report_on(3.0 * (np.arange(3) == top[:, None]), y, logits3)
+    assert "misclassified" not in report.verdict_[1]
+    assert "interval of the true error" in report.verdict_[2]
+    assert "too narrow" not in report._repr_html_()
