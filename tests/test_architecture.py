@@ -92,9 +92,8 @@ def test_no_other_private_names_of_scikit_learn():
 EXTRAS = {
     "selection._comparison": {"pandas"},
     "_rows.dask": {"dask"},
-    "_cli.parquet": {"dask", "distributed"},
-    "_cli.apply": {"pyarrow", "skops"},
-    "_cli.console": {"skops"},
+    "_cli.reading": {"dask", "distributed"},
+    "_cli.jobs": {"pyarrow", "skops"},
     "export._graph": {"onnx"},
     "export._onnx": {"onnx"},
     "export._onnx_classifiers": {"onnx", "skl2onnx"},

@@ -16,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
 import skcalib
-from skcalib._cli.main import main
+from skcalib.__main__ import main
+from skcalib._cli.jobs import save_calibrator
 from skcalib.datasets import make_logits
 from skcalib.export import to_json
 
@@ -43,7 +44,7 @@ def test_probabilities_are_those_of_the_calibrator(calibrator, file, capsys):
     assert main(["--apply", file, "--logits", "new.npy"]) == 0
     out, err = capsys.readouterr()
     assert not err
-    assert "of 50 rows for the classes ant, bee, cat: skcalib-probabilities.npy" in out
+    assert "of 50 rows for the classes 'ant', 'bee', 'cat': skcalib-probabilities.npy" in out
     found = np.load("skcalib-probabilities.npy")
     np.testing.assert_array_equal(found, calibrator.predict_proba(Z[:50]))
 
@@ -80,7 +81,7 @@ def test_files_of_all_kinds(calibrator, ending, labelled, tmp_path):
         np.savez("new.npz", a=X)
     else:
         frame.to_csv(name, index=False, sep="\t" if ending == "tsv" else ",")
-    for output in ["parquet"] if ending == "parquet" else ["csv", "tsv", "npz"]:
+    for output in ["csv", "tsv", "npz", "parquet"]:
         column = ["--label-column", "y"] if labelled and ending != "npz:a" else []
         assert applied(name, *column, "--output", f"p.{output}") == 0
         P, labels = written(tmp_path / f"p.{output}")
@@ -131,8 +132,6 @@ def test_several_labels(calibrator):
 @pytest.mark.parametrize("ending", ["json", "onnx"])
 def test_saved_and_applied(calibrator, ending, monkeypatch, capsys):
     pytest.importorskip("onnx" if ending == "onnx" else "json")
-    from skcalib._cli.console import save_calibrator
-
     how = save_calibrator(calibrator, pathlib.Path(f"best.{ending}"))
     if ending == "json":
         loaded = eval(how, {"skcalib": skcalib, "pathlib": pathlib})
@@ -148,49 +147,50 @@ def test_saved_and_applied(calibrator, ending, monkeypatch, capsys):
 def test_skops_files_without_skops(calibrator, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     assert main(["--apply", "c.skops", "--logits", "new.npy"]) == 2
-    assert "needs skops: pip install skops, or give a file that ends in .json" in (
-        capsys.readouterr().err
-    )
+    assert "import of skops.io halted; None in sys.modules: install it" in capsys.readouterr().err
 
 
 def test_saving_as_onnx_without_onnx(calibrator, monkeypatch, capsys):
-    monkeypatch.setattr("skcalib._cli.console.find_spec", lambda name: None)
+    monkeypatch.setattr("skcalib._cli.jobs.find_spec", lambda name: None)
     np.save("y.npy", Y[:50])
     given = ["--logits", "new.npy", "--labels", "y.npy"]
     assert main([*given, "--save", "c.onnx"]) == 2
     err = capsys.readouterr().err
-    assert "needs onnx: pip install onnx, or give a file that ends in .json" in err
+    assert "needs onnx: pip install onnx, or choose another ending, such as .json" in err
 
 
 BAD = {
-    "no logits": (["--apply", "c.json"], "--apply needs logits to calibrate: give --logits"),
-    "labels": (["new.npy", "--labels", "y.npy"], "got --labels; leave that out"),
-    "report": (["new.npy", "--report", "r.html"], "got --report; leave that out"),
-    "save": (["new.npy", "--save", "c.pkl", "--classes", "a"], "got --save, --classes"),
-    "missing": (["--apply", "no.json", "--logits", "new.npy"], "no.json does not exist"),
-    "joblib": (["--apply", "c.joblib", "--logits", "new.npy"], "executes what they say"),
-    "onnx": (["--apply", "c.onnx", "--logits", "new.npy"], "are run by onnxruntime"),
-    "ending": (["--apply", "c", "--logits", "new.npy"], "ends in .json or .skops."),
-    "damaged": (
-        ["--apply", "cut.json", "--logits", "new.npy"],
-        "cut.json cannot be read: The",
+    "no logits": (
+        ["--apply", "c.json"],
+        "--apply goes with --logits and --output, got no --logits",
     ),
+    "labels": (
+        ["new.npy", "--labels", "y.npy"],
+        "--apply goes with --logits and --output, got --l",
+    ),
+    "report": (["new.npy", "--report", "r.html"], "got --report."),
+    "save": (["new.npy", "--save", "c.pkl", "--classes", "a"], "got --classes, --save"),
+    "missing": (["--apply", "no.json", "--logits", "new.npy"], "No such file"),
+    "joblib": (["--apply", "c.joblib", "--logits", "new.npy"], "executes what they say"),
+    "onnx": (["--apply", "c.onnx", "--logits", "new.npy"], "is run by onnxruntime"),
+    "ending": (["--apply", "c", "--logits", "new.npy"], "end in .json or .skops, since"),
+    "damaged": (["--apply", "cut.json", "--logits", "new.npy"], "cut.json cannot be read: The"),
     "bytes": (["--apply", "new.json", "--logits", "new.npy"], "new.json cannot be read"),
-    "foreign": (["--apply", "g.skops", "--logits", "new.npy"], "must hold types of skcalib and"),
+    "foreign": (["--apply", "g.skops", "--logits", "new.npy"], "neither of skcalib nor of scikit-"),
     "classifier": (["--apply", "f.skops", "--logits", "new.npy"], "calibrator of skcalib, or"),
     "no calibrator": (["--apply", "n.skops", "--logits", "new.npy"], "calibrator of skcalib, or"),
     "width": (["two.npy"], "X has 2 features, but VectorScaling is expecting 3"),
     "nan": (["nan.npy"], "1 NaN"),
-    "logits again": (["new.npy", "--output", "new.npy"], "another file than those of --logits"),
-    "archive again": (["new.npz:a", "--output", "./new.npz"], "another file than those of --"),
-    "parquet again": (["*.parquet", "--output", "no.parquet"], "another file than those of --"),
-    "folder again": (["no", "--output", "no/p.parquet"], "another file than those of --logits"),
-    "no rows": (["no.parquet", "--output", "p.parquet"], "no.parquet is empty"),
-    "order": (["order.csv"], "order of the classes of the calibrator, ant, bee, cat, got bee"),
-    "label column": (["new.npy", "--label-column", "y"], "leave it out for arrays"),
+    "logits again": (["new.npy", "--output", "new.npy"], "another file than those that are read"),
+    "archive again": (["new.npz:a", "--output", "./new.npz"], "another file than those that"),
+    "parquet again": (["*.parquet", "--output", "no.parquet"], "another file than those that"),
+    "folder again": (["no", "--output", "no/p.parquet"], "another file than those that are read"),
+    "no rows": (["no.parquet", "--output", "p.parquet"], "no.parquet holds no rows"),
+    "no rows for text": (["no.parquet", "--output", "p.csv"], "no.parquet holds no rows"),
+    "order": (["order.csv"], "in the order of the classes, 'ant', 'bee', 'cat', got 'bee', 'ant'"),
+    "label column": (["new.npy", "--label-column", "y"], "a column of Parquet or text files"),
     "no probabilities": (["new.npy", "--probabilities"], "must hold probabilities"),
-    "output": (["new.npy", "--output", "p.txt"], "ends in .csv, .tsv, .npy, .npz or .parquet"),
-    "parquet": (["new.npy", "--output", "p.parquet"], "must end in .parquet if --logits are"),
+    "output": (["new.npy", "--output", "p.txt"], "ends in .csv, .tsv, .npy, .npz, .parquet"),
     "no such parquet": (["no/*.parquet"], "no/*.parquet"),
     "words": (["words.parquet"], "must be logits, got 'y', which holds no numbers"),
 }
@@ -259,6 +259,9 @@ def test_compressed_text_is_read(calibrator):
     with gzip.open("new.csv.gz", "wt") as file:
         file.write("\n".join(",".join(map(repr, row)) for row in Z[:9].tolist()))
     assert applied("new.csv.gz") == 0
+    np.savez("new.npz", Z[:9])
+    assert applied("new.npz") == 0
+    assert pathlib.Path("skcalib-probabilities.npy").exists()
     P, _ = written(pathlib.Path("skcalib-probabilities.csv"))
     np.testing.assert_array_equal(P, calibrator.predict_proba(Z[:9]))
 

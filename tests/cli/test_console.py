@@ -5,6 +5,7 @@ import io
 import os
 import pathlib
 import pickle
+import re
 import signal
 import stat
 import subprocess
@@ -19,35 +20,13 @@ import pytest
 import skops.io
 
 import skcalib
-import skcalib._cli.main as cli
-from skcalib._cli.console import Console, checked_target, replacing, save_calibrator
-from skcalib._cli.files import InputError
-from skcalib._cli.main import main
-from skcalib.datasets import make_logits
+from skcalib.__main__ import main
+from skcalib._cli import jobs
+from skcalib._cli.jobs import save_calibrator, show
+from skcalib._output.files import replacing
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
 GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    logits, y = make_logits(200, 3, random_state=0)
-    np.save("z.npy", logits)
-    np.save("y.npy", y)
-    return tmp_path
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """One calibrator, and pictures that take no time."""
-    members = [skcalib.TemperatureScaling()]
-    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
-    drawn = types.SimpleNamespace(
-        savefig=lambda file, **_: file.write(b"drawn"), to_html=lambda: "drawn"
-    )
-    monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: drawn)
-    monkeypatch.setattr("skcalib._cli.main.calibration_report", lambda *_, **__: drawn)
 
 
 @pytest.fixture
@@ -56,7 +35,7 @@ def pictures(folder, quick):
 
     def are_there():
         found = {p.name for p in folder.iterdir()} - {"z.npy", "y.npy"}
-        return found == {NAME, REPORT} and all((folder / p).read_bytes() == b"drawn" for p in found)
+        return found == {NAME, REPORT} and (folder / NAME).read_bytes() == b"drawn"
 
     return are_there
 
@@ -72,16 +51,6 @@ def closed_pipe():
     return open(writer, "w", encoding="utf-8")  # noqa: PTH123
 
 
-class Full(io.StringIO):
-    """A stream to a disk on which there is no room."""
-
-    def flush(self):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    def fileno(self):
-        raise OSError
-
-
 def test_a_pipe_that_nobody_reads(pictures, monkeypatch, capsys):
     with closed_pipe() as stream:
         monkeypatch.setattr(sys, "stdout", stream)
@@ -90,14 +59,6 @@ def test_a_pipe_that_nobody_reads(pictures, monkeypatch, capsys):
         stream.flush()
     assert pictures()
     assert capsys.readouterr().err == ""
-
-
-def test_a_pipe_for_errors_that_nobody_reads(folder, quick, monkeypatch):
-    with closed_pipe() as stream:
-        monkeypatch.setattr(sys, "stderr", stream)
-        assert main(["--logits", "none.npy", "--labels", "y.npy"]) == 2
-        stream.write("what Python itself may write at its exit")
-        stream.flush()
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
@@ -111,26 +72,6 @@ def test_a_stream_that_is_closed(pictures, monkeypatch, capsys, name):
     assert main(["--logits", "none.npy", "--labels", "y.npy"]) == 2
 
 
-def test_no_room_for_what_is_printed(pictures, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdout", Full())
-    assert main(GIVEN) == 1
-    assert pictures()
-    assert capsys.readouterr().err == (
-        "skcalib: The results could not be printed: No space left on device.\n"
-    )
-
-
-def test_a_broken_stream_is_written_to_once():
-    full = Full()
-    console = Console(full, full)
-    console.say("one")
-    console.say("two")
-    console.complain("three")
-    console.complain("four")
-    assert full.getvalue() == "one\nskcalib: three\n"
-    assert console.fault.errno == errno.ENOSPC
-
-
 @pytest.mark.parametrize(
     ("encoding", "name", "printed"),
     [
@@ -142,38 +83,61 @@ def test_a_broken_stream_is_written_to_once():
     ],
 )
 def test_names_that_the_stream_cannot_encode(folder, quick, monkeypatch, encoding, name, printed):
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
+    kinds = "strict", "backslashreplace"  # as Python opens them
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding, errors) for errors in kinds]
     for stream, where in zip(streams, ("stdout", "stderr"), strict=True):
         monkeypatch.setattr(sys, where, stream)
     assert main([*GIVEN, "--output", name]) == 0
     assert (folder / name).exists()
     assert b"Reliability diagrams: " + printed in streams[0].buffer.getvalue()
     assert main(["--logits", f"{name}.npy", "--labels", "y.npy"]) == 2
-    assert b"skcalib: " + printed + b".npy does not exist" in streams[1].buffer.getvalue()
+    streams[1].flush()
+    assert b"skcalib: " + printed + b".npy cannot be read" in streams[1].buffer.getvalue()
 
 
 def test_an_interrupt_says_so_and_leaves_nothing(folder, quick, monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    for where in ("load", "compare_calibrators", "_diagrams"):
+    for where in ("reading.load", "compare_calibrators", "_diagrams"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"skcalib._cli.main.{where}", interrupted)
+            patch.setattr(f"skcalib._cli.jobs.{where}", interrupted)
             assert main(GIVEN) == 130
         assert capsys.readouterr().err == "skcalib: interrupted.\n"
     drawn = types.SimpleNamespace(savefig=interrupted)
-    monkeypatch.setattr("skcalib._cli.main._diagrams", lambda *_: drawn)
+    monkeypatch.setattr("skcalib._cli.jobs._diagrams", lambda *_: drawn)
     assert main(GIVEN) == 130
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
 
 
-def test_fits_that_need_too_much_memory(folder, quick, monkeypatch, capsys):
-    def too_much(*_, **__):
-        raise MemoryError
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            MemoryError("Unable to allocate 3 TiB"),
+            "Memory is too small; give fewer rows, or Parquet files. Unable to allocate 3 TiB",
+        ),
+        (MemoryError(), "Parquet files.\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (ImportError("No module named 'x'"), "No module named 'x': install it; "),
+        (RuntimeError("a worker\n  is gone"), "skcalib: a worker is gone\n"),
+    ],
+)
+def test_whatever_a_fit_raises_is_one_sentence(folder, quick, monkeypatch, capsys, fault, said):
+    def failing(*_, **__):
+        raise fault
 
-    monkeypatch.setattr("skcalib._cli.main.compare_calibrators", too_much)
+    monkeypatch.setattr("skcalib._cli.jobs.compare_calibrators", failing)
     assert main(GIVEN) == 2
-    assert "The rows need more memory than is available; give fewer" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_fault_of_the_program_is_not_hidden(folder, quick, monkeypatch):
+    monkeypatch.setattr("skcalib._cli.jobs.compare_calibrators", None)
+    with pytest.raises(TypeError):
+        main(GIVEN)
 
 
 class Terminal(io.StringIO):
@@ -181,43 +145,34 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_on_a_terminal_is_cleared_by_what_is_printed():
-    for act, text in (
-        (lambda c: c.say("x"), ""),
-        (lambda c: c.complain("x"), "skcalib: x\n"),
-        (
-            lambda c: c.show_warning(UserWarning("x"), UserWarning, "f.py", 1),
-            "skcalib: warning: x\n",
-        ),
-        (lambda c: c.clear(), ""),
-    ):
-        out, err = io.StringIO(), Terminal()
-        console = Console(out, err)
-        console.show("drawing ...")
-        act(console)
-        console.clear()  # there is nothing left to clear
-        assert err.getvalue() == f"\rdrawing ...\r{' ' * 11}\r{text}"
-        assert out.getvalue() == ("" if text or act.__code__.co_names == ("clear",) else "x\n")
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_progress_is_shown_on_a_terminal_only(folder, quick, monkeypatch, is_terminal):
+    stream = Terminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert main(GIVEN) == 0
+    text = stream.getvalue()
+    if not is_terminal:
+        assert text == ""
+        return
+    # From the first moment to the last, each over the one before, and nothing is left.
+    steps = ["reading ...", "calibrating ...", "1 of 2 fits", "2 of 2 fits", "drawing ..."]
+    places = [text.index(step) for step in steps]
+    assert places == sorted(places)
+    assert text.startswith("\rreading ...")
+    assert f"[{'=' * 15}{' ' * 15}] 1 of 2 fits" in text
+    assert text.endswith(f"\r{' ' * 60}\r")
+    parts = re.split("\r+", text)
+    assert all(len(part) in {0, 60} for part in parts)
 
 
-def test_a_shorter_line_covers_a_longer_one():
-    err = Terminal()
-    console = Console(None, err)
-    console.show("calibrating ...")
-    console.show("short")
-    console(1, 2)
-    console.clear()
-    bar = f"[{'=' * 15}{' ' * 15}] 1 of 2 fits"
-    assert err.getvalue() == f"\rcalibrating ...\rshort          \r{bar}\r{' ' * len(bar)}\r"
-
-
-def test_no_progress_where_no_one_looks():
-    for stream in (io.StringIO(), None):
-        console = Console(None, stream)
-        console.show("drawing ...")
-        console(1, 2)
-        console.clear()
-        assert stream is None or stream.getvalue() == ""
+def test_what_is_printed_clears_progress(monkeypatch, capsys):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    for act, left in ((jobs.say, ""), (jobs.complain, "skcalib: x\n")):
+        show("drawing ...")
+        act("x")
+        assert stream.getvalue().endswith(f"drawing ...{' ' * 49}\r\r{' ' * 60}\r{left}")
+    assert capsys.readouterr().out == "x\n"
 
 
 # --------------------------------------------------------------------------------------
@@ -254,7 +209,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path):
 def test_a_failure_leaves_what_was_there(tmp_path, fault):
     target = tmp_path / "a.png"
     target.write_text("old")
-    expected = InputError if isinstance(fault, OSError) else fault
+    expected = OSError if isinstance(fault, OSError) else fault
     with pytest.raises(expected), replacing(target):
         raise fault
     assert target.read_text() == "old"
@@ -272,7 +227,7 @@ def test_names_of_drafts_cannot_be_foretold(tmp_path, monkeypatch):
     victim.write_text("mine")
     monkeypatch.setattr("secrets.token_hex", lambda n: "known")
     (tmp_path / ".skcalib-known.png").symlink_to(victim)
-    with pytest.raises(InputError, match="File exists"), replacing(tmp_path / "b.png"):
+    with pytest.raises(FileExistsError), replacing(tmp_path / "b.png"):
         raise AssertionError
     assert victim.read_text() == "mine"
 
@@ -285,7 +240,7 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
     assert (folder / "mine.txt").read_text() == "mine"
     for name in (NAME, REPORT):
         assert not (folder / name).is_symlink()
-        assert (folder / name).read_bytes() == b"drawn"
+        assert (folder / name).read_text() in {"drawn", "page"}
 
 
 @pytest.mark.parametrize(
@@ -293,8 +248,8 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
     [
         (["--output", "none/p.png"], "--output none/p.png must lie in a directory that exists"),
         (["--output", "p"], "--output p must be a directory that exists, or a file that ends in"),
-        (["--output", "d"], "--report d/skcalib-report.html must be a file that ends in .h"),
-        (["--report", "d"], "d/skcalib-report.html must be a directory that exists, or a file"),
+        (["--output", "p.txt"], "or a file that ends in .png, .pdf, .svg."),
+        (["--report", "d"], "--report d must be a directory that exists, or a file that ends in"),
         (["--report", "r.txt"], "--report r.txt must be a directory that exists, or a file that"),
         (["--report", "none/r.html"], "--report none/r.html must lie in a directory that exists"),
         (
@@ -307,7 +262,7 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
 )
 def test_targets_are_checked_before_the_work(folder, capsys, monkeypatch, arguments, message):
     (folder / "d" / REPORT).mkdir(parents=True)
-    monkeypatch.setattr("skcalib._cli.main.load", None)
+    monkeypatch.setattr("skcalib._cli.reading.load", None)
     assert main([*GIVEN, *arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -320,12 +275,18 @@ OWN = ["--logits", "rows", "--label-column", "y"]
     [
         ([*OWN, "--output", "rows"], "--output rows/skcalib-reliability.png must be another file"),
         ([*OWN, "--report", "rows/r.html"], "--report rows/r.html must be another file than those"),
-        ([*OWN, "--save", "rows/c.json"], "--save rows/c.json must be another file than those of"),
-        (["--logits", "*.html", "--label-column", "y", "--report", "r.html"], "of --logits, got *"),
-        ([*GIVEN, "--report", "r.html"], "another file than those of --labels, got y.npy. Choose"),
+        ([*OWN, "--save", "rows/c.json"], "--save rows/c.json must be another file than those"),
         (
-            [*GIVEN, "--test-logits", "rows", "--report", "rows/r.html"],
-            "of --test-logits, got rows",
+            ["--logits", "*.html", "--label-column", "y", "--report", "r.html"],
+            "that are read, got *.html.",
+        ),
+        (
+            [*GIVEN, "--report", "r.html"],
+            "another file than those that are read, got y.npy. Choose",
+        ),
+        (
+            [*GIVEN, "--test-logits", "rows", "--test-labels", "y.npy", "--report", "rows/r.html"],
+            "that are read, got rows",
         ),
     ],
 )
@@ -341,14 +302,29 @@ def test_targets_are_other_files_than_those_that_are_read(folder, capsys, argume
 
 def test_kinds_of_targets_have_no_ending_in_common():
     """So no two of them are one file."""
-    kinds = [cli.PICTURES, cli.PAGES, cli.CALIBRATORS]
+    kinds = [jobs.PICTURES, jobs.PAGES, jobs.CALIBRATORS]
     assert len(set().union(*kinds)) == sum(map(len, kinds))
 
 
-def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("os.access", lambda path, mode: not (path == tmp_path and mode == os.W_OK))
-    with pytest.raises(InputError, match="must lie in a directory that exists and is writable"):
-        checked_target("--output", str(tmp_path / "a.png"), (".png", ".pdf"))
+def test_a_folder_that_may_not_be_written(folder, monkeypatch, capsys):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert main(GIVEN) == 2
+    assert "must lie in a directory that exists and is writable" in capsys.readouterr().err
+
+
+def test_no_room_for_a_picture(folder, quick, capsys, monkeypatch):
+    def full(file, **_):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(
+        "skcalib._cli.jobs._diagrams", lambda *_: types.SimpleNamespace(savefig=full)
+    )
+    (folder / NAME).write_text("old")
+    assert main(GIVEN) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert (folder / NAME).read_text() == "old"
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME}
 
 
 # --------------------------------------------------------------------------------------
@@ -399,11 +375,11 @@ def test_saved_calibrators_are_those_that_load(tmp_path, calibrator, suffix, log
 
 
 def test_saving_without_skops(folder, quick, monkeypatch, capsys):
-    monkeypatch.setattr("skcalib._cli.console.find_spec", lambda name: None)
+    monkeypatch.setattr("skcalib._cli.jobs.find_spec", lambda name: None)
     assert main([*GIVEN, "--save", "c.pkl"]) == 0
     capsys.readouterr()
     assert main([*GIVEN, "--save", "c.skops"]) == 2
-    assert "needs skops: pip install skops, or give a file that ends in .joblib" in (
+    assert "needs skops: pip install skops, or choose another ending, such as .json" in (
         capsys.readouterr().err
     )
 
@@ -417,7 +393,7 @@ QUICK = """
 import sys
 import skcalib.selection._compare as compare
 from skcalib import TemperatureScaling
-from skcalib._cli.main import main
+from skcalib.__main__ import main
 compare._every_calibrator = lambda: [TemperatureScaling()]
 sys.exit(main())
 """
@@ -447,7 +423,7 @@ FILES = " ".join(GIVEN)
     [
         (f"skcalib {FILES} | head -1; echo ${{PIPESTATUS[0]}}", "3 classes\n0\n", ""),
         (f"skcalib {FILES} >&- 2>&-; echo $?", "0\n", ""),
-        (f"skcalib {FILES} > /dev/full; echo $?", "1\n", "could not be printed: No space left"),
+        (f"skcalib {FILES} | true; echo ${{PIPESTATUS[0]}}", "0\n", ""),
     ],
 )
 def test_pictures_are_not_lost(folder, command, out, err):
@@ -465,7 +441,7 @@ def test_an_interrupt_has_the_status_of_one(folder):
     """At any moment after the imports; this one waits for the first fit."""
     script = (
         "import sys, skcalib.selection._compare as c\n"
-        "from skcalib._cli.main import main\n"
+        "from skcalib.__main__ import main\n"
         "c._every_calibrator = lambda: (print('ready', flush=True), __import__('time').sleep(60))\n"
         f"sys.exit(main({GIVEN!r}))"
     )
@@ -485,4 +461,14 @@ def test_an_interrupt_has_the_status_of_one(folder):
     killer.cancel()
     assert run.returncode == 130
     assert (out, err) == ("", "skcalib: interrupted.\n")
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
+
+
+@pytest.mark.slow
+def test_a_full_disk_for_what_is_printed(folder):
+    """Nothing is written, and Python says nothing at its exit."""
+    run = shell(f"skcalib {FILES} > /dev/full; echo $?", folder)
+    assert run.stdout == "2\n"
+    assert "No space left on device" in run.stderr
+    assert run.stderr.count("\n") == 1
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}

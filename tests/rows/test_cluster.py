@@ -14,7 +14,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, VectorScaling
-from skcalib._cli.main import main
+from skcalib.__main__ import main
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 

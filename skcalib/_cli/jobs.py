@@ -1,0 +1,323 @@
+"""What the command line does: compare calibrators, or apply a saved one to new logits."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import os
+import pickle
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+from glob import glob
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import joblib
+import numpy as np
+
+from skcalib._output.files import replacing
+from skcalib._rows.arrays import Array
+from skcalib._validation.inputs import are_probabilities
+from skcalib._validation.labels import shown
+from skcalib.display import ReliabilityDisplay
+from skcalib.export import from_json, to_json, to_onnx
+from skcalib.export._chain import chain_of
+from skcalib.meta import MultiLabelCalibrator
+from skcalib.metrics import ReliabilityCurve, reliability_curve
+from skcalib.report import calibration_report
+from skcalib.selection import CalibratorComparison, compare_calibrators
+
+from . import reading
+from .reading import LabelledLogits
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PICTURES = (".png", ".pdf", ".svg")
+PAGES = (".html", ".htm")
+CALIBRATORS = (".json", ".skops", ".joblib", ".pkl", ".onnx")
+PROBABILITIES = (".csv", ".tsv", ".npy", ".npz", ".parquet")
+
+# Packages that formats need.
+NEEDED = {".skops": "skops", ".onnx": "onnx", ".parquet": "pyarrow"}
+
+
+# Messages.
+def say(text: str) -> None:
+    """Print a result; a reader that closes its pipe, as ``head`` does, costs no picture."""
+    show("")
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # Else Python would fail to flush it at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
+
+
+def complain(message: object) -> None:
+    """Print an error or a warning in one line."""
+    show("")
+    print("skcalib:", " ".join(str(message).split()), file=sys.stderr)
+
+
+def show(activity: str) -> None:
+    """Show the current activity on a terminal, until the next one or something is printed."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"\r{activity:60}\r", end="", file=sys.stderr, flush=True)
+
+
+# Files to write.
+def target_of(
+    args: argparse.Namespace, option: str, given: str, endings: tuple[str, ...], default: str = ""
+) -> Path:
+    """The file that an option says to write, checked before the computation.
+
+    A directory that exists stands for the file ``default`` in it.
+    """
+    target = Path(given) / default if default and Path(given).is_dir() else Path(given)
+    if target.suffix.lower() not in endings or target.is_dir():
+        where = "a directory that exists, or " if default else ""
+        raise ValueError(
+            f"{option} {given} must be {where}a file that ends in {', '.join(endings)}."
+        )
+    if not os.access(target.parent, os.W_OK):
+        raise ValueError(f"{option} {given} must lie in a directory that exists and is writable.")
+    package = NEEDED.get(target.suffix.lower())
+    if package is not None and find_spec(package) is None:
+        raise ValueError(
+            f"{option} {given} needs {package}: pip install {package}, or choose another ending, "
+            f"such as {endings[0]}."
+        )
+    for source in filter(None, (args.logits, args.labels, args.test_logits, args.test_labels)):
+        path = reading.path_and_array(source)[0]
+        read = {Path(one).resolve() for one in (path, *glob(path))}  # noqa: PTH207
+        if read & {target.resolve(), *target.resolve().parents}:
+            raise ValueError(
+                f"{option} {target} must be another file than those that are read, got {source}. "
+                "Choose another name."
+            )
+    return target
+
+
+# Comparison.
+def compare(args: argparse.Namespace) -> None:
+    """Fit all calibrators, print how they compare, and write pictures, a report and the best."""
+    picture = target_of(args, "--output", args.output, PICTURES, "skcalib-reliability.png")
+    beside = picture.with_name(f"{picture.stem.removesuffix('-reliability')}-report.html")
+    page = target_of(args, "--report", args.report or str(beside), PAGES, "skcalib-report.html")
+    saved = args.save and target_of(args, "--save", args.save, CALIBRATORS)
+    with_dask = args.label_column is not None and reading.is_parquet(args.logits)
+    with reading.cluster() if with_dask else nullcontext():
+        show("reading ...")
+        calibration, test, classes = reading.load(args)
+        found, curves = _compared(calibration, test, classes)
+        n_fit, n_test, some = len(calibration.labels), len(test.labels), reading.some_rows(test)
+    best = next(name for name in found.names if name != "uncalibrated")
+    calibrator = found.calibrators[best]
+    say(
+        f"{args.logits or 'Neural network on digits'}: {n_fit:,} rows to calibrate on, {n_test:,} "
+        f"held out, {len(calibrator.classes_)} classes\n\n{found}\n\n"
+        f"{textwrap.fill(_finding(found, curves['uncalibrated'], best), 88)}\n"
+        f"The temperature is {found.calibrators['TemperatureScaling'].temperature_:.4g}."
+    )
+    if saved:
+        how = save_calibrator(calibrator, saved)
+        takes = "logarithms of probabilities" if args.probabilities else "logits"
+        say(f"{best}, which takes {takes}: {saved}; to load it:\n    {how}")
+    show("drawing ...")
+    with replacing(picture) as file:
+        _diagrams(curves).savefig(file, dpi=150, format=picture.suffix[1:].lower())
+    calibration_report(calibrator, *some[:2], name=best, comparison=found).to_html(page)
+    say(f"Reliability diagrams: {picture}\nReport on {best}: {page}")
+
+
+def _compared(
+    calibration: LabelledLogits, test: LabelledLogits, classes: Array | None
+) -> tuple[CalibratorComparison, dict[str, ReliabilityCurve]]:
+    """Every calibrator by every measure, and its reliability curve."""
+    show("calibrating ...")
+    found = compare_calibrators(
+        calibration.logits,
+        calibration.labels,
+        test=(test.logits, test.labels),
+        classes=classes,
+        on_progress=lambda k, n: show(f"[{'=' * (30 * k // n):30}] {k} of {n} fits"),
+    )
+    show("evaluating ...")
+    curves = {
+        name: reliability_curve(test.labels, each.predict_proba(test.logits), labels=each.classes_)
+        for name, each in found.calibrators.items()
+    }
+    return found, curves
+
+
+def _finding(found: CalibratorComparison, before: ReliabilityCurve, best: str) -> str:
+    """The result in one sentence."""
+    new, old = found.names.index(best), found.names.index("uncalibrated")
+
+    def change(measure: str) -> str:
+        values = found.mean(measure)
+        verb = "lowers" if values[new] < values[old] else "does not lower"
+        return f"{verb} the {measure} from {values[old]:.4f} to {values[new]:.4f}"
+
+    accuracy = found.mean("accuracy")[old]
+    confidence = before.weight @ before.confidence / before.weight.sum()
+    verdict = "over-confident" if confidence > accuracy else "under-confident"
+    return (
+        f"The classifier is {verdict} on the held-out rows: mean confidence {confidence:.1%}, "
+        f"accuracy {accuracy:.1%}; {best} {change('ECE')} and {change('log loss')}."
+    )
+
+
+def _diagrams(curves: dict[str, ReliabilityCurve]) -> Figure:
+    """Reliability diagrams in rows of four."""
+    from matplotlib.figure import Figure
+
+    n_rows = -(-len(curves) // 4)
+    figure = Figure(figsize=(18, 5 * n_rows), layout="constrained")
+    for k, (name, curve) in enumerate(curves.items(), start=1):
+        ReliabilityDisplay(curve, name=name).plot(figure.add_subplot(n_rows, 4, k))
+    return figure
+
+
+# Calibrators in files.
+def save_calibrator(calibrator: Any, target: Path) -> str:
+    """Write a fitted calibrator in the format of the suffix; returns how to load it."""
+    name, content = repr(str(target)), io.BytesIO()
+    match target.suffix.lower():
+        case ".json":
+            content.write(to_json(calibrator).encode())
+            how = f"skcalib.export.from_json(pathlib.Path({name}).read_text())"
+        case ".onnx":
+            content.write(to_onnx(calibrator).SerializeToString())
+            how = f"onnxruntime.InferenceSession({name})"
+        case ".skops":
+            import skops.io
+
+            skops.io.dump(calibrator, content)
+            trusted = skops.io.get_untrusted_types(data=content.getvalue())
+            how = f"skops.io.load({name}, trusted={trusted})"
+        case ".joblib":
+            joblib.dump(calibrator, content)
+            how = f"joblib.load({name})"
+        case _:
+            pickle.dump(calibrator, content)
+            how = f"pickle.loads(pathlib.Path({name}).read_bytes())"
+    with replacing(target) as file:
+        file.write(content.getbuffer())
+    return how
+
+
+def load_calibrator(file: str) -> Any:
+    """The calibrator in a file, from which nothing is executed."""
+    with reading.reading(file):
+        if file.lower().endswith(".json"):
+            return from_json(Path(file).read_text(encoding="utf-8-sig"))
+        if not file.lower().endswith(".skops"):
+            raise ValueError(
+                "--apply takes files that end in .json or .skops, since loading .joblib and .pkl "
+                "executes what they say, and .onnx is run by onnxruntime"
+            )
+        import skops.io
+
+        types = skops.io.get_untrusted_types(file=file)
+        foreign = [name for name in types if not name.startswith("skcalib.")]
+        if foreign:
+            raise ValueError(f"it holds {shown(foreign)}, neither of skcalib nor of scikit-learn")
+        calibrator = skops.io.load(file, trusted=types)
+        chain_of(calibrator, "--apply")
+        return calibrator
+
+
+# Application.
+def apply(args: argparse.Namespace) -> None:
+    """Write calibrated probabilities and labels of the logits in a file."""
+    kind = Path(args.logits.removesuffix(".gz")).suffix if reading.is_text(args.logits) else ".npy"
+    kind = ".parquet" if reading.is_parquet(args.logits) else kind
+    default = f"skcalib-probabilities{kind}"
+    target = target_of(args, "--output", args.output, PROBABILITIES, default)
+    show("reading ...")
+    calibrator = load_calibrator(args.apply)
+    if any(len(getattr(member, "groups_", ())) for member in chain_of(calibrator, "--apply")):
+        complain(
+            f"warning: The calibrator in {args.apply} was fitted with groups, which rows of files "
+            "have not: the probabilities are those of the calibrator of all groups. Predict with "
+            "groups=... in Python."
+        )
+    with replacing(target) as file:
+        outputs = _outputs(calibrator, args)
+        n_rows = _write(file, target.suffix.lower(), calibrator.classes_, outputs)
+    classes = shown(calibrator.classes_)
+    say(f"Calibrated probabilities of {n_rows:,} rows for the classes {classes}: {target}")
+
+
+def _outputs(calibrator: Any, args: argparse.Namespace) -> Iterator[tuple[Array, Array]]:
+    """Probabilities and labels, of one part of the rows after the other."""
+    if reading.is_parquet(args.logits):
+        parts = reading.partitions(args.logits, args.label_column)
+    else:
+        parts = iter([reading.read_logits(args.logits, args.label_column)])
+    k = -1
+    for k, part in enumerate(parts):
+        reading.check_order(part.names, calibrator.classes_.tolist(), args.logits)
+        Z = reading.as_logits(part.logits, args.logits, probabilities=args.probabilities)
+        # Rows of several labels may be any numbers.
+        is_one_label = not isinstance(calibrator, MultiLabelCalibrator)
+        if k == 0 and is_one_label and are_probabilities(Z):
+            complain(
+                f"warning: Every row of {args.logits} is non-negative and sums to one: it probably "
+                "holds probabilities where logits are expected. Give --probabilities."
+            )
+        yield calibrator.predict_proba(Z), calibrator.predict(Z)
+    if k < 0:
+        raise ValueError(f"{args.logits} holds no rows.")
+
+
+def _write(
+    file: IO[bytes], kind: str, classes: Array, outputs: Iterator[tuple[Array, Array]]
+) -> int:
+    """Write probabilities, and labels where there is room for them; returns the number of rows."""
+    if kind == ".parquet":
+        return _write_parquet(file, classes, outputs)
+    P, labels = map(np.concatenate, zip(*outputs, strict=True))
+    if kind == ".npy":
+        np.save(file, P)
+    elif kind == ".npz":
+        labels = labels.astype(str) if labels.dtype.kind == "O" else labels
+        np.savez(file, probabilities=P, labels=labels)
+    else:
+        text = io.TextIOWrapper(file, "utf-8", newline="")
+        table = csv.writer(text, delimiter="\t" if kind == ".tsv" else ",", lineterminator="\n")
+        columns = _columns(classes, P, labels)
+        table.writerow(columns)
+        table.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        text.detach()  # flushes it, and leaves the file open
+    return len(P)
+
+
+def _columns(classes: Array, P: Array, labels: Array) -> dict[str, Array]:
+    """Columns of tables by name: one for the label as well, unless a row may have several."""
+    columns = dict(zip(map(str, classes.tolist()), P.T, strict=True))
+    if labels.ndim == 1:
+        columns["predicted label" if "label" in columns else "label"] = labels
+    return columns
+
+
+def _write_parquet(file: IO[bytes], classes: Array, outputs: Iterator[tuple[Array, Array]]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n_rows, writer = 0, None
+    with ExitStack() as stack:
+        for P, labels in outputs:
+            table = pa.table(_columns(classes, P, labels))
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(file, table.schema))
+            writer.write_table(table)
+            n_rows += len(P)
+    return n_rows

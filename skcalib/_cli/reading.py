@@ -1,0 +1,376 @@
+"""Logits and labels in files, for the command line: arrays of NumPy, text and Parquet.
+
+Whatever reading a file raises becomes one sentence that names the file.
+"""
+
+import argparse
+import csv
+import gzip
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from skcalib._rows.arrays import Array
+from skcalib._validation.labels import distinct_labels, resolve_classes, shown
+from skcalib.datasets import load_digits_logits
+
+# A report is drawn on no more rows than this, which would add nothing to a picture.
+ROWS_OF_REPORT = 100_000
+
+
+class LabelledLogits(NamedTuple):
+    """Logits and labels of some rows: arrays, or Dask collections."""
+
+    logits: Any
+    labels: Any = None
+    names: tuple[str, ...] = ()  #: of the columns of logits, where the file has them
+
+
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Turn whatever reading a file raises into a ValueError that names the file.
+
+    Broad on purpose: readers raise what their formats, codecs and libraries raise, and no list of
+    that is ever complete. To the user it is all one condition.
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise ValueError(
+            f"{file} cannot be read: {textwrap.shorten(said, 300, placeholder=' ...')}. See "
+            "python -m skcalib --help for what files may hold."
+        ) from error
+
+
+def path_and_array(file: str) -> tuple[str, str]:
+    """Path, and the name behind the colon of FILE.npz:NAME, which may be empty."""
+    path, found, name = file.rpartition(".npz:")
+    return (f"{path}.npz", name) if found else (file, "")
+
+
+def is_text(file: str) -> bool:
+    """Whether a file is a table of text, whose columns may have names."""
+    return file.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
+def is_parquet(file: str) -> bool:
+    """Whether a file is neither one of text nor one of arrays."""
+    return not is_text(file) and not path_and_array(file.lower())[0].endswith((".npy", ".npz"))
+
+
+# Rows of the comparison.
+def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Array | None]:
+    """Rows to calibrate on, rows to evaluate on, and all labels in the order of the columns.
+
+    The labels are None if nobody named them and the rows are Dask collections, of which calibrators
+    find them.
+    """
+    if args.logits is None:
+        digits = load_digits_logits()
+        return (
+            LabelledLogits(digits.logits_calibration, digits.y_calibration),
+            LabelledLogits(digits.logits_test, digits.y_test),
+            None,
+        )
+    if args.label_column is not None and is_parquet(args.logits):
+        calibration, test = _load_parquet(args)
+        classes = _classes_like(calibration.labels, args.classes)
+    else:
+        given = _load_pair(args.logits, args.labels, args)
+        test_logits, test_labels = args.test_logits, args.test_labels
+        if test_logits is None:
+            calibration, test = _halves(given)
+        else:
+            calibration, test = given, _load_pair(test_logits, test_labels, args)
+        present = distinct_labels(calibration.labels)
+        classes = _classes_like(present, args.classes)
+        classes = resolve_classes(present, calibration.logits.shape[1], classes)
+    order = [] if classes is None else classes.tolist()
+    check_order(calibration.names, order, args.logits)
+    for known in (order, calibration.names):
+        check_order(test.names, known, args.test_logits or args.logits)
+    return calibration, test, classes
+
+
+def _load_pair(logits: str, labels: str | None, args: argparse.Namespace) -> LabelledLogits:
+    """Logits, and labels in a file of their own or in a column of the same one."""
+    rows = read_logits(logits, args.label_column)
+    if labels is not None:
+        rows = rows._replace(labels=_read_labels(labels, len(rows.logits)))
+        if len(rows.logits) != len(rows.labels):
+            raise ValueError(
+                f"{logits} and {labels} must be of one length, got {len(rows.logits)} and "
+                f"{len(rows.labels)} rows."
+            )
+    return rows._replace(logits=as_logits(rows.logits, logits, probabilities=args.probabilities))
+
+
+def _halves(rows: LabelledLogits) -> tuple[LabelledLogits, LabelledLogits]:
+    """Two halves of the rows, each with every class that has two."""
+    _, counts = np.unique(rows.labels, return_counts=True)
+    stratify = rows.labels if counts.min() > 1 else None
+    Z, T, y, t = train_test_split(*rows[:2], test_size=0.5, random_state=0, stratify=stratify)
+    return LabelledLogits(Z, y, rows.names), LabelledLogits(T, t, rows.names)
+
+
+def check_order(names: tuple[str, ...], classes: Any, file: str) -> None:
+    """Raise a ValueError for columns that are named by the classes in another order."""
+    order = [str(label) for label in classes]
+    if list(names) != order and sorted(names) == sorted(order):
+        raise ValueError(
+            f"The columns of {file} must be in the order of the classes, {shown(order)}, got "
+            f"{shown(names)}. Write them in that order, or say theirs when you fit, with --classes."
+        )
+
+
+def _classes_like(labels: Any, texts: list[str] | None) -> Array | None:
+    """Labels from the command line, as integers or truth values if those in the files are."""
+    dtype = getattr(labels.dtype, "numpy_dtype", labels.dtype)  # of pandas' nullable columns
+    kind = getattr(dtype, "kind", "O")
+    if texts is None or kind not in "biuf":
+        return None if texts is None else np.array(texts)
+    if kind == "b":
+        return np.array(texts) == "True"
+    try:
+        return np.array(texts).astype(np.int64)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"--classes must be integers, as the labels are, got {' '.join(texts)}."
+        ) from None
+
+
+# Probabilities in place of logits.
+def as_logits(values: Array, file: str, *, probabilities: bool) -> Array:
+    """What a file holds as logits: logarithms if these are probabilities."""
+    if not probabilities:
+        return values
+    _check_probabilities(values.min(), values.max(), file)
+    return _logs(values)
+
+
+def _check_probabilities(low: float, high: float, file: str) -> None:
+    if not (low >= 0 and high <= 1.001):  # NaN neither
+        raise ValueError(
+            f"{file} must hold probabilities, got numbers from {low:g} to {high:g}; leave "
+            "--probabilities out if they are logits."
+        )
+
+
+def _logs(P: Array) -> Array:
+    """Logits of probabilities, of which zero has the logarithm of the smallest number."""
+    P = P if P.dtype.kind == "f" else P.astype(float)
+    tiny = np.finfo(P.dtype).tiny
+    logs = np.log(np.maximum(P, tiny))
+    return logs if P.shape[1] > 1 else logs - np.log(np.maximum(1 - P, tiny))
+
+
+# Arrays and text.
+def read_logits(file: str, label: str | None = None) -> LabelledLogits:
+    """Logits in a file of arrays or text, and the labels in one column of text, if it is named."""
+    with reading(file):
+        if label is not None and not is_text(file):
+            raise ValueError("--label-column names a column of Parquet or text files")
+        rows = _rows_of_text(_lines(file), label) if is_text(file) else LabelledLogits(_array(file))
+        logits = rows.logits[:, None] if rows.logits.ndim == 1 else rows.logits
+        if logits.ndim != 2 or logits.dtype.kind not in "fiu" or not logits.size:
+            raise ValueError(
+                f"it must hold a table of numbers, got shape {logits.shape} of type {logits.dtype}"
+            )
+        return rows._replace(logits=logits)
+
+
+def _rows_of_text(lines: list[list[str]], label: str | None) -> LabelledLogits:
+    """Logits and labels in the fields of lines, of which the first one may be a header."""
+    names, labels = lines[0], None
+    if names[0] == "":
+        raise ValueError(
+            "the first column has no name, as the index that pandas writes; write the file with "
+            "index=False"
+        )
+    if label is not None:
+        if names.count(label) != 1:
+            raise ValueError(f"its columns are {shown(names)}; --label-column is {label!r}")
+        k = names.index(label)
+        labels = _as_labels(np.array([line.pop(k) for line in lines][1:]))
+    # A header has no number, or counts columns from 0, as pandas writes.
+    counted = len(names) > 1 and names == [str(k) for k in range(len(names))]
+    if label is not None or counted or not any(map(_is_number, names)):
+        return LabelledLogits(np.array(lines[1:], float), labels, tuple(names))
+    return LabelledLogits(np.array(lines, float))
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _lines(file: str) -> list[list[str]]:
+    """Fields of each line of text, equally many; blank lines are skipped."""
+    opened = gzip.open if file.lower().endswith(".gz") else open
+    with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
+        head = [stream.readline(), stream.readline()]
+        # Semicolons or tabs if each of the first lines has one, else commas.
+        marks = (mark for mark in ";\t" if all(mark in line for line in head if line.strip()))
+        mark = "\t" if ".tsv" in file.lower() else next(marks, ",")
+        stream.seek(0)
+        lines = [line for line in csv.reader(stream, delimiter=mark, strict=True) if line]
+    if len({len(line) for line in lines}) != 1:
+        raise ValueError("its lines must have equally many fields" if lines else "it is empty")
+    return lines
+
+
+def _array(file: str) -> Array:
+    """The array in a .npy or .npz (``FILE:NAME``) file."""
+    path, name = path_and_array(file)
+    if is_parquet(file):
+        raise ValueError(
+            "it must be a .npy, .npz, .csv or .tsv file, or Parquet, which needs --label-column"
+        )
+    with Path(path).open("rb") as stream:
+        found = np.load(stream, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        if name not in found.files and not (name == "" and len(found.files) == 1):
+            raise ValueError(
+                f"it holds the arrays {shown(found.files)}: name one of them, as in {path}:NAME"
+            )
+        array: Array = found[name or found.files[0]]
+        return array
+
+
+def _read_labels(file: str, n_rows: int) -> Array:
+    """Labels, below a header line if there is one line more than rows of logits."""
+    with reading(file):
+        labels = np.array(_lines(file)) if is_text(file) else _array(file)
+        if labels.ndim == 0 or labels.size != len(labels) or labels.dtype.kind not in "biufSU":
+            raise ValueError(
+                "it must hold one label per row, numbers or strings, got shape "
+                f"{labels.shape} of type {labels.dtype}"
+            )
+        has_header = is_text(file) and len(labels) == n_rows + 1
+        return _as_labels(labels.ravel()[1:] if has_header else labels.ravel())
+
+
+def _as_labels(labels: Array) -> Array:
+    """Labels as integers if all of them are whole numbers, else as text."""
+    if labels.dtype.kind in "biu":
+        return labels
+    texts = np.char.decode(labels, "utf-8") if labels.dtype.kind == "S" else labels.astype(str)
+    missing = np.isin(texts, ["", "nan"])
+    if missing.any():
+        raise ValueError(
+            f"each row must have a label, got none for row {missing.argmax() + 1}; leave out the "
+            "rows without one"
+        )
+    with suppress(ValueError, OverflowError):
+        return texts.astype(np.int64)
+    with suppress(ValueError):
+        numbers = texts.astype(float)
+        if (np.abs(numbers) < 2**53).all() and (numbers == np.rint(numbers)).all():
+            return numbers.astype(np.int64)  # 1.0 and 1e3, exact below this limit
+    return texts
+
+
+# Parquet.
+@contextmanager
+def cluster() -> Iterator[None]:
+    """A cluster of processes on this machine, unless there is one already."""
+    from distributed import Client, LocalCluster, default_client
+
+    with ExitStack() as ours:
+        try:
+            default_client()
+        except ValueError:
+            ours.enter_context(Client(ours.enter_context(LocalCluster(dashboard_address=":0"))))
+        yield
+
+
+def _read_parquet(pattern: str, label: str | None) -> Any:
+    """Data frame of the rows, of which only the names and types of columns are read."""
+    with reading(pattern):
+        import dask.dataframe as dd
+
+        frame = dd.read_parquet(pattern)
+        if not len(frame.columns):
+            raise ValueError("there are no Parquet files of that name")
+        if label is not None and label not in frame.columns:
+            raise ValueError(f"its columns are {shown(frame.columns)}; --label-column is {label!r}")
+        dtypes = {name: dtype for name, dtype in frame.dtypes.items() if name != label}
+        words = [name for name, dtype in dtypes.items() if dtype.kind not in "fiu"]
+        if words or not dtypes:
+            raise ValueError(
+                "all columns but the labels must be logits, got "
+                f"{f'{words[0]!r}, which holds no numbers' if words else 'no other column'}"
+            )
+        return frame
+
+
+def _rows_of_frame(frame: Any, label: str | None) -> LabelledLogits:
+    logits = frame[[name for name in frame.columns if name != label]]
+    return LabelledLogits(logits, None if label is None else frame[label], tuple(logits.columns))
+
+
+def partitions(pattern: str, label: str | None) -> Iterator[LabelledLogits]:
+    """The logits in Parquet files, one part after the other; a column of labels is left out."""
+    rows = _rows_of_frame(_read_parquet(pattern, label), label)
+    for k in range(rows.logits.npartitions):
+        with reading(pattern):
+            part = rows.logits.get_partition(k).compute(scheduler="synchronous")
+        if len(part):
+            yield LabelledLogits(_as_array(part), None, rows.names)
+
+
+def _as_array(part: Any) -> Array:
+    """A data frame of numbers as an array, without pandas' own missing values."""
+    numeric = [getattr(dtype, "numpy_dtype", dtype) for dtype in part.dtypes]
+    found: Array = part.to_numpy(np.result_type(np.float32, *numeric), na_value=np.nan)
+    return found
+
+
+def _load_parquet(args: argparse.Namespace) -> list[LabelledLogits]:
+    """Rows to calibrate on and to evaluate on, in the memory of the workers."""
+    import dask
+    from distributed import progress
+
+    frame, label = _read_parquet(args.logits, args.label_column), args.label_column
+    if args.test_logits is None:
+        frames = frame.random_split([0.5, 0.5], 0)
+    else:
+        frames = [frame, _read_parquet(args.test_logits, label)]
+    with reading(args.logits):
+        frames = dask.persist(*frames)
+        # The bar is written to one of them, and must not be where either is not a terminal.
+        if all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)):
+            progress(frames, notebook=False)
+    found = [_rows_of_frame(frame, label) for frame in frames]
+    if not args.probabilities:
+        return found
+    for Z, *_ in found:  # here, since workers log a traceback of each error
+        low, high = dask.compute(Z.min().min(), Z.max().max())
+        _check_probabilities(low, high, args.logits)
+    return [rows._replace(logits=rows.logits.map_partitions(_logs_of_part)) for rows in found]
+
+
+def _logs_of_part(part: Any) -> Any:
+    """A data frame of logarithms for one of probabilities."""
+    return type(part)(_logs(_as_array(part)), index=part.index, columns=part.columns)
+
+
+def some_rows(rows: LabelledLogits) -> LabelledLogits:
+    """As many rows as a report needs, in memory; of Dask collections at random, by a fixed seed."""
+    if isinstance(rows.labels, np.ndarray):
+        return rows
+    share = min(1.0, ROWS_OF_REPORT / len(rows.labels))
+    return LabelledLogits(*(x.sample(frac=share, random_state=0).compute() for x in rows[:2]))

@@ -1,0 +1,47 @@
+"""A folder with logits and labels, and a comparison that takes no time."""
+
+import types
+
+import numpy as np
+import pytest
+
+import skcalib
+from skcalib._output.files import replacing
+from skcalib.datasets import make_logits
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, with ``z.npy`` and ``y.npy``."""
+    monkeypatch.chdir(tmp_path)
+    logits, y = make_logits(200, 3, random_state=0)
+    np.save("z.npy", logits)
+    np.save("y.npy", y)
+    return tmp_path
+
+
+@pytest.fixture
+def files(folder):
+    """The logits and labels in the folder."""
+    return np.load("z.npy"), np.load("y.npy")
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One calibrator, pictures that take no time, and what the report was made of."""
+    seen = types.SimpleNamespace(members=[skcalib.TemperatureScaling()], reports=[])
+    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: seen.members)
+
+    def to_html(path):
+        with replacing(path) as file:
+            file.write(b"page")
+
+    drawn = types.SimpleNamespace(savefig=lambda file, **_: file.write(b"drawn"), to_html=to_html)
+    monkeypatch.setattr("skcalib._cli.jobs._diagrams", lambda *_: drawn)
+
+    def report(*args, **named):
+        seen.reports.append((args, named))
+        return drawn
+
+    monkeypatch.setattr("skcalib._cli.jobs.calibration_report", report)
+    return seen
