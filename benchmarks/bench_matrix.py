@@ -22,8 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from interface import probabilities
-from peers import peers
+from peers import peers, probabilities
 from scipy.special import log_softmax, softmax
 from timing import seconds
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from interface import Method, probabilities
 from methods import all_methods
+from peers import Method, probabilities
 from results import simple_table, titled
 from scipy.special import softmax
 from timing import medians, seconds

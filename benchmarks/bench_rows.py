@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from interface import probabilities
 from methods import calibrators
+from peers import probabilities
 from results import simple_table
 from sklearn import calibration
 from sklearn.base import BaseEstimator, ClassifierMixin

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 from bench_methods import logits, shape
-from interface import Fitted, Method, both_columns
 from methods import all_methods, calibrators
+from peers import Fitted, Method, both_columns
 from results import simple_table, titled
 from sklearn import calibration
 from sklearn.base import BaseEstimator, ClassifierMixin

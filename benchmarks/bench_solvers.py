@@ -5,7 +5,8 @@ The library's choice is L-BFGS with a preconditioner as a ``method`` of ``scipy.
 in single precision first where features are many, or "trust-exact" for the three parameters of two
 classes. It is compared with its L-BFGS in double precision only, with "trust-exact" for the whole
 Hessian where that is small, and with "L-BFGS-B" in coordinates in which the preconditioner at the
-identity is the unit matrix. Run::
+identity is the unit matrix. Sigmoids of K classes are fitted at once by ``newton``, and by methods
+of SciPy class by class. Run::
 
     python benchmarks/bench_solvers.py [--repeat 9] [--sizes 1000x2 5000x100] [--tol 1e-5]
 """
@@ -13,6 +14,7 @@ identity is the unit matrix. Run::
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -22,12 +24,15 @@ from scipy.optimize import minimize
 from timing import medians
 
 from skcalib import MatrixScaling
+from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.loss import Objective, Regularization
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import MANY_PARAMETERS, best_parameters, lbfgs, newton
+from skcalib._optimize.newton import parts_of
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._rows.rows import MemoryRows
+from skcalib._scores.columns import margins
 from skcalib.scaling._linear import _objective
 
 SIZES = ["1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
@@ -64,6 +69,51 @@ def whitened(objective: Objective, tol: float) -> None:
     minimize(fun, 0 * x0, jac=True, method="L-BFGS-B", callback=stop, options=options)
 
 
+def of_margins(Z: np.ndarray, _: np.ndarray) -> tuple[list[np.ndarray], None]:
+    return [margins(Z)], None
+
+
+def class_by_class(sigmoids: list[RowSigmoids], method: str, tol: float) -> None:
+    """The sigmoid of each class by a method of scipy, with all derivatives that it takes."""
+    for one in sigmoids:
+        gradient, hessian = parts_of(one.derivatives, 2, (1, 2))  # of one pass
+        minimize(
+            lambda x, one=one: one.loss(x[None]),
+            one.constant.ravel(),
+            jac=lambda x, gradient=gradient: gradient(x)[0],
+            hess=(lambda x, hessian=hessian: hessian(x)[0]) if method == "trust-exact" else None,
+            method=method,
+            options={"gtol": tol},
+        )
+
+
+def of_sigmoids(n: int, n_columns: int, tol: float) -> dict[str, Callable[[], object]]:
+    """Fits of Platt's sigmoids of all classes: at once, and class by class."""
+    Z, y = logits(n, n_columns)
+    M, K = margins(Z), 1 if n_columns == 2 else n_columns
+    every = RowSigmoids.of(MemoryRows(Z, y, None), of_margins, K, smooth=True)
+    # Rows of one class: its margin as log-odds, and whether it is the label.
+    labels = [(y == k + (K == 1)).astype(int) for k in range(K)]
+    rows = [MemoryRows(M[:, [k]], labels[k], None) for k in range(K)]
+    single = [RowSigmoids.of(of_one, of_margins, 1, smooth=True) for of_one in rows]
+    return {
+        "choice": lambda: fit_sigmoids(every, every.constant),
+        **{
+            method: partial(class_by_class, single, method, tol)
+            for method in ("trust-exact", "BFGS", "L-BFGS-B")
+        },
+    }
+
+
+def show(title: str, methods: dict[str, Callable[[], object]], repeat: int) -> None:
+    """A line with the time of the library's choice, and those of others as multiples."""
+    timed = {name: partial(with_one_blas_thread, f) for name, f in methods.items()}
+    seconds = medians(timed, repeat)
+    unit = seconds["choice"]
+    ratios = ", ".join(f"{name} {t / unit:.2f}" for name, t in seconds.items())
+    print(f"{title}, {1e3 * unit:.2f} ms; {ratios}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--repeat", type=int, default=9)
@@ -73,7 +123,7 @@ def main() -> None:
     for map_ in (VectorMap(), MatrixMap()):
         for size in args.sizes:
             objective = objective_of(map_, *map(int, size.split("x")))
-            start, exact = objective.identity, objective.in_double()
+            start, exact = objective.identity, replace(objective, double=True)
             methods = {
                 "choice": lambda o=objective, x=start: best_parameters(o, args.tol, 200, x),
                 "L-BFGS": lambda o=objective, x=start: lbfgs(o, x, args.tol, 200),
@@ -82,12 +132,10 @@ def main() -> None:
             if len(start) <= MANY_PARAMETERS:
                 methods["trust-exact"] = lambda o=objective, x=start: newton(o, x, args.tol, 200)
                 methods["L-BFGS-B"] = lambda o=exact: whitened(o, args.tol)
-            timed = {name: partial(with_one_blas_thread, f) for name, f in methods.items()}
-            seconds = medians(timed, args.repeat)
-            unit = seconds["choice"]
-            ratios = ", ".join(f"{name} {t / unit:.2f}" for name, t in seconds.items())
-            name = type(map_).__name__
-            print(f"{name} {size}: {len(start)} parameters, {1e3 * unit:.2f} ms; {ratios}")
+            show(f"{type(map_).__name__} {size}: {len(start)} parameters", methods, args.repeat)
+    for size in args.sizes:
+        methods = of_sigmoids(*map(int, size.split("x")), args.tol)
+        show(f"sigmoids {size}", methods, args.repeat)
 
 
 if __name__ == "__main__":

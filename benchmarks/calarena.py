@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
-from interface import probabilities
 from methods import calibrators
+from peers import probabilities
 from records import Part, logits_of, read
 from results import UNCALIBRATED, simple_table
 from sklearn.base import clone

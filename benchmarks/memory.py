@@ -1,11 +1,9 @@
 """Peak memory of fits, predictions and measures, as multiples of the size of the input.
 
 Each figure is from a separate process: the peak of its resident memory less that after loading the
-input. Then the same fits to a read-only memory-mapped file that is larger than the memory that the
-process may allocate: whether they succeed, whether the result equals that of an array, and how much
-memory they allocate without a limit. Linux only. Run::
+input. Linux only. Run::
 
-    python benchmarks/memory.py [--sizes 200000x10 50000x100 5000x1000] [--file 1000000x100]
+    python benchmarks/memory.py [--sizes 200000x10 50000x100 5000x1000]
 """
 
 from __future__ import annotations
@@ -13,15 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
-import resource
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -98,50 +92,6 @@ def peak(kind: str, name: str, folder: Path) -> dict[str, float]:
     return {"above": above, "hidden": hidden, "input": X.nbytes}
 
 
-@contextmanager
-def sampled_anonymous() -> Iterator[list[int]]:
-    """Anonymous memory of the process, without mapped files, every two milliseconds."""
-    samples, done = [status("RssAnon")], threading.Event()
-
-    def sample() -> None:
-        while not done.wait(0.002):
-            samples.append(status("RssAnon"))
-
-    thread = threading.Thread(target=sample)
-    thread.start()
-    try:
-        yield samples
-    finally:
-        done.set()
-        thread.join()
-
-
-def state(calibrator: object) -> np.ndarray:
-    """All fitted parameters of a calibrator as one array."""
-    values = [v for k, v in sorted(vars(calibrator).items()) if k.endswith("_") and k != "classes_"]
-    parts = [part for v in values for part in (v if isinstance(v, list) else [v])]
-    return np.concatenate([np.ravel(part).astype(float) for part in parts])
-
-
-def mapped(name: str, folder: Path, *, limit: int, mode: str | None) -> dict[str, object]:
-    """Fit to a mapped file, or to an array if mode is None, in a separate process."""
-    warm_up("fit", name)
-    Z = np.load(folder / "Z.npy", mmap_mode=mode)
-    y = np.load(folder / "y.npy")
-    if limit:
-        most = status("VmData") + limit
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    start = time.perf_counter()
-    try:
-        with sampled_anonymous() as samples:
-            fitted = CALIBRATORS[name](classes=range(Z.shape[1])).fit(Z, y)
-    except MemoryError:
-        return {"error": "out of memory"}
-    seconds = time.perf_counter() - start
-    np.save(folder / f"{name}-{mode}.npy", state(fitted))
-    return {"grown": max(samples) - samples[0], "seconds": seconds}
-
-
 def in_a_process(*task: object) -> dict:
     command = [sys.executable, __file__, "--task", json.dumps(task)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -188,44 +138,22 @@ def multiples(sizes: list[str]) -> None:
         print(f"{' '.join(task):31}" + "".join(f"{table[task, size]:>16}" for size in sizes))
 
 
-def from_a_file(size: str, limit: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        n_bytes = in_a_process("write", size, folder)
-        print(f"\nfits to {size} float32 from a file of {n_bytes / MIB:.0f} MiB, mapped read-only")
-        print(f"{'':14}{f'in {limit} MiB':>16}{'allocated, MiB':>16}{'multiple':>10}   result")
-        for name in CALIBRATORS:
-            limited = in_a_process("mapped", name, folder, limit * MIB, "r")
-            free = in_a_process("mapped", name, folder, 0, "r")
-            in_a_process("mapped", name, folder, 0, None)
-            a, b = (np.load(Path(folder) / f"{name}-{mode}.npy") for mode in ("r", None))
-            same = "the same" if np.array_equal(a, b) else f"differs by {np.abs(a - b).max():.1e}"
-            text = limited.get("error", "{:.1f} s".format(limited.get("seconds", 0)))
-            grown = free["grown"]
-            print(f"{name:14}{text:>16}{grown / MIB:16.0f}{grown / n_bytes:10.2f}   {same}")
-
-
 def run_task(task: str, *args: object) -> object:
     warnings.simplefilter("ignore")
     if task == "write":
         return write(args[0], Path(args[1]))
-    if task == "peak":
-        return peak(args[0], args[1], Path(args[2]))
-    return mapped(args[0], Path(args[1]), limit=args[2], mode=args[3])
+    return peak(args[0], args[1], Path(args[2]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--sizes", nargs="*", default=SIZES, metavar="ROWSxCOLUMNS")
-    parser.add_argument("--file", default="1000000x100", metavar="ROWSxCOLUMNS")
-    parser.add_argument("--limit", type=int, default=128, help="limit of allocated memory in MiB")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.task:
         print(json.dumps(run_task(*json.loads(args.task))))
         return
-    if args.sizes:
-        multiples(args.sizes)
-    from_a_file(args.file, args.limit)
+    multiples(args.sizes)
 
 
 if __name__ == "__main__":

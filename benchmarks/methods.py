@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from interface import Fitted, Method
-from peers import peers
+from peers import Fitted, Method, peers
 from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV
 

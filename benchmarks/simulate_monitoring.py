@@ -2,8 +2,7 @@
 
 Logits are normal with a standard deviation of 2, and labels are drawn from their softmax: the
 probabilities are calibrated. After a drift, labels are drawn from other probabilities, or logits
-have another distribution. Beside the alarm of ``CalibrationMonitor`` there is ``calibration_test``
-of each batch, at a level of 5 % divided by the number of batches in a life. Run::
+have another distribution. Run::
 
     python benchmarks/simulate_monitoring.py [--quick] [--lives 200] [--only false delay drift]
 """
@@ -19,8 +18,6 @@ import numpy as np
 from results import simple_table
 from scipy.special import softmax
 
-from skcalib import TemperatureScaling
-from skcalib.metrics import calibration_test
 from skcalib.monitor import CalibrationMonitor, DriftMonitor
 
 Random = np.random.Generator
@@ -92,20 +89,6 @@ def alarm_at(
     return np.inf
 
 
-def rejected_at(life: Life, seed: int, truth: Truth | None, begin: int) -> float:
-    """The same for the test of each batch, with Bonferroni's correction."""
-    random = np.random.default_rng(seed)
-    n_tests = life.n_rows // life.batch
-    how = {"labels": range(life.n_classes), "kind": life.kind}
-    for k, (_, y, P) in enumerate(batches(life, random, truth, begin), 1):
-        if k * life.batch <= begin:  # would be a false alarm
-            continue
-        test = calibration_test(y, P, n_resamples=20 * n_tests - 1, random_state=k, **how)
-        if test.pvalue <= LEVEL / n_tests:
-            return k * life.batch
-    return np.inf
-
-
 def false_alarms(n_lives: int) -> list[list[str]]:
     found = []
     for life in LIVES:
@@ -113,30 +96,6 @@ def false_alarms(n_lives: int) -> list[list[str]]:
         rate = np.mean([alarm_at(life, seed) < np.inf for seed in range(n)])
         found.append([*life.cells(), f"{rate:.3f}", str(n)])
         print(*found[-1], flush=True)
-    return found
-
-
-def fitted(n_calibration: int, seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Probabilities by a temperature that is fitted to so many rows."""
-    random = np.random.default_rng(10_000 + seed)
-    Z = 2 * random.normal(size=(n_calibration, 3))
-    return TemperatureScaling().fit(Z, labels_of(softmax(Z, axis=1), random)).predict_proba
-
-
-def fitted_alarms(n_lives: int) -> list[list[str]]:
-    """Of calibrators that are calibrated up to the error of their temperature."""
-    found = []
-    for n_calibration in (500, 2000, 10_000):
-        cells = [str(n_calibration)]
-        for tolerance in (0.0, 0.01, 0.02):
-            life = Life(3, "top-label", 1000, 100_000, tolerance=tolerance)
-            alarms = [
-                alarm_at(life, seed, model=fitted(n_calibration, seed)) < np.inf
-                for seed in range(n_lives)
-            ]
-            cells.append(f"{np.mean(alarms):.2f}")
-        found.append(cells)
-        print(*cells, flush=True)
     return found
 
 
@@ -165,7 +124,7 @@ def shown(rows: list[float], begin: int) -> str:
     return f"{middle:.0f}" if np.isfinite(middle) else "none"
 
 
-def delays(n_lives: int, *, tests: bool) -> list[list[str]]:
+def delays(n_lives: int) -> list[list[str]]:
     found = []
     for name, truth in TRUTHS.items():
         cells = [name]
@@ -174,10 +133,6 @@ def delays(n_lives: int, *, tests: bool) -> list[list[str]]:
                 life = Life(3, kind, 500, begin + 50_000)
                 rows = [alarm_at(life, seed, truth, begin) for seed in range(n_lives)]
                 cells.append(shown(rows, begin))
-        if tests:
-            life = Life(3, "top-label", 500, 10_000 + 50_000)
-            rows = [rejected_at(life, seed, truth, 10_000) for seed in range(n_lives // 2)]
-            cells.append(shown(rows, 10_000))
         found.append(cells)
         print(*cells, sep=" | ", flush=True)
     return found
@@ -221,10 +176,10 @@ def drifts(n_lives: int) -> list[list[str]]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     add = parser.add_argument
-    parts = ["false", "fitted", "delay", "drift"]
+    parts = ["false", "delay", "drift"]
     add("--only", nargs="+", choices=parts, default=parts)
     add("--lives", type=int, default=200)
-    add("--quick", action="store_true", help="20 lives, and no repeated tests")
+    add("--quick", action="store_true", help="20 lives")
     return parser.parse_args()
 
 
@@ -234,13 +189,9 @@ def main() -> None:
     if "false" in args.only:
         header = ["kind", "classes", "bins", "batch", "rows", "false alarms", "lives"]
         print(simple_table(header, false_alarms(n)))
-    if "fitted" in args.only:
-        header = ["calibration rows", "tolerance 0", "0.01", "0.02"]
-        print(simple_table(header, fitted_alarms(n // 2)))
     if "delay" in args.only:
         kinds = [f"{b}: {kind}" for b in (0, "10 000", "100 000") for kind in ("top", "class")]
-        found = delays(n // 5, tests=not args.quick)
-        print(simple_table(["drift", *kinds, *["tests"] * (not args.quick)], found))
+        print(simple_table(["drift", *kinds], delays(n // 5)))
     if "drift" in args.only:
         kinds = [f"{kind}: {n}" for kind in ("top", "class") for n in (100, 1000, 10_000)]
         print(simple_table(["drift", *kinds], drifts(n // 2)))

@@ -17,16 +17,11 @@ import numpy as np
 from scipy.special import softmax
 
 from skcalib._rows.rows import MemoryRows
-from skcalib._scores.bins import uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     calibration_error_interval,
     calibration_test,
     compare_calibration,
-    debiased_expected_calibration_error,
-    debiased_root_mean_squared_calibration_error,
-    expected_calibration_error,
-    root_mean_squared_calibration_error,
 )
 from skcalib.metrics._calibration_error import HOMOGENEOUS
 from skcalib.metrics._curve import edges_of
@@ -197,22 +192,6 @@ def rejection_rate(case: str, n: int, simulations: int, resamples: int, **how: o
     return float(np.mean(found))
 
 
-def bias(n: int, model: str, simulations: int) -> np.ndarray:
-    """Bias of each estimate, of its square for the root mean squared ones."""
-    cell = Cell("top-label", 3, n, "uniform", 15, "")
-    edges = [uniform_edges(15)]
-    linear = truth(cell, model, edges)
-    square = truth(cell, model, edges, "root_mean_squared_calibration_error") ** 2
-    estimates = [
-        lambda y, P: expected_calibration_error(y, P) - linear,
-        lambda y, P: debiased_expected_calibration_error(y, P) - linear,
-        lambda y, P: root_mean_squared_calibration_error(y, P) ** 2 - square,
-        lambda y, P: debiased_root_mean_squared_calibration_error(y, P) ** 2 - square,
-    ]
-    samples = (rows(n, 3, model, seed)[:2] for seed in range(simulations))
-    return np.mean([[estimate(y, P) for estimate in estimates] for y, P in samples], axis=0)
-
-
 def print_coverage(
     simulations: int, resamples: int, measures: list[str], cells: list[Cell]
 ) -> None:
@@ -255,11 +234,6 @@ def main() -> None:
     print_coverage(*size, [ECE], CELLS)
     print_coverage(*size, [name for name in HOMOGENEOUS if name != ECE], OTHERS)
     print_pairs(*size)
-    print("bias of ECE, debiased ECE, squared RMSCE, squared debiased RMSCE")
-    for n in (300, 1000, 5000):
-        for model in ("T=1", "1.2", "2"):
-            found = bias(n, model, size[0])
-            print(f"{n:6}{model:>6}" + "".join(f"{x:10.5f}" for x in found), flush=True)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from interface import Method, both_columns, probabilities
 from joblib import Parallel, delayed
 from methods import all_methods, variants
+from peers import Method, both_columns, probabilities
 from records import Measures, Part, Record, bundled, measures, recorded
 from results import LEGEND, TEMPERATURE, UNCALIBRATED, Result, failures, tables
 

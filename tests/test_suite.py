@@ -328,7 +328,7 @@ def test_times_of_small_fits(script, tmp_path, monkeypatch):
 def test_times_in_units(benchmarks):
     """In multiples of the fastest unit, and of both times of skcalib's method."""
     from bench_methods import Times, table
-    from interface import Method
+    from peers import Method
 
     ours, theirs = (Method("BBQ", library, None) for library in ("skcalib", "netcal"))
     text = table([Times(ours, 2.0, 1.0, 0.5, 0.3), Times(theirs, 6.0, 3.0, 1.0, 0.3)])
@@ -350,7 +350,7 @@ def test_growth_of_ours(script):
 
 def test_one_vs_rest(benchmarks):
     """One fit of each class, normalized; for two classes that of the second only."""
-    from interface import one_vs_rest
+    from peers import one_vs_rest
 
     fitted = []
 
@@ -367,7 +367,7 @@ def test_one_vs_rest(benchmarks):
 
 
 def test_events_of_no_row(benchmarks):
-    from interface import or_never
+    from peers import or_never
 
     scores, mean = np.array([0.2, 0.4]), or_never(lambda _, events: lambda s: s + events.mean())
     np.testing.assert_allclose(mean(scores, np.array([True, False]))(scores), [0.7, 0.9])
@@ -391,7 +391,7 @@ def test_methods_of_libraries(benchmarks, n_columns):
 
 
 def test_methods_are_for_some_logits(benchmarks):
-    from interface import Method
+    from peers import Method
 
     some = Method("", "", None, largest=8, binary=False)
     taken = [some.takes(np.zeros(shape)) for shape in ((4, 2), (5, 2), (4, 1))]
@@ -400,7 +400,7 @@ def test_methods_are_for_some_logits(benchmarks):
 
 def test_other_classes_are_failures(benchmarks):
     """A method that leaves out a class has failed."""
-    from interface import Method
+    from peers import Method
     from suite import run
 
     Z, y = make_logits(30, 3, random_state=0)

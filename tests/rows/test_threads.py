@@ -3,13 +3,11 @@
 import dis
 import gc
 import os
-import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
 from functools import cache, partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -437,18 +435,3 @@ def test_forked_from_inside(library):
         os._exit(0 if n == 4 and library.get_num_threads() == 4 else 1)
     assert n == 1
     assert outcome(child) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as on Linux")
-def test_storm():
-    """Fits that are interrupted, forked under and short of memory, some of each."""
-    root = Path(__file__).parents[2]
-    run = subprocess.run(
-        [sys.executable, root / "benchmarks" / "faults.py", "--fits", "5"],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
