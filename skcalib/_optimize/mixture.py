@@ -9,8 +9,8 @@ that sum to one, has the log loss
 convex in :math:`\pi`. Pseudo-rows :math:`a_m`, each a row whose label only member m gives any
 probability to, are those of a Dirichlet prior; N is the sum of both weights. Since
 :math:`L(s \pi) = L(\pi) - \log s`, the minimum of :math:`L(\pi) + \sum_m \pi_m - 1` among all
-:math:`\pi \ge 0` sums to one, and so bounds are the only constraints. The loss is above its minimum
-by at most minus the least slope of that function: the duality gap.
+:math:`\pi \ge 0` sums to one, and so bounds are the only constraints. With the slopes g of that
+function it is above its minimum by at most :math:`g^\top \pi - \min_m g_m`, the duality gap.
 """
 
 from dataclasses import dataclass
@@ -29,11 +29,12 @@ SMALLEST_MIXED = 1e-100
 SMALLEST_WEIGHT = 1e-12
 
 # Largest slope at the end of the search, in units of square roots of weights that are no smaller
-# than the second number; and iterations of EM before it, which find out which weights are small.
-GAP, LEAST_UNIT, EM_STEPS = 1e-9, 1e-6, 3
+# than the second number; and a duality gap, in nats, that such slopes hardly exceed.
+LARGEST_SLOPE, LEAST_UNIT, LARGEST_GAP = 1e-8, 1e-6, 2e-5
 
-# A search that ends for another reason has converged if its duality gap, in nats, is below this.
-LARGEST_GAP = 1e-6
+# Iterations of EM before the search, which find out which weights are small; calls of L-BFGS-B at
+# most.
+EM_STEPS, MOST_CALLS = 3, 5
 
 MAX_ITERATIONS = 1000
 
@@ -108,28 +109,32 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
 
     As :func:`scipy.optimize.minimize` returns it, with weights ``x`` (M,) that sum to one.
     """
-    n_steps, x = min(EM_STEPS, MAX_ITERATIONS), start
-    for _ in range(n_steps):
+    x = start
+    for _ in range(EM_STEPS):
         x = x * (1 - loss(x)[1])
     # In these units rows and pseudo-rows of a single member have a curvature of one.
-    unit = np.sqrt(np.maximum(x, LEAST_UNIT))
+    unit, nfev = np.sqrt(np.maximum(x, LEAST_UNIT)), EM_STEPS
 
     def scaled(u: Floats) -> tuple[float, Floats]:
         value, gradient = loss(u * unit)
         return value, gradient * unit
 
-    found = optimize.minimize(
-        scaled,
-        np.maximum(x, SMALLEST_WEIGHT) / unit,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(SMALLEST_WEIGHT / size, None) for size in unit],
-        options={"maxiter": MAX_ITERATIONS, "ftol": 0.0, "gtol": GAP},
-    )
-    weights = np.where(found.x * unit <= 2 * SMALLEST_WEIGHT, 0, found.x * unit)
-    gap = -float((found.jac / unit).min())
-    success = found.success or gap <= LARGEST_GAP
-    found.update(x=weights / weights.sum(), success=success, nfev=found.nfev + n_steps)
+    # L-BFGS-B also ends where two values are equal, and then goes on when it is called again.
+    for _ in range(MOST_CALLS):
+        found = optimize.minimize(
+            scaled,
+            np.maximum(x, SMALLEST_WEIGHT) / unit,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(SMALLEST_WEIGHT / size, None) for size in unit],
+            options={"maxiter": MAX_ITERATIONS, "ftol": 0.0, "gtol": LARGEST_SLOPE},
+        )
+        x, slope, nfev = found.x * unit, found.jac / unit, nfev + found.nfev
+        gap = float(slope @ x - slope.min())
+        if gap <= LARGEST_GAP or found.nit >= MAX_ITERATIONS:
+            break
+    weights = np.where(x <= 2 * SMALLEST_WEIGHT, 0, x)
+    found.update(x=weights / weights.sum(), success=gap <= LARGEST_GAP, nfev=nfev)
     return found
 
 

@@ -130,3 +130,17 @@ def test_many_members(present, rng):
     # At the maximum EM stays where it is.
     shares = Q * found.x / (Q @ found.x)[:, None]
     assert_allclose((shares.sum(axis=0) + before) / 2001, found.x, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", [*range(10), 794, 814])
+def test_no_search_ends_before_the_minimum(seed):
+    """L-BFGS-B may end where two values are equal, as for the last two, and has to go on."""
+    random = np.random.default_rng(seed)
+    M, n = int(random.choice([5, 12, 20])), int(random.choice([30, 300, 1000]))
+    L = -np.abs(random.normal(0, random.choice([0.01, 0.3, 3.0]), size=(n, M)))
+    Q, prior = np.exp(L - L.max(axis=1, keepdims=True)), 2.0 * (np.arange(M) == 0)
+    w = random.exponential(size=n)
+    found = best(Q, w, prior)
+    slope = loss_of(Q, w, prior)(np.maximum(found.x, 1e-12))[1]
+    assert found.success
+    assert slope @ found.x - slope.min() <= 2e-5

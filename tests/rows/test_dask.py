@@ -344,7 +344,7 @@ GATHERING = {
 # Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
 ROUNDS = {
     DirichletCalibration: 60,
-    EnsembleTemperatureScaling: 36,  # the evaluations of L-BFGS-B depend on rounding
+    EnsembleTemperatureScaling: 30,
     TemperatureScaling: 6,
     GroupCalibrator: 7,
     VectorScaling: 11,
