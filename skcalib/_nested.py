@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows.arrays import Array, Floats, both_columns, on_host
+from skcalib._rows.arrays import Array, Floats, both_columns, namespace, on_host
 from skcalib._rows.rows import Rows
 from skcalib._validation.labels import encode, shown
 
@@ -152,6 +152,8 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
 
     Those of masked classes are -inf, the others finite.
     """
+    if not isinstance(Z, np.ndarray):  # a graph that is built, or a tensor in a module
+        return output_of(calibrator, "_log_probabilities", Z)
     if _has_own(calibrator, "predict_proba"):
         calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
         return calibrator._log_probabilities(Z)  # noqa: SLF001
@@ -167,10 +169,46 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
     return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))
 
 
+def blockwise(calibrator: Any) -> list[BaseCalibrator]:
+    """The calibrator, or those of a pipeline in turn, if functions of blocks are all they compute.
+
+    Those of skcalib, and of classes derived from them that do not replace public methods.
+    """
+    if isinstance(calibrator, Pipeline):
+        steps = [step for _, step in calibrator.steps if step not in (None, "passthrough")]
+        return [member for step in steps for member in blockwise(step)]
+    outputs, kind = ("transform", "predict_proba", "predict_log_proba", "predict"), type(calibrator)
+    is_own = kind.__module__.startswith("skcalib.") or all(
+        getattr(kind, name, None) is getattr(BaseCalibrator, name) for name in outputs
+    )
+    if not (is_own and isinstance(calibrator, BaseCalibrator)):
+        raise TypeError(
+            "Only calibrators of skcalib can be exported, and classes derived from BaseCalibrator "
+            f"that leave its public methods as they are, got {kind.__name__}. Use one of these."
+        )
+    return [calibrator]
+
+
+def output_of(calibrator: Any, method: str, Z: Any) -> Any:
+    """A function of blocks of a calibrator, or of the last one of a pipeline, for logits ``Z``.
+
+    They are traced, or those of a module: where the calibrator would raise an error for masked
+    classes the outputs are NaN.
+    """
+    xp, members = namespace(Z), blockwise(calibrator)
+    for i, member in enumerate(members):
+        if not member._takes_masked:  # noqa: SLF001
+            Z = xp.where(-np.inf == Z, np.nan, Z)
+        Z = getattr(member, method if i == len(members) - 1 else "_calibrated")(Z)
+    return Z
+
+
 def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
     """Probabilities of some classes in the columns of all."""
     if np.array_equal(known, classes):
         return P
+    if not isinstance(P, np.ndarray):
+        return P @ (np.asarray(known)[:, None] == classes).astype(np.float64)
     out = np.zeros((len(P), len(classes)), P.dtype)
     out[:, encode(known, classes)] = P
     return out

@@ -96,7 +96,7 @@ EXTRAS = {
     "_cli.jobs": {"pyarrow", "skops"},
     "export._graph": {"onnx"},
     "export._onnx": {"onnx"},
-    "export._onnx_classifiers": {"onnx", "skl2onnx"},
+    "export._classifiers": {"onnx", "skl2onnx"},
     "export._skl2onnx": {"onnx", "skl2onnx"},
     "export._torch": {"torch"},
     "export._torch_modules": {"torch"},

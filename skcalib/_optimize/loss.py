@@ -241,7 +241,7 @@ def log_features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Fl
 
 def raised(F: Floats) -> Floats:
     """Log-probabilities, in place no less than :data:`LOWEST_FEATURE` but for masked classes."""
-    if xa.namespace(F).min(F) >= LOWEST_FEATURE:
+    if not xa.perhaps(xa.namespace(F).min(F) < LOWEST_FEATURE):
         return F
     masked = -np.inf == F
     return xa.put(xa.at_least(F, LOWEST_FEATURE, F), MASKED_FEATURE, masked)

@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context, get_config
+from sklearn.utils import _array_api
 from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
+
+# Single precision holds larger shares of the uniform distribution, and their parts of each class.
+SMALLEST_SHARE = 1e-30
 
 # The uniform distribution adds no less to a probability.
 TINY = float(np.finfo(np.float64).tiny)
@@ -49,7 +53,23 @@ def _is_foreign(x: Any) -> bool:
 
 def namespace(x: Any) -> Any:
     """The module with the operations of an array: ``numpy``, or the namespace of a tensor."""
-    return np if isinstance(x, np.ndarray | np.generic) else get_namespace(x)[0]
+    if isinstance(x, np.ndarray | np.generic):
+        return np
+    if get_config()["array_api_dispatch"]:
+        return get_namespace(x)[0]
+    # Where calibrators are exported: a graph of ONNX that is built, or a tensor in a module.
+    if hasattr(x, "__array_namespace__"):
+        return x.__array_namespace__()
+    return _array_api.array_api_compat.array_namespace(x)
+
+
+def perhaps(condition: Any) -> bool:
+    """Whether a condition on data holds, or may hold since they are not those of NumPy.
+
+    What it saves is computed for all others: these would wait for the device, and graphs that are
+    built know no data.
+    """
+    return bool(condition) if isinstance(condition, np.generic | bool) else True
 
 
 def library(x: Any) -> str:
@@ -115,8 +135,8 @@ def at_most(x: Any, high: float, out: Any = None) -> Any:
     return namespace(x).clip(x, None, high)
 
 
-def put(x: Any, value: float, where: Any) -> Any:
-    """The array with a number at some places; that of NumPy is changed."""
+def put(x: Any, value: Any, where: Any) -> Any:
+    """The array with a number, or entries that broadcast, at some places; NumPy's is changed."""
     if isinstance(x, np.ndarray):
         np.copyto(x, value, where=where)
         return x
@@ -246,6 +266,8 @@ def softmax(S: Array) -> Array:
     """
     both = both_columns(S)
     xp = namespace(both)
+    if hasattr(xp, "softmax"):  # a single operation in torch and in ONNX
+        return xp.softmax(both, axis=1)
     P = both - xp.max(both, axis=1, keepdims=True)
     P = into("exp", P, P)
     return into("divide", P, P, xp.sum(P, axis=1, keepdims=True))
@@ -255,6 +277,8 @@ def log_softmax(S: Array) -> Array:
     """Logarithms of the same, finite but for masked classes."""
     both = both_columns(S)
     xp = namespace(both)
+    if hasattr(xp, "log_softmax"):
+        return xp.log_softmax(both, axis=1)
     below = both - xp.max(both, axis=1, keepdims=True)
     return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
 
@@ -267,7 +291,7 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     # A quarter of the range, so that differences of two logits are finite as well.
     xp = namespace(Z)
     largest = float(xp.finfo(Z.dtype).max) / 4
-    masked = -np.inf == Z if xp.min(Z) < -largest else None
+    masked = -np.inf == Z if perhaps(xp.min(Z) < -largest) else None
     with np.errstate(over="ignore"):
         out = xp.clip(f(Z if masked is None else xp.clip(Z, -largest, largest)), -largest, largest)
     return out if masked is None else xp.where(masked, -np.inf, out)
@@ -276,13 +300,12 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
 def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
     """Probabilities and a share of the uniform ones; 0 for masked classes, -inf in ``L``."""
     xp = namespace(P)
-    if xp.min(L) != -np.inf:
+    if not perhaps(xp.min(L) == -np.inf):
         P += max(smoothing / P.shape[1], TINY)
         return P
-    masked = -np.inf == L
-    n_classes = xp.count_nonzero(~masked, axis=1, keepdims=True)
-    P += xp.clip(smoothing / astype(n_classes, P.dtype), TINY, 1.0)
-    return xp.where(masked, 0.0, P)
+    is_class = astype(-np.inf < both_columns(L), P.dtype)
+    n_classes = xp.sum(is_class, axis=1, keepdims=True)
+    return P + is_class * (max(smoothing, P.shape[1] * TINY) / n_classes)
 
 
 def mix_logits(Z: Floats, smoothing: float) -> Floats:
@@ -299,9 +322,12 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
         return Z
     xp = namespace(Z)
     if Z.shape[1] > 1:
-        P = double(Z) - double(xp.max(Z, axis=1, keepdims=True))
-        P = into("exp", P, P)
-        P = into("multiply", P, P, (1 - smoothing) / xp.sum(P, axis=1, keepdims=True))
+        if isinstance(Z, np.ndarray):
+            P = double(Z) - double(xp.max(Z, axis=1, keepdims=True))
+            P = into("exp", P, P)
+            P = into("multiply", P, P, (1 - smoothing) / xp.sum(P, axis=1, keepdims=True))
+        else:  # single precision is enough but for shares that it does not hold
+            P = softmax(Z if smoothing > SMALLEST_SHARE else double(Z)) * (1 - smoothing)
         P = _plus_uniform(P, Z, smoothing)
         with np.errstate(divide="ignore"):
             return astype(into("log", P, P), Z.dtype)

@@ -127,14 +127,15 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
     For logits (m, K), one column per class: arrays of shape (m,), (m,) and (m, K). The last one is
     -inf for the top label. The margin is infinite where all others are masked.
     """
-    each, top = np.arange(len(Z)), Z.argmax(axis=1)
-    below = Z - Z[each, top][:, None]
-    below[each, top] = -np.inf
-    second = np.maximum(below.max(axis=1, keepdims=True), np.finfo(Z.dtype).min)
-    below -= second
+    xp = xa.namespace(Z)
+    top = xp.argmax(Z, axis=1)
+    is_top = xa.is_event(top, Z.shape[1])
+    below = xa.put(Z - xp.max(Z, axis=1, keepdims=True), -np.inf, is_top)
+    second = xa.at_least(xp.max(below, axis=1, keepdims=True), float(xp.finfo(Z.dtype).min))
+    below = below - second
     with np.errstate(divide="ignore"):
-        others = np.log(np.exp(below).sum(axis=1))
-    below -= np.where(others > -np.inf, others, 0)[:, None]
+        others = xp.log(xp.sum(xp.exp(below), axis=1))
+    below = below - xp.where(others > -np.inf, others, 0.0)[:, None]
     return top, -(second[:, 0] + others), below
 
 
@@ -217,3 +218,13 @@ def coupled(probability: Callable[[int], Floats], pairs: Indices, masked: Bools)
         total[:, k] += 1 / np.maximum(r, LEAST)
         total[:, j] += 1 / np.maximum(1 - r, LEAST)
     return 1 / total
+
+
+def coupled_at_once(R: Floats, pairs: Indices, masked: Bools) -> Floats:
+    """The same from probabilities (m, n_pairs) of all pairs, which take more memory."""
+    K, xp = masked.shape[1], xa.namespace(R)
+    first, second = pairs.T
+    R = xp.where(masked[:, first], 1.0, xp.where(masked[:, second], 0.0, R))
+    is_first, is_second = (np.eye(K)[of_pair] for of_pair in (first, second))
+    inverse = [1 / xa.at_least(r, LEAST) for r in (R, 1 - R)]
+    return 1 / (inverse[0] @ is_second + inverse[1] @ is_first - (K - 2))

@@ -10,7 +10,7 @@ from skcalib._rows import Bools, Floats, Indices, arrays as xa
 from skcalib._rows.ranking import Ranked
 from skcalib._rows.rows import Rows
 from skcalib._scores.bins import bin_index
-from skcalib._scores.columns import Columns, joined_probabilities, n_maps, probabilities
+from skcalib._scores.columns import Columns, joined_probabilities, margins, n_maps, probabilities
 
 # Stands for the rows of a class that is masked in all rows: one row of another class.
 ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
@@ -49,7 +49,12 @@ class _PerClass(BaseCalibrator):
         return self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED)
 
     def _calibrate(self, Z: Floats) -> Floats:
-        calibrated = self._values(probabilities(Z))
+        xp = xa.namespace(Z)
+        if hasattr(xp, "step_values"):  # a graph of ONNX, whose bins are found by its own search
+            scores = Z if Z.shape[1] > 2 else margins(Z)
+            calibrated = xp.step_values(scores, self.bin_edges_, self.bin_values_)
+        else:
+            calibrated = self._values(probabilities(Z))
         return joined_probabilities(xa.astype(calibrated, Z.dtype), Z.shape[1])
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:

@@ -6,12 +6,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import Floats, Indices
+from skcalib._rows import Floats, Indices, arrays as xa
 from skcalib._rows.ranking import Ranked
 from skcalib._rows.rows import Rows
 from skcalib._scores.bins import bin_index
 from skcalib._scores.columns import (
     coupled,
+    coupled_at_once,
     events_of_pairs,
     joined_probabilities,
     pair_scores,
@@ -181,8 +182,15 @@ class VennAbersCalibration(_PerClass):
 
         # Masked classes are given the logit that no other class has.
         masked = np.finfo(Z.dtype).min / 4 == Z
-        P = coupled(of_pair, self.pairs_, masked)
-        return joined_probabilities(P.astype(Z.dtype), Z.shape[1])
+        if isinstance(Z, np.ndarray):
+            P = coupled(of_pair, self.pairs_, masked)
+        else:  # a graph of ONNX, with all pairs at once
+            differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
+            R = xa.namespace(Z).step_values(
+                differences, self.bin_edges_, self.bin_values_, log_odds=True
+            )
+            P = coupled_at_once(R, self.pairs_, masked)
+        return joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])
 
     def _intervals(self, Z: Floats) -> Floats:
         masked = np.isneginf(Z)

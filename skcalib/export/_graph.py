@@ -1,87 +1,126 @@
-"""Values in an ONNX graph that is being built, with the operations of formulas.
+"""Arrays of a graph of ONNX: calibrators that compute with these build their own model.
 
-A formula of values reads as one of arrays: ``(Z - Z.max()).exp()``. Each operation adds a node.
+A :class:`Traced` array follows the array API standard as far as the functions of blocks of this
+library use it, so that ``calibrator._probabilities(X)`` adds a node for each operation to a graph
+in place of computing it. Each array holds an example, a NumPy array of two rows, from which NumPy
+itself finds the shape and the type of what follows. Arrays of NumPy are constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from skcalib._rows.arrays import Array
+from skcalib._rows.arrays import Floats, Indices
 
 # Versions of the operators, by domain, and of the file format: runtimes since 2023 have them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
 
+# Functions of the array API that NumPy and ONNX compute entry by entry, and the node of each.
+ENTRYWISE = {
+    "abs": "Abs",
+    "add": "Add",
+    "divide": "Div",
+    "equal": "Equal",
+    "exp": "Exp",
+    "greater": "Greater",
+    "greater_equal": "GreaterOrEqual",
+    "isnan": "IsNaN",
+    "less": "Less",
+    "less_equal": "LessOrEqual",
+    "log": "Log",
+    "logical_and": "And",
+    "logical_not": "Not",
+    "logical_or": "Or",
+    "matmul": "MatMul",
+    "maximum": "Max",
+    "minimum": "Min",
+    "multiply": "Mul",
+    "negative": "Neg",
+    "sqrt": "Sqrt",
+    "subtract": "Sub",
+    "tanh": "Tanh",
+    "where": "Where",
+}
+RENAMED = {
+    "absolute": "abs",
+    "amax": "max",
+    "amin": "min",
+    "concatenate": "concat",
+    "rint": "round",
+}
+REDUCTIONS = {"all": "ReduceMin", "any": "ReduceMax", "max": "ReduceMax", "min": "ReduceMin"}
+REDUCTIONS |= {"count_nonzero": "ReduceSum", "sum": "ReduceSum"}
+
 
 class Graph:
-    """Nodes and constants of a graph, whose names begin with the prefix."""
+    """Nodes and constants of a graph, whose names begin with the prefix.
 
-    def __init__(self, prefix: str = "", opsets: dict[str, int] = OPSETS) -> None:
+    ``classify`` gives probabilities of a classifier of scikit-learn for features in the graph.
+    """
+
+    def __init__(
+        self, classify: Callable[..., Any], prefix: str = "", opsets: Mapping[str, int] = OPSETS
+    ) -> None:
         from onnx import helper, numpy_helper
 
-        self._helper, self._numpy_helper = helper, numpy_helper
-        self.prefix, self.opsets = prefix, opsets
+        self.helper, self.tensor = helper, numpy_helper.from_array
+        self.classify, self.prefix, self.opsets = classify, prefix, opsets
         self.nodes: list[Any] = []
-        self.constants: dict[tuple[str, Any, bytes], Any] = {}
+        self.constants: dict[Any, Any] = {}
+        self.known: dict[Any, Traced] = {}
 
-    def constant(self, array: Any) -> Value:
-        """A constant of the dtype of an array, or a text or texts."""
+    def input(self, name: str, dtype: Any, *shape: int) -> Traced:
+        """An input, or an output of another graph, with any number of rows."""
+        return Traced(self, name, np.zeros((2, *shape), dtype))
+
+    def constant(self, array: Any) -> str:
+        """The name of a constant."""
         array = np.asarray(array)
-        key = array.dtype.str, array.shape, array.tobytes()
+        content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()
+        key = array.dtype.str, array.shape, content
         if key not in self.constants:
             name = f"{self.prefix}c{len(self.constants)}"
-            self.constants[key] = self._numpy_helper.from_array(array, name)
-        return Value(self, self.constants[key].name, array.dtype)
+            self.constants[key] = self.tensor(array, name)
+        return str(self.constants[key].name)
 
-    def tensor(self, array: Any) -> Any:
-        """An array as an attribute of a node."""
-        return self._numpy_helper.from_array(array)
+    def node(self, op: str, example: Any, *inputs: Any, **attributes: Any) -> Traced:
+        """The output of a node, which is there once; inputs that are not traced are constants."""
+        names = [x.name if isinstance(x, Traced) else self.constant(x) for x in inputs]
+        key = op, *names, *(f"{key}={value}" for key, value in attributes.items())
+        if key not in self.known:
+            name = f"{self.prefix}v{len(self.nodes)}"
+            self.nodes.append(self.helper.make_node(op, names, [name], **attributes))
+            self.known[key] = Traced(self, name, np.asarray(example))
+        return self.known[key]
 
-    def node(
-        self,
-        op: str,
-        *inputs: Value,
-        dtype: np.dtype[Any] | None = None,
-        n_outputs: int = 1,
-        domain: str = "",
-        **attributes: Any,
-    ) -> Any:
-        """The output of a node, or a list of them; by default of the dtype of the first input."""
-        names = [f"{self.prefix}v{len(self.nodes)}_{k}" for k in range(n_outputs)]
-        self.nodes.append(
-            self._helper.make_node(
-                op, [value.name for value in inputs], names, domain=domain, **attributes
-            )
-        )
-        dtype = inputs[0].dtype if dtype is None else dtype
-        outputs = [Value(self, name, dtype) for name in names]
-        return outputs[0] if n_outputs == 1 else outputs
-
-    def outputs_of(self, model: Any, inputs: Mapping[str, Value]) -> list[Value]:
+    def outputs_of(self, model: Any, inputs: Mapping[str, Traced]) -> list[Traced]:
         """The outputs of another model for inputs by name; its nodes are added."""
         from onnx import compose
 
         prefix = f"{self.prefix}m{len(self.nodes)}_"
         self.nodes += [
-            self._helper.make_node("Identity", [inputs[info.name].name], [prefix + info.name])
+            self.helper.make_node("Identity", [inputs[info.name].name], [prefix + info.name])
             for info in model.graph.input
         ]
         model = compose.add_prefix(model, prefix)
         self.nodes.extend(model.graph.node)
-        self.constants |= {(c.name, (), b""): c for c in model.graph.initializer}
-        dtype_of = self._helper.tensor_dtype_to_np_dtype
-        return [
-            Value(self, info.name, dtype_of(info.type.tensor_type.elem_type))
-            for info in model.graph.output
-        ]
+        self.constants |= {c.name: c for c in model.graph.initializer}
+        outputs = []
+        for info in model.graph.output:
+            kind = info.type.tensor_type
+            shape = [dim.dim_value for dim in kind.shape.dim[1:]]
+            dtype = self.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+            outputs.append(self.input(info.name, dtype, *shape))
+        return outputs
 
-    def named(self, value: Value, name: str) -> Value:
-        """The value under a name that users see."""
-        self.nodes.append(self._helper.make_node("Identity", [value.name], [name]))
-        return Value(self, name, value.dtype)
+    def named(self, x: Traced, name: str) -> None:
+        """Give an array a name that users see."""
+        self.nodes.append(self.helper.make_node("Identity", [x.name], [name]))
 
     def needed_for(self, outputs: Sequence[str]) -> tuple[list[Any], list[Any]]:
         """The nodes that lead to the outputs, in order, and their constants."""
@@ -93,147 +132,287 @@ class Graph:
         return nodes[::-1], [c for c in self.constants.values() if c.name in names]
 
 
-class Value:
-    """A tensor (n_rows, n_columns), or what is broadcast to one, that the graph will compute."""
+def _operator(name: str, *, reflected: bool = False) -> Callable[..., Traced]:
+    """An operator of arrays, by the function of the array API."""
 
-    def __init__(self, graph: Graph, name: str, dtype: np.dtype[Any]) -> None:
-        self.graph, self.name, self.dtype = graph, name, dtype
+    def method(self: Traced, *other: Any) -> Traced:
+        args = (*other, self) if reflected else (self, *other)
+        return Namespace(self.graph).entrywise(name, *args)
 
-    def like(self, x: Any) -> Value:
-        """A number or array as a constant of the same dtype."""
-        return x if isinstance(x, Value) else self.graph.constant(np.asarray(x, self.dtype))
-
-    def _with(self, op: str, other: Any, dtype: Any = None) -> Value:
-        return self.graph.node(op, self, self.like(other), dtype=dtype)
-
-    def _over_columns(self, op: str) -> Value:
-        return self.graph.node(op, self, self.graph.constant(np.array([1])), keepdims=1)
-
-    def __add__(self, other: Any) -> Value:
-        return self._with("Add", other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self._with("Sub", other)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._with("Mul", other)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._with("Div", other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __rsub__(self, other: Any) -> Value:
-        return self.like(other) - self
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self.like(other) / self
-
-    def __neg__(self) -> Value:
-        return self.graph.node("Neg", self)
-
-    def __matmul__(self, other: Array) -> Value:
-        return self._with("MatMul", other)
-
-    def __lt__(self, other: Any) -> Value:
-        return self._with("Less", other, np.dtype(bool))
-
-    def __le__(self, other: Any) -> Value:
-        return self._with("LessOrEqual", other, np.dtype(bool))
-
-    def __gt__(self, other: Any) -> Value:
-        return self._with("Greater", other, np.dtype(bool))
-
-    def equals(self, other: Any) -> Value:
-        return self._with("Equal", other, np.dtype(bool))
-
-    def exp(self) -> Value:
-        return self.graph.node("Exp", self)
-
-    def log(self) -> Value:
-        return self.graph.node("Log", self)
-
-    def tanh(self) -> Value:
-        return self.graph.node("Tanh", self)
-
-    def abs(self) -> Value:
-        return self.graph.node("Abs", self)
-
-    def at_least(self, bound: Any) -> Value:
-        return self._with("Max", bound)
-
-    def at_most(self, bound: Any) -> Value:
-        return self._with("Min", bound)
-
-    def between(self, low: Any, high: Any) -> Value:
-        return self.at_least(low).at_most(high)
-
-    def max(self) -> Value:
-        """The largest of each row (n_rows, 1)."""
-        return self._over_columns("ReduceMax")
-
-    def sum(self) -> Value:
-        """The sum of each row (n_rows, 1)."""
-        return self._over_columns("ReduceSum")
-
-    def astype(self, dtype: Any) -> Value:
-        dtype = np.dtype(dtype)
-        if dtype == self.dtype:
-            return self
-        to = self.graph._helper.np_dtype_to_tensor_dtype(dtype)  # noqa: SLF001
-        return self.graph.node("Cast", self, dtype=dtype, to=to)
-
-    def columns(self, start: int, stop: int) -> Value:
-        """Some of the columns."""
-        bounds = (self.graph.constant(np.array([k])) for k in (start, stop, 1, 1))
-        start_, stop_, axis, step = bounds
-        return self.graph.node("Slice", self, start_, stop_, axis, step)
-
-    def argmax(self, *, keepdims: bool = False) -> Value:
-        """The column of the largest of each row, the first of those that are equal: (n_rows,)."""
-        dtype = np.dtype(np.int64)
-        return self.graph.node("ArgMax", self, dtype=dtype, axis=1, keepdims=int(keepdims))
-
-    def taken(self, indices: Value) -> Value:
-        """The entries of a constant (m, ...) at indices of any shape."""
-        return self.graph.node("Gather", self, indices, axis=0)
+    return method
 
 
-def where(condition: Value, x: Any, y: Any) -> Value:
-    """``x`` where the condition holds, else ``y``, one of which is a value and not a number."""
-    value = x if isinstance(x, Value) else y
-    return condition.graph.node("Where", condition, value.like(x), value.like(y), dtype=value.dtype)
+class Traced:
+    """An array in a graph, with the operators of NumPy."""
+
+    __hash__ = None  # type: ignore[assignment]  # entries are compared, as in NumPy
+    device = "graph"
+
+    def __init__(self, graph: Graph, name: str, example: Any) -> None:
+        self.graph, self.name, self.example = graph, name, example
+        self.shape, self.dtype, self.ndim = example.shape, example.dtype, example.ndim
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
+        return Namespace(self.graph)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return self.__array_function__(
+            ufunc if method == "__call__" else method, (), inputs, kwargs
+        )
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        """What functions of NumPy do with these arrays, which is the same."""
+        name = getattr(function, "__name__", function)
+        return getattr(Namespace(self.graph), RENAMED.get(name, name))(*args, **kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("A graph that is built has no numbers: use operations of its namespace.")
+
+    def __bool__(self) -> bool:
+        raise TypeError("A graph that is built has no numbers: use where in place of if.")
+
+    def __getitem__(self, key: Any) -> Traced:
+        x, axis = self, 0
+        for part in key if isinstance(key, tuple) else (key,):
+            n = x.shape[axis] if part is not None and part is not Ellipsis else 0
+            at = (*(slice(None),) * axis, part)
+            if part is None:
+                x = self.graph.node("Unsqueeze", x.example[at], x, np.array([axis]))
+            elif isinstance(part, slice) and part != slice(None):
+                limits = (np.array([limit]) for limit in part.indices(n)[:2])
+                x = self.graph.node("Slice", x.example[at], x, *limits, np.array([axis]))
+            elif not isinstance(part, slice) and part is not Ellipsis:
+                x = self.graph.node("Gather", x.example[at], x, np.asarray(part), axis=axis)
+            axis += 1 if part is None or isinstance(part, slice) else np.ndim(part)
+        return x
+
+    __add__, __radd__ = _operator("add"), _operator("add", reflected=True)
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", reflected=True)
+    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", reflected=True)
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", reflected=True)
+    __matmul__, __rmatmul__ = _operator("matmul"), _operator("matmul", reflected=True)
+    __and__, __rand__ = _operator("logical_and"), _operator("logical_and", reflected=True)
+    __or__, __ror__ = _operator("logical_or"), _operator("logical_or", reflected=True)
+    __lt__, __le__ = _operator("less"), _operator("less_equal")
+    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
+    __neg__, __abs__, __invert__ = _operator("negative"), _operator("abs"), _operator("logical_not")
+    __eq__ = _operator("equal")  # type: ignore[assignment]
+
+    def __ne__(self, other: Any) -> Traced:  # type: ignore[override]
+        return ~(self == other)
 
 
-def concat(values: Sequence[Value]) -> Value:
-    """Columns of several values side by side."""
-    return values[0].graph.node("Concat", *values, axis=1) if len(values) > 1 else values[0]
+class Namespace:
+    """The functions of the array API, for arrays of a graph."""
+
+    __name__ = "onnx"
+    int64, float32, float64 = map(np.dtype, ("int64", "float32", "float64"))
+    finfo = staticmethod(np.finfo)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ENTRYWISE:
+            return partial(self.entrywise, name)
+        if name in REDUCTIONS:
+            return partial(self._reduced, name)
+        raise AttributeError(f"A graph of ONNX cannot be built: it has no operation {name!r}.")
+
+    def entrywise(self, name: str, *args: Any) -> Any:
+        """A function of arrays and numbers, in the type that NumPy computes it in."""
+        examples = [x.example if isinstance(x, Traced) else x for x in args]
+        with np.errstate(all="ignore"):
+            example = getattr(np, name)(*examples)
+        if not any(isinstance(x, Traced) for x in args):  # what is known is computed now
+            return example
+        dtypes = [np.result_type(*examples[name == "where" :])] * len(args)
+        if name == "where":
+            dtypes[0] = np.dtype(bool)
+        inputs = [self.astype(x, dtype) for x, dtype in zip(args, dtypes, strict=True)]
+        op = ENTRYWISE[name]
+        if name == "add" and any(isinstance(x, float) and 0 < abs(x) < 1e-38 for x in args):
+            op = "Sum"  # onnxruntime leaves out an Add of what is 0 in single precision
+        return self.graph.node(op, example, *inputs)
+
+    def astype(self, x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: ARG002
+        """The array in another type."""
+        if not isinstance(x, Traced):
+            return np.asarray(x, dtype)
+        if x.dtype == dtype:
+            return x
+        to = self.graph.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.graph.node("Cast", x.example.astype(dtype), x, to=to)
+
+    def _reduced(
+        self, name: str, x: Traced, *, axis: int | None = None, keepdims: bool = False
+    ) -> Any:
+        example = getattr(np, name)(x.example, axis=axis, keepdims=keepdims)
+        counted = self.astype(x, np.int64) if x.dtype == bool else x
+        axes = [] if axis is None else [np.array([axis])]
+        found = self.graph.node(
+            REDUCTIONS[name], np.asarray(example, counted.dtype), counted, *axes, keepdims=keepdims
+        )
+        return self.astype(found, bool) if name in {"all", "any"} else found
+
+    def argmax(self, x: Traced, *, axis: int, keepdims: bool = False) -> Traced:
+        """The first of the largest entries."""
+        example = np.argmax(x.example, axis=axis, keepdims=keepdims)
+        return self.graph.node("ArgMax", example, x, axis=axis, keepdims=keepdims)
+
+    def isfinite(self, x: Traced) -> Traced:
+        """Whether entries are neither infinite nor NaN."""
+        return abs(x) < np.inf
+
+    def clip(self, x: Traced, low: Any = None, high: Any = None) -> Traced:
+        """Entries no less than ``low``, and no more than ``high``."""
+        for name, limit in (("maximum", low), ("minimum", high)):
+            if limit is not None and not (np.isscalar(limit) and np.isinf(limit)):
+                x = self.entrywise(name, x, limit)
+        return x
+
+    def round(self, x: Traced) -> Traced:
+        """The nearest integer, the even one of two."""
+        return self.graph.node("Round", x.example, x)
+
+    def expm1(self, x: Traced) -> Traced:
+        """``exp(x) - 1``, exact also near 0."""
+        return self.tanh(x * 0.5) * (self.exp(x) + 1.0)
+
+    def log1p(self, x: Traced) -> Traced:
+        """``log(1 + x)``, exact also near 0: the logarithm of ``1 + x`` as rounded, corrected."""
+        one_more = x + 1.0
+        rounded = one_more - 1.0
+        is_zero = rounded == 0.0
+        corrected = self.log(one_more) * (x / self.where(is_zero, 1.0, rounded))
+        return self.where(is_zero, x, corrected)
+
+    def softmax(self, x: Traced, *, axis: int) -> Traced:
+        """Probabilities along an axis."""
+        return self.graph.node("Softmax", x.example, x, axis=axis)
+
+    def log_softmax(self, x: Traced, *, axis: int) -> Traced:
+        """Their logarithms."""
+        return self.graph.node("LogSoftmax", x.example, x, axis=axis)
+
+    def concat(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
+        """Arrays side by side."""
+        examples = [x.example if isinstance(x, Traced) else x for x in arrays]
+        return self.graph.node("Concat", np.concatenate(examples, axis=axis), *arrays, axis=axis)
+
+    def stack(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
+        """Arrays along a new axis."""
+        at = (*(slice(None),) * axis, None)
+        return self.concat([x[at] for x in arrays], axis=axis)
+
+    def ones_like(self, x: Traced) -> Traced:
+        """Ones in the shape of the array."""
+        shape = self.graph.node("Shape", np.array(x.shape), x)
+        return self.graph.node("Expand", np.ones_like(x.example), np.ones(1, x.dtype), shape)
+
+    def zeros_like(self, x: Traced) -> Traced:
+        """Zeros in the shape of the array."""
+        shape = self.graph.node("Shape", np.array(x.shape), x)
+        return self.graph.node("Expand", np.zeros_like(x.example), np.zeros(1, x.dtype), shape)
+
+    empty_like = zeros_like
+
+    def asarray(self, value: Any, *, dtype: Any = None, device: Any = None) -> Any:  # noqa: ARG002
+        """A constant, which stays an array of NumPy."""
+        return np.asarray(value, dtype)
+
+    def predict_proba(self, classifier: Any, F: Traced) -> Any:
+        """Probabilities of a fitted classifier of scikit-learn for features."""
+        return self.graph.classify(classifier, F)
+
+    def step_values(
+        self, S: Traced, edges: list[Floats], values: list[Floats], *, log_odds: bool = False
+    ) -> Traced:
+        """Values of functions of the bins of scores, or of linear ones between knots.
+
+        Scores (m, n_maps) are log-odds, or the logits of more than two classes, whose probabilities
+        are computed in double precision.
+        """
+        dtype, wide = S.dtype, self.astype(S, np.float64)
+        if len(edges[0]) == len(values[0]):  # steps have one edge more
+            # Rounded as by NumPy, since where knots are close errors are multiplied.
+            P = self.softmax(wide, axis=1) if S.shape[1] > 1 else self.exp(-wide)
+            P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
+            return _interpolated(self.astype(P, np.float64), edges, values)
+        if S.shape[1] == 1 or log_odds:
+            inner = [as_log_odds(of_map[1:-1], dtype) for of_map in edges]
+        else:
+            inner = [rounded_down(of_map[1:-1], dtype) for of_map in edges]
+            S = self.astype(self.softmax(wide, axis=1), dtype)
+        return self.take(np.concatenate(values), _bin_index(S, inner))
+
+    def take(self, x: Any, index: Any, *, axis: int = 0) -> Any:
+        """Entries of a constant where the indices are."""
+        if not isinstance(index, Traced):
+            return np.take(x, index, axis=axis)
+        example = np.take(x, index.example, axis=axis)
+        return self.graph.node("Gather", example, x, index, axis=axis)
 
 
-def both_columns(Z: Value, n_columns: int) -> Value:
-    """Logits with one column per class: one column ``z`` stands for ``(0, z)``."""
-    return concat([Z * 0.0, Z]) if n_columns == 1 else Z
+def _bin_index(S: Traced, edges: Sequence[Floats]) -> Traced:
+    """Number of the bin of each score (n_rows, n_maps) among the bins of all maps.
+
+    ``edges`` are the inner edges of the bins of each map, in order; a bin is closed on the right.
+    Those of the next map follow. By a binary search without a loop, so that no array is larger than
+    the scores whatever the number of edges.
+    """
+    n_bins = np.array([len(of_map) + 1 for of_map in edges])
+    # Entry i + 1 is the upper edge of bin i, for the last bin of a map one that no score is above.
+    upper = np.concatenate([[np.inf], *(np.append(of_map, np.inf) for of_map in edges)])
+    xp, last = Namespace(S.graph), np.cumsum(n_bins)[None, :]
+    found: Any = last - n_bins
+    step = 1 << int(n_bins.max() - 1).bit_length()
+    while step := step // 2:
+        # A score above the upper edge of the bin before is in this one or in a later one.
+        trial = xp.minimum(found + step, last)
+        found = xp.where(xp.take(upper.astype(S.dtype), trial) < S, trial, found)
+    return found
 
 
-def softmax(S: Value) -> Value:
-    """Probabilities of each row."""
-    return S.graph.node("Softmax", S, axis=1)
+def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) -> Traced:
+    """Linear interpolation between the knots of each map, and constant beyond them."""
+    index, xp = _bin_index(S, knots), Namespace(S.graph)
+    # Line i goes through the knot at its left end, the first one through that at its right end.
+    x = np.concatenate([np.append(of_map[:1], of_map) for of_map in knots])
+    y = np.concatenate([np.append(of_map[:1], of_map) for of_map in values])
+    slope = np.concatenate(
+        [[0.0, *(np.diff(v) / np.diff(x)), 0.0] for x, v in zip(knots, values, strict=True)]
+    )
+    start, height, rise = (xp.take(table, index) for table in (x, y, slope))
+    return rise * (S - start) + height
 
 
-def log_softmax(S: Value) -> Value:
-    """Their logarithms."""
-    return S.graph.node("LogSoftmax", S, axis=1)
+def rounded_down(edges: Floats, dtype: np.dtype[Any]) -> Floats:
+    """The largest numbers of a dtype that are no larger than edges in double precision.
+
+    Scores of this dtype are above these exactly if they are above the edges.
+    """
+    rounded = edges.astype(dtype)
+    return np.where(rounded > edges, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
-def log1p(x: Value) -> Value:
-    """``log(1 + x)``, exact also near 0: the logarithm of ``1 + x`` as it is rounded, corrected."""
-    one_more = x + 1.0
-    rounded = one_more - 1.0
-    is_zero = rounded.equals(0.0)
-    return where(is_zero, x, one_more.log() * (x / where(is_zero, 1.0, rounded)))
+def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:
+    """The largest log-odds of a dtype whose probability is no larger than each edge.
+
+    By bisection of the numbers of the dtype in their order, with the function that the calibrators
+    use, so that log-odds are compared with these as exactly as probabilities with the edges.
+    """
+    bits = np.dtype(f"i{dtype.itemsize}")
+    # Probabilities of log-odds beyond these are 0 or 1.
+    high = np.full(edges.shape, dtype.type(1e3).view(bits))
+    low = -high
+    for _ in range(8 * dtype.itemsize):
+        middle = (low >> 1) + (high >> 1) + (low & high & 1)  # the sum might overflow
+        below = expit(_of_order(middle, dtype)) <= edges
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(edges >= 1, dtype.type(np.inf), _of_order(low, dtype))
 
 
-def expm1(x: Value) -> Value:
-    """``exp(x) - 1`` of numbers that are not positive, exact also near 0."""
-    half = (x * 0.5).tanh()
-    return half * 2.0 / (1.0 - half)
+def _of_order(order: Indices, dtype: np.dtype[Any]) -> Floats:
+    """Numbers by their order: 1 is the smallest above 0, -1 its negative."""
+    return np.copysign(np.abs(order).view(dtype), order).astype(dtype)

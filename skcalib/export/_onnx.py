@@ -1,4 +1,4 @@
-"""Calibrators as ONNX models."""
+"""Calibrators as ONNX models, built by their own functions of blocks."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._rows.arrays import Array
+from skcalib._nested import output_of
+from skcalib._rows.arrays import Array, finite_unless_masked
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
+from skcalib.meta import GroupCalibrator, MultiLabelCalibrator
+from skcalib.scaling import PlattScaling
+from skcalib.scaling._platt import log_odds
 
-from . import (  # noqa: F401  (they register formulas)
-    _onnx_binning,
-    _onnx_one_vs_rest,
-    _onnx_scaling,
-    _onnx_selection,
-)
 from ._chain import chain_of
-from ._formulas import Outputs, applied
-from ._graph import IR_VERSION, OPSETS, Graph, Value
-from ._onnx_groups import calibrated_in, groups_of
+from ._classifiers import probabilities_of
+from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 
 if TYPE_CHECKING:
     import onnx
@@ -122,32 +119,135 @@ def to_onnx(
         (proba,) = session.run(["probabilities"], {"X": logits.astype(np.float32)})
     """
     _check_onnx()
-    chain = [copy(member) for member in chain_of(calibrator, "to_onnx")]  # with arrays of NumPy
+    chain = chain_of(calibrator, "to_onnx")
     dtype, names = _checked_dtype(dtype), _checked_outputs(outputs)
-    graph, width = Graph(), chain[0].n_features_in_
-    groups = groups_of(chain, graph)
-    found = applied(chain, Value(graph, "X", dtype), partial(calibrated_in, groups))
-    classes = np.asarray(chain[-1].classes_)
-    of_name = {"probabilities": found.probabilities, "logits": found.logits}
-    if "label" in names:
-        of_name["label"] = _label(found, classes)
-    columns = {"probabilities": [len(classes)], "logits": [width], "label": []}
-    if found.indicator is not None:
-        columns["label"] = [width]
-    meanings = _meanings(found, width, classes)
-    named = [graph.named(of_name[name], name) for name in names]
-    return _model(
-        graph,
-        [
-            _tensor("X", dtype, [width], meanings["X"]),
-            *([] if groups is None else [_tensor("groups", groups.dtype, [], GROUPS)]),
-        ],
-        [_tensor(v.name, v.dtype, columns[v.name], meanings[v.name]) for v in named],
-        {
-            "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
-            "skcalib.classes": json.dumps(classes.tolist(), default=str),
-        },
+    graph, width, classes = (
+        Graph(probabilities_of),
+        chain[0].n_features_in_,
+        np.asarray(chain[-1].classes_),
     )
+    of_labels = isinstance(chain[-1], MultiLabelCalibrator)
+    groups = _groups_of(chain, graph)
+    found = traced_outputs(chain, graph.input("X", dtype, width), names, groups)
+    if "label" in names and not of_labels:
+        found["label"] = Namespace(graph).take(_as_tensor(classes), found["label"])
+    for name in names:
+        graph.named(found[name], name)
+    meanings = _meanings(of_labels, width, classes)
+    inputs = [_tensor("X", dtype, [width], meanings["X"])]
+    if groups is not None:
+        inputs.append(_tensor("groups", groups.dtype, [], GROUPS))
+    metadata = {
+        "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
+        "skcalib.classes": json.dumps(classes.tolist(), default=str),
+    }
+    shapes = {name: list(found[name].shape[1:]) for name in names}
+    described = [_tensor(n, found[n].dtype, shapes[n], meanings[n]) for n in names]
+    return _model(graph, inputs, described, metadata)
+
+
+# Functions of blocks by the names of outputs.
+METHODS = {
+    "probabilities": "_probabilities",
+    "label": "_most_probable",
+    "logits": "_calibrated",
+}
+
+
+def traced_outputs(
+    chain: Sequence[Any], Z: Traced, names: Sequence[str], groups: Traced | None = None
+) -> dict[str, Traced]:
+    """Outputs of calibrators that are applied one after the other; the label by its number."""
+    *before, last = [_numbered(member) for member in chain]
+    for member in before:
+        Z = _output(member, "_calibrated", Z, groups)
+    if not isinstance(last, MultiLabelCalibrator):
+        return {name: _output(last, METHODS[name], Z, groups) for name in names}
+    found = {
+        name: _of_labels(last.calibrators_, METHODS[name], Z) for name in names if name != "label"
+    }
+    if "label" in names:
+        found["label"] = _of_labels(last.calibrators_, "_probabilities", Z) > 0.5
+        found["label"] = Namespace(Z.graph).astype(found["label"], np.int64)
+    return found
+
+
+def _numbered(calibrator: Any) -> Any:
+    """A copy with arrays of NumPy, and with the numbers of its classes as these."""
+    calibrator = copy(calibrator)
+    if not isinstance(calibrator, MultiLabelCalibrator):
+        calibrator.classes_ = np.arange(len(calibrator.classes_))
+    return calibrator
+
+
+def _output(calibrator: Any, method: str, Z: Traced, groups: Traced | None) -> Any:
+    """An output of a calibrator, for rows of groups if it was fitted with such."""
+    if groups is None or not _has_groups(calibrator):
+        return output_of(calibrator, method, Z)
+    return calibrator._of_groups(method, Z, _group_number(calibrator.groups_, groups))  # noqa: SLF001
+
+
+def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
+    """An output of the calibrators of several labels (n_rows, n_labels)."""
+    xp = Namespace(Z.graph)
+    if all(type(calibrator) is PlattScaling for calibrator in calibrators):  # the default
+        coef, intercept = (
+            np.concatenate([getattr(calibrator, name) for calibrator in calibrators])
+            for name in ("coef_", "intercept_")
+        )
+        S = finite_unless_masked(partial(log_odds, coef=coef, intercept=intercept), Z)
+        return S if method == "_calibrated" else 1 / (1 + xp.exp(-S))
+    columns = [
+        output_of(calibrator, method, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
+    ]
+    return xp.concat([of_label[:, -1:] for of_label in columns], axis=1)
+
+
+def _has_groups(calibrator: Any) -> bool:
+    return isinstance(calibrator, GroupCalibrator) and len(calibrator.groups_) > 0
+
+
+def _groups_of(chain: Sequence[Any], graph: Graph) -> Traced | None:
+    """The input with the group of each row (n_rows,), if a calibrator was fitted with groups."""
+    known = [member.groups_ for member in chain if _has_groups(member)]
+    dtypes = {_group_dtype(groups) for groups in known}
+    if len(dtypes) > 1:
+        raise ValueError(
+            "Calibrators of a pipeline must have groups of one type, got "
+            f"{' and '.join(shown(groups[:1]) for groups in known)}. Fit them to the same groups."
+        )
+    return graph.input("groups", dtypes.pop()) if known else None
+
+
+def _group_dtype(groups: Array) -> np.dtype[Any]:
+    """The type of the input: integers, numbers, booleans or text."""
+    kinds = {"b": bool, "i": np.int64, "u": np.int64, "f": np.float64}
+    if groups.dtype.kind in kinds:
+        return np.dtype(kinds[groups.dtype.kind])
+    if all(isinstance(group, str) for group in groups.tolist()):
+        return np.dtype(object)
+    raise ValueError(
+        f"Groups must be numbers or strings in ONNX, got {shown(groups[:1])}. Fit the calibrator "
+        "to their names."
+    )
+
+
+def _group_number(known: Array, groups: Traced) -> Traced:
+    """The number of the group of each row (n_rows,) among the known ones, or -1."""
+    names = known.tolist()
+    if groups.dtype.kind == "O":
+        return groups.graph.node(
+            "LabelEncoder",
+            np.zeros(groups.shape, np.int64),
+            groups,
+            domain="ai.onnx.ml",
+            keys_strings=names,
+            values_int64s=list(range(len(names))),
+            default_int64=-1,
+        )
+    xp = Namespace(groups.graph)
+    is_known = groups[:, None] == known.astype(groups.dtype)
+    return xp.where(xp.any(is_known, axis=1), xp.argmax(xp.astype(is_known, np.int64), axis=1), -1)
 
 
 def _check_onnx() -> None:
@@ -175,13 +275,6 @@ def _checked_outputs(outputs: Any) -> list[str]:
     return names
 
 
-def _label(found: Outputs, classes: Array) -> Value:
-    """The predicted class of each row, or an indicator of several labels."""
-    if found.indicator is not None:
-        return found.indicator
-    return found.scores.graph.constant(_as_tensor(classes)).taken(found.scores.argmax())
-
-
 def _as_tensor(classes: Array) -> Array:
     """Labels in a type of ONNX: integers, booleans, floats or text."""
     if classes.dtype.kind in "bf":
@@ -197,9 +290,9 @@ def _as_tensor(classes: Array) -> Array:
     )
 
 
-def _meanings(found: Outputs, width: int, classes: Array) -> dict[str, str]:
+def _meanings(of_labels: bool, width: int, classes: Array) -> dict[str, str]:  # noqa: FBT001
     """What the input and the outputs hold, by name."""
-    if found.indicator is not None:
+    if of_labels:
         return MEANINGS_OF_LABELS
     of_input = "Logits, one column for each class; -inf for classes that are impossible in a row."
     if width == 1:

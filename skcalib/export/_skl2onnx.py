@@ -1,21 +1,19 @@
 """Converters for skl2onnx of calibrators, and of classifiers with calibrators."""
 
-from copy import copy
 from typing import Any
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_takes_logits
-from skcalib._rows.arrays import Array
+from skcalib._nested import check_takes_logits, with_unknown_classes
+from skcalib._rows import Array, arrays as xa
 from skcalib._validation.inputs import check_fitted
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 
-from ._chain import chain_of
-from ._formulas import applied, formula
-from ._graph import OPSETS, Graph, Value
-from ._onnx import _as_tensor
-from ._onnx_classifiers import Features, response
+from ._chain import CALIBRATORS, chain_of
+from ._classifiers import Features, probabilities_of, response
+from ._graph import OPSETS, Graph, Traced
+from ._onnx import _as_tensor, traced_outputs
 
 OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -69,7 +67,7 @@ def register_skl2onnx() -> None:
         raise ImportError(
             "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
         ) from missing
-    for kind in formula.registry:
+    for kind in CALIBRATORS.values():
         if issubclass(kind, BaseCalibrator):
             update_registered_converter(
                 kind,
@@ -164,27 +162,25 @@ def _labels(model: Any) -> Array:
 
 
 def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
-    graph, model = _graph(scope, container), copy(operator.raw_operator)
-    dtype = _dtype(operator.outputs[2])
-    found = applied([model], _value(graph, operator.inputs[0]).astype(dtype))
-    label = graph.constant(_labels(model)).taken(found.scores.argmax())
-    _add(graph, [label, found.probabilities, found.logits], operator, container)
+    graph, model = _graph(scope, container), operator.raw_operator
+    Z = xa.astype(_value(graph, operator.inputs[0]), _dtype(operator.outputs[2]))
+    found = traced_outputs([model], Z, ["label", "probabilities", "logits"])
+    found["label"] = xa.take(_labels(model), found["label"])
+    _add(graph, list(found.values()), operator, container)
 
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
-    X, K = _features(graph, operator, container), len(model.classes_)
+    X = _features(graph, operator, container)
     total: Any = 0.0
     for estimator, calibrator in zip(model.estimators_, model.calibrators_, strict=True):
         check_takes_logits(calibrator)
-        chain = [copy(member) for member in chain_of(calibrator, "skl2onnx")]
-        P = applied(chain, _logits(model, estimator, X)).probabilities
+        chain = chain_of(calibrator, "skl2onnx")
+        found: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
         known = np.asarray(chain[-1].classes_)
-        if len(known) < K:
-            P = P @ (known[:, None] == model.classes_)
-        total = P + total
-    P = total / float(len(model.estimators_))
-    label = graph.constant(_labels(model)).taken(P.argmax())
+        total = total + with_unknown_classes(found["probabilities"], known, model.classes_)
+    P = total / len(model.estimators_)
+    label = xa.take(_labels(model), xa.namespace(P).argmax(P, axis=1))
     _add(graph, [label, P], operator, container)
 
 
@@ -194,12 +190,13 @@ def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
     _add(graph, [_logits(model, model.estimator_, X)], operator, container)
 
 
-def _logits(model: Any, estimator: Any, X: Features) -> Value:
+def _logits(model: Any, estimator: Any, X: Features) -> Any:
     """Logits of a fitted classifier, in double precision."""
-    found = response(estimator, model.response_method_, X).astype(np.float64)
+    found = xa.double(response(estimator, model.response_method_, X))
     if model.response_method_ == "decision_function":
         return found
-    return found.at_least(max(model.min_proba_, float(np.finfo(np.float64).tiny))).log()
+    least = max(model.min_proba_, float(np.finfo(np.float64).tiny))
+    return xa.namespace(found).log(xa.at_least(found, least))
 
 
 def _graph(scope: Any, container: Any) -> Graph:
@@ -210,21 +207,19 @@ def _graph(scope: Any, container: Any) -> Graph:
             f"Calibrators need operators of versions {OPSETS} or later, got target_opset={opsets}. "
             "Leave target_opset out, or raise it."
         )
-    return Graph(scope.get_unique_variable_name("skcalib") + "_", opsets)
+    return Graph(probabilities_of, scope.get_unique_variable_name("skcalib") + "_", opsets)
 
 
 def _features(graph: Graph, operator: Any, container: Any) -> Features:
     """Inputs of an operator."""
     values = {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
-    shapes = [variable.type.shape for variable in operator.inputs]
-    n_columns = [shape[1] if len(shape) > 1 else None for shape in shapes]
     # Those by the names of steps are there by the identity of the step as well.
     options = {key: of for key, of in (container.options or {}).items() if not isinstance(key, str)}
-    return Features(values, n_columns, options)
+    return Features(values, options)
 
 
-def _value(graph: Graph, variable: Any) -> Value:
-    return Value(graph, variable.full_name, _dtype(variable))
+def _value(graph: Graph, variable: Any) -> Traced:
+    return graph.input(variable.full_name, _dtype(variable), *variable.type.shape[1:])
 
 
 def _dtype(variable: Any) -> np.dtype[Any]:
@@ -235,11 +230,11 @@ def _dtype(variable: Any) -> np.dtype[Any]:
     return np.dtype(helper.tensor_dtype_to_np_dtype(guess_proto_type(variable.type)))
 
 
-def _add(graph: Graph, values: list[Value], operator: Any, container: Any) -> None:
+def _add(graph: Graph, values: list[Traced], operator: Any, container: Any) -> None:
     """Add to a model what leads to the values, as the outputs of an operator."""
     for value, variable in zip(values, operator.outputs, strict=True):
         dtype = _dtype(variable)
-        graph.named(value if dtype.kind == "O" else value.astype(dtype), variable.full_name)
+        graph.named(value if dtype.kind == "O" else xa.astype(value, dtype), variable.full_name)
     nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
     for i, node in enumerate(nodes):
         node.name = f"{graph.prefix}{i}"

@@ -11,7 +11,8 @@ from skcalib._base import BaseCalibrator
 from skcalib._nested import check_classifier, weight_params, with_unknown_classes
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
-from skcalib._rows.arrays import Floats, double, log_softmax
+from skcalib._rows import arrays as xa
+from skcalib._rows.arrays import Floats, double, log_softmax, namespace
 from skcalib._rows.parallel import with_one_openmp_thread
 from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import fitted_smoothing
@@ -153,14 +154,19 @@ class ClassifierCalibrator(BaseCalibrator):
         }
 
     def _unmixed(self, Z: Floats) -> Floats:
-        return super()._unmixed(mixed_logits(self.temperature_, self.smoothing_, Z))
+        scaled = mixed_logits(self.temperature_, 0.0, Z)
+        # A graph rounds in another way than NumPy, which is not to move features over thresholds.
+        exact = scaled if isinstance(Z, np.ndarray) else double(scaled)
+        return super()._unmixed(xa.astype(xa.mix_logits(exact, self.smoothing_), Z.dtype))
 
     def _calibrate(self, Z: Floats) -> Floats:
-        F = _features(Z, self.smoothing_)
-        # Blocks are divided among threads already.
-        P = with_one_openmp_thread(self.estimator_.predict_proba, F)
+        F, xp = _features(Z, self.smoothing_), namespace(Z)
+        if hasattr(xp, "predict_proba"):  # a graph of ONNX, which the classifier is converted to
+            P = xp.predict_proba(self.estimator_, F)
+        else:  # blocks are divided among threads already
+            P = with_one_openmp_thread(self.estimator_.predict_proba, F)
         P = with_unknown_classes(P, self.estimator_.classes_, np.arange(max(Z.shape[1], 2)))
-        L = np.log(np.maximum(P, np.finfo(Z.dtype).tiny)).astype(Z.dtype)
+        L = xa.astype(xp.log(xa.at_least(P, xa.smallest_normal(Z))), Z.dtype)
         return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
     @staticmethod
@@ -196,14 +202,14 @@ def _features_of_logits(temperature: float, smoothing: float, Z: Floats, *_: Any
 
 def _features(Z: Floats, smoothing: float) -> Floats:
     """Features, in double precision, of logits of the mixture that temperature scaling gives."""
-    L = log_softmax(double(Z))
+    L, xp = log_softmax(double(Z)), namespace(Z)
     K = L.shape[1]
     # No log-probability is lower, and those of masked classes are as low.
     lowest = max(np.log(smoothing / K), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE
     if K == 2:
-        return _rounded(np.clip(L[:, 1:] - L[:, :1], lowest, -lowest))
-    L = np.maximum(L, lowest)
-    return _rounded(np.hstack([L, L - L.mean(axis=1, keepdims=True)]))
+        return _rounded(xp.clip(L[:, 1:] - L[:, :1], lowest, -lowest))
+    L = xa.at_least(L, lowest)
+    return _rounded(xa.concat([L, L - xp.sum(L, axis=1, keepdims=True) / K], axis=1))
 
 
 def _rounded(F: Floats) -> Floats:
@@ -211,4 +217,4 @@ def _rounded(F: Floats) -> Floats:
 
     Else trees might divide ties, such as equal votes of a forest, by these.
     """
-    return np.rint(F / FEATURE_UNIT) * FEATURE_UNIT
+    return namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT

@@ -154,15 +154,23 @@ def log_probabilities_of_groups(
     classes: Array,
 ) -> Floats:
     """Logarithms (m, K) of the mixed probabilities, for checked logits of rows of some groups."""
+
+    def mixed(k: int, Z: Floats, pooled: Floats) -> Floats:
+        own = log_probabilities(calibrators[k], Z, classes)
+        if shares[k] == 1:
+            return own
+        parts = xa.namespace(own).stack([own, pooled])
+        return mixture(parts, np.array([shares[k], 1 - shares[k]]))
+
     L = log_probabilities(pooled, Z, classes)
+    if not isinstance(L, np.ndarray):  # a graph that is built, for whichever groups
+        xp, everywhere = xa.namespace(L), L
+        for k in np.flatnonzero(shares).tolist():
+            L = xp.where((group == k)[:, None], mixed(k, Z, everywhere), L)
+        return L
     for k, some in members(group):
-        share = shares[k]
-        if share == 0:
-            continue
-        own = log_probabilities(calibrators[k], Z[some], classes)
-        if share < 1:
-            own = mixture(np.stack([own, L[some]]), np.array([share, 1 - share]))
-        L[some] = own
+        if shares[k] > 0:
+            L[some] = mixed(k, Z[some], L[some])
     return L
 
 
@@ -489,7 +497,8 @@ class GroupCalibrator(BaseCalibrator):
         return of_scores[method](S) if method in of_scores else S
 
     def _unmixed(self, Z: Floats) -> Floats:
-        return self._of_groups("_calibrated", Z, np.full(len(Z), -1))
+        L = log_probabilities(self.pooled_calibrator_, Z, self.classes_)
+        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
     def _calibrate(self, Z: Floats) -> Floats:
         return self._unmixed(Z)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order
+from skcalib._rows import arrays as xa
 from skcalib._rows.arrays import Array, Floats, Indices, both_columns
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._scores.columns import top_and_rest
@@ -159,7 +160,7 @@ class TopLabelCalibration(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         top, margin, S = top_and_rest(both_columns(Z))
-        S[np.arange(len(S)), top] = self._confidence(margin, top)
+        S = xa.put(S, self._confidence(margin, top)[:, None], xa.is_event(top, S.shape[1]))
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:
@@ -177,7 +178,8 @@ def _tops(Z: Floats, *_: Any) -> Floats:
 
 def _bounded(margin: Floats) -> Floats:
     """Margins as one column of log-odds, as large as those that calibrators take."""
-    return np.minimum(margin, np.finfo(margin.dtype).max / 4)[:, None]
+    largest = float(np.finfo(margin.dtype).max) / 4
+    return xa.at_most(margin, largest)[:, None]
 
 
 def _of_events(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:

@@ -101,7 +101,7 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
         U = mixed_logits(temperature, smoothing, M)
     xp = namespace(M)
     finite = xp.isfinite(M)
-    if xp.all(finite):
+    if not xa.perhaps(~xp.all(finite)):
         return _bounded(U)
     return xp.where(finite, xp.clip(U, -FARTHEST, FARTHEST), M)
 

@@ -150,11 +150,16 @@ class PlattScaling(BaseCalibrator):
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        M, parameters, xp = margins(Z), (self.coef_, self.intercept_), xa.namespace(Z)
-        if max(xp.max(abs(values)) for values in parameters) > LARGE:
-            M = xa.double(M)  # single precision loses what nearly cancels
-        coef, intercept = (xa.astype(values, M.dtype) for values in parameters)
-        return joined(xa.astype(M * coef + intercept, Z.dtype), Z.shape[1])
+        return joined(log_odds(margins(Z), self.coef_, self.intercept_), Z.shape[1])
+
+
+def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
+    """Calibrated log-odds of margins, in their precision."""
+    parameters, dtype, xp = (coef, intercept), M.dtype, xa.namespace(coef)
+    if max(xp.max(abs(values)) for values in parameters) > LARGE:
+        M = xa.double(M)  # single precision loses what nearly cancels
+    coef, intercept = (xa.astype(values, M.dtype) for values in parameters)
+    return xa.astype(M * coef + intercept, dtype)
 
 
 def _fit_sample(rows: Rows) -> tuple[Floats, Floats]:

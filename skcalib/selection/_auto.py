@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, log_probabilities
 from skcalib._optimize.mixture import mixture
-from skcalib._rows.arrays import Floats
+from skcalib._rows import Floats, arrays as xa
 from skcalib._rows.inputs import as_array, check_in_memory
 from skcalib._rows.rows import Rows
 from skcalib._splits import Split, checked_splits
@@ -277,7 +277,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]
-        L = mixture(np.stack(parts), self.component_weights_)
+        L = mixture(xa.namespace(Z).stack(parts), self.component_weights_)
         return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
     def _calibrate(self, Z: Floats) -> Floats:

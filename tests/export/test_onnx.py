@@ -402,10 +402,33 @@ class TestWhatIsWritten:
 
 
 class Mine(skcalib.TemperatureScaling):
-    """A calibrator of somebody else."""
+    """A calibrator of somebody else, who does nothing for ONNX."""
 
     def _calibrate(self, Z):
-        return -Z
+        return np.minimum(np.where(Z > 0, 1 + Z, np.exp(Z)) * np.array([0.5]), 9.0)
+
+
+class Sorted(skcalib.TemperatureScaling):
+    """One that computes what graphs cannot."""
+
+    def _calibrate(self, Z):
+        return np.sort(Z, axis=1)
+
+
+class Other(skcalib.TemperatureScaling):
+    """One that computes more than its functions of blocks."""
+
+    def predict_proba(self, X):
+        return 1 - super().predict_proba(X)
+
+
+def test_classes_derived_from_calibrators():
+    for n_columns in (1, 2, 4):
+        Z, y = logits_of(n_columns)
+        check_agreement(Mine().fit(Z, y), Z)
+        chain = make_pipeline(Mine(), skcalib.AutoCalibrator({"mine": Mine()}))
+        P = run(to_onnx(chain.fit(Z, y), dtype="float64"), Z)["probabilities"]
+        np.testing.assert_allclose(P, chain.predict_proba(Z), atol=1e-9)
 
 
 class TestErrors:
@@ -416,9 +439,14 @@ class TestErrors:
             with pytest.raises(NotFittedError, match="PlattScaling"):
                 to_onnx(calibrator)
 
-    def test_classes_derived_from_calibrators(self):
-        with pytest.raises(TypeError, match="got Mine, which is a class of your own"):
-            to_onnx(Mine().fit(self.Z, self.Y))
+    def test_classes_that_replace_public_methods(self):
+        for calibrator in (Other(), skcalib.TopLabelCalibration(Other())):
+            with pytest.raises(TypeError, match="leave its public methods as they are, got Other"):
+                to_onnx(calibrator.fit(self.Z, self.Y))
+
+    def test_operations_that_onnx_has_not(self):
+        with pytest.raises(AttributeError, match="it has no operation 'sort'"):
+            to_onnx(Sorted().fit(self.Z, self.Y))
 
     @pytest.mark.parametrize("other", [None, 3, LogisticRegression(), skcalib.PlattScaling])
     def test_other_things(self, other):

@@ -16,7 +16,7 @@ from skcalib import (
 )
 from skcalib.datasets import make_logits
 from skcalib.export import to_onnx
-from skcalib.export._onnx_search import as_log_odds, in_dtype
+from skcalib.export._graph import as_log_odds, rounded_down
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 pytest.importorskip("onnx", reason="onnx is not installed")
@@ -67,7 +67,7 @@ def test_edges_in_single_precision(rng):
     edges = np.concatenate([rng.random(500), rng.random(500).astype(np.float32)])
     p = edges.astype(np.float32)
     p = np.concatenate([p, *(np.nextafter(p, np.float32(far)) for far in (-1, 2))])
-    below = in_dtype(edges, np.dtype(np.float32))
+    below = rounded_down(edges, np.dtype(np.float32))
     above = p.astype(np.float64)[:, None] > edges
     np.testing.assert_array_equal(p[:, None] > below, above)
 

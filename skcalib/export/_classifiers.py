@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, GradientBoostingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LogisticRegression,
@@ -25,9 +32,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from ._graph import Value, concat
-from ._onnx_trees import tree_probabilities, tree_scores
-from ._trees import missing_goes_left, trees_of
+from skcalib._rows import arrays as xa
+
+from ._graph import Traced
+from ._plain_trees import Trees, trees_of
 
 # Classifiers with linear margins.
 LINEAR = {
@@ -42,6 +50,9 @@ LINEAR = {
 }
 
 
+# Ensembles of trees.
+TREES = (ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier, Trees)
+
 # Classifiers that take features in single precision, in scikit-learn or in skl2onnx.
 SINGLE = {
     AdaBoostClassifier,
@@ -55,28 +66,33 @@ SINGLE = {
 class Features(NamedTuple):
     """Inputs of a classifier, one matrix or several columns."""
 
-    values: dict[str, Value]  #: by their names
-    n_columns: list[int | None]
+    values: dict[str, Traced]  #: by their names
     options: dict[Any, Any]  #: of converters of skl2onnx, by the identity of estimators
 
-    def as_one(self) -> Value:
+    def as_one(self) -> Any:
         """All columns as one matrix."""
-        return concat(list(self.values.values()))
+        values = list(self.values.values())
+        return xa.concat(values, axis=1) if len(values) > 1 else values[0]
 
     def single(self) -> Features:
         """The same in single precision."""
-        values = {name: value.astype(np.float32) for name, value in self.values.items()}
+        values = {name: xa.astype(value, np.float32) for name, value in self.values.items()}
         return self._replace(values=values)
 
 
-def response(classifier: Any, method: str, X: Features) -> Value:
+def probabilities_of(classifier: Any, F: Any) -> Any:
+    """Probabilities (n_rows, K) of a fitted classifier for features in a graph."""
+    return response(classifier, "predict_proba", Features({"X": F}, {}))
+
+
+def response(classifier: Any, method: str, X: Features) -> Any:
     """Probabilities (n_rows, K), or margins (n_rows, K) or (n_rows, 1), of a fitted classifier."""
     steps, last = _steps(classifier)
     if not _has_formula(last, method):
         whole = Pipeline([*steps, ("classifier", last)]) if steps else last
         return _response_by_skl2onnx(whole, last, method, X)
     if steps:
-        X = Features({"X": _by_skl2onnx(Pipeline(steps), X)[0]}, [None], X.options)
+        X = Features({"X": _by_skl2onnx(Pipeline(steps), X)[0]}, X.options)
     return _by_formula(last, method, X.as_one())
 
 
@@ -100,23 +116,79 @@ def _innermost(classifier: Any) -> Any:
 
 
 def _has_formula(classifier: Any, method: str) -> bool:
-    if trees_of(classifier) is not None:
-        return hasattr(classifier, method)
+    if isinstance(classifier, TREES):
+        has_trees = isinstance(classifier, Trees) or trees_of(classifier) is not None
+        return has_trees and hasattr(classifier, method)
     return type(classifier) in LINEAR and method == "decision_function"
 
 
-def _by_formula(classifier: Any, method: str, F: Value) -> Value:
-    trees = trees_of(classifier)
-    if trees is not None:
-        of_trees = tree_probabilities if method == "predict_proba" else tree_scores
-        return of_trees(trees, F, missing_goes_left(classifier))
+def _by_formula(classifier: Any, method: str, F: Any) -> Any:
+    if isinstance(classifier, TREES):
+        return _of_trees(classifier, method, F)
     coef, intercept = classifier.coef_, np.asarray(classifier.intercept_, np.float64)
-    F = F if F.dtype.kind == "f" else F.astype(np.float64)
-    S = F.astype(np.float64) @ coef.T.astype(np.float64) + intercept
-    return S.astype(np.result_type(F.dtype, coef.dtype))
+    F = F if F.dtype.kind == "f" else xa.astype(F, np.float64)
+    S = xa.double(F) @ coef.T.astype(np.float64) + intercept
+    return xa.astype(S, np.result_type(F.dtype, coef.dtype))
 
 
-def _response_by_skl2onnx(classifier: Any, last: Any, method: str, X: Features) -> Value:
+def _of_trees(classifier: Any, method: str, F: Any) -> Any:
+    """Probabilities or margins of an ensemble of trees, whose sums runtimes round to float32."""
+    trees = classifier if isinstance(classifier, Trees) else trees_of(classifier)
+    assert trees is not None
+    is_forest, graph = trees.link_ == "mean", F.graph
+    F = xa.astype(F, np.float32) if is_forest else F
+    example = np.zeros((len(F.example), len(trees.baseline_)), np.float32)
+    found = graph.node(
+        "TreeEnsembleRegressor",
+        example,
+        xa.double(F),
+        domain="ai.onnx.ml",
+        n_targets=len(trees.baseline_),
+        nodes_values_as_tensor=graph.tensor(trees.threshold_),
+        target_weights_as_tensor=graph.tensor(trees.value_.ravel()),
+        **_nodes(trees),
+        **_missing(classifier),
+    )
+    S = xa.double(found) + trees.baseline_
+    if is_forest:
+        return S / float(len(trees.root_))
+    return S if method == "decision_function" else xa.softmax(S)
+
+
+def _nodes(trees: Trees) -> dict[str, Any]:
+    """Attributes of nodes, numbered from the root of their tree, and to which sum a leaf adds."""
+    n_nodes, is_leaf = len(trees.feature_), trees.feature_ < 0
+    tree = np.repeat(np.arange(len(trees.root_)), np.diff(trees.root_, append=n_nodes))
+    number, root = np.arange(n_nodes), trees.root_[tree]
+    leaves, n_values = np.flatnonzero(is_leaf), trees.value_.shape[1]
+    first = tree[leaves] % (len(trees.baseline_) // n_values) * n_values
+    return {
+        "nodes_treeids": tree.tolist(),
+        "nodes_nodeids": (number - root).tolist(),
+        "nodes_featureids": np.maximum(trees.feature_, 0).tolist(),
+        "nodes_modes": np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
+        "nodes_truenodeids": np.where(is_leaf, 0, trees.left_ - root).tolist(),
+        "nodes_falsenodeids": np.where(is_leaf, 0, trees.right_ - root).tolist(),
+        "target_treeids": np.repeat(tree[leaves], n_values).tolist(),
+        "target_nodeids": np.repeat((number - root)[leaves], n_values).tolist(),
+        "target_ids": (first[:, None] + np.arange(n_values)).ravel().tolist(),
+    }
+
+
+def _missing(classifier: Any) -> dict[str, Any]:
+    """Attributes that say at which nodes features that are NaN go to the left."""
+    if isinstance(classifier, Trees):
+        return {}
+    if isinstance(classifier, HistGradientBoostingClassifier):
+        trees = [tree.nodes for of_round in classifier._predictors for tree in of_round]  # noqa: SLF001
+        goes_left = np.concatenate([nodes["missing_go_to_left"] for nodes in trees])
+    else:
+        parts = [member.tree_.missing_go_to_left for member in classifier.estimators_]
+        goes_left = np.concatenate(parts)
+    return {"nodes_missing_value_tracks_true": goes_left.astype(int).tolist()}
+
+
+def _response_by_skl2onnx(classifier: Any, last: Any, method: str, X: Features) -> Any:
     """As skl2onnx converts the classifier, of which ``last`` is the last step."""
     margins = method == "decision_function"
     if not margins and type(last) is LinearDiscriminantAnalysis and len(last.classes_) == 2:
@@ -128,11 +200,11 @@ def _response_by_skl2onnx(classifier: Any, last: Any, method: str, X: Features) 
     X = X._replace(options={**X.options, id(last): options})
     made = _by_skl2onnx(classifier, X.single() if type(last) in SINGLE else X)[-1]
     if margins and len(last.classes_) == 2:  # skl2onnx gives that of the other class as well
-        return made.columns(-1, np.iinfo(np.int64).max)
+        return made[:, -1:]
     return made
 
 
-def _by_skl2onnx(estimator: Any, X: Features) -> list[Value]:
+def _by_skl2onnx(estimator: Any, X: Features) -> list[Traced]:
     """Outputs of an estimator of scikit-learn as skl2onnx converts it."""
     kind, graph = type(estimator).__name__, next(iter(X.values.values())).graph
     try:
@@ -150,8 +222,10 @@ def _by_skl2onnx(estimator: Any, X: Features) -> list[Value]:
         "bool": data_types.BooleanTensorType,
         "object": data_types.StringTensorType,
     }
-    inputs = zip(X.values.items(), X.n_columns, strict=True)
-    types = [(name, kinds[value.dtype.name]([None, n])) for (name, value), n in inputs]
+    types = [
+        (name, kinds[value.dtype.name]([None, *value.shape[1:]]))
+        for name, value in X.values.items()
+    ]
     try:
         model = skl2onnx.to_onnx(
             estimator, initial_types=types, options=X.options, target_opset=graph.opsets
