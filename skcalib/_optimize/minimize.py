@@ -39,6 +39,20 @@ rows, classes  "trust-exact", whole    preconditioned    "L-BFGS-B" of SciPy  pa
 50 000 x 100   1.8 and not tried       used              1.7 and not tried    200 and 10 100
 =============  ======================  ================  ===================  =================
 
+Sigmoids of all classes at once by ``newton``, the method that is used, beside methods of SciPy class
+by class, which are given gradients, and "trust-exact" Hessians as well:
+
+=============  =============  ======  ==========
+rows, classes  "trust-exact"  "BFGS"  "L-BFGS-B"
+=============  =============  ======  ==========
+200 x 2        1.8            3.2     2.1
+1000 x 10      9.6            13.7    10.4
+5000 x 10      4.4            7.1     6.2
+5000 x 100     5.8            14.6    9.7
+300 000 x 10   1.6            3.3     3.6
+1 000 000 x 2  2.6            5.6     5.0
+=============  =============  ======  ==========
+
 An inexact Newton method, whose equations are solved by MINRES with the same preconditioner, took
 1.1 to 2.1 times as long as L-BFGS with five classes or more, since each product with the Hessian
 costs more than a gradient. The minimum for a sample of the rows as the start saved one or two of
