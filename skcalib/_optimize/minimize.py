@@ -39,8 +39,8 @@ rows, classes  "trust-exact", whole    preconditioned    "L-BFGS-B" of SciPy  pa
 50 000 x 100   1.8 and not tried       used              1.7 and not tried    200 and 10 100
 =============  ======================  ================  ===================  =================
 
-Sigmoids of all classes at once by ``newton``, the method that is used, beside methods of SciPy class
-by class, which are given gradients, and "trust-exact" Hessians as well:
+Sigmoids of all classes at once by ``newton``, the method that is used, beside methods of SciPy
+class by class, which are given gradients, and "trust-exact" Hessians as well:
 
 =============  =============  ======  ==========
 rows, classes  "trust-exact"  "BFGS"  "L-BFGS-B"
