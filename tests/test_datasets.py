@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import chisquare
 
-from skcalib.datasets import load_digits_logits, make_logits
+from skcalib.datasets import make_logits
 
 
 def test_labels_are_drawn_from_the_true_probabilities():
@@ -59,9 +59,3 @@ def test_digits_network(digits):
     confidence = softmax(digits.logits_test, axis=1).max(axis=1).mean()
     assert 0.8 < accuracy < 0.95
     assert confidence > accuracy + 0.05  # over-confident
-
-
-def test_digits_are_the_same_at_every_call(digits):
-    again = load_digits_logits()
-    assert np.array_equal(again.logits_test, digits.logits_test)
-    assert np.array_equal(again.y_calibration, digits.y_calibration)

@@ -13,10 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from skcalib import CalibratedClassifier, LogitTransformer, TemperatureScaling
 from skcalib._validation import inputs as floats
-from skcalib._validation.labels import as_labels
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
-from skcalib.monitor import CalibrationMonitor
 
 METHODS = ["transform", "predict_proba", "predict_log_proba", "predict"]
 every = pytest.mark.parametrize("kind", quick(CALIBRATORS))
@@ -123,18 +121,6 @@ def test_classifiers_are_not_asked_for_their_tags_at_each_prediction(monkeypatch
     assert estimators[1].transform(X[:1]).shape == (1, 3)
 
 
-@pytest.mark.parametrize("kind", ["top-label", "classwise"])
-def test_monitor_with_one_row_at_a_time(kind, monkeypatch):
-    _, y, P = make_logits(30, 3, return_proba=True, random_state=0)
-    once = CalibrationMonitor(labels=range(3), kind=kind).update(y, P)
-    by_row = CalibrationMonitor(labels=range(3), kind=kind)
-    monkeypatch.setattr(floats, "check_array", None)
-    monkeypatch.setattr("skcalib._validation.labels.column_or_1d", None)
-    for k in range(30):
-        by_row.update(y[k : k + 1], P[k : k + 1])
-    np.testing.assert_allclose(by_row._sums, once._sums, rtol=1e-12)
-
-
 BAD = {
     "one column": ([0, 1], np.ones((2, 1))),
     "no rows": ([], np.ones((0, 2))),
@@ -160,14 +146,3 @@ def test_probabilities_and_labels_have_the_same_messages(case, monkeypatch):
     if case != "rows of labels":  # for which there is a remedy
         monkeypatch.setattr(floats, "as_labels", lambda y, *_, **__: column_or_1d(y))
     assert found == with_all_checks(monkeypatch, error, *BAD[case])
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [np.arange(6)[::2], np.array(["a", "b"]), np.array(["b", "a"], object), np.ones(2, bool)],
-)
-def test_labels_are_those_of_scikit_learn(labels):
-    found, expected = as_labels(labels), column_or_1d(labels)
-    assert found.dtype == expected.dtype
-    assert found.tolist() == expected.tolist() == as_labels(labels[:, None]).tolist()
-    assert found.flags.c_contiguous

@@ -81,16 +81,6 @@ def test_masked_classes(kind, torch_lib, strict, dtype):
         check_same(kind, Z, y, w, lib, dtype)
 
 
-@pytest.mark.parametrize("kind", [VectorScaling(max_iter=500), MatrixScaling()], ids=str)
-def test_separable_rows(kind, torch_lib, strict):
-    """Where L-BFGS leaves the rest to Newton's method, and the search ends where all is right."""
-    Z, y, w = rows(3, "float64", n=60)
-    Z[np.arange(60), y] = Z.max(axis=1) + 0.1
-    kind = kind.set_params(alpha=1e-6)
-    for lib in (torch_lib, strict):
-        check_same(kind, Z, y, w, lib, "float32")
-
-
 @pytest.mark.parametrize("kind", DEFAULT, ids=lambda kind: type(kind).__name__)
 def test_rows_stay_on_the_device(kind, torch_lib, monkeypatch):
     """Nothing of the size of the rows comes to the host."""
@@ -172,16 +162,3 @@ def test_a_network_is_trained_through_a_calibrated_head(kind, torch_lib):
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] - 0.05
-
-
-def test_single_precision_alone_is_not_enough(monkeypatch, torch_lib):
-    """As on MPS of Apple, where torch refuses to make an array in double precision."""
-    Z, y, _ = rows(3, "float32")
-
-    def zeros(*_, **__):
-        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
-
-    X = torch_lib.array(Z)
-    monkeypatch.setattr(skcalib._rows.arrays.namespace(X), "zeros", zeros)
-    with pytest.raises(ValueError, match=r"double precision.* got an array in torch on cpu.*\.cpu"):
-        TemperatureScaling().fit(X, y)

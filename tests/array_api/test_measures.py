@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from families import MEASURES, of_case
 from sklearn import config_context
-from sklearn.model_selection import cross_val_score
 
 import skcalib._rows.arrays
 from skcalib import (
     ConfidenceDisplay,
-    HistogramBinning,
     ReliabilityDisplay,
     TemperatureScaling,
     TemperatureSweepDisplay,
@@ -26,9 +24,7 @@ from skcalib.metrics import (
     calibration_test,
     expected_calibration_error,
     expected_cost,
-    get_scorer,
 )
-from skcalib.metrics._scorers import _SCORERS
 from skcalib.monitor import CalibrationMonitor
 
 TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
@@ -186,17 +182,6 @@ def test_costs(lib, dtype):
     assert np.array_equal(bayes_decision(lib.array(P[:, 1]), C), bayes_decision(P[:, 1], C))
 
 
-@pytest.mark.parametrize("name", [name for name in _SCORERS if "multilabel" not in name])
-def test_scorers(name, lib):
-    Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
-    scorer, texts = get_scorer(name), np.array(["a", "b", "c"])[y]
-    want = cross_val_score(HistogramBinning(), Z, y, scoring=scorer, cv=3)
-    for labels in (lib.array(y), y, texts):
-        found = cross_val_score(HistogramBinning(), lib.array(Z), labels, scoring=scorer, cv=3)
-        assert found.dtype == np.float64
-        np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
 def test_monitor(kind, lib, dtype):
     y, P, w = rows(2, dtype=dtype)
@@ -254,17 +239,6 @@ def test_errors_are_those_of_numpy(bad, lib):
     with pytest.raises(ValueError, match=r".+") as found:
         expected_calibration_error(*map(lib.array, (y, P)), sample_weight=lib.array(w))
     assert str(found.value) == str(want.value)
-
-
-@every
-def test_types_that_are_not_supported(measure, lib):
-    y, P, _ = rows()
-    P = np.eye(3)[y]
-    types = ["int64"] if lib.name.startswith("strict") else ["int64", "float16"]
-    for dtype in types:
-        tensors = arguments(measure, y, P, lambda a, dtype=dtype: lib.array(a, dtype))
-        with pytest.raises(ValueError, match=f"^y_proba must be float32 or float64 .* {dtype}|got"):
-            measure(*tensors)
 
 
 @every

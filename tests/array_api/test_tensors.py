@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from families import CALIBRATORS
 from sklearn import config_context
-from sklearn.model_selection import cross_val_predict
 
 import skcalib
 from skcalib.datasets import make_logits
@@ -179,17 +178,6 @@ def test_groups(lib):
         found.transform(Z, groups=groups)
 
 
-def test_groups_of_the_default_calibrator(lib):
-    Z, y, _ = data("several", "float64")
-    groups = np.arange(len(y)) % 3
-    candidates = [skcalib.TemperatureScaling(), skcalib.PlattScaling()]
-    calibrator = skcalib.AutoCalibrator(candidates, cv=3)
-    want = calibrator.fit(Z, y, groups=groups).predict_proba(Z)
-    X = lib.array(Z)
-    found = calibrator.fit(X, y, groups=lib.array(groups)).predict_proba(X)
-    np.testing.assert_allclose(lib.numpy(found), want, rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 @pytest.mark.parametrize("case", CASES)
 def test_intervals(case, multi_class, lib, dtype):
@@ -234,13 +222,3 @@ def test_precision_within_autocast(kind, torch_lib):
     np.testing.assert_array_equal(
         torch_lib.numpy(found), torch_lib.numpy(calibrator.predict_proba(X))
     )
-
-
-def test_cross_validated_probabilities(lib):
-    if lib.name.startswith("strict"):
-        pytest.skip("scikit-learn indexes with arrays of NumPy")
-    Z, y = make_logits(120, 3, random_state=0)
-    X, calibrator = lib.array(Z), VectorScaling()
-    found = cross_val_predict(calibrator, X, lib.array(y), method="predict_proba", cv=3)
-    expected = cross_val_predict(calibrator, Z, y, method="predict_proba", cv=3)
-    np.testing.assert_allclose(lib.numpy(found), expected, atol=1e-6)

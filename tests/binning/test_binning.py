@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.special import betaln, expit, logit, softmax
-from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     BBQ,
     HistogramBinning,
     IsotonicCalibration,
-    TemperatureScaling,
     VennAbersCalibration,
 )
 from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error
 
 EVERY = [
     HistogramBinning(),
@@ -110,15 +105,6 @@ def test_published_range_of_bins(n, low, high, rng):
 
 # --------------------------------------------------------------------------------------
 # Isotonic.
-
-
-def test_linear_is_scikit_learns(problem):
-    p, y, w = problem
-    c = fit(IsotonicCalibration(interpolation="linear", smoothing=0), p, y, w)
-    peer = IsotonicRegression(out_of_bounds="clip").fit(p, y, sample_weight=w)
-    new = np.linspace(0.0005, 0.9995, 500)
-    expected = peer.predict(expit(margins_of(new)[:, 0]))
-    np.testing.assert_allclose(of_second(c, new), expected, atol=1e-12)
 
 
 def test_constant_and_linear_agree_on_the_rows_of_the_fit(problem):
@@ -217,16 +203,6 @@ def test_bbq_on_random_data_with_ties(seed, n, digits):
     np.testing.assert_allclose(of_second(c, p), expected, atol=1e-12)
 
 
-def test_average_is_stored_as_one_step_function():
-    Z, y = make_logits(3000, 2, random_state=0)
-    c = BBQ().fit(Z, y)
-    assert np.exp(c.log_weights_[0]).sum() == pytest.approx(1)
-    assert np.all(np.diff(c.bin_edges_[0]) > 0)
-    assert len(c.bin_edges_[0]) == len(c.bin_values_[0]) + 1
-    assert c.bin_values_[0].min() > 0
-    assert c.bin_values_[0].max() < 1
-
-
 # --------------------------------------------------------------------------------------
 # All of them.
 
@@ -241,29 +217,6 @@ def test_several_classes_are_one_versus_rest_and_rows_are_normalised(calibrator)
         axis=1,
     )
     np.testing.assert_allclose(together, apart / apart.sum(axis=1, keepdims=True), atol=1e-6)
-
-
-def test_a_row_without_any_probability_is_uniform():
-    """Traps 7 and 21: others divide zero by zero."""
-    y = np.repeat([0, 1, 2], 10)
-    Z = 3.0 * np.eye(3)[y]
-    row = np.zeros((1, 3))  # each class says no: 1/3 is where none was ever right
-    for calibrator in (HistogramBinning(n_bins=2), IsotonicCalibration()):
-        P = calibrator.fit(Z, y).predict_proba(row)
-        np.testing.assert_allclose(P, 1 / 3)
-
-
-@pytest.mark.parametrize("calibrator", EVERY, ids=repr)
-def test_scaling_then_binning(calibrator):
-    """Kumar, Liang, Ma 2019: a calibrator of calibrated logits."""
-    Z, y = make_logits(2000, 5, temperature=3.0, random_state=0)
-    fit_rows, judge = slice(1000), slice(1000, None)
-    chain = make_pipeline(TemperatureScaling(), calibrator).fit(Z[fit_rows], y[fit_rows])
-    P = chain.predict_proba(Z[judge])
-    assert expected_calibration_error(y[judge], P) < expected_calibration_error(
-        y[judge], softmax(Z[judge], axis=1)
-    )
-    assert np.isfinite(log_loss(y[judge], P))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import isotonic_regression, minimize_scalar
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from skcalib import VennAbersCalibration
 from skcalib._rows.ranking import Ranked
@@ -121,18 +121,6 @@ def test_probabilities_are_inside_the_interval(n_classes, dtype):
         np.testing.assert_allclose(one.predict_interval(Z[:, 1:] - Z[:, :1]), interval)
 
 
-def test_intervals_of_masked_classes():
-    Z, y = make_logits(300, 3, random_state=0)
-    Z[(y != 2) & (np.arange(300) % 2 == 0), 2] = -np.inf
-    rows = np.array([[0.3, 0.1, -np.inf], [-np.inf, 0.2, -np.inf], [0.3, 0.1, 0.2]])
-    interval = VennAbersCalibration().fit(Z, y).predict_interval(rows)
-    assert interval[0, 2].tolist() == [0, 0]
-    assert (interval[0, :2, 1] > interval[0, :2, 0]).all()
-    assert interval[1].tolist() == [[0, 0], [1, 1], [0, 0]]
-    two = VennAbersCalibration().fit(Z[y < 2, :2], y[y < 2]).predict_interval([[0.3, -np.inf]])
-    assert two.tolist() == [[[1, 1], [0, 0]]]
-
-
 def test_equal_votes_are_ties_despite_rounding():
     """Votes that went through a logarithm and an exponential, by two ways."""
     rng = np.random.default_rng(0)
@@ -225,22 +213,6 @@ def test_a_masked_class_is_no_class_of_a_pair(gone):
     assert (interval[:, c.pairs_[:, 0] == gone] == 1).all()
 
 
-def test_pairs_in_several_passes(monkeypatch):
-    Z, y = make_logits(300, 5, random_state=0)
-    at_once = VennAbersCalibration(multi_class="ovo").fit(Z, y)
-    monkeypatch.setattr("skcalib.binning._venn_abers.PAIRS_AT_A_TIME", 3)
-    some = VennAbersCalibration(multi_class="ovo").fit(Z, y)
-    assert [a.tolist() for a in some.bin_values_] == [a.tolist() for a in at_once.bin_values_]
-
-
-def test_a_pair_without_rows_is_undecided():
-    Z, y = make_logits(300, 4, random_state=0)
-    seen = y < 2
-    c = VennAbersCalibration(multi_class="ovo", classes=range(4)).fit(Z[seen], y[seen])
-    np.testing.assert_array_equal(c.predict_interval(Z)[:, 5], np.tile([0.0, 1.0], (300, 1)))
-    assert c.predict_proba(Z)[:, 2:].max() < 0.5
-
-
 # --------------------------------------------------------------------------------------
 # The values of venn-abers 1.5.4, which agree to 2e-16 on scores that are no ties.
 
@@ -254,12 +226,3 @@ def test_published_implementation():
     np.testing.assert_allclose(
         c.predict_interval(tests)[:, 1], [[0, 1 / 3], *between, [2 / 3, 1]], atol=1e-12
     )
-
-
-def test_merged_steps_are_monotone():
-    Z, y = make_logits(500, 2, random_state=0)
-    for merge in ("log_loss", "brier"):
-        c = VennAbersCalibration(merge=merge).fit(Z, y)
-        P = c.predict_proba(np.linspace(-8, 8, 400)[:, None] * [[-0.5, 0.5]])[:, 1]
-        assert (np.diff(P) >= 0).all()
-        assert expit(-8) < P[0] < P[-1] < 1

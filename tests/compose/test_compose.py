@@ -35,11 +35,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib import (
-    BBQ,
     CalibratedClassifier,
     HistogramBinning,
     IsotonicCalibration,
@@ -367,32 +365,6 @@ def test_splits_are_what_arrays_can_be_indexed_with(form, ensemble):
     assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
-def test_rows_that_are_twice_in_a_test_set():
-    """They count twice, as where scikit-learn's cross-validation scores such a set."""
-    X, y = problem()
-    first, second = np.arange(120), np.arange(120, 240)
-    plain = [(first, second), (second, first)]
-    twice = [(first, np.r_[second, second[:50]]), (second, first)]
-    Z = LogitTransformer(GaussianNB(), cv=plain).fit_transform(X, y)
-    assert_allclose(LogitTransformer(GaussianNB(), cv=twice).fit_transform(X, y), Z)
-    # Of several logits of a row that of the set where it is twice weighs twice.
-    third = (np.arange(60, 240), np.arange(60))
-    of_third = GaussianNB().fit(X[60:], y[60:]).predict_log_proba(X[:60])
-    found = LogitTransformer(GaussianNB(), cv=[*plain, third, third]).fit_transform(X, y)
-    doubled = (third[0], np.r_[third[1], third[1]])
-    again = LogitTransformer(GaussianNB(), cv=[*plain, doubled]).fit_transform(X, y)
-    assert_allclose(again, found)
-    assert_allclose(again[:60], (Z[:60] + 2 * of_third) / 3)
-    for ensemble in (False, True):  # each set with a weight of one for each of its rows
-        c = CalibratedClassifier(
-            GaussianNB(), TemperatureScaling(), cv=twice, ensemble=ensemble
-        ).fit(X, y)
-        d = CalibratedClassifier(
-            GaussianNB(), TemperatureScaling(), cv=plain, ensemble=ensemble
-        ).fit(X, y)
-        assert_allclose(c.predict_proba(X), d.predict_proba(X), rtol=1e-6)
-
-
 SORTED = np.repeat([0, 1, 2], 80)
 
 
@@ -428,12 +400,6 @@ def test_splits_that_leave_one_class_are_found_before_any_fit(cv, ensemble, mess
         c.fit(X, SORTED)
 
 
-def test_training_rows_of_one_class_give_no_held_out_logits():
-    cv = [(np.r_[80:150], np.r_[0:240])]
-    with pytest.raises(ValueError, match="at least two classes, got class 1 only in split 0"):
-        LogitTransformer(Unfittable(), cv=cv).fit_transform(np.zeros((240, 2)), SORTED)
-
-
 class Weighable(Unfittable):
     def fit(self, X, y, sample_weight=None):
         refuse()
@@ -464,30 +430,6 @@ def test_as_many_rows_of_a_class_as_folds():
         LogitTransformer(Unfittable(), cv=4).fit_transform(X[rows], y[rows])
 
 
-def test_a_frozen_classifier_needs_no_splits():
-    X, y = problem()
-    frozen = FrozenEstimator(GaussianNB().fit(X, y))
-    t = LogitTransformer(frozen, cv=[(np.arange(9), np.arange(9))])
-    assert_array_equal(t.fit_transform(X, y), t.transform(X))
-
-
-@pytest.mark.slow
-def test_classes_are_named_for_the_calibrator():
-    X, y = problem()
-    base = LogisticRegression(max_iter=1000)
-    labels = np.array(["a", "b", "c"])[y]
-    told = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3).fit(X, labels)
-    assert told.calibrator_.classes.tolist() == ["a", "b", "c"]
-    # Rows of weight 0 are no rows: without their labels three columns would be an error.
-    w = (y < 2).astype(float)
-    c = CalibratedClassifier(base, TemperatureScaling(), cv=3).fit(X, labels, sample_weight=w)
-    assert_array_equal(c.calibrator_.classes, ["a", "b", "c"])
-    # What the user has named stays as it is.
-    named = TemperatureScaling(classes=("a", "b", "c"))
-    c = CalibratedClassifier(base, named, cv=3).fit(X, labels, sample_weight=w)
-    assert c.calibrator_.classes == ("a", "b", "c")
-
-
 def test_what_was_passed_is_not_fitted():
     """Traps 10 and 19: others fit, or fit again, the estimator of the user."""
     X, y = problem()
@@ -497,15 +439,6 @@ def test_what_was_passed_is_not_fitted():
         for part in (base[0], base[1], calibrator):
             with pytest.raises(NotFittedError):
                 check_is_fitted(part)
-
-
-@pytest.mark.slow
-def test_parallel_fits_are_the_same():
-    X, y = problem()
-    for ensemble in (False, True):
-        c = CalibratedClassifier(GaussianNB(), BBQ(), ensemble=ensemble)
-        two = clone(c).set_params(n_jobs=2).fit(X, y)
-        assert_array_equal(c.fit(X, y).predict_proba(X), two.predict_proba(X))
 
 
 # --------------------------------------------------------------------------------------
@@ -739,22 +672,6 @@ def test_labels_that_a_frozen_classifier_does_not_know():
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
     with pytest.raises(ValueError, match=r"only labels named in classes, got 3, .* \[0, 1, 2\]"):
         CalibratedClassifier(frozen).fit(X, y + 1)
-
-
-def test_errors_of_splitters_pass():
-    X, y = problem()
-    c = CalibratedClassifier(Unfittable(), TemperatureScaling(), cv=GroupKFold(4))
-    with pytest.raises(ValueError, match="greater than the number of groups"):
-        c.fit(X, y, groups=np.arange(len(y)) % 2)
-
-
-@pytest.mark.parametrize("base", [*BASES.values(), SVC(kernel="precomputed")], ids=repr)
-def test_tags_are_those_of_the_classifier(base):
-    expected = get_tags(base).input_tags
-    for kind in (CalibratedClassifier, LogitTransformer):
-        tags = get_tags(kind(base)).input_tags
-        for name in ("sparse", "allow_nan", "pairwise"):
-            assert getattr(tags, name) == getattr(expected, name)
 
 
 def test_calibrator_that_takes_no_weights():

@@ -98,20 +98,6 @@ def test_features_are_finite(n_classes, smoothing, low):
     assert_array_equal(grown.predict(Z), y)  # so the features of predict are those of fit
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 5])
-def test_features_of_single_precision_are_computed_in_double(n_columns):
-    """Logits that are scaled without rounding have the features of the same logits in double."""
-    Z, y = make_logits(N, max(n_columns, 2), random_state=0)
-    c = ClassifierCalibrator(Recorder(), smoothing=0.0).fit(Z[:, :n_columns], y)
-    c.temperature_ = 2.0
-    X = np.round(Z[:, :n_columns] * 64) / 64
-    asked = []
-    for dtype in (np.float32, np.float64):
-        c.predict_proba(X.astype(dtype))
-        asked.append(c.estimator_.asked_)
-    assert_allclose(*asked, rtol=0, atol=1e-9)
-
-
 # --------------------------------------------------------------------------------------
 # Probabilities.
 
@@ -167,15 +153,6 @@ def test_weights_are_those_of_the_rows():
     assert_allclose(inside, twice.predict_proba(Z), rtol=1e-6)
 
 
-def test_one_openmp_thread_for_few_rows():
-    Z, y = make_logits(N, 3, random_state=0)
-    before = openmp_threads()
-    c = ClassifierCalibrator(Recorder()).fit(Z, y)
-    c.predict_proba(Z)
-    assert set(c.estimator_.threads_) == {1}
-    assert openmp_threads() == before
-
-
 def test_parameters_of_the_classifier_are_searched_for():
     Z, y = uneven(N)
     search = GridSearchCV(
@@ -214,16 +191,6 @@ def test_default_calibrates_what_no_linear_map_does():
         for c in (ClassifierCalibrator(), MatrixScaling())
     }
     assert losses["ClassifierCalibrator"] < losses["MatrixScaling"] - 0.01
-
-
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_default_costs_little_where_temperature_scaling_is_right(n_classes):
-    Z, y = make_logits(8000, n_classes, temperature=2.0, random_state=0)
-    losses = [
-        log_loss(y[4000:], c.fit(Z[:4000], y[:4000]).predict_proba(Z[4000:]))
-        for c in (ClassifierCalibrator(), TemperatureScaling())
-    ]
-    assert losses[0] < losses[1] * 1.04
 
 
 # --------------------------------------------------------------------------------------

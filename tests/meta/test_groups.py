@@ -98,13 +98,6 @@ def test_other_groups_and_none_are_calibrated_by_all_rows(name):
         np.testing.assert_allclose(pooled, TemperatureScaling().fit(Z, Y).predict_proba(Z))
 
 
-def test_a_group_with_one_label_has_the_pooled_calibrator():
-    y = np.where(G == "cat", 2, Y)
-    c = GroupCalibrator(AutoCalibrator([TemperatureScaling()]), shrinkage=5).fit(Z, y, groups=G)
-    assert (c.shares_ > 0).tolist() == [True, True, False]
-    assert c.calibrators_[2] is c.pooled_calibrator_
-
-
 def test_weight_two_is_the_row_twice_and_zero_no_row():
     w = np.random.default_rng(0).integers(0, 3, 900)
     group = np.where(w == 0, "dog", G)
@@ -152,13 +145,6 @@ def test_the_choice_is_that_of_the_lowest_loss_in_five_folds():
         assert c.shrinkage_ == SHRINKAGES[losses.argmin()]
 
 
-def test_no_folds_where_only_one_holds_a_second_class():
-    y = np.where(np.arange(900) == 0, 1, 0)
-    c = GroupCalibrator(PlattScaling(), classes=range(3)).fit(Z, y, groups=G)
-    assert c.shrinkage_ == np.inf
-    assert (c.shares_ == 0).all()
-
-
 # --------------------------------------------------------------------------------------
 # Groups of any kind.
 
@@ -188,13 +174,6 @@ def test_masked_classes_and_single_precision():
     for groups in (None, G):
         with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all classes"):
             GroupCalibrator(MatrixScaling()).fit(X, Y, groups=groups)
-
-
-def test_warnings_name_the_groups_they_are_of():
-    y = np.where(G == "ant", Y, Z.argmax(axis=1))
-    with pytest.warns(UserWarning, match=r"^Group 'bee', 'cat': The log loss has no mini") as seen:
-        GroupCalibrator(shrinkage=5).fit(Z, y, groups=G)
-    assert len(seen) == 1
 
 
 def test_groups_are_routed():

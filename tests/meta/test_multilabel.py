@@ -1,20 +1,15 @@
 """A calibrator for each label, and classifiers of several labels per row."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from families import CALIBRATORS
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit, logit
-from sklearn.base import clone
+from scipy.special import expit
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     MultiLabelCalibrator,
@@ -69,13 +64,6 @@ def test_outputs(dtype):
     assert_array_equal(fitted.predict_proba(Z[:1]), fitted.predict_proba(Z)[:1])
 
 
-def test_default_is_platt_scaling():
-    one, other = (
-        c.fit(Z, Y) for c in (MultiLabelCalibrator(), MultiLabelCalibrator(PlattScaling()))
-    )
-    assert_array_equal(one.transform(Z), other.transform(Z))
-
-
 FORMS = {
     "csr matrix": sp.csr_matrix,
     "csc array": sp.csc_array,
@@ -97,12 +85,6 @@ def test_forms_of_indicators(form):
     assert_array_equal(MultiLabelCalibrator().fit(Z, form(Y)).transform(Z), expected)
 
 
-def test_weights_are_repetitions():
-    weighted = MultiLabelCalibrator().fit(Z, Y, sample_weight=W)
-    repeated = MultiLabelCalibrator().fit(np.repeat(Z, W, axis=0), np.repeat(Y, W, axis=0))
-    assert_allclose(weighted.transform(Z), repeated.transform(Z), rtol=1e-6)
-
-
 def test_weights_of_entries():
     """Labels that are unknown in some rows have weight 0 there, whatever is in their place."""
     known = np.random.default_rng(2).uniform(size=Y.shape) < 0.8
@@ -119,16 +101,6 @@ def test_weights_of_entries():
     assert_array_equal(
         same.transform(Z), MultiLabelCalibrator().fit(Z, Y, sample_weight=W).transform(Z)
     )
-
-
-def test_any_estimator_calibrates():
-    """Probabilities of estimators that are not of this package come from their predict_proba."""
-    for calibrator in (LogisticRegression(), make_pipeline(TemperatureScaling(), PlattScaling())):
-        fitted = MultiLabelCalibrator(calibrator).fit(Z, Y)
-        alone = clone(calibrator).fit(Z[:, [1]], Y[:, 1]).predict_proba(Z[:, [1]])[:, 1]
-        assert_allclose(fitted.predict_proba(Z)[:, 1], alone, rtol=1e-9)
-        assert_allclose(fitted.predict_log_proba(Z)[:, 1], np.log(alone), rtol=1e-9)
-        assert_allclose(fitted.transform(Z)[:, 1], logit(alone), rtol=1e-9)
 
 
 def test_names_of_columns():
@@ -171,23 +143,6 @@ def test_log_odds_that_agree_with_a_constant_label_stay(value):
     with pytest.warns(UserWarning, match="label 1"):
         fitted = MultiLabelCalibrator().fit(X, np.column_stack([Y[:, 0], np.full(len(Y), value)]))
     assert_array_equal(fitted.transform(X)[:, 1], X[:, 1])
-
-
-def test_constant_labels_are_named_once():
-    E = pd.DataFrame(Y, columns=list("abcd"))
-    E["a"] = E["c"] = 0
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        MultiLabelCalibrator().fit(Z, E)
-    assert [str(w.message).split(":")[0] for w in caught] == ["No row has label 'a', 'c'"]
-
-
-def test_label_without_weight_is_not_calibrated():
-    weights = np.ones(Y.shape)
-    weights[:, 3] = 0
-    with pytest.warns(UserWarning, match="No row has label 3"):
-        fitted = MultiLabelCalibrator().fit(Z, Y, sample_weight=weights)
-    assert_array_equal(fitted.transform(Z)[:, 3], Z[:, 3])
 
 
 # ------------------------------------------------------------------------------------------

@@ -88,12 +88,6 @@ def test_logits_and_their_calibrator(classifier):
     assert other.multilabel_
 
 
-def test_two_labels_are_not_two_classes():
-    names = LogitTransformer(OneVsRestClassifier(LINEAR), cv=3).fit(X, Y[:, :2])
-    assert list(names.get_feature_names_out()) == ["logit_0", "logit_1"]
-    assert names.transform(X).shape == (250, 2)
-
-
 @pytest.mark.parametrize(
     "calibrator",
     [
@@ -170,27 +164,6 @@ def test_rows_of_splits_without_a_label_do_not_count_for_it():
     P = fitted.predict_proba(X_TEST)
     assert_allclose(P[:, 3], 0.5 / 251)
     assert np.isfinite(P).all()
-
-
-def test_log_odds_of_labels_that_training_rows_lack_are_the_least():
-    with pytest.warns(UserWarning, match="label 1, so that"):
-        Z = LogitTransformer(OneVsRestClassifier(LINEAR), cv=5).fit_transform(X, RARE)
-    assert_allclose(Z[:50, 1], logit(1e-15))
-    assert (Z[50:, 1] > logit(1e-14)).all()
-    present = RARE.copy()
-    present[:, 1] = 1 - RARE[:, 1]
-    with pytest.warns(UserWarning, match="label 1, so that"):
-        Z = LogitTransformer(OneVsRestClassifier(LINEAR), cv=5).fit_transform(X, present)
-    assert_allclose(Z[:50, 1], -logit(1e-15), rtol=0.01)
-
-
-@pytest.mark.filterwarnings("ignore:No row has label", "ignore:The training rows")
-@pytest.mark.parametrize("classifier", ["forest", "neighbours", "network"])
-def test_outputs_of_labels_with_one_class_only(classifier):
-    """Lists of outputs then have a single column."""
-    P = CalibratedClassifier(CLASSIFIERS[classifier]).fit(X, RARE).predict_proba(X_TEST)
-    assert ((P > 0) & (P < 1)).all()
-    assert P[:, 3].mean() < 0.01
 
 
 # ------------------------------------------------------------------------------------------

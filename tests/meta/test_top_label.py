@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -54,13 +54,6 @@ def test_a_class_is_shrunk_towards_all_rows(shrinkage):
     found = c.predict_proba(np.log(P))[:4, 0]
     np.testing.assert_allclose(found, (4 * 1 / 4 + shrinkage / 2) / (4 + shrinkage))
     np.testing.assert_allclose(c.shares_, [4 / (4 + shrinkage), 0, 0])
-
-
-def test_weights_count_as_rows():
-    w = np.array([3, 1, 1, 1, 1, 5])
-    c = TopLabelCalibration(ONE_BIN, shrinkage=2, classes=range(3)).fit(np.log(P), Y, w)
-    found = c.predict_proba(np.log(P))[0, 0]
-    np.testing.assert_allclose(found, (3 + 2 * 9 / 12) / (6 + 2))
 
 
 @pytest.mark.parametrize("calibrator", [None, BBQ(), TemperatureScaling(smoothing="auto")])
@@ -166,30 +159,6 @@ def test_all_predictions_right_or_wrong(calibrator, right):
     assert ((q > 0) & (q < 1)).all()
 
 
-def test_certain_rows_are_not_counted():
-    Z, y = over_predicted(500)
-    w = np.random.default_rng(0).uniform(1, 2, size=500)
-    more = np.full((100, 3), -np.inf)
-    more[:, 0] = 1.0
-    plain = TopLabelCalibration().fit(Z, y, w)
-    both = TopLabelCalibration().fit(
-        np.vstack([Z, more]), np.append(y, np.zeros(100, int)), np.append(w, np.ones(100))
-    )
-    np.testing.assert_allclose(both.shares_, plain.shares_)
-    np.testing.assert_allclose(both.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
-    assert both.predict_proba(more[:1]).tolist() == [[1, 0, 0]]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_confidence_is_exact_however_far_the_others_are(dtype):
-    c = TopLabelCalibration(ONE_BIN, shrinkage=0, classes=range(3)).fit(np.log(P), Y)
-    new = np.array([[0, -1e30, -1e30], [1e30, 0, 0], [0, -1e30, -2e30]], dtype)
-    found = c.predict_proba(new)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found[:2], [[1 / 4, 3 / 8, 3 / 8]] * 2, rtol=1e-6)
-    np.testing.assert_allclose(found[2], [1 / 4, 3 / 4, 0], rtol=1e-6)
-
-
 def test_top_label_and_the_rest():
     Z = np.random.default_rng(0).normal(scale=5, size=(50, 4))
     Z[0, 1:], Z[1] = -np.inf, [3, 3, 3, -np.inf]
@@ -205,16 +174,6 @@ def test_top_label_and_the_rest():
 
 # --------------------------------------------------------------------------------------
 # Inside and around it.
-
-
-def test_warnings_name_the_columns_they_are_of():
-    Z, y = make_logits(2000, 3, random_state=0)
-    top, margin, _ = top_and_rest(Z)
-    wrong = expit(margin) > np.random.default_rng(0).uniform(size=2000)
-    y = np.where((top == 1) & wrong, 2, np.where(top == 1, 1, y))
-    with pytest.warns(UserWarning, match="^Top label in column 1: The slope of 1 of 1") as caught:
-        TopLabelCalibration().fit(Z, y)
-    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("labels", [["x", "y", "z"], ["x", "y"]])

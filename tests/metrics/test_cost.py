@@ -103,17 +103,6 @@ def test_one_dimension_and_pos_label():
         assert expected_cost(y, 1 - p, other, labels=["yes", "no"]) == pytest.approx(both)
 
 
-def test_the_true_probabilities_cost_least(rng):
-    """On average, over labels that are drawn from them: a proper scoring rule."""
-    P, cost = rng.dirichlet([1, 1, 1], size=200), rng.uniform(size=(3, 4))
-    others = rng.dirichlet([1, 1, 1], size=200)
-
-    def mean_over_labels(Q):
-        return np.mean((P @ cost)[np.arange(200), bayes_decision(Q, cost)])
-
-    assert mean_over_labels(P) < mean_over_labels(others)
-
-
 @pytest.mark.slow
 def test_as_a_scorer_of_scikit_learn():
     X, y = load_iris(return_X_y=True)

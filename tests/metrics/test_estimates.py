@@ -188,15 +188,6 @@ def test_classwise_parts_name_the_classes():
         assert parts.discrimination[k] == pytest.approx(one.discrimination)
 
 
-def test_zero_probabilities_cost_what_they_cost_in_scikit_learn():
-    y, p = [0, 1, 1, 0], [0.0, 0.0, 1.0, 1.0]
-    parts = score_decomposition(y, p, kind="binary")
-    assert parts.score == pytest.approx(log_loss(y, p))
-    assert parts.discrimination == pytest.approx(0)
-    with pytest.raises(ValueError, match="score must be one of 'log_loss', 'brier_score', got 'l'"):
-        score_decomposition(y, p, score="l")
-
-
 # --------------------------------------------------------------------------------------
 # Intervals and tests.
 
@@ -355,35 +346,6 @@ def test_models_that_differ_are_told_apart():
 
 
 @pytest.mark.slow
-def test_functions_of_the_user():
-    y, P = sample(300, 2.0)
-    names = np.array(["a", "b", "c"])[y]
-
-    def loss(y_true, y_proba, sample_weight=None):
-        return log_loss(y_true, y_proba, labels=["a", "b", "c"], sample_weight=sample_weight)
-
-    for w in (None, np.arange(300) % 3 + 1.0):
-        given = {"measure": loss, "sample_weight": w, "n_resamples": 19, "random_state": 0}
-        interval = calibration_error_interval(names, P, **given)
-        assert interval.estimate == pytest.approx(loss(names, P, sample_weight=w))
-        assert interval.low < interval.estimate < interval.high
-        assert calibration_test(names, P, **given).pvalue == 1 / 20
-        assert compare_calibration(names, P, P**0.5 / (P**0.5).sum(1, keepdims=True), **given)
-
-
-@pytest.mark.slow
-def test_one_dimension_and_positive_label():
-    y, P = sample(200, 2.0, n_classes=2)
-    names = np.array(["no", "yes"])[y]
-    for measure in ("expected_calibration_error", "smooth_calibration_error"):
-        given = {"kind": "binary", "pos_label": "no", "measure": measure, "n_resamples": 9}
-        one = calibration_error_interval(names, P[:, 0], **given, random_state=0)
-        two = calibration_error_interval(names, P, **given, random_state=0)
-        assert one.estimate == pytest.approx(two.estimate)
-        assert calibration_test(names, P[:, 0], **given, random_state=0).pvalue <= 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["expected_calibration_error", "smooth_calibration_error"])
 def test_draws_that_lack_a_class(measure):
     y, P = sample(40)
@@ -440,16 +402,6 @@ def test_bad_levels(level):
         calibration_error_interval(y, P, confidence_level=level)
     with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
         compare_calibration(y, P, P, confidence_level=level)
-
-
-def test_bad_methods_and_shapes():
-    y, P = sample(20)
-    with pytest.raises(ValueError, match=r"method must be one of 'auto', .*, got 'bca'"):
-        calibration_error_interval(y, P, method="bca")
-    with pytest.raises(ValueError, match=r"method='inversion' is for .*got measure='smooth"):
-        calibration_error_interval(y, P, measure="smooth_calibration_error", method="inversion")
-    with pytest.raises(ValueError, match=r"of the same shape, got \(20,\) and \(20, 2\)"):
-        compare_calibration(y == 1, P[:, 1], P[:, :2] / P[:, :2].sum(axis=1, keepdims=True))
 
 
 def compare_with_itself(**given):

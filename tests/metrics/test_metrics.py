@@ -218,14 +218,6 @@ def test_hand_table():
     )
 
 
-def test_classwise_curve_names_the_class_of_each_bin():
-    P = [[0.8, 0.2], [0.8, 0.2], [0.1, 0.9]]
-    curve = reliability_curve(["a", "a", "b"], P, n_bins=2, kind="classwise")
-    assert curve.label.tolist() == ["a", "a", "b", "b"]
-    np.testing.assert_allclose(curve.confidence, [0.1, 0.8, 0.2, 0.9])
-    np.testing.assert_allclose(curve.accuracy, [0, 1, 0, 1])
-
-
 def test_same_bins_as_scikit_learn(rng):
     p = np.append(rng.uniform(size=300).round(2), [0.0, 1.0])
     y = rng.uniform(size=302) < p
@@ -234,19 +226,6 @@ def test_same_bins_as_scikit_learn(rng):
         curve = reliability_curve(y, p, n_bins=n_bins, kind="binary")
         np.testing.assert_allclose(curve.accuracy, frequency)
         np.testing.assert_allclose(curve.confidence, mean)
-
-
-@binned
-@pytest.mark.parametrize("kind", KINDS)
-def test_both_kinds_of_bins_agree_where_their_edges_do(measure, kind, rng):
-    """The same number of rows in the middle of each bin."""
-    p = np.repeat((np.arange(10) + 0.5) / 10, 12)
-    y = rng.uniform(size=120) < p
-    if kind == "top-label":  # whose scores are above one half
-        p = np.repeat((np.arange(5) + 5.5) / 10, 24)
-    kwargs = {"n_bins": 5 if kind == "top-label" else 10, "kind": kind}
-    quantile = measure(y, p, strategy="quantile", **kwargs)
-    assert quantile == pytest.approx(measure(y, p, **(kwargs | {"n_bins": 10})), abs=1e-12)
 
 
 def test_number_of_effective_rows():
@@ -268,13 +247,6 @@ def test_interval_is_that_of_clopper_and_pearson(level):
     for m, (n, k) in enumerate([(4, 0), (7, 2), (30, 10), (5, 5)]):
         exact = binomtest(k, n).proportion_ci(level, method="exact")
         assert (low[m], high[m]) == pytest.approx((exact.low, exact.high), abs=1e-12)
-
-
-@pytest.mark.parametrize("level", [0, 1, -1, 95, np.nan])
-def test_interval_wants_a_level(level):
-    curve = reliability_curve([0, 1], [0.2, 0.8], kind="binary")
-    with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
-        curve.interval(level)
 
 
 # --------------------------------------------------------------------------------------

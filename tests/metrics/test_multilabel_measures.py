@@ -176,14 +176,6 @@ def test_diagrams():
         assert title == f"{frame.columns[j]}: {n} rows, ECE {errors[j]:.3f}"
 
 
-def test_diagrams_of_a_classifier():
-    fitted = MultiOutputClassifier(GaussianNB()).fit(X, Y)
-    grid = ReliabilityDisplay.from_estimator(
-        fitted, X, Y, classes=[2, 0], style="dots", **OF_LABELS
-    )
-    assert [d.name for d in grid.displays_] == ["2", "0"]
-
-
 # ------------------------------------------------------------------------------------------
 # Bad input.
 

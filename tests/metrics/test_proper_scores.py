@@ -9,7 +9,6 @@ from scipy.special import softmax
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import (
-    HistogramBinning,
     TemperatureSweepDisplay,
     VectorScaling,
     calibration_report,
@@ -103,16 +102,3 @@ def test_curve_of_the_sweep_is_scikit_learns_log_loss_at_every_temperature():
     )
     expected = [log_loss(y, softmax(Z / t, axis=1), sample_weight=w) for t in (0.5, 1, 4)]
     assert_allclose(sweep.log_loss, expected, rtol=1e-9)
-
-
-def test_scorers_of_a_comparison_lack_nothing_that_scikit_learns_have():
-    """On folds that lack a class, and where the calibrator says 0 to the label."""
-    Z, y, _ = rows_of(3)
-    found = compare_calibrators(
-        Z, y, calibrators=[HistogramBinning(smoothing=0)], test=(Z[y < 2], y[y < 2])
-    )
-    P = found.calibrators["HistogramBinning"].predict_proba(Z[y < 2])
-    k = found.names.index("HistogramBinning")
-    assert found.mean("log loss")[k] == pytest.approx(
-        log_loss(y[y < 2], P, labels=[0, 1, 2]), rel=1e-9
-    )

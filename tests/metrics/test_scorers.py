@@ -7,17 +7,12 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
-    GridSearchCV,
     cross_val_score,
     cross_validate,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import TemperatureScaling
 from skcalib.metrics import (
@@ -118,29 +113,6 @@ def test_class_that_the_classifier_never_saw(name):
     assert get_scorer(name)(classifier, X, names) == pytest.approx(expected)
 
 
-@pytest.mark.slow
-def test_several_scorers_at_once(problem):
-    X, y = problem
-    scoring = {name: get_scorer(name) for name in [*OWN, "neg_log_loss", "accuracy"]}
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    results = cross_validate(model, X, y, cv=3, scoring=scoring, error_score="raise")
-    for name in scoring:
-        assert np.isfinite(results[f"test_{name}"]).all()
-    ece, mce = (results[f"test_neg_{k}_calibration_error"] for k in ("expected", "maximum"))
-    assert (mce <= ece).all()
-
-
-def test_grid_search_prefers_what_is_calibrated():
-    X, y = make_classification(600, n_informative=5, flip_y=0.2, random_state=0)
-    search = GridSearchCV(
-        DecisionTreeClassifier(random_state=0),
-        {"max_depth": [2, None]},
-        scoring=get_scorer("neg_expected_calibration_error"),
-        error_score="raise",
-    ).fit(X, y)
-    assert search.best_params_ == {"max_depth": 2}  # the full tree is always sure
-
-
 @every
 def test_metadata_routing_brings_weights(name):
     X, y = load_iris(return_X_y=True)
@@ -191,15 +163,6 @@ def test_unknown_arguments_are_named_at_once(name):
     for brought in ("labels", "sample_weight", "y_true", *OWN[name][1]):
         with pytest.raises(ValueError, match=rf"arguments .*pos_label(, average)?, got {brought}"):
             get_scorer(name, **{brought: "binary"})
-
-
-def test_accepted_arguments_are_those_of_the_measure():
-    with pytest.raises(ValueError, match=r"n_bins, strategy, kind, .*, average, got nbins"):
-        get_scorer("neg_expected_calibration_error", nbins=3)
-    with pytest.raises(ValueError, match="arguments n_bins, strategy, pos_label, average, got"):
-        get_scorer("neg_classwise_calibration_error", kind="binary")
-    with pytest.raises(ValueError, match="arguments kind, pos_label, got n_bins"):
-        get_scorer("neg_log_loss_miscalibration", n_bins=3)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from skcalib.metrics import (
     calibration_error_interval,
     calibration_test,
     compare_calibration,
-    debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
     reliability_curve,
     score_decomposition,
@@ -186,14 +185,6 @@ def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
 # Comparisons.
 
 
-def test_models_are_compared_by_a_measure_without_bias():
-    y, P = sample(300, 3, 1.5)
-    other = softmax(np.log(P) / 1.5, axis=1)
-    found = compare_calibration(y, P, other, n_resamples=9, random_state=0)
-    measure = debiased_root_mean_squared_calibration_error
-    assert found.statistic == pytest.approx(measure(y, P) - measure(y, other))
-
-
 @pytest.mark.slow
 def test_sharpness_is_not_taken_for_an_error(simulation):
     """Both models are calibrated; by their plain errors, a third to two thirds are told apart."""
@@ -336,22 +327,3 @@ def test_functions_get_one_dimension_for_the_label_they_take_it_for():
         for p, label in ((P[:, 1], None), (P[:, 0], 0)):
             found = calibration_error_interval(y, p, pos_label=label, **given)
             assert found.estimate == pytest.approx(expected)
-
-
-def test_functions_are_told_the_kind_and_the_bins():
-    _, y, P = make_logits(200, 3, return_proba=True, random_state=0)
-    given = {"kind": "classwise", "n_bins": 5, "strategy": "quantile"}
-    for measure in (expected_calibration_error, "expected_calibration_error"):
-        found = calibration_error_interval(y, P, measure=measure, **given, n_resamples=9)
-        assert found.estimate == pytest.approx(expected_calibration_error(y, P, **given))
-    with pytest.raises(ValueError, match=r"measure must be a callable or one of .*, got 5"):
-        calibration_error_interval(y, P, measure=5)
-
-
-def test_rows_whose_chances_are_all_clipped_are_drawn():
-    P = np.eye(3)[[0, 0, 2, 0, 2, 1, 0, 2, 1, 1]]
-    y = [1, 1, 0, 2, 1, 2, 1, 0, 2, 0]
-    interval = calibration_error_interval(
-        y, P, kind="classwise", n_bins=2, n_resamples=19, random_state=0
-    )
-    assert 0 <= interval.low <= interval.high <= 1

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from families import features_of, log_probabilities_of
+from families import features_of
 from scipy.special import logsumexp, softmax
 
 from skcalib._optimize import leave_one_out as path
 from skcalib._optimize.leave_one_out import change_of_scores, leave_one_out_loss
 from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import ClassBlocks, MatrixMap, VectorMap, pooled_moments
+from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters
 from skcalib.datasets import make_logits
 
@@ -109,19 +109,6 @@ def test_leverages_are_products_of_jacobians(map_, rng):
     np.testing.assert_allclose(map_.leverages(inverse, Z), J @ inverse @ J.transpose(0, 2, 1))
 
 
-def test_leverages_by_class_are_quadratic_forms_of_the_blocks(rng):
-    K = 4
-    Z, y = make_logits(300, K, random_state=1)
-    features = log_probabilities_of(Z, y, None, 0.5)
-    objective = Objective(MatrixMap(), features, Regularization.rule(K, 300))
-    theta = objective.identity
-    blocks = ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
-    f = rng.normal(size=K)
-    A, c = blocks.solve(np.tile(f, (K, 1)), np.ones(K))
-    found = MatrixMap().class_leverages(objective, theta)(f[None])
-    np.testing.assert_allclose(found[0], A @ f + c)
-
-
 def test_path_leads_to_the_solution_of_a_separate_fit():
     Z, y, _ = problem(300, 4)
     choice = path.choose_strength(
@@ -135,17 +122,3 @@ def test_path_leads_to_the_solution_of_a_separate_fit():
         for a in choice.alphas
     ]
     assert choice.nit < sum(each)
-
-
-def test_search_ends_where_the_estimate_rises():
-    Z, y, _ = problem(150, 5)
-    choice = path.choose_strength(
-        lambda alpha: objective_of(MatrixMap(), Z, y, None, alpha), 1e-5, 200
-    )
-    tried = len(choice.alphas)
-    assert 2 <= tried < len(path.ALPHAS)
-    assert choice.alphas.tolist() == path.ALPHAS[:tried].tolist()
-    assert choice.alpha == choice.alphas[choice.losses.argmin()]
-    assert (np.diff(choice.losses) > 0).tolist() == [False] * (tried - 2) + [True]
-    objective = objective_of(MatrixMap(), Z, y, None, choice.alpha)
-    assert np.linalg.norm(objective.value_gradient(choice.start)[1]) <= path.PATH_TOL

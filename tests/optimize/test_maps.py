@@ -7,7 +7,7 @@ import pytest
 from families import TemperatureMap, log_probabilities_of
 
 from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import ClassBlocks, MatrixMap, VectorMap, pooled_moments
+from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import lbfgs
 from skcalib.datasets import make_logits
 
@@ -74,46 +74,6 @@ def test_preconditioner_of_a_vector_map_inverts_blocks_of_the_hessian(map_, feat
     steps[1:] -= steps[1:].mean(axis=1, keepdims=True)
     found = map_.preconditioner(objective, theta)(G.ravel())
     np.testing.assert_allclose(found, steps.ravel(), rtol=1e-3, atol=1e-3 * np.abs(steps).max())
-
-
-@pytest.mark.parametrize("strengths", [(0, 0, 0), (1, 3, 1), (1e-3, 3e-3, 0), (2, 1, 5), (9, 0, 1)])
-def test_blocks_of_a_matrix_map_are_the_model_in_the_docstring(features, strengths, rng):
-    """They are the exact inverse where all classes share the covariance."""
-    strengths = 0.01 * np.array(strengths)
-    objective = objective_of(MatrixMap(), features, 0)
-    b, m, covariance = pooled_moments(objective, objective.identity)
-    covariance += np.eye(K)
-    blocks = ClassBlocks.of(b, m, covariance, Regularization(*strengths))
-    diagonal, off_diagonal, intercept = 2 * strengths
-    A, c = rng.normal(size=(K, K)), rng.normal(size=K)
-    G, h = np.empty((K, K)), np.empty(K)
-    for k in range(K):
-        mean = np.append(m[k], 1)
-        block = b[k] * np.outer(mean, mean)
-        block[:K, :K] += b[k] * covariance
-        block += np.diag([*np.where(np.arange(K) == k, diagonal, off_diagonal), intercept])
-        both = block @ np.append(A[k], c[k])
-        G[k], h[k] = both[:K], both[K]
-    found = blocks.solve(G, h)
-    np.testing.assert_allclose(found[0], A, atol=1e-4)
-    np.testing.assert_allclose(found[1], c, atol=1e-4)
-
-
-def test_pooled_moments_are_those_of_discriminant_analysis(features):
-    """Every row belongs to class k with weight p (1 - p)."""
-    F, _, w = features.arrays
-    P = np.exp(F)
-    Q = P * (1 - P) * (1 if w is None else w[:, None])
-    b, m, covariance = pooled_moments(
-        objective_of(MatrixMap(), features, 0), MatrixMap().identity(K)
-    )
-    N = len(P) if w is None else w.sum()
-    np.testing.assert_allclose(b, Q.sum(axis=0) / N)
-    within = np.zeros((K, K))
-    for k in range(K):
-        np.testing.assert_allclose(m[k], np.average(F, axis=0, weights=Q[:, k]))
-        within += (Q[:, k, None] * (F - m[k])).T @ (F - m[k])
-    np.testing.assert_allclose(covariance, within / Q.sum())
 
 
 def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(features):

@@ -45,23 +45,10 @@ def literal_loss(theta, map_, Z, y, w):
     return -np.average(logs, weights=w)
 
 
-def test_adjoint_identity(model, rng):
-    map_, theta = model
-    Z, R = rng.normal(size=(2, 7, K))
-    np.testing.assert_allclose(np.sum(R * map_.scores(theta, Z)), map_.adjoint(R, Z) @ theta)
-
-
 def test_loss_is_the_literal_one(model, rows):
     map_, theta = model
     loss, _ = loss_gradient(theta, map_, features_of(*rows))
     np.testing.assert_allclose(loss, literal_loss(theta, map_, *rows))
-
-
-def test_gradient_is_the_slope_of_the_loss(model, rows):
-    map_, theta = model
-    _, gradient = loss_gradient(theta, map_, features_of(*rows))
-    numeric = approx_fprime(theta, literal_loss, 1e-7, map_, *rows)
-    np.testing.assert_allclose(gradient, numeric, atol=2e-6)
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()])
@@ -86,14 +73,6 @@ def test_features_are_made_in_each_pass_or_stored(model, rows):
     )
     for a, b in zip(*(o.value_gradient(theta) for o in (stored, made)), strict=True):
         np.testing.assert_allclose(a, b)
-
-
-def test_single_precision_rows_are_summed_in_double(model, rows):
-    map_, theta = model
-    Z, y, w = rows
-    loss, gradient = loss_gradient(theta, map_, features_of(Z.astype(np.float32), y, w))
-    assert gradient.dtype == np.float64
-    np.testing.assert_allclose(loss, literal_loss(theta, map_, Z, y, w), rtol=1e-5)
 
 
 @pytest.mark.parametrize("width", [1, 3, 200])
@@ -189,12 +168,6 @@ def test_a_search_that_only_gets_worse_keeps_its_start(method):
     assert found.x.tolist() == [0, 0]
 
 
-def test_best_parameters_are_never_worse_than_the_start(rows):
-    found, objective = solve(MatrixMap, rows, max_iter=1)
-    assert found.fun <= objective.value_gradient(objective.identity)[0]
-    assert objective.value_gradient(found.x)[0] == found.fun
-
-
 def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
     """Without a ridge it could only go on for ever."""
     Z = rng.normal(size=(30, 3))
@@ -244,16 +217,6 @@ def test_scale_is_the_minimum_that_the_general_routine_finds(rows):
     np.testing.assert_allclose(scale.value, found.x[0], rtol=1e-8)
 
 
-def test_sample_that_misleads_does_not_change_the_answer():
-    # Every 64th row, those of the sample, is classified correctly: there it is separable.
-    Z, y = make_logits(64 * 600, 3, temperature=2.0, random_state=0)
-    y[::64] = Z[::64].argmax(axis=1)
-    slope, curvature = scale_derivatives(
-        fit_inverse_temperature(MemoryRows(Z, y, None)).value, Z, y, None
-    )
-    assert abs(slope / curvature) < 1e-8
-
-
 STRENGTHS = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
 
 
@@ -263,17 +226,6 @@ def test_each_kind_of_parameter_has_a_strength_of_its_own():
     assert c.tolist() == [0.1] * K
     assert VectorMap().ridge(STRENGTHS, K).tolist() == [0.3] * K + [0.1] * K
     assert VectorMap(fit_intercept=False).ridge(STRENGTHS, K).tolist() == [0.3] * K
-
-
-@pytest.mark.parametrize("diagonal", [0.0, 0.1])
-def test_only_an_objective_without_a_ridge_can_have_no_minimum(rows, diagonal):
-    Z, y, w = rows
-    bound = Objective(VectorMap(), features_of(Z, y, w), Regularization(diagonal)).separated
-    if diagonal:
-        assert bound == -np.inf
-    else:
-        least, total = (1, len(y)) if w is None else (w[w > 0].min(), w.sum())
-        assert bound == pytest.approx(np.log(2) * least / total)
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import logit
-from sklearn.exceptions import ConvergenceWarning
 
 import skcalib
 from skcalib import (
@@ -39,7 +38,7 @@ from skcalib import (
 from skcalib._optimize import spline as binned
 from skcalib._rows import dask as _dask
 from skcalib._rows.dask import checked_chunks
-from skcalib._rows.ranking import REACH, Ranked, merged, ranked
+from skcalib._rows.ranking import REACH, merged, ranked
 from skcalib.datasets import make_logits
 
 N, CHUNK = 3000, 700
@@ -114,16 +113,6 @@ def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)
     matrices = [MatrixScaling(tol=1e-10).fit(*rows) for rows in ((Z, y), chunked(Z, y))]
     np.testing.assert_allclose(matrices[0].coef_, matrices[1].coef_, atol=1e-7)
-
-
-def test_newton_that_does_not_settle_leaves_it_to_the_gradient():
-    """Plain vector scaling of rows that an offset separates, where steps grow for ever."""
-    x = np.random.default_rng(0).normal(size=N)
-    Z, y = np.stack([np.zeros(N), x], axis=1), (x > 0.5).astype(int)
-    form = VectorScaling(alpha=0)
-    with pytest.warns(ConvergenceWarning, match="separable rows"):
-        far = form.fit(*chunked(Z, y))
-    assert far.predict(Z).tolist() == y.tolist()
 
 
 @pytest.mark.slow
@@ -223,17 +212,6 @@ def test_nullable_columns(of_logits, of_labels):
     assert error == pytest.approx(expected)
 
 
-@pytest.mark.slow
-def test_missing_values_of_nullable_columns_are_named():
-    frame, lazy, names = frames()
-    far = TemperatureScaling().fit(lazy[names], lazy["y"])
-    spoiled = frame[names].astype("Float64")
-    spoiled.loc[150, "z1"] = pd.NA
-    lazy = dd.from_pandas(spoiled, npartitions=4)
-    with pytest.raises(ValueError, match=r"^In X\.partitions\[1\]: .*NaN"):
-        far.predict_proba(lazy).compute()
-
-
 def heavy_rows(X, y, sample_weight):
     """A check that drops rows of weight 0, and notes how many rows it saw."""
     kept = sample_weight > 0
@@ -303,16 +281,6 @@ def test_curves_and_parts_of_scores(kind):
         for name, value in vars(here).items():
             if value is not None:
                 np.testing.assert_allclose(getattr(far, name), value, rtol=1e-9)
-
-
-def test_a_monitor_takes_them():
-    Z, y, _ = problem(3)
-    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
-    here, far = (
-        skcalib.monitor.CalibrationMonitor(labels=[0, 1, 2]).update(*rows)
-        for rows in ((y, P), chunked(y, P))
-    )
-    assert far.expected_calibration_error() == pytest.approx(here.expected_calibration_error())
 
 
 # --------------------------------------------------------------------------------------
@@ -439,25 +407,6 @@ def test_summaries_move_scores_by_no_more_than_they_say(parts, n_cells, data):
     assert (np.abs(a - b) <= 2 * REACH / n_cells * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize(
-    "form",
-    [HistogramBinning(strategy="quantile"), IsotonicCalibration(), BBQ()],
-    ids=repr,
-)
-def test_fit_on_the_grid_is_the_fit_of_scores_that_were_moved_to_it(form, monkeypatch):
-    monkeypatch.setattr(_dask, "CELLS", 200)
-    Z, y, _ = problem(1)
-    far = form.fit(*chunked(Z, y))
-    edges, values = far.bin_edges_[0], far.bin_values_[0]
-    cell = np.floor((Z[:, 0] + REACH) * 200 / (2 * REACH)).astype(int)
-    p = 1 / (1 + np.exp(-Z[:, 0]))
-    sums = [np.bincount(cell, v, 200) for v in (np.ones(N), y, p)]
-    n, hits, total = (s[sums[0] > 0] for s in sums)
-    moved = form._fit_class(Ranked(total / n, n, hits))
-    np.testing.assert_allclose(edges, moved["bin_edges_"], rtol=1e-9)
-    np.testing.assert_allclose(values, moved["bin_values_"], rtol=1e-9, atol=1e-12)
-
-
 # --------------------------------------------------------------------------------------
 # Bad input.
 
@@ -531,15 +480,6 @@ def test_bad_input_is_refused_in_a_sentence(kind, case):
     assert vars(calibrator) == kind().get_params()
 
 
-def test_all_chunks_may_be_without_weight_but_one():
-    Z, y, _ = problem(3)
-    w = np.zeros(N)
-    w[:CHUNK] = 1
-    far = IsotonicCalibration().fit(*chunked(Z, y, w))
-    here = IsotonicCalibration().fit(Z[:CHUNK], y[:CHUNK])
-    np.testing.assert_allclose(fitted_numbers(far), fitted_numbers(here))
-
-
 def test_a_chunk_that_cannot_be_made_is_reported():
     Z, y, _ = problem(3)
     X, Y = chunked(Z, y)
@@ -564,15 +504,6 @@ def test_faults_of_the_cluster_are_sentences(kind, text, message):
 
     with pytest.raises(RuntimeError, match=message):
         _dask.computed(Task())
-
-
-def test_probabilities_are_noticed():
-    Z, y, _ = problem(3)
-    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
-    with pytest.warns(UserWarning, match="probably holds probabilities"):
-        TemperatureScaling().fit(*chunked(P, y))
-    P[-1] = [3, -1, 2]  # no probabilities: one row in the last chunk says so
-    TemperatureScaling().fit(*chunked(P, y))
 
 
 def test_bad_rows_of_a_prediction_are_named():

@@ -54,16 +54,6 @@ def test_rows_of_several_arrays_stay_together(blocking):
     assert (len(seen) > 1) == (blocking != "one block")
 
 
-def test_terms_are_added_in_row_order(blocking):
-    class Trace(list):
-        """What has been added, in the order of addition."""
-
-        def __add__(self, other):
-            return Trace([*self, *other])
-
-    assert MemoryRows(np.arange(101)).sum(lambda a: Trace(a.tolist())) == list(range(101))
-
-
 @pytest.mark.parametrize("width", [3, 200])
 def test_scratch_is_like_the_block(blocking, rng, width):
     X = rng.normal(size=(101, width)).astype(np.float32)
@@ -79,13 +69,6 @@ def test_scratch_is_like_the_block(blocking, rng, width):
     np.testing.assert_allclose(
         MemoryRows(X).sum(f, Plan(scratch=2)), 2 * X.sum(axis=0, dtype=float)
     )
-
-
-def test_input_is_not_changed_by_scratch(rng):
-    X = rng.normal(size=(50, 4))
-    before = X.copy()
-    MemoryRows(X).sum(lambda X, U: np.multiply(X, 3, out=U).sum(axis=0), Plan(scratch=1))
-    assert np.array_equal(X, before)
 
 
 @pytest.mark.parametrize("width", [1, 3, 200])
@@ -170,20 +153,6 @@ def test_one_column_is_the_log_odds_of_the_second_class():
     assert both_columns(both) is both
 
 
-def test_blocks_are_small_where_memory_is_given_back_at_once(monkeypatch, rng):
-    """As in the workers of Dask, where large temporaries cost more than the arithmetic."""
-    Z = rng.normal(size=(5000, 10))
-
-    def largest_block():
-        blocks = []
-        MemoryRows(Z).sum(lambda Z: blocks.append(Z.size) or Z.sum(axis=0), Plan(room=2))
-        return max(blocks)
-
-    assert largest_block() == Z.size
-    monkeypatch.setattr(_rows, "_gives_memory_back", lambda: True)
-    assert 4000 < largest_block() <= 1 << 13
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a setting of glibc")
 @pytest.mark.parametrize("setting", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}])
@@ -198,18 +167,6 @@ def test_how_malloc_was_set_is_found_out(setting):
         check=True,
     )
     assert run.stdout.strip() == str(bool(setting))
-
-
-@pytest.mark.parametrize(
-    ("shape", "n_threads"), [((100,), 1), ((250,), 2), ((50, 9), 4), ((999, 9), 8)]
-)
-def test_a_thread_has_elements_that_are_worth_it(shape, n_threads, monkeypatch):
-    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 100)
-    monkeypatch.setattr(_rows, "max_threads", lambda: 8)
-    spans = MemoryRows(np.zeros(shape))._in_threads(lambda start, stop: (start, stop))
-    assert len(spans) == n_threads
-    assert [start for start, _ in spans[1:]] == [stop for _, stop in spans[:-1]]
-    assert (spans[0][0], spans[-1][1]) == (0, shape[0])
 
 
 @pytest.mark.parametrize(("n", "at_least", "expected"), [

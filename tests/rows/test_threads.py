@@ -85,11 +85,6 @@ def two_threads(monkeypatch):
 # The limit.
 
 
-def test_one_thread_inside_and_as_before_afterwards(library):
-    assert with_one_blas_thread(lambda *a: (library.get_num_threads(), *a), 7, 8) == (1, 7, 8)
-    assert library.get_num_threads() == 4
-
-
 def test_an_error_ends_it(library):
     with pytest.raises(ZeroDivisionError):
         with_one_blas_thread(lambda: 1 / 0)
@@ -121,21 +116,6 @@ def test_fits_in_two_threads_overlap(library, first_out):
     assert seen == [1, 1]
     assert after[-1] == 4
     assert library.get_num_threads() == 4
-
-
-def test_real_libraries_when_fits_in_two_threads_overlap():
-    """Newer versions of threadpoolctl let one thread at a time change OpenBLAS."""
-    entered, leave = threading.Event(), threading.Event()
-    other = threading.Thread(
-        target=with_one_blas_thread, args=(lambda: (entered.set(), leave.wait(DEADLINE)),)
-    )
-    with threadpool_limits(2, "blas"):
-        before = blas_threads()
-        with_one_blas_thread(lambda: (other.start(), entered.wait(DEADLINE)))
-        assert set(blas_threads()) <= {1}
-        leave.set()
-        other.join(DEADLINE)
-        assert blas_threads() == before
 
 
 def test_openmp_libraries_of_later_imports_are_limited(monkeypatch):
@@ -282,12 +262,6 @@ def test_calls_from_inside_of_what_is_worked_on(two_threads):
 
     blocks = 2
     assert in_time(lambda: MemoryRows(np.arange(100)).sum(f)) == 4950 - blocks * 4950
-
-
-def test_calls_from_threads_that_are_made_inside(two_threads):
-    assert in_time(
-        lambda: MemoryRows(np.arange(99)).sum(lambda b: in_time(lambda: MemoryRows(b).sum(np.sum)))
-    )
 
 
 def test_errors_of_a_helper_reach_the_caller_and_end_the_work():

@@ -155,30 +155,8 @@ def test_beyond_the_knots_it_goes_on_with_the_last_slopes():
     np.testing.assert_allclose(np.diff(S)[0, [0, 2]], [3.0, 0.2])
 
 
-def test_for_two_classes_it_is_odd_in_the_margin():
-    Z, y = truncated(2000, 2)
-    m = Z[:, 1:] - Z[:, :1]
-    c = OrderPreservingScaling().fit(m, y)
-    np.testing.assert_allclose(c.transform(-m), -c.transform(m), rtol=1e-12, atol=1e-14)
-    flipped = OrderPreservingScaling().fit(-m, 1 - y)
-    np.testing.assert_allclose(flipped.slopes_, c.slopes_, rtol=1e-8)
-    assert (np.diff(c.transform(np.linspace(-30, 30, 301)[:, None])[:, 0]) >= 0).all()
-
-
 # --------------------------------------------------------------------------------------
 # Knots, and the limits.
-
-
-@pytest.mark.parametrize("K", [2, 30])
-def test_knots_span_the_range_of_log_probabilities_of_labels(rng, K):
-    Z, y = make_logits(3000, K, random_state=0)
-    w = rng.uniform(0, 2, size=len(y))
-    c = OrderPreservingScaling(n_knots=5).fit(Z, y, w)
-    L = mixture(c, Z)
-    order, counts = np.argsort(L, axis=None), (w[:, None] * np.exp(L)).ravel()
-    shares = counts[order].cumsum() / counts.sum()
-    low, high = np.interp([0.005, 0.995], shares, L.ravel()[order])
-    np.testing.assert_allclose(c.knots_, np.linspace(low, high, 7)[1:-1], atol=0.04)
 
 
 @pytest.mark.parametrize("low", [-1e4, -1e30, -np.inf])
@@ -193,21 +171,6 @@ def test_masked_and_impossible_classes_set_no_knot(low, smoothing):
     # The mixture gives an impossible class a probability of its own.
     atol = 0.2 if smoothing and np.isfinite(low) else 0.01
     np.testing.assert_allclose(other.knots_, c.knots_, atol=atol)
-
-
-@pytest.mark.parametrize("params", [{"alpha": 1e9}, {"n_knots": 0, "alpha": 1e9}])
-def test_strong_regularization_gives_mixed_temperature_scaling(params):
-    Z, y = truncated()
-    c, t = OrderPreservingScaling(**params), TemperatureScaling(smoothing="auto")
-    expected = t.fit(Z, y).predict_proba(Z)
-    np.testing.assert_allclose(c.fit(Z, y).predict_proba(Z), expected, rtol=1e-6)
-    assert len(c.slopes_) == len(c.knots_) + 1
-
-
-def test_without_knots_it_is_one_more_temperature():
-    Z, y = make_logits(2000, 3, temperature=2.0, random_state=0)
-    c = OrderPreservingScaling(n_knots=0, alpha=0, smoothing=0).fit(Z, y)
-    np.testing.assert_allclose(c.slopes_, 1, atol=1e-6)
 
 
 def test_separable_rows_without_regularization_keep_temperature_scaling():

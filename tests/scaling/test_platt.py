@@ -11,11 +11,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
-from skcalib import PlattScaling, TemperatureScaling
+from skcalib import PlattScaling
 from skcalib._optimize import logistic
 from skcalib._optimize.logistic import RowSigmoids
 from skcalib._rows.rows import MemoryRows
-from skcalib._scores.columns import joined, margins
+from skcalib._scores.columns import margins
 from skcalib.datasets import make_logits
 from skcalib.scaling._platt import _standardized, _units
 
@@ -93,23 +93,6 @@ def test_same_as_scikit_learn(n_classes, weights):
     np.testing.assert_allclose(ours.predict_proba(Z), peer.predict_proba(Z), atol=1e-4)
 
 
-def test_margins_that_are_off_by_a_factor_and_a_constant_come_out_right():
-    """Trap 4: a sigmoid of probabilities, as in scikit-learn, cannot."""
-    Z, y, P = make_logits(
-        100_000, 2, temperature=3.0, offset=[0, 2], return_proba=True, random_state=0
-    )
-    c = PlattScaling().fit(Z, y)
-    assert c.coef_[0] == pytest.approx(1 / 3, rel=0.02)
-    assert c.intercept_[0] == pytest.approx(-2 / 3, abs=0.03)
-    assert np.abs(c.predict_proba(Z) - P).max() < 0.01
-
-
-def test_without_offset_two_classes_are_near_temperature_scaling():
-    Z, y = make_logits(50_000, 2, temperature=2.0, random_state=0)
-    platt, temperature = PlattScaling().fit(Z, y), TemperatureScaling().fit(Z, y)
-    assert platt.coef_[0] == pytest.approx(1 / temperature.temperature_, rel=1e-3)
-
-
 # --------------------------------------------------------------------------------------
 # Margins.
 
@@ -133,15 +116,6 @@ def test_margins_of_sure_and_of_tied_rows(dtype):
     expected = literal_margins(Z.astype(np.float64))
     assert margins(Z).dtype == dtype
     np.testing.assert_allclose(margins(Z), expected, rtol=4 * np.finfo(dtype).eps, atol=1e-15)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_logarithms_of_sigmoids(dtype):
-    S = np.concatenate([np.linspace(-30, 30, 61), [-1e30, -1e3, -1e-30, 1e-30, 1e3]])
-    S = S.astype(dtype)[:, None] * np.ones(3, dtype)
-    found = joined(S, 3)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, log_expit(S.astype(float)), rtol=4 * np.finfo(dtype).eps)
 
 
 # --------------------------------------------------------------------------------------
@@ -202,14 +176,6 @@ def test_passes_are_counted_and_limited(monkeypatch):
             assert PlattScaling().fit(*rows).n_iter_ == 3
     with pytest.warns(ConvergenceWarning, match=r"hardly vary, and use smooth_targets=True\.$"):
         PlattScaling(smooth_targets=False).fit(Z, y)
-
-
-def test_sample_without_weight_is_no_start():
-    Z, y = make_logits(64 * 600, 2, temperature=2.0, random_state=0)
-    w = np.ones(len(y))
-    w[::64] = 0
-    found, kept = PlattScaling().fit(Z, y, w), PlattScaling().fit(Z[w > 0], y[w > 0])
-    np.testing.assert_allclose(found.coef_, kept.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

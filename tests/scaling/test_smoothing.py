@@ -11,7 +11,6 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
-import skcalib.scaling._linear
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._base import BaseCalibrator
 from skcalib._warnings import SmallWeightsWarning
@@ -172,37 +171,6 @@ def test_separable_rows_have_the_temperature_of_smoothed_targets(
     assert temperature(Z, y, w) == pytest.approx(scale * smoothed_targets(Z / scale, y, w), 1e-6)
 
 
-def test_relative_weights_of_separable_rows_warn():
-    Z, y = separable(100, 3)
-    w = np.full(100, 0.01)
-    with (
-        pytest.warns(SmallWeightsWarning, match="sum to 1"),
-        pytest.warns(ConvergenceWarning, match=r"smoothed by 1/\(N \+ 1\).* sum of the weights"),
-    ):
-        TemperatureScaling().fit(Z, y, w)
-
-
-def test_masked_classes_of_separable_rows():
-    Z, y = separable(200, 4)
-    label = np.arange(200), y
-    Z[::3, 3] = np.where(y[::3] == 3, Z[::3, 3], -np.inf)
-    Z[::5] = np.where(np.arange(4) == y[::5, None], Z[::5], -np.inf)  # one class is left
-    assert np.isfinite(Z[label]).all()
-    assert temperature(Z, y) == pytest.approx(smoothed_targets(Z, y), rel=1e-6)
-
-
-@pytest.mark.parametrize("dtype", ["f", "d"])
-def test_very_low_logits_of_separable_rows_count_as_masked(dtype):
-    Z, y = separable(200, 5)
-    hidden = np.random.default_rng(1).random(Z.shape) < 0.4
-    hidden[np.arange(200), y] = False
-    temperatures = [
-        temperature(np.where(hidden, low, Z).astype(dtype), y)
-        for low in (-np.inf, -1e4, -1e9, -1e30)
-    ]
-    np.testing.assert_allclose(temperatures, temperatures[0], rtol=1e-4 if dtype == "f" else 1e-6)
-
-
 @pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
 @pytest.mark.parametrize(("n_samples", "n_classes"), [(30, 2), (1000, 2), (100, 10), (400, 60)])
 def test_maps_of_separable_rows_have_a_minimum(kind, n_samples, n_classes, recwarn):
@@ -224,23 +192,3 @@ def test_maps_of_separable_rows_without_a_ridge_are_temperature_scaling(kind):
         c = kind(alpha=0, smoothing=0).fit(Z, y)
     plain = fit_quietly(TemperatureScaling(), Z, y)
     np.testing.assert_allclose(c.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("kind", "masked"), [(VectorScaling, False), (VectorScaling, True), (MatrixScaling, False)]
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_mixtures_that_are_not_stored_are_the_same(kind, masked, dtype, monkeypatch):
-    Z, y = make_logits(900, 4, temperature=2.0, random_state=0)
-    Z = Z.astype(dtype)
-    if masked:
-        Z[::3, 1] = np.where(y[::3] == 1, Z[::3, 1], -np.inf)
-    w = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    plain = kind(tol=1e-9, smoothing=0).fit(Z, y, w)
-    stored = kind(tol=1e-9, smoothing=0.05).fit(Z, y, w)
-    monkeypatch.setattr(skcalib.scaling._linear, "MOST_STORED", 0)
-    found = kind(tol=1e-9, smoothing=0.05).fit(Z, y, w)
-    rtol = 1e-3 if dtype == np.float32 else 1e-6
-    np.testing.assert_allclose(found.coef_, stored.coef_, rtol=rtol, atol=rtol)
-    np.testing.assert_allclose(found.intercept_, stored.intercept_, rtol=rtol, atol=rtol)
-    assert np.abs(plain.coef_ - stored.coef_).max() > 0.01

@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, log_softmax, logit, softmax
-from sklearn.metrics import log_loss
 
 from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
 from skcalib._optimize import spline as module
@@ -17,9 +16,6 @@ from skcalib._optimize.spline import (
     Splines,
     _on_cells,
     cells_of,
-    curvatures_of_values,
-    evaluate,
-    powers_of_values,
     slopes_of_values,
     smooth_basis,
 )
@@ -70,19 +66,6 @@ def objective(values, knots, x, event, w, alpha):
 
 # --------------------------------------------------------------------------------------
 # Natural cubic splines.
-
-
-@pytest.mark.parametrize("n_knots", [3, 4, 6, 13])
-def test_splines_are_those_of_scipy(rng, n_knots):
-    knots, values = np.linspace(0, 1, n_knots), rng.normal(size=(2, n_knots))
-    U = np.sort(rng.uniform(-2, 3, size=(400, 2)), axis=0)
-    S = evaluate(U, powers_of_values(n_knots) @ values.T)
-    for k in range(2):
-        np.testing.assert_allclose(S[:, k], literal(knots, values[k], U[:, k]), atol=1e-10)
-        spline = CubicSpline(knots, values[k], bc_type="natural")
-        second = curvatures_of_values(n_knots) @ values[k]
-        np.testing.assert_allclose(second, spline(knots, 2), atol=1e-10)
-        assert second[0] == second[-1] == 0
 
 
 @pytest.mark.parametrize("n_knots", [2, 3, 6])
@@ -273,29 +256,6 @@ def test_increasing_splines_increase_and_others_need_not():
     assert np.diff(bound).min() > -1e-12
 
 
-def test_where_splines_increase_anyway_the_bound_changes_nothing():
-    Z, y = bent()
-    free, bound = (
-        SplineCalibration(alpha=1.0, increasing=i).fit(Z, y).values_ for i in (False, True)
-    )
-    np.testing.assert_allclose(free, bound, rtol=1e-12)
-
-
-def test_reversed_classes_get_the_base_rate_if_splines_increase():
-    Z, y = make_logits(400, 2, random_state=0)
-    with pytest.warns(UserWarning, match="no better than chance"):
-        c = SplineCalibration(increasing=True).fit(Z, 1 - y)
-    np.testing.assert_allclose(c.predict_proba(Z)[:, 1], np.mean(1 - y), atol=2e-3)
-
-
-def test_without_a_penalty_increasing_splines_converge():
-    Z, y = wavy(60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        c = SplineCalibration(n_knots=20, alpha=0.0, increasing=True).fit(Z, y)
-    assert c.n_iter_ < 30
-
-
 # --------------------------------------------------------------------------------------
 # What it recovers, and data without solution.
 
@@ -340,17 +300,6 @@ def test_a_class_without_log_odds_keeps_them_as_they_are(rng, params, alone):
         c = SplineCalibration(classes=range(4), **params).fit(Z, y)
     np.testing.assert_allclose(c.values_[3], c.knots_[3], atol=1e-12)
     assert np.isfinite(c.predict_proba(rng.normal(size=(10, 4)))).all()
-
-
-def test_it_is_better_than_platt_scaling_on_a_bend_and_hardly_worse_elsewhere():
-    for make, gain in ((bent, 0.003), (lambda n: make_logits(n, 2, random_state=1), -0.002)):
-        Z, y = make(4000)
-        half = Z[:2000], y[:2000]
-        losses = [
-            log_loss(y[2000:], kind().fit(*half).predict_proba(Z[2000:]))
-            for kind in (PlattScaling, SplineCalibration)
-        ]
-        assert losses[0] - losses[1] > gain
 
 
 def test_separable_rows_have_an_optimum():

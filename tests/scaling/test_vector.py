@@ -79,27 +79,6 @@ def test_plain_form_is_the_papers(problem):
     np.testing.assert_allclose(c.predict_proba(Z), softmax(c.coef_ * Z + c.intercept_, axis=1))
 
 
-def test_strong_ridge_is_temperature_scaling(problem):
-    Z, y, w = problem
-    for normalize in (True, False):
-        strong = VectorScaling(alpha=1e9, smoothing=0, normalize=normalize).fit(Z, y, w)
-        plain = TemperatureScaling().fit(Z, y, w)
-        np.testing.assert_allclose(strong.predict_proba(Z), plain.predict_proba(Z), rtol=1e-6)
-
-
-def test_without_offsets(problem):
-    Z, y, w = problem
-    c = VectorScaling(fit_intercept=False, tol=1e-8).fit(Z, y, w)
-    assert c.intercept_.tolist() == [0] * K
-    F = features(c, Z)
-    best = literal(np.append(c.coef_, np.zeros(K)), F, y, w, 1.0)
-    for j in range(K):
-        for step in (1e-4, -1e-4):
-            nudged = c.coef_.copy()
-            nudged[j] += step
-            assert literal(np.append(nudged, np.zeros(K)), F, y, w, 1.0) > best
-
-
 # --------------------------------------------------------------------------------------
 # Hard data.
 

@@ -102,12 +102,6 @@ def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng)
             )
 
 
-def test_edge_between_neighbouring_floats_leaves_them_apart():
-    low = np.float32(0.3)
-    scores = np.array([low, np.nextafter(low, np.float32(1))])
-    assert bin_index(scores, quantile_edges(ranked(scores), 2)).tolist() == [0, 1]
-
-
 @pytest.mark.parametrize("floor", [np.finfo(float).tiny, np.finfo(float).eps, 1e-3])
 def test_votes_stay_equal_through_logarithm_and_exponential(floor, rng):
     """Ties that a softmax leaves a few roundings apart are still ties."""
@@ -163,12 +157,3 @@ def test_summaries_leave_out_rows_without_weight(n_cells, rng):
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
     assert found.weight.sum() == w.sum()
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_next_to_no_rows_are_ranked(n):
-    scores, hits, w = np.full(n, 0.3), np.ones(n, bool), np.full(n, 2.0)
-    found = ranked(scores, hits, w)
-    assert found.scores.tolist() == [0.3] * n
-    assert found.weight.tolist() == [2.0] * n
-    assert found.hits.tolist() == [2.0] * n

@@ -36,7 +36,7 @@ from skcalib import (
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
-from skcalib.selection._out_of_fold import FEWER_ROWS, MANY_ROWS, rows_to_weigh_on
+from skcalib.selection._out_of_fold import MANY_ROWS, rows_to_weigh_on
 from skcalib.selection._stacking import stacking_weights
 
 N = 300
@@ -157,12 +157,6 @@ def test_best_is_the_candidate_of_lowest_loss():
     assert_allclose(c.predict_proba(Z), (1 - c.smoothing_) * P + c.smoothing_ / 3)
 
 
-def test_one_candidate_needs_no_folds():
-    c = AutoCalibrator([VectorScaling()]).fit(Z, Y)
-    assert c.weights_ == {"VectorScaling": 1.0}
-    assert c.cv_log_loss_ == c.cv_log_loss_error_ == {}
-
-
 def test_probabilities_of_zero_are_no_masked_classes():
     c = AutoCalibrator([KNeighborsClassifier(1)]).fit(Z, Y)
     assert np.isfinite(c.transform(Z)).all()
@@ -174,15 +168,6 @@ def test_probabilities_of_zero_are_no_masked_classes():
 
 # --------------------------------------------------------------------------------------
 # Folds.
-
-
-def test_random_state_instances_advance():
-    one, two = (
-        AutoCalibrator(FAST, random_state=np.random.RandomState(1)).fit(Z, Y) for _ in range(2)
-    )
-    same(one, two, rtol=0)
-    first = one.cv_log_loss_
-    assert one.fit(Z, Y).cv_log_loss_ != first
 
 
 def test_splitters_and_splits():
@@ -204,14 +189,6 @@ def test_groups_are_not_split():
     splits = list(GroupKFold(4).split(Z, Y, groups))
     same(one, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
     same(one, AutoCalibrator(FAST, cv=GroupKFold(4)).fit(Z, Y, groups=groups), rtol=0)
-
-
-def test_groups_of_weight_zero_are_absent():
-    groups = np.arange(N) // 10
-    w = np.where(groups < 8, 0.0, 1.0 + groups % 2)
-    some = np.flatnonzero(w)
-    one = AutoCalibrator(FAST).fit(Z, Y, w, groups=groups)
-    same(one, AutoCalibrator(FAST).fit(Z[some], Y[some], w[some], groups=groups[some]), rtol=0)
 
 
 @pytest.mark.parametrize("labels", [np.minimum(Y, 1), TWO_LABELS], ids=["0", "a"])
@@ -248,23 +225,6 @@ def test_a_row_of_weight_two_is_the_row_twice():
     assert 0 < one.weights_["temperature"] < 1
 
 
-@pytest.mark.parametrize("labels", [Y, LABELS], ids=["numbers", "strings"])
-@pytest.mark.parametrize("candidates", [FAST, [CHAIN, VectorScaling()]], ids=len)
-def test_training_rows_may_lack_a_class(labels, candidates):
-    rare = np.flatnonzero(Y == 2)[3:]
-    kept = np.delete(np.arange(N), rare)
-    lacking = [(np.flatnonzero(Y[kept] != 2), np.flatnonzero(Y[kept] == 2)), HALVES_OF(kept)]
-    c = AutoCalibrator(candidates, cv=lacking).fit(Z[kept], labels[kept])
-    assert np.isfinite([*c.cv_log_loss_.values()]).all()
-    assert c.predict_proba(Z).shape == (N, 3)
-    assert_array_equal(c.classes_, np.unique(labels))
-
-
-def HALVES_OF(rows):
-    half = len(rows) // 2
-    return np.arange(half), np.arange(half, len(rows))
-
-
 def test_a_class_without_rows_is_warned_of_once(recwarn):
     some = Y != 1
     with pytest.warns(UserWarning, match="No row has label 1") as caught:
@@ -298,19 +258,6 @@ def test_few_rows_of_a_class():
         c = AutoCalibrator(FAST).fit(X, y)
     assert c.weights_ == {"temperature": 1.0, "vector": 0.0}
     assert c.cv_log_loss_ == {}
-
-
-def test_a_sample_of_many_rows_may_hold_one_class():
-    """Three rows of these many are of the other class, and none of them is in the sample."""
-    X = np.random.default_rng(0).normal(-1, size=(MANY_ROWS, 1))
-    rows = MemoryRows(np.arange(MANY_ROWS)[:, None], None, None)
-    absent = np.setdiff1d(np.arange(MANY_ROWS), rows_to_weigh_on(rows).X)
-    assert len(absent) == MANY_ROWS - FEWER_ROWS
-    y = np.zeros(MANY_ROWS, int)
-    y[absent[:3]] = 1
-    with pytest.warns(UserWarning, match="with 0 of 25000 rows .* the first candidate is"):
-        c = AutoCalibrator(FAST).fit(X, y)
-    assert c.weights_["temperature"] == 1
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """compare_calibrators: the same numbers as by hand, the table, the plot, bad input."""
 
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
-from skcalib._warnings import FitWarning, NoMinimumWarning, warn
+from skcalib._warnings import NoMinimumWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer as our_scorer
 from skcalib.selection._measures import EVERY_MEASURE
@@ -197,54 +196,6 @@ def test_scoring(rows):
     assert_allclose(of(found, "TemperatureScaling", "auc"), auc)
 
 
-@pytest.mark.parametrize("name", ["log loss", "fit time"])
-@pytest.mark.parametrize(
-    "scorer", ["accuracy", get_scorer("accuracy"), our_scorer("neg_brier_score"), len], ids=repr
-)
-def test_columns_that_are_always_there_are_replaced_by_no_other(rows, name, scorer):
-    message = f"must not give the name '{name}', .* to another measure, got .*Choose another"
-    with pytest.raises(ValueError, match=message):
-        compare_calibrators(*rows, scoring={name: scorer}, calibrators=[Unfittable()])
-
-
-def test_everything_is_in_the_order_of_the_names(rows, monkeypatch):
-    """Seconds that fits take stay with what took them, by a clock that only these set forward."""
-    clock = [0.0]
-    monkeypatch.setattr("skcalib.selection._compare.time.perf_counter", lambda: clock[0])
-
-    class Slow(TemperatureScaling):
-        def __init__(self, seconds=0, factor=1.0):
-            super().__init__()
-            self.seconds, self.factor = seconds, factor
-
-        def fit(self, X, y, sample_weight=None):
-            clock[0] += self.seconds
-            return super().fit(X, y, sample_weight)
-
-        def _calibrate(self, Z):
-            return super()._calibrate(Z) * self.factor
-
-    # The later, the better, but the one in between is the worst of all.
-    seconds, factors = [1, 2, 3], [2.0, 9.0, 1.0]
-    members = {f"slow {s}": Slow(s, factor) for s, factor in zip(seconds, factors, strict=True)}
-    logits, y = rows
-    found = compare_calibrators(logits, y, calibrators=members, cv=2)
-    taken = {"uncalibrated": 0, "slow 1": 1, "slow 2": 2, "slow 3": 3}
-    assert found.names == ["slow 3", "slow 1", "uncalibrated", "slow 2"]
-    assert_array_equal(found.fit_times, [[taken[name]] * 2 for name in found.names])
-    assert found.to_frame()["fit time", "mean"].to_dict() == taken
-    lines = [line for line in str(found).splitlines() if line.startswith(("slow", "unc"))]
-    assert [line.split()[-1] for line in lines] == [str(taken[n]) for n in found.names]
-    for k, name in enumerate(found.names[:2]):
-        by_hand = compare_calibrators(logits, y, calibrators={"it": members[name]}, cv=2)
-        assert_array_equal(of(by_hand, "it", "MCE"), found.scores["MCE"][k])
-    on_test = compare_calibrators(logits, y, calibrators=members, test=rows)
-    assert list(on_test.calibrators) == on_test.names
-    assert [getattr(c, "seconds", 0) for c in on_test.calibrators.values()] == [
-        taken[name] for name in on_test.names
-    ]
-
-
 def test_weights(rows, rng):
     logits, y = rows
     w = rng.integers(1, 3, len(y)).astype(float)
@@ -409,32 +360,6 @@ def test_bad_arguments(rows, change, message):
     given = {"logits": logits, "y": y, "calibrators": [Unfittable()], **change}
     with pytest.raises((ValueError, IndexError, TypeError), match=message):
         compare_calibrators(**given)
-
-
-class Talkative(TemperatureScaling):
-    """Warns of its first logit, and of what has the same cause with other numbers."""
-
-    def fit(self, X, y):
-        warn(f"A logit of {X[0, 0]}")
-        warn(f"{len(set(y))} rows are few", FitWarning, "few")
-        warn(f"{len(y)} rows are few", FitWarning, "few")
-        warn(f"{len(y)} rows are many", FitWarning, "many")
-        return super().fit(X, y)
-
-
-def test_warnings_of_one_class_and_cause_are_one(rows):
-    logits, y = rows
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        compare_calibrators(logits, y, calibrators={"a": Talkative(), "b": Talkative()}, cv=2)
-    n, start = len(y) // 2, "a in 2 of 2 splits, b in 2 of 2 splits:"
-    texts = [str(w.message) for w in caught]
-    assert [text for text in texts if "rows are" in text] == [
-        f"{start} {n} rows are few", f"{start} {n} rows are many"
-    ]  # fmt: skip
-    others = [text for text in texts if "A logit" in text]
-    assert len(others) == 2
-    assert all(text.startswith("a in 1 of 2 splits, b in 1 of 2 splits: A") for text in others)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

@@ -71,35 +71,12 @@ def test_the_best_of_each_column(found, measure):
     np.testing.assert_array_equal(found.best(measure), means == best)
 
 
-def test_the_best_of_scores_of_either_sign(rows):
-    scoring = {"loss": "neg_brier_score", "score": lambda c, Z, y: float(np.mean(y))}
-    scoring |= {"hits": "accuracy", "own": lambda c, Z, y: -c.predict_proba(Z).max()}
-    found = compare_calibrators(*rows, calibrators=[TemperatureScaling()], scoring=scoring)
-    assert found.greater_is_better == ("score", "hits", "own")
-    assert found.best("score").all()  # none is better than the others
-    assert found.best("loss").argmax() == found.mean("loss").argmin()
-    assert found.best("own").argmax() == found.mean("own").argmax()
-
-
 def test_what_is_not_a_number_is_not_the_best():
     scores = {"log loss": np.array([[np.nan], [2.0], [1.0]]), "x": np.full((3, 1), np.nan)}
     found = CalibratorComparison(["a", "b", "uncalibrated"], scores, np.ones((3, 1)))
     assert found.best("log loss").tolist() == [False, False, True]
     assert not found.best("x").any()
     assert found._repr_html_().count("★ ") == 1 + 1  # and the note
-
-
-def test_captions_say_what_was_compared(rows):
-    one = [TemperatureScaling()]
-    for arguments, caption in (
-        ({"cv": 3}, "1 calibrator and the uncalibrated logits on 3 splits"),
-        ({"test": rows}, "1 calibrator and the uncalibrated logits on a test set"),
-        ({"cv": [(np.arange(300), np.arange(300, 400))]}, "1 calibrator and the uncalibrated"),
-    ):
-        html = compare_calibrators(*rows, calibrators=one, **arguments)._repr_html_()
-        assert f"<caption>{caption}" in html
-        assert ("one split," in html) == (caption.endswith("uncalibrated"))
-        assert "sorted by log loss.</caption>" in html
 
 
 def test_names_are_escaped(found):

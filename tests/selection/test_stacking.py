@@ -5,14 +5,13 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
-from sklearn.base import clone
+from scipy.special import log_softmax
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._optimize.mixture import mixture
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._vector_matrix import _averaged, _features_of
+from skcalib.scaling._vector_matrix import _averaged
 from skcalib.selection import _stacking
 from skcalib.selection._out_of_fold import Fits, Fold, log_of_labels
 from skcalib.selection._stacking import components, pruned_weights, stacking_weights, weighed
@@ -75,12 +74,6 @@ def test_weights_are_those_of_another_optimizer(seed):
     assert_allclose(stacking_weights(L, w, pseudo_rows), found.x, atol=1e-4)
 
 
-def test_equal_candidates_share_their_weight_and_the_prior_breaks_ties():
-    L = np.repeat(-np.random.default_rng(0).exponential(size=(50, 1)), 3, axis=1)
-    assert_allclose(stacking_weights(L, None, np.zeros(3)), 1 / 3)
-    assert_allclose(stacking_weights(L, None, np.array([0, 1.0, 0])), [0, 1, 0], atol=1e-6)
-
-
 def test_a_pseudo_row_is_a_row_that_only_one_candidate_gives_probability():
     L = np.log(np.random.default_rng(0).beta(2, 1, size=(30, 3)))
     row = np.array([[0.0, -800.0, -800.0]])
@@ -118,34 +111,6 @@ def test_mixture_is_the_formula(dtype, rng):
 # --------------------------------------------------------------------------------------
 # Averages of linear maps.
 
-TEMPERATURE = TemperatureScaling(smoothing="auto")
-VECTORS = [TEMPERATURE, VectorScaling(), VectorScaling(alpha=0.1)]
-
-
-@pytest.mark.parametrize("one_column", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("members", [VECTORS, [*VECTORS, MatrixScaling(alpha=0.1)]], ids=len)
-def test_average_is_the_softmax_of_the_mean_scores(members, n_classes, one_column):
-    """Of mixed log-probabilities, which are the scores of temperature scaling, and mixed again."""
-    if one_column and n_classes > 2:
-        pytest.skip("several classes have a column each")
-    Z, y = make_logits(300, n_classes, temperature=2.0, random_state=0)
-    X = Z[:, 1:] - Z[:, :1] if one_column else Z
-    fitted = [clone(m).fit(X, y) for m in members]
-    assert len({_features_of(m) for m in fitted}) == 1
-    first, *maps = fitted
-    eps = first.smoothing_
-    L = np.log((1 - eps) * softmax(Z / first.temperature_, axis=1) + eps / n_classes)
-    coefs = [np.diag(m.coef_) if m.coef_.ndim == 1 else m.coef_ for m in maps]
-    scores = [L, *(L @ A.T + m.intercept_ for A, m in zip(coefs, maps, strict=True))]
-    weights = np.array([0.1, 0.2, 0.3, 0.4])[: len(members)]
-    mean = np.tensordot(weights / weights.sum(), scores, 1)
-    found = _averaged(fitted, weights)
-    assert isinstance(found, MatrixScaling if len(members) == 4 else VectorScaling)
-    expected = (1 - eps) * softmax(mean, axis=1) + eps / n_classes
-    assert_allclose(found.predict_proba(X), expected, rtol=1e-9)
-    assert found.transform(X).shape == X.shape
-
 
 def of_candidates(Z, y, candidates):
     """Candidates fitted to one half of the rows, and their log-probabilities for the other."""
@@ -174,19 +139,6 @@ def test_linear_maps_are_averaged_wherever_they_stand():
     assert parts[1] is other
     average = _averaged(list(candidates.values())[1:], np.array([0.2, 0.3]))
     assert_array_equal(parts[0].coef_, average.coef_)
-
-
-def test_maps_that_were_mixed_in_the_folds_are_mixed():
-    """Also if those that they are fewer than are left out."""
-    Z, y = bent()
-    plain = {f"plain{a}": VectorScaling(smoothing=0, alpha=a) for a in (1, 0.1)}
-    candidates = {t: TemperatureScaling(smoothing="auto") for t in "abc"} | plain
-    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
-    assert found.linear == ["a", "b", "c"]
-    kept = {name: candidates[name] for name in plain}
-    parts, weights = components(kept, found._replace(weights=dict.fromkeys(plain, 0.5)))
-    assert parts == list(kept.values())
-    assert_allclose(weights, [0.5, 0.5])
 
 
 def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
@@ -255,14 +207,3 @@ def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
                 assert without > everything
     only_last = pruned_weights(L, w, none, 10.0)
     assert only_last[-1] == 1
-
-
-def test_small_gains_are_judged_relative_to_the_loss():
-    L = np.log(np.column_stack([np.r_[0.9, np.full(99, 0.5)], np.full(100, 0.5)]))
-    none = np.zeros(2)
-    exact = stacking_weights(L, None, none)
-    assert exact[0] == pytest.approx(1)
-    w = np.ones(100)
-    gain = loss_of(L[:, 1:], np.ones(1), w) / loss_of(L, exact, w) - 1
-    assert pruned_weights(L, w, none, 0.9 * gain)[0] == pytest.approx(1)
-    assert pruned_weights(L, w, none, 1.1 * gain)[0] == 0

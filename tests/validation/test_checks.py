@@ -13,14 +13,13 @@ from skcalib import TemperatureScaling
 from skcalib._validation.inputs import (
     Found,
     are_probabilities,
-    check_flag,
     check_integer,
     check_option,
     check_probabilities,
     check_real,
     check_rows,
 )
-from skcalib._validation.labels import as_labels, distinct_labels, encode
+from skcalib._validation.labels import as_labels, encode
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
@@ -35,34 +34,12 @@ def test_findings_add_up():
     assert (one + one).like_probabilities
 
 
-@pytest.mark.parametrize("kind", CALIBRATORS)
-def test_messages_of_scikit_learn_name_the_calibrator(kind):
-    with pytest.raises(ValueError, match=f"required by {kind.__name__}"):
-        kind().fit(np.empty((0, 3)), np.empty(0))
-
-
-def test_labels_that_are_no_whole_numbers_are_named():
-    y = np.array([0.0, 1.0, 1.5, 0.0, 1.0, 1.5])
-    with pytest.raises(ValueError, match=r"Unknown label type: continuous.* got 1\.5"):
-        TemperatureScaling().fit(np.eye(3).repeat(2, axis=0), y)
-    whole = distinct_labels(np.array([1.0, 0.0, 1.0]))
-    assert whole.tolist() == [0.0, 1.0]
-
-
 @pytest.mark.parametrize("classes", [[0, 1, 2], [3, 1, 2], [-1, 0, 1], ["b", "a", "c"]])
 def test_labels_become_places_in_the_list_of_classes(classes):
     classes = np.array(classes)
     y = np.tile(classes[[2, 0, 1]], 4)
     assert_array_equal(encode(y, classes), np.tile([2, 0, 1], 4))
     assert encode(y, classes).dtype == np.intp
-
-
-@pytest.mark.parametrize("classes", [[0, 1, 2], [4, 5, 9]])
-@pytest.mark.parametrize("unknown", [-1, -9, 3, 77])
-@pytest.mark.parametrize("kind", [np.int64, float, str, object])
-def test_unknown_labels_have_no_place(classes, unknown, kind):
-    places = encode(np.array([classes[1], unknown]).astype(kind), np.array(classes).astype(kind))
-    assert places.tolist() == [1, -1]
 
 
 def test_rows_that_are_no_probabilities_are_counted():
@@ -133,17 +110,6 @@ def test_a_number_or_an_option():
         check_real("min_proba", "a", high=1, option="auto", remedy="Try 0.5.")
 
 
-@pytest.mark.parametrize("value", [True, False, np.True_])
-def test_flags(value):
-    check_flag("increasing", value)
-
-
-@pytest.mark.parametrize("value", [None, 0, 1, "no", np.nan])
-def test_no_flags(value):
-    with pytest.raises(ValueError, match=f"increasing must be True or False, got {value!r}."):
-        check_flag("increasing", value)
-
-
 @pytest.mark.parametrize("kind", CALIBRATORS)
 def test_flags_of_calibrators_are_checked(kind):
     Z, y = make_logits(60, 2, random_state=0)
@@ -204,11 +170,6 @@ def test_scikit_learn_checks_all_other_arrays(rng, change, message):
     Z, y = change(rng.normal(size=(20, 2)), rng.integers(0, 2, size=20))
     with pytest.raises((ValueError, TypeError), match=message):
         TemperatureScaling().fit(Z, y)
-
-
-def test_rows_have_two_dimensions():
-    with pytest.raises(ValueError, match="Expected 2D array"):
-        check_rows(np.arange(3.0), np.arange(3), None)
 
 
 def test_a_second_fit_forgets_the_names_of_the_first():
