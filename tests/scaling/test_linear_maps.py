@@ -1,4 +1,6 @@
-"""MatrixScaling: its optimum, its limits, and rows that have none."""
+"""VectorScaling and MatrixScaling: the minimum of the formula, its limits, rows that have none."""
+
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib.datasets import make_logits
 
 K = 3
+both = pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
 
 
 @pytest.fixture(params=[None, "weights"])
@@ -21,9 +24,14 @@ def problem(request, rng):
     return Z, y, None if request.param is None else rng.uniform(0, 2, size=250)
 
 
-def literal(theta, F, y, w, alpha):
-    """The objective as the docstring has it, on features F."""
-    A, c = theta[: K * K].reshape(K, K), theta[K * K :]
+def matrix_of(coef):
+    """The matrix, or a diagonal one of the vector."""
+    return coef if coef.ndim == 2 else np.diag(coef)
+
+
+def literal(theta, shape, F, y, w, alpha):
+    """The objective as the docstrings have it, on features F."""
+    A, c = matrix_of(theta[:-K].reshape(shape)), theta[-K:]
     logs = log_softmax(F @ A.T + c, axis=1)[np.arange(len(y)), y]
     N = len(y) if w is None else w.sum()
     on, off = np.diag(A), A[~np.eye(K, dtype=bool)]
@@ -40,32 +48,31 @@ def mixed(P, calibrator):
     return (1 - calibrator.smoothing_) * P + calibrator.smoothing_ / P.shape[1]
 
 
-def parameters(calibrator):
-    return np.concatenate([calibrator.coef_.ravel(), calibrator.intercept_])
+def scores(c, F):
+    return F @ matrix_of(c.coef_).T + c.intercept_
 
 
+@both
 @pytest.mark.parametrize("alpha", ["auto", 0.1, 10.0])
-def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha):
+def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, kind):
     Z, y, w = problem
-    calibrator = MatrixScaling(alpha=alpha, tol=1e-9).fit(Z, y, w)
-    args = features(calibrator, Z), y, w, 1.0 if alpha == "auto" else alpha
-    found = parameters(calibrator)
-    start = np.append(np.eye(K).ravel(), np.zeros(K))
+    c = kind(alpha=alpha, tol=1e-9).fit(Z, y, w)
+    args = c.coef_.shape, features(c, Z), y, w, 1.0 if alpha == "auto" else alpha
+    found = np.append(c.coef_, c.intercept_)
+    start = np.append(np.eye(K) if c.coef_.ndim == 2 else np.ones(K), np.zeros(K))
     oracle = minimize(literal, start, args, method="BFGS", tol=1e-9)
     np.testing.assert_allclose(found, oracle.x, atol=1e-4)
     best = literal(found, *args)
     assert best <= oracle.fun + 1e-12
-    for j in range(len(found)):
-        for step in (1e-4, -1e-4):
-            nudged = found.copy()
-            nudged[j] += step
-            assert literal(nudged, *args) > best
+    for step in 1e-4 * np.vstack([np.eye(len(found)), -np.eye(len(found))]):
+        assert literal(found + step, *args) > best
 
 
-def test_probabilities_are_the_literal_formula(problem):
+@both
+def test_probabilities_are_the_literal_formula(problem, kind):
     Z, y, w = problem
-    c = MatrixScaling().fit(Z, y, w)
-    expected = softmax(features(c, Z) @ c.coef_.T + c.intercept_, axis=1)
+    c = kind().fit(Z, y, w)
+    expected = softmax(scores(c, features(c, Z)), axis=1)
     assert c.smoothing_ == 1 / (1 + (len(y) if w is None else w.sum()))
     np.testing.assert_allclose(c.predict_proba(Z), mixed(expected, c))
     assert c.loss_ == pytest.approx(log_loss(y, expected, sample_weight=w), rel=1e-10)
@@ -73,7 +80,21 @@ def test_probabilities_are_the_literal_formula(problem):
     assert c.temperature_ == TemperatureScaling().fit(Z, y, w).temperature_
 
 
-def test_plain_form_is_multinomial_logistic_regression(problem):
+def test_plain_vector_form_is_the_papers(problem):
+    """With alpha=0 and normalize=False: softmax(a * z + c) on raw logits."""
+    Z, y, w = problem
+    c = VectorScaling(alpha=0, smoothing=0, normalize=False, tol=1e-9).fit(Z, y, w)
+    args = (K,), Z, y, w, 0.0
+    oracle = minimize(literal, np.repeat([1.0, 0.0], K), args, method="BFGS", tol=1e-9)
+    assert c.temperature_ == 1
+    assert c.loss_ == pytest.approx(oracle.fun, abs=1e-10)
+    np.testing.assert_allclose(c.coef_, oracle.x[:K], atol=1e-4)
+    offsets = c.intercept_ - oracle.x[K:]  # a constant in all of them changes nothing
+    np.testing.assert_allclose(offsets, offsets[0], atol=1e-4)
+    np.testing.assert_allclose(c.predict_proba(Z), softmax(scores(c, Z), axis=1))
+
+
+def test_plain_matrix_form_is_multinomial_logistic_regression(problem):
     """With alpha=0 and normalize=False: softmax(W z + b) on raw logits, as in the paper."""
     Z, y, w = problem
     c = MatrixScaling(alpha=0, smoothing=0, normalize=False, tol=1e-9).fit(Z, y, w)
@@ -99,10 +120,11 @@ def test_known_distortion_is_undone():
     assert errors[1] > 0.1
 
 
+@both
 @pytest.mark.parametrize("normalize", [True, False])
-def test_strong_ridge_is_temperature_scaling(problem, normalize):
+def test_strong_ridge_is_temperature_scaling(problem, normalize, kind):
     Z, y, w = problem
-    strong = MatrixScaling(alpha=1e9, smoothing=0, normalize=normalize).fit(Z, y, w)
+    strong = kind(alpha=1e9, smoothing=0, normalize=normalize).fit(Z, y, w)
     plain = TemperatureScaling().fit(Z, y, w)
     np.testing.assert_allclose(strong.predict_proba(Z), plain.predict_proba(Z), rtol=1e-6)
 
@@ -200,19 +222,71 @@ def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
     assert c.loss_ <= log_loss(y, temperature.predict_proba(Z)) + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        (
-            {"alpha": np.inf},
-            "alpha must be 'auto', 'loo' or a finite number of at least 0, got inf",
-        ),
-        ({"alpha": -0.5}, "alpha must be 'auto', 'loo' or a finite number of at least 0, got -0.5"),
-        ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
-        ({"tol": -1e-3}, "tol must be a finite number above 0, got -0.001"),
-    ],
-)
-def test_bad_parameters(params, message):
+def plain(Z, y, **params):
+    """A plain fit, with its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calibrator = VectorScaling(alpha=0, smoothing=0, **params).fit(Z, y)
+    P = calibrator.predict_proba(Z)
+    assert np.isfinite(calibrator.coef_).all()
+    assert np.isfinite(calibrator.intercept_).all()
+    assert np.isfinite(P).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
+    return calibrator, [str(w.message) for w in caught]
+
+
+def test_one_separable_class():
+    """No optimum in its parameters; a gradient that vanishes on the way is as good as one."""
+    Z, y = make_logits(400, 3, random_state=0)
+    Z[:, 2] = np.where(y == 2, 50.0, -50.0)
+    c, _ = plain(Z, y)
+    worse = TemperatureScaling().fit(Z, y)
+    assert c.loss_ <= log_loss(y, worse.predict_proba(Z)) + 1e-9
+    assert (c.predict(Z) == 2).tolist() == (y == 2).tolist()
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e4])
+def test_separable_rows_leave_nothing_to_learn(scale):
+    Z, _ = make_logits(200, 3, random_state=0)
+    c, said = plain(scale * Z, Z.argmax(axis=1))
+    assert len(said) == 1
+    assert "every row is classified correctly" in said[0]
+    assert c.coef_.tolist() == [1, 1, 1]  # nothing to learn
+    assert c.intercept_.tolist() == [0, 0, 0]
+    assert np.array_equal(c.predict(scale * Z), Z.argmax(axis=1))
+
+
+def test_ties_among_rows_that_are_right_leave_nothing_to_learn():
+    """Offsets that break ties would run off to where all probabilities are 0 or 1."""
+    Z = np.round(make_logits(700, 5, random_state=0)[0])
+    c, said = plain(Z, Z.argmax(axis=1))
+    assert len(said) == 1
+    assert "classified correctly, or tied" in said[0]
+    assert c.coef_.tolist() == [1] * 5
+    assert c.intercept_.tolist() == [0] * 5
+    assert c.n_iter_ == 0
+
+
+NO_STRENGTH = "alpha must be 'auto', 'loo' or a finite number of at least 0, got "
+BAD = [
+    ({"alpha": -1}, f"{NO_STRENGTH}-1"),
+    ({"alpha": np.nan}, f"{NO_STRENGTH}nan"),
+    ({"alpha": np.inf}, f"{NO_STRENGTH}inf"),
+    ({"alpha": "none"}, f"{NO_STRENGTH}'none'"),
+    ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
+    ({"max_iter": 2.5}, "max_iter must be an integer of at least 1, got 2.5"),
+    ({"tol": 0}, "tol must be a finite number above 0, got 0"),
+    ({"tol": np.inf}, "tol must be a finite number above 0, got inf"),
+    ({"tol": True}, "tol must be a finite number above 0, got True"),
+]
+
+
+@both
+@pytest.mark.parametrize(("params", "message"), BAD)
+def test_bad_parameters(params, message, kind):
     Z, y = make_logits(50, 3, random_state=0)
+    calibrator = kind(**params)
+    before = dict(vars(calibrator))
     with pytest.raises(ValueError, match=message):
-        MatrixScaling(**params).fit(Z, y)
+        calibrator.fit(Z, y)
+    assert vars(calibrator) == before
