@@ -7,7 +7,7 @@ the normal distribution, or Wilson's for the accuracy.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from skcalib._rows.arrays import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
 from skcalib.metrics._calibration_error import FORMULAS, HOMOGENEOUS
 from skcalib.metrics._input import Kind
-from skcalib.metrics._inversion import Simulation, mean_gap_ends, simulated
+from skcalib.metrics._inversion import Simulation, bins_of, mean_gap_ends, simulated
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by
 from skcalib.metrics._uncertainty import comparison_of, interval_of
@@ -135,15 +135,14 @@ def _errors(
         for P in (rows.before, rows.after)
     ]
 
-    def values(times: Indices | None = None) -> Floats:
-        return np.array([values_of(model, names.values(), times) for model in models])
-
-    estimates = values()
+    functions = [resampled(model, [*names.values()]) for model in models]
+    n, random = models[0].problem.rows.n_rows, check_random_state(SEED)
+    estimates = np.array([values(np.ones(n, dtype=np.intp)) for values in functions])
     if n_resamples == 0:
         pairs = zip(names, estimates.T.tolist(), strict=True)
         return {title: _without_intervals(*pair) for title, pair in pairs}
-    n, random = models[0].problem.rows.n_rows, check_random_state(SEED)
-    draws = np.array([values(draw_rows(n, random)) for _ in range(n_resamples)])
+    samples = (draw_rows(n, random) for _ in range(n_resamples))
+    draws = np.array([[values(times) for values in functions] for times in samples])
     simulations = [
         simulated(model, n_resamples, check_random_state(SEED), LEVEL)
         if isinstance(model, MeasuredByBins)
@@ -156,12 +155,21 @@ def _errors(
     }
 
 
-def values_of(model: Measured, names: Iterable[str], times: Indices | None) -> list[float]:
-    """Measures of resampled rows: those of bins by their names, as means over the columns."""
+def resampled(model: Measured, names: list[str]) -> Callable[[Indices], list[float]]:
+    """The function that gives measures of rows that are repeated so many times."""
     if not isinstance(model, MeasuredByBins):
-        return [model.of_rows(times)]
-    curves = list(model.curves(times))
-    return [float(np.mean([FORMULAS[name](curve) for curve in curves])) for name in names]
+        return lambda times: [model.of_rows(times)]
+    if len(model.columns) == 1:
+        return lambda times: [FORMULAS[f](curve) for curve in model.curves(times) for f in names]
+    # The ECE of classes, which may be many, by a single sum for all of them.
+    cells = bins_of(model).cells
+    gaps = np.stack([column.score - column.event for column in model.columns]) * model.weights
+
+    def classwise_error(times: Indices) -> list[float]:
+        sums = np.bincount(cells.ravel(), (gaps * times).ravel())
+        return [float(np.abs(sums).sum() / (times @ model.weights) / len(cells))]
+
+    return classwise_error
 
 
 def _with_intervals(

@@ -1,7 +1,7 @@
 """The verdict of a report: three sentences that claim no more than the rows show."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,15 +33,14 @@ JUDGED = (*SCORES, "debiased ECE")
 
 # Of each sentence the first whose condition holds is said.
 BEFORE = {
-    "few rows": "{rows} are too few to say how well the model is calibrated: on them {lean.means} "
+    "few rows": "{rows} are too few to say how well the model is calibrated: on them {means} "
     "before calibration.",
-    "it leans": "Before calibration the model is {lean.kind}: {lean.means}, a difference of "
-    "{lean.size}.",
+    "it leans": "Before calibration the model is {kind}: {means}, a difference of {size}.",
     "it errs": "Before calibration the rows show neither over- nor under-confidence on average, "
     "but the model is miscalibrated, since confidence and accuracy differ from bin to bin by more "
-    "than chance explains ({p}): {lean.means}.",
+    "than chance explains ({p}): {means}.",
     "otherwise": "Before calibration the rows show neither over- nor under-confidence on average, "
-    "and no other miscalibration ({p}): {lean.means}.",
+    "and no other miscalibration ({p}): {means}.",
 }
 EFFECT = {
     "unchanged": "{name} leaves all probabilities as they are.",
@@ -59,8 +58,10 @@ EFFECT = {
 AFTER = {
     "few rows": "{ece}, and {p} is the probability of one at least as large if the model were "
     "calibrated, but so few rows reveal only large errors.",
-    "it errs": "{ece}, {small}more than chance explains if the model were calibrated ({p}): "
-    "{left}.",
+    "it errs and leans": "{ece}, {small}more than chance explains if the model were calibrated "
+    "({p}): the model is {kind} now, by {size}.",
+    "it errs": "{ece}, {small}more than chance explains if the model were calibrated ({p}): some "
+    "miscalibration of the confidence is left.",
     "otherwise": "{ece}, no more than chance explains if the model were calibrated ({p}): these "
     "rows show no miscalibration of the confidence that is left, which does not prove that there "
     "is none.",
@@ -91,10 +92,10 @@ def _before(rows: Evaluation, pvalue: float) -> str:
     lean = lean_of(rows, rows.before)
     holds = {
         "few rows": rows.n_effective < FEW_ROWS,
-        "it leans": lean.kind,
+        "it leans": lean["kind"],
         "it errs": pvalue <= SIGNIFICANT,
     }
-    return _said(BEFORE, holds, rows=counted(rows), lean=lean, p=as_pvalue(pvalue))
+    return _said(BEFORE, holds, rows=counted(rows), p=as_pvalue(pvalue), **lean)
 
 
 def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
@@ -126,42 +127,34 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
 
 
 def _after(rows: Evaluation, ece: CalibrationErrorInterval, pvalue: float) -> str:
-    lean, few_rows = lean_of(rows, rows.after), rows.n_effective < FEW_ROWS
+    lean = lean_of(rows, rows.after)
+    few_rows, errs = rows.n_effective < FEW_ROWS, pvalue <= SIGNIFICANT
     interval = f"95% interval of the true error {ece.low:.4f} to {ece.high:.4f}"
     if few_of_a_kind(rows) and not few_rows:  # resamples of rows without errors hold none either
-        interval = f"95% interval of the mean confidence less the accuracy {lean.ends}"
-    left = "some miscalibration of the confidence is left"
+        interval = f"95% interval of the mean confidence less the accuracy {lean['ends']}"
     return _said(
         AFTER,
-        {"few rows": few_rows, "it errs": pvalue <= SIGNIFICANT},
+        {"few rows": few_rows, "it errs and leans": errs and lean["kind"], "it errs": errs},
         ece=f"After calibration the ECE is {ece.estimate:.4f} ({interval})",
         p=as_pvalue(pvalue),
         small="which is small, but " if ece.high < SMALL else "",
-        left=f"the model is {lean.kind} now, by {lean.size}" if lean.kind else left,
+        **lean,
     )
 
 
-class Lean(NamedTuple):
-    """Mean confidence and accuracy, and the difference, in words."""
-
-    means: str
-    kind: str  #: over- or under-confident, or empty if the rows do not show it
-    size: str
-    ends: str  #: of its interval
-
-
-def lean_of(rows: Evaluation, P: Floats) -> Lean:
-    """Whether probabilities are over- or under-confident on average."""
+def lean_of(rows: Evaluation, P: Floats) -> dict[str, str]:
+    """Words about the mean confidence less the accuracy; no kind if its sign is not sure."""
     confidence, hit = P.max(axis=1), P.argmax(axis=1) == rows.index
     gap = gap_interval(confidence, hit, rows.weights)
     low, high = sorted((100 * abs(gap.low), 100 * abs(gap.high)))
     points = f"{100 * abs(gap.estimate):.1f} percentage points"
-    return Lean(
-        f"its mean confidence is {rows.mean(confidence):.1%} and its accuracy {rows.mean(hit):.1%}",
-        "over-confident" if gap.low > 0 else "under-confident" if gap.high < 0 else "",
-        f"{points} (95% interval {low:.1f} to {high:.1f})",
-        f"{signed(gap.low)} to {signed(gap.high)}",
-    )
+    mean, accuracy = rows.mean(confidence), rows.mean(hit)
+    return {
+        "means": f"its mean confidence is {mean:.1%} and its accuracy {accuracy:.1%}",
+        "kind": "over-confident" if gap.low > 0 else "under-confident" if gap.high < 0 else "",
+        "size": f"{points} (95% interval {low:.1f} to {high:.1f})",
+        "ends": f"{signed(gap.low)} to {signed(gap.high)}",
+    }
 
 
 def few_of_a_kind(rows: Evaluation) -> str:

@@ -10,7 +10,8 @@ def _few_resamples_and_no_drawing(monkeypatch):
     Pages have empty pictures, unless a test asks for ``page_of(case, drawn=True)``: those of a
     page take seconds.
     """
-    monkeypatch.setattr("skcalib.report._measures.MOST", 99)
+    for bound in ("LEAST", "MOST"):
+        monkeypatch.setattr(f"skcalib.report._measures.{bound}", 29)
     monkeypatch.setattr("skcalib.report._diagrams.drawn", lambda draw, size, look: "<svg/>")
 
 

@@ -52,7 +52,7 @@ def test_errors_and_intervals_are_those_of_the_functions(case):
     n = report.rows.n_samples
     n_entries = n * (1 if kind == "binary" else len(rows["labels"]))
     expected = {title: (name, "top-label", binned, n) for title, name in BINNED.items()}
-    expected["smooth ECE"] = ("smooth_calibration_error", "top-label", rows, 10**9)  # 99 resamples
+    expected["smooth ECE"] = ("smooth_calibration_error", "top-label", rows, 10**9)  # fewest
     expected[f"{kind} ECE"] = ("expected_calibration_error", kind, binned, n_entries)
     assert list(report.measures_) == ["log loss", "Brier score", "accuracy", *expected]
     for title, (name, kind, given, n_entries) in expected.items():
@@ -216,6 +216,7 @@ def test_many_rows_have_fewer_resamples_and_no_slow_intervals(monkeypatch, quick
     assert re.search(r"smooth ECE</th>(<td [^>]*>[^<\[]*</td>){3}", page)
     assert re.search(r'RMSCE</th><td [^>]*>[^<]*<span class="interval">', page)
     monkeypatch.setattr("skcalib.report._measures.MOST", 999)
+    monkeypatch.setattr("skcalib.report._measures.LEAST", 99)
     assert [number_of_resamples(n) for n in (10, 20_000, 10**7)] == [999, 500, 99]
 
 

@@ -201,7 +201,7 @@ def test_threads_restore_the_settings():
         return look, DRAWN(lambda figure: figure.subplots().plot([0, 1]), (3, 3), look)
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(draw, range(16)))
+        found = list(pool.map(draw, range(8)))
     assert dict(mpl.rcParams) == before
     assert len(set(found)) == 2
 
