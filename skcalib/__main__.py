@@ -55,10 +55,11 @@ import io
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from skcalib._cli import jobs
 from skcalib._validation.labels import shown
-from skcalib._warnings import MissingClassesWarning
+from skcalib._warnings import MissingClassesWarning, ProbabilitiesWarning
 
 INTERRUPTED = 130  # exit status of a process that Ctrl-C ended
 
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("error", MissingClassesWarning)
-        warnings.showwarning = lambda message, *_, **__: jobs.complain(f"warning: {message}")
+        warnings.showwarning = _warn
         try:
             _check(args)
             (jobs.compare if args.apply is None else jobs.apply)(args)
@@ -94,6 +95,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             return 0
     return 2
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Show a warning as a sentence."""
+    remedy = " Give --probabilities." if isinstance(message, ProbabilitiesWarning) else ""
+    jobs.complain(f"warning: {message}{remedy}")
 
 
 def _parser() -> argparse.ArgumentParser:

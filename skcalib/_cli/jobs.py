@@ -1,7 +1,5 @@
 """What the command line does: compare calibrators, or apply a saved one to new logits."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io
@@ -12,17 +10,16 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from glob import glob
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-import joblib
 import numpy as np
 
 from skcalib._output.files import replacing
 from skcalib._rows.arrays import Array
-from skcalib._validation.inputs import are_probabilities
-from skcalib._validation.labels import shown
+from skcalib._validation.inputs import are_probabilities, warn_of_probabilities
+from skcalib._validation.labels import check_column_names, shown
 from skcalib.display import ReliabilityDisplay
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.export._chain import chain_of
@@ -34,16 +31,13 @@ from skcalib.selection import CalibratorComparison, compare_calibrators
 from . import reading
 from .reading import LabelledLogits
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 PICTURES = (".png", ".pdf", ".svg")
 PAGES = (".html", ".htm")
 CALIBRATORS = (".json", ".skops", ".joblib", ".pkl", ".onnx")
 PROBABILITIES = (".csv", ".tsv", ".npy", ".npz", ".parquet")
 
 # Packages that formats need.
-NEEDED = {".skops": "skops", ".onnx": "onnx", ".parquet": "pyarrow"}
+NEEDED = {".skops": "skops.io", ".onnx": "onnx", ".parquet": "pyarrow"}
 
 
 # Messages.
@@ -87,12 +81,8 @@ def target_of(
         )
     if not os.access(target.parent, os.W_OK):
         raise ValueError(f"{option} {given} must lie in a directory that exists and is writable.")
-    package = NEEDED.get(target.suffix.lower())
-    if package is not None and find_spec(package) is None:
-        raise ValueError(
-            f"{option} {given} needs {package}: pip install {package}, or choose another ending, "
-            f"such as {endings[0]}."
-        )
+    if target.suffix.lower() in NEEDED:
+        import_module(NEEDED[target.suffix.lower()])
     for source in filter(None, (args.logits, args.labels, args.test_logits, args.test_labels)):
         path = reading.path_and_array(source)[0]
         read = {Path(one).resolve() for one in (path, *glob(path))}  # noqa: PTH207
@@ -174,7 +164,7 @@ def _finding(found: CalibratorComparison, before: ReliabilityCurve, best: str) -
     )
 
 
-def _diagrams(curves: dict[str, ReliabilityCurve]) -> Figure:
+def _diagrams(curves: dict[str, ReliabilityCurve]) -> Any:
     """Reliability diagrams in rows of four."""
     from matplotlib.figure import Figure
 
@@ -188,28 +178,25 @@ def _diagrams(curves: dict[str, ReliabilityCurve]) -> Figure:
 # Calibrators in files.
 def save_calibrator(calibrator: Any, target: Path) -> str:
     """Write a fitted calibrator in the format of the suffix; returns how to load it."""
-    name, content = repr(str(target)), io.BytesIO()
+    name = repr(str(target))
     match target.suffix.lower():
         case ".json":
-            content.write(to_json(calibrator).encode())
+            content = to_json(calibrator).encode()
             how = f"skcalib.export.from_json(pathlib.Path({name}).read_text())"
         case ".onnx":
-            content.write(to_onnx(calibrator).SerializeToString())
+            content = to_onnx(calibrator).SerializeToString()
             how = f"onnxruntime.InferenceSession({name})"
         case ".skops":
             import skops.io
 
-            skops.io.dump(calibrator, content)
-            trusted = skops.io.get_untrusted_types(data=content.getvalue())
+            content = skops.io.dumps(calibrator)
+            trusted = skops.io.get_untrusted_types(data=content)
             how = f"skops.io.load({name}, trusted={trusted})"
-        case ".joblib":
-            joblib.dump(calibrator, content)
-            how = f"joblib.load({name})"
         case _:
-            pickle.dump(calibrator, content)
-            how = f"pickle.loads(pathlib.Path({name}).read_bytes())"
+            content = pickle.dumps(calibrator)
+            how = f"joblib.load({name})"
     with replacing(target) as file:
-        file.write(content.getbuffer())
+        file.write(content)
     return how
 
 
@@ -237,17 +224,16 @@ def load_calibrator(file: str) -> Any:
 # Application.
 def apply(args: argparse.Namespace) -> None:
     """Write calibrated probabilities and labels of the logits in a file."""
-    kind = Path(args.logits.removesuffix(".gz")).suffix if reading.is_text(args.logits) else ".npy"
-    kind = ".parquet" if reading.is_parquet(args.logits) else kind
-    default = f"skcalib-probabilities{kind}"
-    target = target_of(args, "--output", args.output, PROBABILITIES, default)
+    kind = ".parquet" if reading.is_parquet(args.logits) else ".npy"
+    kind = Path(args.logits.removesuffix(".gz")).suffix if reading.is_text(args.logits) else kind
+    name = f"skcalib-probabilities{kind}"
+    target = target_of(args, "--output", args.output, PROBABILITIES, name)
     show("reading ...")
     calibrator = load_calibrator(args.apply)
     if any(len(getattr(member, "groups_", ())) for member in chain_of(calibrator, "--apply")):
         complain(
-            f"warning: The calibrator in {args.apply} was fitted with groups, which rows of files "
-            "have not: the probabilities are those of the calibrator of all groups. Predict with "
-            "groups=... in Python."
+            f"warning: {args.apply} was fitted with groups, which rows of files have not: the "
+            "probabilities are those of all groups. Predict with groups=... in Python."
         )
     with replacing(target) as file:
         outputs = _outputs(calibrator, args)
@@ -262,17 +248,13 @@ def _outputs(calibrator: Any, args: argparse.Namespace) -> Iterator[tuple[Array,
         parts = reading.partitions(args.logits, args.label_column)
     else:
         parts = iter([reading.read_logits(args.logits, args.label_column)])
-    k = -1
+    # Rows of several labels may be any numbers, also those of probabilities.
+    k, has_several = -1, isinstance(calibrator, MultiLabelCalibrator)
     for k, part in enumerate(parts):
-        reading.check_order(part.names, calibrator.classes_.tolist(), args.logits)
+        check_column_names(part, calibrator.classes_, args.logits)
         Z = reading.as_logits(part.logits, args.logits, probabilities=args.probabilities)
-        # Rows of several labels may be any numbers.
-        is_one_label = not isinstance(calibrator, MultiLabelCalibrator)
-        if k == 0 and is_one_label and are_probabilities(Z):
-            complain(
-                f"warning: Every row of {args.logits} is non-negative and sums to one: it probably "
-                "holds probabilities where logits are expected. Give --probabilities."
-            )
+        if k == 0 and not has_several and are_probabilities(Z):
+            warn_of_probabilities()
         yield calibrator.predict_proba(Z), calibrator.predict(Z)
     if k < 0:
         raise ValueError(f"{args.logits} holds no rows.")

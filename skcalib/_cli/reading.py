@@ -8,7 +8,7 @@ import csv
 import gzip
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,12 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from skcalib._rows.arrays import Array
-from skcalib._validation.labels import distinct_labels, resolve_classes, shown
+from skcalib._validation.labels import (
+    check_column_names,
+    distinct_labels,
+    resolve_classes,
+    shown,
+)
 from skcalib.datasets import load_digits_logits
 
 # A report is drawn on no more rows than this, which would add nothing to a picture.
@@ -29,7 +34,7 @@ class LabelledLogits(NamedTuple):
 
     logits: Any
     labels: Any = None
-    names: tuple[str, ...] = ()  #: of the columns of logits, where the file has them
+    columns: Sequence[str] = ()  #: names of those of the logits, where the file has them
 
 
 @contextmanager
@@ -68,11 +73,10 @@ def is_parquet(file: str) -> bool:
 
 
 # Rows of the comparison.
-def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Array | None]:
+def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Any]:
     """Rows to calibrate on, rows to evaluate on, and all labels in the order of the columns.
 
-    The labels are None if nobody named them and the rows are Dask collections, of which calibrators
-    find them.
+    The labels are None if calibrators are to find them.
     """
     if args.logits is None:
         digits = load_digits_logits()
@@ -83,21 +87,18 @@ def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Arra
         )
     if args.label_column is not None and is_parquet(args.logits):
         calibration, test = _load_parquet(args)
-        classes = _classes_like(calibration.labels, args.classes)
+    elif args.test_logits is None:
+        calibration, test = _halves(_load_pair(args.logits, args.labels, args))
     else:
-        given = _load_pair(args.logits, args.labels, args)
-        test_logits, test_labels = args.test_logits, args.test_labels
-        if test_logits is None:
-            calibration, test = _halves(given)
-        else:
-            calibration, test = given, _load_pair(test_logits, test_labels, args)
-        present = distinct_labels(calibration.labels)
-        classes = _classes_like(present, args.classes)
-        classes = resolve_classes(present, calibration.logits.shape[1], classes)
-    order = [] if classes is None else classes.tolist()
-    check_order(calibration.names, order, args.logits)
-    for known in (order, calibration.names):
-        check_order(test.names, known, args.test_logits or args.logits)
+        calibration = _load_pair(args.logits, args.labels, args)
+        test = _load_pair(args.test_logits, args.test_labels, args)
+    classes: Any = _classes_like(calibration.labels, args.classes)
+    if isinstance(calibration.labels, np.ndarray):  # of Dask collections, compare_calibrators does
+        present, n_columns = distinct_labels(calibration.labels), calibration.logits.shape[1]
+        classes = resolve_classes(present, n_columns, classes)
+        check_column_names(calibration, classes, args.logits, param="--classes")
+        check_column_names(test, classes, args.test_logits or "", param="--classes")
+    check_column_names(test, np.array(calibration.columns), args.test_logits or "")
     return calibration, test, classes
 
 
@@ -105,12 +106,7 @@ def _load_pair(logits: str, labels: str | None, args: argparse.Namespace) -> Lab
     """Logits, and labels in a file of their own or in a column of the same one."""
     rows = read_logits(logits, args.label_column)
     if labels is not None:
-        rows = rows._replace(labels=_read_labels(labels, len(rows.logits)))
-        if len(rows.logits) != len(rows.labels):
-            raise ValueError(
-                f"{logits} and {labels} must be of one length, got {len(rows.logits)} and "
-                f"{len(rows.labels)} rows."
-            )
+        rows = rows._replace(labels=_read_labels(labels, len(rows.logits), logits))
     return rows._replace(logits=as_logits(rows.logits, logits, probabilities=args.probabilities))
 
 
@@ -119,33 +115,16 @@ def _halves(rows: LabelledLogits) -> tuple[LabelledLogits, LabelledLogits]:
     _, counts = np.unique(rows.labels, return_counts=True)
     stratify = rows.labels if counts.min() > 1 else None
     Z, T, y, t = train_test_split(*rows[:2], test_size=0.5, random_state=0, stratify=stratify)
-    return LabelledLogits(Z, y, rows.names), LabelledLogits(T, t, rows.names)
+    return LabelledLogits(Z, y, rows.columns), LabelledLogits(T, t, rows.columns)
 
 
-def check_order(names: tuple[str, ...], classes: Any, file: str) -> None:
-    """Raise a ValueError for columns that are named by the classes in another order."""
-    order = [str(label) for label in classes]
-    if list(names) != order and sorted(names) == sorted(order):
-        raise ValueError(
-            f"The columns of {file} must be in the order of the classes, {shown(order)}, got "
-            f"{shown(names)}. Write them in that order, or say theirs when you fit, with --classes."
-        )
-
-
-def _classes_like(labels: Any, texts: list[str] | None) -> Array | None:
+def _classes_like(labels: Any, texts: list[str] | None) -> list[Any] | None:
     """Labels from the command line, as integers or truth values if those in the files are."""
-    dtype = getattr(labels.dtype, "numpy_dtype", labels.dtype)  # of pandas' nullable columns
-    kind = getattr(dtype, "kind", "O")
-    if texts is None or kind not in "biuf":
-        return None if texts is None else np.array(texts)
-    if kind == "b":
-        return np.array(texts) == "True"
-    try:
-        return np.array(texts).astype(np.int64)
-    except (ValueError, OverflowError):
-        raise ValueError(
-            f"--classes must be integers, as the labels are, got {' '.join(texts)}."
-        ) from None
+    if texts is None or labels.dtype.kind not in "biuf":
+        return texts
+    if labels.dtype.kind == "b":
+        return [text == "True" for text in texts]
+    return [int(text) if text.lstrip("-").isdecimal() else text for text in texts]
 
 
 # Probabilities in place of logits.
@@ -204,7 +183,7 @@ def _rows_of_text(lines: list[list[str]], label: str | None) -> LabelledLogits:
     # A header has no number, or counts columns from 0, as pandas writes.
     counted = len(names) > 1 and names == [str(k) for k in range(len(names))]
     if label is not None or counted or not any(map(_is_number, names)):
-        return LabelledLogits(np.array(lines[1:], float), labels, tuple(names))
+        return LabelledLogits(np.array(lines[1:], float), labels, names)
     return LabelledLogits(np.array(lines, float))
 
 
@@ -235,9 +214,7 @@ def _array(file: str) -> Array:
     """The array in a .npy or .npz (``FILE:NAME``) file."""
     path, name = path_and_array(file)
     if is_parquet(file):
-        raise ValueError(
-            "it must be a .npy, .npz, .csv or .tsv file, or Parquet, which needs --label-column"
-        )
+        raise ValueError("it is no .npy, .npz, .csv or .tsv file; Parquet needs --label-column")
     with Path(path).open("rb") as stream:
         found = np.load(stream, allow_pickle=False)
         if isinstance(found, np.ndarray):
@@ -250,7 +227,7 @@ def _array(file: str) -> Array:
         return array
 
 
-def _read_labels(file: str, n_rows: int) -> Array:
+def _read_labels(file: str, n_rows: int, logits: str) -> Array:
     """Labels, below a header line if there is one line more than rows of logits."""
     with reading(file):
         labels = np.array(_lines(file)) if is_text(file) else _array(file)
@@ -259,8 +236,11 @@ def _read_labels(file: str, n_rows: int) -> Array:
                 "it must hold one label per row, numbers or strings, got shape "
                 f"{labels.shape} of type {labels.dtype}"
             )
-        has_header = is_text(file) and len(labels) == n_rows + 1
-        return _as_labels(labels.ravel()[1:] if has_header else labels.ravel())
+        labels = labels.ravel()
+        labels = labels[1:] if is_text(file) and len(labels) == n_rows + 1 else labels
+        if len(labels) != n_rows:
+            raise ValueError(f"it holds {len(labels):,} labels for {n_rows:,} rows of {logits}")
+        return _as_labels(labels)
 
 
 def _as_labels(labels: Array) -> Array:
@@ -319,7 +299,7 @@ def _read_parquet(pattern: str, label: str | None) -> Any:
 
 def _rows_of_frame(frame: Any, label: str | None) -> LabelledLogits:
     logits = frame[[name for name in frame.columns if name != label]]
-    return LabelledLogits(logits, None if label is None else frame[label], tuple(logits.columns))
+    return LabelledLogits(logits, None if label is None else frame[label], list(logits.columns))
 
 
 def partitions(pattern: str, label: str | None) -> Iterator[LabelledLogits]:
@@ -329,7 +309,7 @@ def partitions(pattern: str, label: str | None) -> Iterator[LabelledLogits]:
         with reading(pattern):
             part = rows.logits.get_partition(k).compute(scheduler="synchronous")
         if len(part):
-            yield LabelledLogits(_as_array(part), None, rows.names)
+            yield LabelledLogits(_as_array(part), None, rows.columns)
 
 
 def _as_array(part: Any) -> Array:

@@ -151,12 +151,12 @@ def test_skops_files_without_skops(calibrator, monkeypatch, capsys):
 
 
 def test_saving_as_onnx_without_onnx(calibrator, monkeypatch, capsys):
-    monkeypatch.setattr("skcalib._cli.jobs.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
     np.save("y.npy", Y[:50])
     given = ["--logits", "new.npy", "--labels", "y.npy"]
     assert main([*given, "--save", "c.onnx"]) == 2
     err = capsys.readouterr().err
-    assert "needs onnx: pip install onnx, or choose another ending, such as .json" in err
+    assert "import of onnx halted; None in sys.modules: install it" in err
 
 
 BAD = {
@@ -187,7 +187,10 @@ BAD = {
     "folder again": (["no", "--output", "no/p.parquet"], "another file than those that are read"),
     "no rows": (["no.parquet", "--output", "p.parquet"], "no.parquet holds no rows"),
     "no rows for text": (["no.parquet", "--output", "p.csv"], "no.parquet holds no rows"),
-    "order": (["order.csv"], "in the order of the classes, 'ant', 'bee', 'cat', got 'bee', 'ant'"),
+    "order": (
+        ["order.csv"],
+        "of the classes, got columns 'bee', 'ant', 'cat' for classes 'ant', 'bee'",
+    ),
     "label column": (["new.npy", "--label-column", "y"], "a column of Parquet or text files"),
     "no probabilities": (["new.npy", "--probabilities"], "must hold probabilities"),
     "output": (["new.npy", "--output", "p.txt"], "ends in .csv, .tsv, .npy, .npz, .parquet"),
@@ -235,7 +238,7 @@ def test_probabilities_in_place_of_logits_are_a_warning(calibrator, ending, caps
     pd.DataFrame(P, columns=NAMES).to_parquet("p.parquet", row_group_size=20)
     assert applied(f"p.{ending}") == 0
     err = capsys.readouterr().err
-    assert err.count("probabilities where logits are expected. Give --probabilities.") == 1
+    assert err.count("probabilities where logits are expected. Pass np.log(p) instead. Give") == 1
     assert applied(f"p.{ending}", "--probabilities") == 0
     assert not capsys.readouterr().err
 

@@ -18,7 +18,6 @@ from skcalib._cli.reading import (
     _halves,
     _load_pair,
     _logs,
-    check_order,
     read_logits,
     reading,
 )
@@ -240,7 +239,7 @@ def test_whatever_is_wrong_with_a_file_is_one_sentence(files, folder, kind, rng)
         except ValueError as error:
             said.append(str(error))
     assert len(said) > 40
-    assert all(text.startswith(f"bad.{kind} ") for text in said), said
+    assert all(f"bad.{kind}" in text for text in said), said
     assert all("\n" not in text and text.endswith(".") for text in said)
 
 
@@ -272,7 +271,7 @@ def test_an_interrupt_is_no_fault_of_the_file():
         (np.zeros(200, complex), "type complex128"),
         (np.zeros((200, 3)), "shape (200, 3) of type float64"),
         (np.r_[np.nan, np.zeros(199)], "none for row 1;"),
-        (np.zeros(3, int), "must be of one length, got 200 and 3 rows"),
+        (np.zeros(3, int), "bad.npy cannot be read: it holds 3 labels for 200 rows of z.npy"),
     ],
 )
 def test_bad_arrays_of_labels(files, capsys, labels, got):
@@ -287,9 +286,9 @@ def test_bad_arrays_of_labels(files, capsys, labels, got):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a\n\nb\n\nc", "200 and 3 rows"),  # blank lines are none
+        ("a\n\nb\n\nc", "holds 3 labels for 200 rows"),  # blank lines are none
         ("1,2\n3,4\n", r"got shape \(2, 2\)"),
-        ('a\n""\nb\n', "none for row 2"),
+        ('a\n""\n' * 100, "none for row 2"),
     ],
 )
 def test_bad_text_of_labels(folder, text, said):
@@ -324,7 +323,7 @@ def test_arrays_as_they_are(files, folder):
     np.testing.assert_array_equal(found.logits, Z.astype(np.float32))
     np.testing.assert_array_equal(found.labels, y)
     assert found.logits.dtype.itemsize == 4
-    assert found.names == ()
+    assert found.columns == ()
     np.savez("one.npz", Z)
     np.testing.assert_array_equal(read_logits("one.npz").logits, Z)
     np.save("bytes.npy", np.char.encode(np.array(["ant", "bee", "caf\u00e9"])[y], "utf-8"))
@@ -354,7 +353,7 @@ def test_text(files, suffix, mark, header):
     words.to_csv(f"y{suffix}", header=header is not None, **how)
     found = read_pair(f"z{suffix}", f"y{suffix}")
     np.testing.assert_allclose(found.logits, Z, rtol=1e-12)
-    assert found.names == (() if header is None else tuple(str(name) for name in header))
+    assert list(found.columns) == ([] if header is None else [str(name) for name in header])
     assert found.labels.tolist() == words.tolist()
     frame.columns = ["p", "q", "r"]
     frame.insert(1, "y", words)
@@ -362,7 +361,7 @@ def test_text(files, suffix, mark, header):
     found = read_logits(f"all{suffix}", "y")
     np.testing.assert_allclose(found.logits, Z, rtol=1e-12)
     assert found.labels.tolist() == words.tolist()
-    assert found.names == ("p", "q", "r")
+    assert found.columns == ["p", "q", "r"]
 
 
 def test_one_column_of_logits_has_no_header_that_counts(folder):
@@ -418,26 +417,6 @@ def test_a_label_that_is_missing(labels):
 
 
 @pytest.mark.parametrize(
-    ("names", "labels", "is_wrong"),
-    [
-        (["bee", "ant", "cat"], ["ant", "bee", "cat"], True),
-        (["x", "y", "z"], ["ant", "bee", "cat"], False),
-        (["1", "0", "2"], [0, 1, 2], True),
-        (["0", "1", "2"], [0, 1, 2], False),
-        (["2", "10", "1"], [1, 2, 10], True),
-        ([], ["ant", "bee", "cat"], False),
-        (["a"], [], False),
-    ],
-)
-def test_columns_are_named_in_the_order_of_the_labels(names, labels, is_wrong):
-    if is_wrong:
-        with pytest.raises(ValueError, match=r"columns of z\.csv must be in the order of the cl"):
-            check_order(tuple(names), labels, "z.csv")
-    else:
-        check_order(tuple(names), labels, "z.csv")
-
-
-@pytest.mark.parametrize(
     ("names", "test", "more", "is_wrong"),
     [
         (["bee", "ant", "cat"], None, [], True),
@@ -458,7 +437,7 @@ def test_columns_of_files_in_another_order(files, quick, capsys, names, test, mo
         pd.DataFrame(logits).to_csv("t.csv", index=False, header=test)
         arguments += ["--test-logits", "t.csv", "--test-labels", "y.npy"]
     assert main(arguments) == 2 * is_wrong
-    said = f"The columns of {'z' if test is None else 't'}.csv must be in the order of the classes"
+    said = f"Columns of {'z' if test is None else 't'}.csv must be in the order of the classes"
     assert (said in capsys.readouterr().err) == is_wrong
 
 
@@ -466,7 +445,8 @@ def test_columns_of_files_in_another_order(files, quick, capsys, names, test, mo
     ("dtype", "classes", "expected"),
     [
         (bool, ["True", "False"], [True, False]),
-        (np.uint8, ["1", "300"], [1, 300]),
+        (np.uint8, ["1", "300", "-2", "b"], [1, 300, -2, "b"]),
+        (float, ["1", "0"], [1, 0]),
         (np.int64, ["9007199254740993", "-1"], [2**53 + 1, -1]),
         ("U3", ["b", "abcde"], ["b", "abcde"]),
         (pd.Int64Dtype(), ["1", "0"], [1, 0]),
@@ -477,14 +457,8 @@ def test_columns_of_files_in_another_order(files, quick, capsys, names, test, mo
 )
 def test_classes_are_of_the_type_of_the_labels(dtype, classes, expected):
     labels = pd.Series([], dtype=dtype) if not isinstance(dtype, type | str) else np.zeros(0, dtype)
-    assert _classes_like(labels, classes).tolist() == expected
+    assert _classes_like(labels, classes) == expected
     assert _classes_like(labels, None) is None
-
-
-@pytest.mark.parametrize("text", ["1.5", "b", str(2**64)])
-def test_classes_of_another_type(text):
-    with pytest.raises(ValueError, match=rf"must be integers, as the labels are, got 1 {text}"):
-        _classes_like(np.zeros(0, int), ["1", text])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -518,7 +492,7 @@ def test_every_class_with_two_rows_is_in_both_halves(rng):
     halves = _halves(rows)
     for half in halves:
         assert set(half.labels) == set(range(12))
-        assert half.names == ("a", "b")
+        assert half.columns == ("a", "b")
         assert len(half.labels) == 62
         np.testing.assert_array_equal(half.labels, y[(half.logits[:, 0] // 2).astype(int)])
     assert not set(halves[0].logits[:, 0]) & set(halves[1].logits[:, 0])

@@ -266,7 +266,8 @@ BAD = {
     "only a column": (["--label-column", "y"], "nothing to calibrate on: give --logits"),
     "only classes": (["--classes", "y"], "nothing to calibrate on: give --logits"),
     "column of arrays": (["--logits", "z.npy", "--label-column", "y"], "a column of Parquet or t"),
-    "parquet": (["--logits", "z.parquet", "--labels", "y.npy"], "Parquet, which needs --label-co"),
+    "parquet": (["--logits", "z.parquet", "--labels", "y.npy"], "Parquet needs --label-column"),
+    "mixed classes": ([*GIVEN, "--classes", "0", "1", "b"], "labels of one type that can be sort"),
     "swapped": (["--logits", "y.npy", "--labels", "z.npy"], "must hold one label per row, numbers"),
     "nan": (["--logits", "nan.npy", "--labels", "y.npy"], "for masked classes, got 1 NaN"),
     "one class": (["--logits", "z.npy", "--labels", "same.npy"], "no row with label 1, 2; leave"),
@@ -276,7 +277,7 @@ BAD = {
     ),
     "many classes": (["--logits", "z.npy", "--labels", "many.npy"], "must be one column for each"),
     "classes": ([*GIVEN, "--classes", "0", "1"], "got 2 labels and 3 columns"),
-    "bad classes": ([*GIVEN, "--classes", "a", "b", "c"], "--classes must be integers, as"),
+    "bad classes": ([*GIVEN, "--classes", "a", "b", "c"], "which is not one of ['a', 'b', 'c']"),
     "new labels": (
         [*GIVEN, "--test-logits", "z.npy", "--test-labels", "other.npy"],
         "Labels of test must be among those of y, got 7",

@@ -87,7 +87,7 @@ def test_test_files_with_columns_in_another_order(here, rows, tmp_path, capsys):
     frame = pd.DataFrame(Z, columns=list("abc")).assign(y=y)
     frame[["y", "c", "b", "a"]].to_parquet("test.pq")
     assert main([*arguments, "--test-logits", "test.pq"]) == 2
-    said = "columns of test.pq must be in the order of the classes, 'a', 'b', 'c', got 'c', 'b'"
+    said = "Columns of test.pq must be in the order of the classes, got columns 'c', 'b', 'a'"
     assert said in capsys.readouterr().err
 
 
@@ -196,7 +196,7 @@ def test_bar_of_dask_on_a_terminal(here, rows, monkeypatch, is_terminal):
         ),
         (["--label-column", "y", "--logits", "none.parquet"], "none.parquet cannot be read"),
         (["--label-column", "y", "--logits", "."], ". cannot be read"),
-        (["--labels", "rows.parquet"], "Parquet, which needs --label-column"),
+        (["--labels", "rows.parquet"], "Parquet needs --label-column"),
     ],
 )
 def test_bad_input(here, arguments, message, capsys):
