@@ -183,7 +183,12 @@ def _trust_exact(
         hess=hess,
         method="trust-exact",
         callback=stop_below if lowest > -np.inf else None,
-        options={"gtol": tol, "maxiter": max_iter, "initial_trust_radius": RADIUS, "max_trust_radius": 1e100},
+        options={
+            "gtol": tol,
+            "maxiter": max_iter,
+            "initial_trust_radius": RADIUS,
+            "max_trust_radius": 1e100,
+        },
     )
     if not np.all(ridge):  # along what changes nothing, trust regions are gone through to the end
         inverse = np.linalg.pinv(solution.hess, RANK, hermitian=True)

@@ -18,7 +18,6 @@ from sklearn.pipeline import Pipeline
 
 from skcalib._rows.arrays import Array
 from skcalib._version import __version__, warn_of_version
-from skcalib.meta import MultiLabelCalibrator
 
 from ._chain import CALIBRATORS, chain_of
 from ._plain_trees import Trees, check_trees, trees_of
@@ -353,7 +352,5 @@ def _try(calibrator: Any) -> None:
     more = {"groups": np.resize(groups, n)} if len(groups) else {}
     P, shape = calibrator.predict_proba(Z, **more), (n, len(chain[-1].classes_))
     fits = P.shape == shape and bool(((P >= 0) & (P <= 1)).all())
-    if not isinstance(calibrator, MultiLabelCalibrator):
-        fits = fits and bool((abs(P.sum(axis=1) - 1) < 1e-6).all())
     _check(("outputs",), "probabilities", holds=fits)
     calibrator.predict(Z, **more)

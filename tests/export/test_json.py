@@ -350,6 +350,7 @@ WRONG = {
     HEAD + '{"class": "RandomForestClassifier", "parameters": {}}}': "takes a fitted calibrator",
     HEAD + '{"class": "TemperatureScaling", "parameters": {}}}': "NotFittedError",
     HEAD + '{"class": "TemperatureScaling", "parameters": {"some": 1}}}': "argument 'some'",
+    HEAD + '{"class": "TemperatureScaling", "parameters": {"a\\n b": 1}}}': "argument 'a b'",
     PIPELINE + "[]}}}": "predicts",
     PIPELINE + '[["a", null]]}}}': "predicts",
     PIPELINE + "3}}}": "predicts",
@@ -386,6 +387,8 @@ def test_calibrators_without_probabilities(texts, monkeypatch):
     huge = values | {"values": [(-1) ** k * 1e308 for k in range(len(values["values"]))]}
     text = changed(texts["SplineCalibration"], (*FITTED, "values_"), huge)
     says(text, "outputs must be probabilities")
+    path = (*FITTED, "calibrators_", 1, "fitted", "coef_", "values", 0)
+    says(changed(texts["labels"], path, "nan"), "outputs must be probabilities")
     monkeypatch.setattr(TemperatureScaling, "_calibrate", None)
     says(texts["TemperatureScaling"], "got TypeError: 'NoneType'")
 
@@ -408,6 +411,9 @@ BROKEN = [
     ("n_features_in_", 10**12, "no more columns than"),
     ("n_features_in_", 3.0, "no more columns than"),
     ("n_features_in_", DELETED, "predicts"),
+    ("classes_", [0, 1, 2], "predicts"),
+    ("classes_", "abc", "predicts"),
+    ("smoothing_", 30.0, "outputs must be probabilities"),
     ("classes_", array([0], "int64"), "outputs must be probabilities"),
     ("classes_", array([0, 1, None], "int64"), "sizes and values"),
     ("classes_", array([0, 1, [2]], "object"), "sizes and values"),
