@@ -24,7 +24,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from skcalib._scores.columns import Scored
-from skcalib.display._kernel_curve import SmoothCurve, pieces, smooth_band, smooth_curve
+from skcalib.display._curves import SmoothCurve, pieces, smooth_band, smooth_curve
 
 Random = np.random.Generator
 SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {

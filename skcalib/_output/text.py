@@ -1,9 +1,8 @@
-"""Texts that fit: measured, shrunk to no less than 7 points, and wrapped."""
+"""Texts that fit, by the usual width of letters: shrunk to no less than 7 points, and wrapped."""
 
 from __future__ import annotations
 
 import textwrap
-from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,10 +11,11 @@ if TYPE_CHECKING:
 # The smallest font size, in points.
 SMALLEST = 7.0
 
-_DOTS = "\N{HORIZONTAL ELLIPSIS}"
+# Usual width of a letter, and height of a line, in font sizes.
+LETTER, LINE = 0.58, 1.25
 
-# Height of a line, in font sizes.
-LINE = 1.25
+# Joins words that stay in one line.
+NBSP = "\N{NO-BREAK SPACE}"
 
 
 def as_written(*texts: Text) -> None:
@@ -24,66 +24,32 @@ def as_written(*texts: Text) -> None:
         text.set_parse_math(False)
 
 
-def text_width(text: str) -> float:
-    """Width of the longest line of a text, in font sizes, with 10 % for the hinting of letters."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=1)
-    measure = partial(text_to_path.get_text_width_height_descent, prop=font, ismath=False)
-    return 1.1 * max((measure(line)[0] for line in text.splitlines()), default=0.0)
+def letters_in(width: float, size: float) -> int:
+    """Number of letters of a font size that stand in a width in inches."""
+    return max(int(72 * width / (LETTER * size)), 4)
 
 
-class Measure:
-    """Widths of texts as :func:`text_width`, from those of their letters: fast for many texts."""
-
-    def __init__(self, *texts: str) -> None:
-        self._letters = {letter: text_width(letter) for letter in {*"".join(texts)}}
-        self._letters["\n"] = 0.0
-
-    def __call__(self, text: str) -> float:
-        """Width of the longest line of a text with no other letters, in font sizes."""
-        return max((sum(map(self._letters.__getitem__, x)) for x in text.splitlines()), default=0.0)
-
-
-def wrapped(text: str, width: float, measure: Measure | None = None) -> str:
-    """The text in even lines of at most a width in font sizes; words that are longer are broken."""
-    measure = measure or Measure(text, " ")
-    n = max(len(line) for line in [*text.splitlines(), ""])
-    while n > 1 and measure(lines := _lines(text, n)) > width:
-        n -= 1
-    if n <= 1:
-        return text
-    longest = max(map(len, text.replace("\n", " ").split(" ")), default=0)
-    while n > longest and (other := _lines(text, n - 1)).count("\n") == lines.count("\n"):
-        n, lines = n - 1, other
-    return lines
+def wrapped(text: str, width: float, size: float) -> str:
+    """The text in lines of a width in inches; words that are longer are broken."""
+    n = letters_in(width, size)
+    lines = (textwrap.wrap(x, n, break_on_hyphens=False) or [""] for x in text.split("\n"))
+    return "\n".join(line for part in lines for line in part).replace(NBSP, " ")
 
 
 def fitted(text: str, width: float, size: float, smallest: float = SMALLEST) -> tuple[str, float]:
     """The text and its font size for a width in inches: shrunk, and then wrapped."""
-    room = 72 * width / max(text_width(text), 1e-9)
-    if room >= smallest:
-        return text, min(size, room)
-    smallest = min(size, smallest)
-    return wrapped(text, 72 * width / smallest), smallest
+    longest = max(map(len, text.split("\n")))
+    size = min(size, max(72 * width / (LETTER * max(longest, 1)), smallest))
+    return wrapped(text, width, size), size
 
 
-def shortened(
-    text: str, width: float, measure: Measure | None = None, end: int | None = None
-) -> str:
-    """The text without its middle, as far as a width in font sizes requires.
+def shortened(text: str, width: float, size: float, end: int = 8) -> str:
+    """The text without its middle, as far as a width in inches requires.
 
-    So many letters at its end are kept, by default up to eight.
+    So many letters at its end are kept.
     """
-    measure = measure or Measure(text, _DOTS)
-    kept, end = len(text), min(8, len(text) // 2) if end is None else end
-    while kept > end + 1 and measure(text) > width:
-        kept -= 1
-        text = f"{text[: kept - end]}{_DOTS}{text[-end:]}"
-    return text
-
-
-def _lines(text: str, n: int) -> str:
-    wrap = partial(textwrap.wrap, width=n, break_on_hyphens=False)
-    return "\n".join("\n".join(wrap(line)) for line in text.splitlines())
+    n = letters_in(width, size)
+    if len(text) <= n:
+        return text
+    end = min(end, n // 2)
+    return f"{text[: n - end - 1]}\N{HORIZONTAL ELLIPSIS}{text[-end:]}"

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._output.text import as_written, fitted
 from skcalib._output.theme import Theme
 from skcalib._rows.arrays import on_host
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 
-from ._axes import curve_of_rows, new_figure, size_of, with_weight
-from ._legend_above import legend_above
+from ._bins import curve_of_rows, with_weight
+from ._layout import draw_title, legend_above, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,7 +204,7 @@ class ConfidenceDisplay:
         weighted = not np.array_equal(c.weight, c.n_samples)
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
-            self._set_title(self.name)
+            draw_title(ax, self.name)
         legend_above(ax, [self.confidence_line_, self.accuracy_line_])
         return self
 
@@ -222,8 +221,3 @@ class ConfidenceDisplay:
             path_effects=[withStroke(linewidth=4, foreground=theme.background)],
             label=f"Average confidence {self.confidence:.3f}",
         )  # fmt: skip
-
-    def _set_title(self, name: str) -> None:
-        ax = self.ax_
-        text, size = fitted(name, size_of(ax)[0], float(ax.title.get_fontsize()), smallest=9)
-        as_written(ax.set_title(text, fontsize=size))

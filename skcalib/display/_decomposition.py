@@ -13,11 +13,12 @@ from skcalib._output.theme import Theme
 from skcalib._rows.arrays import Floats, on_host
 from skcalib._validation.indicator import of_outputs
 from skcalib._validation.inputs import check_option
-from skcalib.display._axes import entry, new_figure, size_of
-from skcalib.display._legend_above import legend_above
 from skcalib.metrics import ScoreDecomposition, score_decomposition
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import Score
+
+from ._layout import legend_above, new_figure, size_of
+from ._style import entry
 
 
 def plane_limits(x: Floats, y: Floats) -> tuple[tuple[float, float], tuple[float, float]]:

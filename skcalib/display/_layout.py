@@ -1,186 +1,259 @@
-"""Layout of a reliability diagram: the diagram with its legend, above it the histogram of rows.
+"""What all displays share: figures, ticks, titles, legends, and room above axes.
 
-All of them lie inside of the axes: what lies outside would be beyond their user's layout. Where
-the diagram and the histogram lie depends neither on the legend nor on what is drawn in them.
+A histogram or a legend above axes stands in the upper part of the place of these axes, because what
+lies outside of it would cover neighbours or leave the figure.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from scipy.special import expit, logit
-
-from skcalib._output.text import SMALLEST
+from skcalib._output.text import (
+    LETTER,
+    NBSP,
+    SMALLEST,
+    as_written,
+    fitted,
+    letters_in,
+    shortened,
+    wrapped,
+)
 from skcalib._output.theme import Theme
 
-from ._axes import SMALL, size_of
-from ._legend import draw_legend
-from ._panels import HISTOGRAM, TICK, Panel, panel_of
-from ._ticks import even_ticks, logit_ticks, set_ticks, thinned
+from ._style import DIAGONAL, HISTOGRAM, KEY, ROOM, record, recorded
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
     from matplotlib.transforms import Bbox
 
-# Points at 0 and 1 are clipped far outside of logit axes, so that lines to them are drawn.
-_SCALES: dict[str, dict[str, Any]] = {"linear": {}, "logit": {"nonpositive": "clip"}}
+# Bottom and top of the histogram of rows, in heights of the diagram.
+BOTTOM, TOP = 1.04, 1.22
+
+# Diagrams with sides of up to so many inches have smaller labels.
+SMALL = 2.4
+
+# Legends with more than so many entries for each inch of the side explain neither the line nor
+# error bars nor bands, and diagrams with a side of less than ``LEAST`` inches have no legend.
+ENTRIES, LEAST = 2.6, 1.1
+
+# Of legends: spaces in font sizes, and the width of an entry beside its text.
+SPACES: dict[str, Any] = {
+    "handlelength": 1.6, "handletextpad": 0.6, "columnspacing": 1.2, "labelspacing": 0.3,
+    "borderpad": 0.3, "borderaxespad": 0.5,
+}  # fmt: skip
+_BESIDE = 2.8
+
+# The largest font size of a legend.
+_LARGEST = 9.0
+
+# The largest share of the place of axes that a legend above them takes.
+_MOST = 0.6
 
 
-class HistogramLocator:
-    """Locator of the histogram of rows: a part of the axes of the diagram, which may change."""
+def new_figure(size: tuple[float, float], layout: Any = "constrained") -> Figure:
+    """A figure of pyplot, of a size in inches."""
+    import matplotlib.pyplot as plt
 
-    def __init__(self, ax: Axes) -> None:
-        self.ax = ax
-        self.whole = 1.0  # height of the axes, in heights of the diagram
-
-    def __call__(self, histogram: Any, renderer: Any) -> Bbox:  # noqa: ARG002
-        from matplotlib.transforms import Bbox, TransformedBbox
-
-        bottom, top = np.array(HISTOGRAM) / self.whole
-        box = Bbox.from_extents(0, bottom, 1, top)
-        return TransformedBbox(box, self.ax.transAxes - self.ax.figure.transSubfigure)  # type: ignore[return-value]
+    return plt.figure(figsize=size, layout=layout)
 
 
-def histogram_of(ax: Axes) -> Axes | None:
-    """Axes of the histogram of rows above a diagram."""
-    found = [x for x in ax.child_axes if isinstance(x.get_axes_locator(), HistogramLocator)]
-    return found[0] if found else None  # type: ignore[return-value]
+def size_of(ax: Axes) -> tuple[float, float]:
+    """Width and height of axes in inches, before their aspect is applied."""
+    box = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
+    return box.width / ax.figure.dpi, box.height / ax.figure.dpi
+
+
+def side_of(ax: Axes) -> float:
+    """Side of the diagram on axes, which is a square, in inches."""
+    width, height = size_of(ax)
+    return min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
+
+
+def draw_title(ax: Axes, name: str) -> None:
+    """A title that is no wider than its axes."""
+    text, size = fitted(name, size_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
+    as_written(ax.set_title(text, fontsize=size))
+
+
+class Below:
+    """Locator of axes that leave the upper part of their place to a legend, or to a histogram."""
+
+    def __init__(self, ax: Axes, legend: Legend | None = None, height: float = 0.0) -> None:
+        before: Any = ax.get_axes_locator()
+        self.before: Any = before.before if isinstance(before, Below) else before
+        self.ax, self.legend = ax, legend
+        self.height = height  #: of the legend in inches
+
+    def get_subplotspec(self) -> Any:
+        """The part of the grid that the axes have, which tight layouts ask for."""
+        return self.ax.get_subplotspec()
+
+    def __call__(self, ax: Any, renderer: Any) -> Bbox:
+        from matplotlib.transforms import Bbox
+
+        box = self.before(ax, renderer) if self.before else ax.get_position(original=True)
+        if self.legend is not None and self._needs_none():
+            return box
+        whole = self.ax.figure.bbox
+        width, height = box.width * whole.width, box.height * whole.height
+        # Of the histogram, whose diagram is a square; else of the legend.
+        taken = (TOP - 1) * min(width, height / TOP)
+        if self.legend is not None:
+            taken = min(self.height * self.ax.figure.dpi, _MOST * height)
+        return Bbox.from_bounds(box.x0, box.y0, box.width, (height - taken) / whole.height)
+
+    def _needs_none(self) -> bool:
+        """Whether the legend is gone, or constrained layout makes room for it."""
+        # While a figure is saved another engine stands in, which has the properties of the first.
+        engine = self.ax.figure.get_layout_engine()
+        constrained = engine is not None and not engine.adjust_compatible
+        is_laid_out = constrained and self.ax.get_subplotspec() is not None
+        return is_laid_out or self.ax.get_legend() is not self.legend
 
 
 def histogram_on(ax: Axes) -> Axes:
-    """Axes of the histogram of rows above a diagram, made if there are none.
-
-    In a panel of a grid they are those of the diagram.
-    """
-    if panel_of(ax) is not None:
-        return ax
-    histogram = histogram_of(ax)
-    if histogram is None:
-        histogram = ax.inset_axes((0, 0, 1, 1))
-        histogram.set_axes_locator(HistogramLocator(ax))
+    """Axes of the histogram of rows above a diagram, made if there are none."""
+    for found in recorded(ax.child_axes, HISTOGRAM):
+        return found
+    histogram = ax.inset_axes((0, BOTTOM, 1, TOP - BOTTOM), sharex=ax)
+    histogram.tick_params(axis="x", which="both", bottom=False, labelbottom=False)
+    record(histogram, HISTOGRAM)
+    ax.set_axes_locator(Below(ax))
     return histogram
 
 
-def arrange(
-    ax: Axes, scale: str, limits: tuple[float, float], theme: Theme, *, legend: bool
-) -> None:
-    """Set scale, limits and ticks, and place the histogram and the legend."""
-    panel, histogram = panel_of(ax), histogram_of(ax)
-    top = 1.0 if histogram is None else HISTOGRAM[1]
-    if panel is not None:
-        top = panel.top
-    for axes in (ax, *([] if histogram is None else [histogram])):
-        axes.set_autoscale_on(False)  # it would follow frequencies of 0 to minus infinity
-        set_scale(axes, scale, "x")
-        axes.set_xlim(limits)
-    set_scale(ax, scale, "y")
-    ax.set_ylim(limits[0], _above(limits, top, scale))
-    ax.set_aspect("equal")
-    side = side_of(ax, top)
-    if panel is None:
-        _shrink(ax, side)
-        _set_ticks(ax, scale, limits, side)
-        ax.yaxis.label.set_y(0.5 / top)  # in the middle of the diagram
-    else:
-        _set_ticks_of_panel(ax, panel, scale, limits, side)
-    _frame(ax, limits)
-    if scale == "logit" or limits != (0, 1):
-        _clip(ax, 1 / top)
-    if histogram is not None:
-        locator: Any = histogram.get_axes_locator()
-        locator.whole = top
-        histogram.set_xticks([])
-        histogram.minorticks_off()
-    if legend:
-        draw_legend(ax, theme, side, top)
+def set_scale(ax: Axes, scale: str) -> None:
+    """Set the scale of both axes, which takes long, if it is another one."""
+    if ax.get_xscale() != scale:
+        # Points at 0 and 1 are clipped far outside of logit axes, so that lines to them are drawn.
+        clip: Any = {"nonpositive": "clip"} if scale == "logit" else {}
+        ax.set_xscale(scale, **clip)
+        ax.set_yscale(scale, **clip)
 
 
-def _frame(ax: Axes, limits: tuple[float, float]) -> None:
-    """Draw the borders of the diagram, not those of the axes."""
-    ax.spines[["left", "right"]].set_bounds(*limits)
-    none: Any = None  # an axis would make its ticks again
-    ax.spines["top"].register_axis(none)
-    ax.spines["top"].set_position(("data", limits[1]))
+def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) -> None:
+    """Set scale, limits, ticks and legend of a reliability diagram, which is a square."""
+    from matplotlib.ticker import LogitLocator, MaxNLocator
 
-
-def set_scale(ax: Axes, scale: str, which: Literal["x", "y"]) -> None:
-    """Set the scale of an axis, which takes long, if it is another one."""
-    if getattr(ax, f"get_{which}scale")() != scale:
-        getattr(ax, f"set_{which}scale")(scale, **_SCALES[scale])
-
-
-def side_of(ax: Axes, top: float) -> float:
-    """Side of the diagram, which is a square, in inches."""
-    width, height = size_of(ax)
-    return min(width, height / top)
-
-
-def _above(limits: tuple[float, float], height: float, scale: str) -> float:
-    """The number that lies a height above the lower limit, in heights of the diagram."""
-    low, high = limits
-    if scale == "linear":
-        return low + height * (high - low)
-    return float(expit(logit(low) + height * (logit(high) - logit(low))))
-
-
-def _clip(ax: Axes, height: float) -> None:
-    """Keep points at infinity of logit axes out of the histogram and the legend."""
-    from matplotlib.patches import Rectangle
-
-    artists: list[Artist] = [*ax.lines, *ax.collections]
-    for artist in artists:
-        artist.set_clip_on(True)
-        artist.set_clip_path(Rectangle((0, 0), 1, height, transform=ax.transAxes))
-
-
-def _shrink(ax: Axes, side: float) -> None:
-    """Make labels of axes smaller that have little room."""
-    if side > SMALL:
-        return
+    ax.set_autoscale_on(False)  # it would follow frequencies of 0 to minus infinity
+    set_scale(ax, scale)
+    ax.set(xlim=limits, ylim=limits)
+    ax.set_box_aspect(1)
+    ax.set_anchor("N")  # so that titles have the place that layouts give them
+    side = side_of(ax)
     for axis in (ax.xaxis, ax.yaxis):
-        size = axis.get_major_ticks(1)[0].label1.get_fontsize()
-        axis.set_tick_params(labelsize=min(size, max(4 * side, SMALLEST)), pad=2)
-        axis.label.set_fontsize(min(axis.label.get_fontsize(), max(4.3 * side, SMALLEST)))
-        axis.labelpad = 1
-
-
-def _set_ticks(ax: Axes, scale: str, limits: tuple[float, float], side: float) -> None:
-    ax.minorticks_off()
+        steps: Any = {"nbins": "auto", "steps": [1, 2, 5, 10]}
+        axis.set_major_locator(MaxNLocator(**steps) if scale == "linear" else LogitLocator())
+        axis.set_major_formatter("{x:.7g}")
+        if side < SMALL:
+            shrink(axis, side)
+        axis.set_minor_formatter("")
     if scale == "linear":
-        most = 6 if side > 1.5 else 3
-        even = np.linspace(0, 1, most) if limits == (0, 1) else even_ticks(*limits, most)
-        ax.set(xticks=even, yticks=even)
-        return
-    ticks = logit_ticks(*limits)
-    set_ticks(ax.yaxis, ticks)
-    low, high = logit(limits)
-    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
-    set_ticks(ax.xaxis, thinned(ticks, 72 * side * (logit(ticks) - low) / (high - low) / size))
+        ax.minorticks_off()
+    if legend and side >= LEAST:
+        legend_inside(ax, side)
 
 
-def _set_ticks_of_panel(
-    ax: Axes, panel: Panel, scale: str, limits: tuple[float, float], side: float
-) -> None:
-    """Ticks of a panel of a grid; where there are many panels, without labels there are none."""
-    ax.minorticks_off()
-    if panel.is_one_of_many:
-        for axis, labelled in zip((ax.xaxis, ax.yaxis), panel.labels, strict=True):
-            axis.set_visible(labelled)
-        if not any(panel.labels):
-            return
-    size = min(max(4 * side, SMALLEST), 9)
-    low, high = logit(limits) if scale == "logit" else limits
-    ticks = (
-        logit_ticks(*limits) if scale == "logit" else even_ticks(*limits, 6 if side > 1.8 else 3)
-    )
-    places = ((logit(ticks) if scale == "logit" else ticks) - low) / (high - low)
-    ticks = thinned(ticks, 72 * side * places / size)
-    sides = (ax.xaxis, "bottom"), (ax.yaxis, "left")
-    for (axis, where), labelled in zip(sides, panel.labels, strict=True):
-        if not axis.get_visible():
-            continue
-        look: Any = {"labelsize": size, "length": TICK[0], "pad": TICK[1]}
-        axis.set_tick_params(**(look | {f"label{where}": labelled}))
-        set_ticks(axis, ticks)
+def shrink(axis: Any, side: float) -> None:
+    """Make the labels of an axis smaller that has little room."""
+    size = axis.get_major_ticks(1)[0].label1.get_fontsize()
+    axis.set_tick_params(labelsize=min(size, max(4 * side, SMALLEST)), pad=2)
+    axis.label.set_fontsize(min(axis.label.get_fontsize(), max(4.3 * side, SMALLEST)))
+    axis.labelpad = 1
+
+
+def entries(ax: Axes) -> list[tuple[Any, str]]:
+    """Handles and labels of a legend, the line of perfect calibration last."""
+    pairs = list(zip(*ax.get_legend_handles_labels(), strict=True))
+    return sorted(pairs, key=lambda pair: bool(recorded([pair[0]], DIAGONAL)))
+
+
+def legend_inside(ax: Axes, side: float) -> None:
+    """Draw the legend inside of a reliability diagram of a side in inches."""
+    pairs = entries(ax)
+    if len(pairs) > ENTRIES * side:
+        pairs = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
+    size = min(max(3.2 * side, SMALLEST), _LARGEST)
+    least = 15.1 * LETTER * SMALLEST / 72  # words of our own have up to 15 letters
+    room = max(0.95 * side - _BESIDE * size / 72, least)
+    size = min(fitted(label, room, size)[1] for _, label in pairs)
+    if size == SMALLEST:  # some labels do not fit in one line
+        room = max(0.75 * room, least)
+    lines = [_in_lines(label, room, size) for _, label in pairs]
+    _drawn(ax, [handle for handle, _ in pairs], lines, size, loc="best", framealpha=0.85)
+
+
+def _in_lines(label: str, width: float, size: float) -> str:
+    """The label in lines of a width in inches, with the score at its end in one piece."""
+    name, bracket, score = label.rpartition(" (")
+    if len(score) < letters_in(width, size):
+        score = score.replace(" ", NBSP)
+    return wrapped(name + bracket + score, width, size)
+
+
+def legend_above(ax: Axes, handles: Sequence[Artist], *, twin: Axes | None = None) -> Legend:
+    """Draw a legend above axes, and above the twin that shares their place.
+
+    It has as many columns as there is room for. Long labels are wrapped, or where these would take
+    more than half of the height, cut in the middle.
+    """
+    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+    width, height = size_of(ax)
+    labels = [str(handle.get_label()) for handle in handles]
+    inside = width - _BESIDE * _LARGEST / 72
+    size = min(fitted(label, inside, _LARGEST)[1] for label in labels)
+    lines = [wrapped(label, inside, size) for label in labels]
+    if sum(text.count("\n") + 1 for text in lines) * 1.5 * size / 72 > _MOST * height:
+        size = SMALLEST
+        lines = [shortened(label, inside, size) for label in labels]
+    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, 1)}
+    legend = legend_in_columns(ax, handles, lines, size, width, **place)
+    needed = legend.get_window_extent().height / ax.figure.dpi + SPACES["borderaxespad"] * size / 72
+    below = Below(ax, legend, needed)
+    ax.set_axes_locator(below)
+    if twin is not None and twin.get_axes_locator() is None:  # others follow the axes already
+        twin.set_axes_locator(below)
+    if not recorded(ax.child_axes, ROOM):
+        # Matplotlib draws titles above child axes, so invisible ones are where the legend is.
+        axes: Any = ax.transAxes
+        above = ax.figure.dpi_scale_trans + ScaledTranslation(0, 1, axes)
+        place = (0, 0, 1, needed)
+        room = ax.inset_axes(place, transform=blended_transform_factory(axes, above))
+        room.set_visible(False)
+        record(room, ROOM)
+    return legend
+
+
+def legend_in_columns(
+    ax: Axes,
+    handles: Iterable[Any],
+    labels: Iterable[str],
+    size: float,
+    width: float,
+    **params: Any,
+) -> Legend:
+    """A legend with as many columns as have room in a width in inches."""
+    handles, labels = list(handles), list(labels)
+    for n_columns in range(max(len(labels), 1), 0, -1):
+        legend = _drawn(ax, handles, labels, size, ncols=n_columns, framealpha=1, **params)
+        if legend.get_window_extent().width <= width * ax.figure.dpi:
+            break
+    return legend
+
+
+def _drawn(
+    ax: Axes, handles: Sequence[Any], labels: Sequence[str], size: float, **params: Any
+) -> Legend:
+    """A legend in the colours of the axes, on which all its entries are seen."""
+    theme = Theme.of(ax)
+    legend = ax.legend(
+        handles, labels, fontsize=size, labelcolor=theme.foreground, facecolor=theme.background,
+        edgecolor="none", frameon=True, fancybox=False, shadow=False, **SPACES, **params,
+    )  # fmt: skip
+    as_written(*legend.get_texts())
+    return legend

@@ -15,14 +15,19 @@ from skcalib._validation.inputs import check_integer
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
-from . import _styles
-from ._axes import curve_of_class, curve_of_rows, ece_of, new_figure, with_weight
-from ._layout import arrange, histogram_on, set_scale
-from ._limits import limits_on, shown_rows
-from ._look import AXIS_NAMES, Look, Scale, Style, check_look
-from ._model import draw_model
-from ._panels import panel_of
+from ._artists import counts as draw_counts, diagonal, draw_model
+from ._bins import (
+    curve_of_class,
+    curve_of_rows,
+    ece_of,
+    linear_limits,
+    logit_limits,
+    shown_rows,
+    with_weight,
+)
+from ._layout import arrange, histogram_on, new_figure, set_scale
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
+from ._style import AXIS_NAMES, Look, Scale, Style, check_look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
         FillBetweenPolyCollection,
         LineCollection,
         PathCollection,
-        PolyCollection,
     )
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.figure import Figure, SubFigure
@@ -107,9 +111,8 @@ class ReliabilityDisplay:
         Axes with the histogram of rows; in a grid those of the diagram.
     figure_ : matplotlib Figure
         Figure that contains them.
-    bars_, gaps_ : matplotlib BarContainer, PolyCollection or None
-        Bars of accuracy and of gaps, with ``style="bars"``. In grids of more than 25 classes they
-        are each a collection, without hatches.
+    bars_, gaps_ : matplotlib BarContainer or None
+        Bars of accuracy and of gaps, with ``style="bars"``.
     counts_ : matplotlib BarContainer, StepPatch or None
         Histogram of rows: bars with ``style="bars"``, else an outline, and a StepPatch in grids.
     intervals_ : matplotlib ErrorbarContainer or None
@@ -153,8 +156,8 @@ class ReliabilityDisplay:
     ax_: Axes
     counts_ax_: Axes | None
     figure_: Figure | SubFigure
-    bars_: BarContainer | PolyCollection | None
-    gaps_: BarContainer | PolyCollection | None
+    bars_: BarContainer | None
+    gaps_: BarContainer | None
     counts_: BarContainer | StepPatch | None
     intervals_: ErrorbarContainer | None
     line_: Line2D | None
@@ -381,10 +384,10 @@ class ReliabilityDisplay:
             ax = new_figure((5.2, 6.2)).subplots()
         look = Look.next_on(ax, style, self.kind, scale)
         # Matplotlib overflows where artists at infinity are added to logit axes.
-        set_scale(ax, "linear", "x")
-        set_scale(ax, "linear", "y")
+        before = ax.get_xlim()
+        set_scale(ax, "linear")
         self.ax_, self.figure_ = ax, ax.figure
-        self.diagonal_ = _styles.diagonal(ax, look.theme)
+        self.diagonal_ = diagonal(ax, look.theme)
         name = self.name if name is None else name
         resampling = n_resamples, random_state
         for attribute, artist in draw_model(self, look, name, confidence_level, resampling).items():
@@ -392,8 +395,11 @@ class ReliabilityDisplay:
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
-            self.counts_ = _styles.counts(self.counts_ax_, shown_rows(self), look)
-        if panel_of(ax) is None:
-            ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
-        arrange(ax, scale, limits_on(ax, self, look), look.theme, legend=legend)
+            self.counts_ = draw_counts(self.counts_ax_, shown_rows(self), look)
+        ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
+        limits = linear_limits(self)
+        if scale == "logit":
+            low, high = logit_limits(self, style)
+            limits = (min(low, before[0]), max(high, before[1])) if look.number else (low, high)
+        arrange(ax, scale, limits, legend=legend)
         return self

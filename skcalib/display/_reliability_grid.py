@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._output.text import SMALLEST, as_written
+from skcalib._output.text import NBSP, SMALLEST, as_written, wrapped
+from skcalib._output.theme import Theme
 from skcalib._validation.inputs import check_integer
 from skcalib._validation.labels import shown
 from skcalib.metrics._input import OF_EACH
 
-from ._around import legend_above, names_around
-from ._axes import new_figure
-from ._limits import shown_rows
-from ._panels import (
-    HISTOGRAM,
-    NBSP,
-    SPACE,
-    Margins,
-    Panels,
-    add_panels,
-    height_of_lines,
-    inches,
-    place,
-    titles_in,
-)
+from ._artists import counts_above
+from ._bins import shown_rows
+from ._layout import TOP, entries, legend_in_columns, new_figure, size_of
+from ._style import AXIS_NAMES, kind_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.legend import Legend
+
+
+# Of more panels those inside have no ticks, which take long to lay out.
+MANY = 25
 
 
 class ReliabilityGridDisplay:
@@ -45,8 +38,9 @@ class ReliabilityGridDisplay:
     A class whose probabilities are all in one uniform bin has quantile bins, which the title says,
     if no strategy was given, and its axes end where its probabilities do.
 
-    The histograms of rows above the diagrams have the same scale, whose end is in the legend. Of
-    more than 25 diagrams only those at the borders have ticks.
+    The histograms of rows above the diagrams have the same scale, whose end is in the legend. Tick
+    labels stand at the borders, and wherever the limits of a diagram are its own. Of more than 25
+    diagrams others have no ticks.
 
     Parameters
     ----------
@@ -98,7 +92,8 @@ class ReliabilityGridDisplay:
         Parameters
         ----------
         figure : matplotlib Figure or SubFigure, default=None
-            Where to draw; by default a new figure.
+            Where to draw; by default a new figure. A figure without a layout engine gets
+            constrained layout.
         n_columns : int, default=None
             Number of diagrams side by side; by default the square root of the number of
             diagrams, rounded up.
@@ -119,46 +114,68 @@ class ReliabilityGridDisplay:
             n_columns = int(np.ceil(np.sqrt(len(self.displays))))
         check_integer("n_columns", n_columns)
         n_rows = -(-len(self.displays) // n_columns)
-        top = HISTOGRAM[1] if plot_params.get("counts", True) else 1.0
-        side = min(2.3, max(1.3, 14 / n_columns))  # of diagrams in a new figure, in inches
-        new = None
+        counts = plot_params.pop("counts", True)
         if figure is None:
-            size = max(1.15 * side * n_columns, 4.5), 1.3 * top * side * n_rows
-            figure = new = new_figure(size, "none")
+            side = min(2.1, max(1.2, 14 / n_columns))  # of diagrams, in inches
+            size = max(1.15 * side * n_columns + 0.4, 4.5), 1.5 * side * n_rows + 0.8
+            figure = new_figure(size, "compressed")
+        elif figure.figure.get_layout_engine() is None:
+            figure.figure.set_layout_engine("constrained")
         self.figure_, self.displays_ = figure, self.displays
-        around = names_around(figure, self.displays[0].kind)
-        panels = Panels(n_rows, n_columns, around, Margins(SPACE, SPACE, SPACE, SPACE))
-        panels = self._draw(figure, panels, top, plot_params)
-        # What has been drawn tells how large the margins must be.
-        height = self.legend_.get_window_extent().height / figure.dpi
-        panels = replace(panels, figure=around._replace(top=height + 2 * SPACE))
-        panels = panels.with_labels(self.axes_)
-        if new is not None:
-            new.set_size_inches(panels.size(side, top * side))
-        place(self.axes_, panels)
-        first: Any = self.axes_[0].get_axes_locator()
-        first.legend = self.legend_
+        # The first row is that of the legend, which needs no more than its letters.
+        places = figure.add_gridspec(n_rows + 1, n_columns, height_ratios=[1e-3] + n_rows * [1.0])
+        self.axes_ = [
+            figure.add_subplot(places[1 + k // n_columns, k % n_columns])
+            for k in range(len(self.displays))
+        ]
+        most = max(float(shown_rows(display).n_samples.max()) for display in self.displays)
+        for display, ax in zip(self.displays, self.axes_, strict=True):
+            display.plot(ax, **{**plot_params, "counts": False, "legend": False})
+            if counts:
+                style = plot_params.get("style", "bars")
+                display.counts_ax_ = ax
+                display.counts_ = counts_above(ax, shown_rows(display), style, most)
+        self._label(n_columns, counts=counts)
+        self._draw_legend(figure.add_subplot(places[0, :]), most if counts else None)
         return self
 
-    def _draw(
-        self, figure: Figure | SubFigure, panels: Panels, top: float, plot_params: dict[str, Any]
-    ) -> Panels:
-        """Draw the diagrams and the legend, and return the panels with room for the titles."""
-        room = inches(figure)[0] / (panels.n_columns + 0.3) - SPACE
-        wanted = min(max(4.5 * room, SMALLEST), 10)
-        titles, size = titles_in([_title(display) for display in self.displays], room, wanted)
-        above = max(height_of_lines(title, size) for title in titles) + SPACE
-        panels = replace(panels, cell=panels.cell._replace(top=above))
-        most = max(float(shown_rows(display).n_samples.max()) for display in self.displays)
-        is_logit = plot_params.get("scale") == "logit"
-        own = [display.zoomed or is_logit for display in self.displays]
-        self.axes_ = add_panels(figure, panels, own, top=top, most=most)
-        for display, ax, title in zip(self.displays, self.axes_, titles, strict=True):
-            display.plot(ax, **{**plot_params, "legend": False})
+    def _label(self, n_columns: int, *, counts: bool) -> None:
+        """Titles, names of the axes, and tick labels at the borders or of limits of their own."""
+        across, up = AXIS_NAMES[self.displays[0].kind]
+        width = size_of(self.axes_[0])[0]
+        size = min(max(4.5 * width, SMALLEST), 10)
+        self.figure_.supxlabel(across, fontsize=size)
+        self.figure_.supylabel(up, fontsize=size)
+        limits = [ax.get_xlim() for ax in self.axes_]
+        for k, (display, ax) in enumerate(zip(self.displays, self.axes_, strict=True)):
+            ax.set(xlabel="", ylabel="")
+            below, left = limits[k + n_columns :: n_columns], limits[k - k % n_columns : k]
+            labelled = limits[k] not in below, limits[k] not in left
+            ax.tick_params(labelbottom=labelled[0], labelleft=labelled[1])
+            for axis, is_labelled in zip((ax.xaxis, ax.yaxis), labelled, strict=True):
+                axis.set_visible(is_labelled or len(limits) <= MANY)
+            title = wrapped(_title(display), 1.2 * width, size)
             # A fixed height spares Matplotlib the search for one.
-            as_written(ax.set_title(title, fontsize=size, y=1, pad=3))
-        self.legend_ = legend_above(figure, self.axes_, most if top > 1 else None, self.name)
-        return panels
+            as_written(ax.set_title(title, fontsize=size, y=TOP if counts else 1, pad=3))
+
+    def _draw_legend(self, ax: Axes, most: float | None) -> None:
+        """One legend for all panels, at the top, with their different entries once each."""
+        from matplotlib.patches import Patch
+
+        found: dict[str, Any] = {}
+        for handle, label in (pair for panel in self.axes_ for pair in entries(panel)):
+            kind = kind_of(handle)  # models have the name of their quantity, without the score
+            found.setdefault(AXIS_NAMES[kind][1] if kind else label, handle)
+        found["Perfect"] = found.pop("Perfect")
+        if most is not None:
+            found[f"Rows (up to {most:,.0f})"] = Patch(color=Theme.of(self.axes_[0]).muted)
+        width = ax.figure.bbox.width / ax.figure.dpi
+        title = None if self.name is None else wrapped(self.name, width, 10)
+        place: Any = {"loc": "lower center", "title": title}
+        size = min(max(1.6 * width, SMALLEST), 9)
+        self.legend_ = legend_in_columns(ax, found.values(), found, size, width - 0.6, **place)
+        as_written(self.legend_.get_title())
+        ax.set_axis_off()
 
 
 def check_grid(

@@ -20,9 +20,9 @@ from skcalib._validation.labels import as_labels, encode
 from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
-from ._axes import curve_of_rows, ece_of, entry, new_figure, size_of
-from ._legend_above import legend_above
-from ._ticks import log_ticks, set_ticks
+from ._bins import curve_of_rows, ece_of
+from ._layout import legend_above, new_figure
+from ._style import entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -273,6 +273,8 @@ class TemperatureSweepDisplay:
         self.best_lines_ = [ax.axvline(self.best_temperature, **best) for ax in axes]
 
     def _label(self, *, stacked: bool) -> None:
+        from matplotlib.ticker import LogLocator
+
         upper, lower = self.axes_
         upper.set_ylabel("Log loss")
         lower.set_ylabel("ECE")
@@ -281,11 +283,14 @@ class TemperatureSweepDisplay:
             for ax, line in ((upper, self.log_loss_line_), (lower, self.ece_line_)):
                 ax.yaxis.label.set_color(around.legible(line.get_color()))
         lower.set_ylim(bottom=0)
-        ticks = _temperature_ticks(upper, _span(self.temperatures, self.best_temperature))
+        span = _span(self.temperatures, self.best_temperature)
         for ax in self.axes_:
-            ax.set(xscale="log", xlim=_span(self.temperatures, self.best_temperature))
+            ax.set(xscale="log", xlim=span)
             ax.minorticks_off()
-            set_ticks(ax.xaxis, ticks)
+            ax.xaxis.set_major_locator(
+                LogLocator(subs=(1, 2, 5) if span[1] < 20 * span[0] else (1, 3))
+            )
+            ax.xaxis.set_major_formatter("{x:.7g}")
         if stacked:
             upper.tick_params(labelbottom=False)
         (lower if stacked else upper).set_xlabel("Temperature T")
@@ -353,14 +358,6 @@ def _colours(theme: Theme) -> tuple[Any, Any, Any]:
     """Colours of the log loss, of the ECE, and of the other calibrator."""
     found = (theme.models * 3)[:3]  # a style may have a single colour
     return found[0], found[1], found[2]
-
-
-def _temperature_ticks(ax: Axes, span: tuple[float, float]) -> Floats:
-    """Ticks with labels that have room beside each other, 1 among them if it is one."""
-    ticks = log_ticks(*span)
-    step = -(-len(ticks) // max(3, int(size_of(ax)[0] / 0.5)))
-    first = np.argmin(np.abs(np.log(ticks))) % step
-    return ticks[first::step]
 
 
 def _span(temperatures: Floats, best: float) -> tuple[float, float]:

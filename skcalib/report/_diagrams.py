@@ -17,7 +17,7 @@ from skcalib import display, metrics
 from skcalib._output.html import element
 from skcalib._output.text import SMALLEST
 from skcalib._scores.columns import Scored
-from skcalib.display._axes import draw_title
+from skcalib.display._layout import draw_title
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
-from skcalib._output.text import LINE, SMALLEST, as_written, fitted, shortened, text_width
+from skcalib._output.text import LINE, SMALLEST, as_written, fitted, shortened
 from skcalib._output.theme import Theme
 from skcalib._rows.arrays import Floats
 from skcalib._validation.inputs import check_option
@@ -252,9 +252,9 @@ class CalibratorComparison:
         size = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
         # A line for each name, if need be in smaller letters, and no wider than 0.4 of the figure.
         high = 72 * max(height - 0.8, 0) / len(self.names) / LINE
-        wide = 72 * 0.4 * width / max(text_width(name) for name in self.names)
-        size = min(size, max(SMALLEST, min(high, wide)))
-        names = [shortened(name, 72 * 0.45 * width / size) for name in self.names]
+        size = min(size, max(SMALLEST, high))
+        size = min(fitted(name, 0.4 * width, size)[1] for name in self.names)
+        names = [shortened(name, 0.4 * width, size) for name in self.names]
         ax.set_yticks(np.arange(len(names)), names, fontsize=size)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""

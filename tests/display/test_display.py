@@ -494,8 +494,7 @@ def test_logit_axes_have_limits_from_the_data(rng, style):
     assert 0.05 < high < 0.8
     assert display.ax_.get_ylim()[0] == low
     ticks = display.ax_.get_xticks()
-    assert len(ticks) >= 2
-    assert low <= ticks[0] <= ticks[-1] <= high
+    assert np.sum((low <= ticks) & (ticks <= high)) >= 2
     assert display.counts_ax_.get_xlim() == (low, high)
     x, values = display.line_.get_data()
     seen = (values > 0) & (values < 1) & (x > low) & (x < high)
@@ -620,7 +619,7 @@ def test_grid_is_drawn_where_it_is_told(predictions):
     for figure in (Figure(), Figure().subfigures(1, 2)[1]):
         grid = make_grid(*predictions, figure=figure, max_classes=2, counts=False)
         assert grid.figure_ is figure
-        assert len(figure.axes) == 2
+        assert len(figure.axes) == 3  # with those of the legend
     assert not plt.get_fignums()
 
 

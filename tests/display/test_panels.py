@@ -25,7 +25,7 @@ from skcalib import (
 )
 from skcalib._output.theme import Theme, contrast
 from skcalib.datasets import make_logits
-from skcalib.display._legend_above import BelowLegend
+from skcalib.display._layout import Below
 
 pytestmark = pytest.mark.slow
 
@@ -297,7 +297,7 @@ def test_pictures_can_be_drawn_again_cleared_and_pickled(draw):
     display.plot(axes(display) if draw is sweep_on_two else display.ax_)
     figure.draw_without_rendering()
     assert len([x for x in display.ax_.child_axes if not x.get_visible()]) == 1
-    assert not isinstance(display.ax_.get_axes_locator().before, BelowLegend)
+    assert not isinstance(display.ax_.get_axes_locator().before, Below)
     np.testing.assert_allclose(display.ax_.get_window_extent().bounds[:2], box[:2])
     copy = pickle.loads(pickle.dumps(figure))
     copy.draw_without_rendering()
@@ -410,7 +410,7 @@ def test_titles_wrap(size):
     )
     title = display.ax_.title
     assert ("\n" in title.get_text()) == (size == 3)
-    assert title.get_fontsize() >= 9
+    assert title.get_fontsize() >= 8
     figure.draw_without_rendering()
     assert figure.bbox.x0 <= title.get_window_extent().x0
     assert title.get_window_extent().x1 <= figure.bbox.x1

@@ -19,7 +19,7 @@ from skcalib import (
 )
 from skcalib._output.theme import Theme, faded
 from skcalib.datasets import make_logits
-from skcalib.display._look import MARKERS
+from skcalib.display._style import MARKERS
 from skcalib.metrics import expected_calibration_error, reliability_curve, score_decomposition
 
 pytestmark = pytest.mark.slow
@@ -348,12 +348,14 @@ def test_histogram_stands_right_above_the_diagram(rows, scale, n_models, legend)
     low, high = ax.get_xlim()
     left, bottom, right, top = ax.transData.transform([[low, low], [high, high]]).ravel()
     assert right - left == pytest.approx(top - bottom)  # a square
+    assert ax.get_window_extent().bounds == pytest.approx(
+        (left, bottom, right - left, top - bottom)
+    )
     strip = display.counts_ax_.get_window_extent()
     assert (strip.x0, strip.x1) == pytest.approx((left, right), abs=0.5)
     above = (np.array([strip.y0, strip.y1]) - bottom) / (top - bottom)
     np.testing.assert_allclose(above, [1.04, 1.22], atol=1e-3)
-    whole = ax.get_window_extent()
-    assert strip.y1 == pytest.approx(whole.y1, abs=0.5)
+    assert strip.y1 <= ax.get_position(original=True).y1 * ax.figure.bbox.height + 0.5
     if legend:
         box = ax.get_legend().get_window_extent()
         assert left <= box.x0 < box.x1 <= right
@@ -370,19 +372,9 @@ def test_axes_of_a_diagram_end_at_its_corner(rows, counts):
     )
     ax = display.ax_
     assert ax.get_xlim() == (0, 1)
-    assert ax.get_ylim() == pytest.approx((0, 1.22 if counts else 1))
-    for side in ("left", "right"):
-        assert ax.spines[side].get_bounds() == (0, 1)
-    assert ax.spines["top"].get_position() == ("data", 1)
-    assert ax.yaxis.label.get_position()[1] == pytest.approx(0.5 / ax.get_ylim()[1])
-    assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == np.linspace(0, 1, 6).tolist()
-
-
-def test_small_axes_have_few_ticks(rows):
-    y, P, names, _ = rows
-    ax = Figure(figsize=(2, 2)).subplots()
-    from_predictions(ReliabilityDisplay, y, P, names, ax=ax)
-    assert ax.get_xticks().tolist() == [0, 0.5, 1]
+    assert ax.get_ylim() == (0, 1)
+    for ticks in (ax.get_xticks(), ax.get_yticks()):
+        np.testing.assert_allclose(ticks, np.linspace(0, 1, 6), atol=1e-12)
 
 
 # Sweeps -----------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from skcalib import ReliabilityDisplay
 from skcalib._output.theme import Theme
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import N_CELLS, kernel_height, midpoints, on_grid, smoothed
-from skcalib.display._kernel_curve import (
+from skcalib.display._artists import THICKEST, THINNEST, thickness
+from skcalib.display._curves import (
     FEWEST,
     MARGIN,
     NARROWEST,
@@ -24,7 +25,6 @@ from skcalib.display._kernel_curve import (
     smooth_band,
     smooth_curve,
 )
-from skcalib.display._strokes import THICKEST, THINNEST, thickness
 from skcalib.metrics import smooth_calibration_error
 
 BINARY = {"kind": "binary", "labels": [0, 1]}

@@ -1,7 +1,7 @@
-"""Records that artists carry: how models on the same axes look, and which line is the diagonal.
+"""How models on the same axes look: colours, markers, dashes, and entries of the legend.
 
-A record is an attribute of its artist, so axes that were cleared hold none, and figures that were
-pickled hold those they had.
+Artists carry a record of the model that they show, or of what else they are. It is an attribute of
+the artist, so axes that were cleared hold none, and figures that were pickled hold those they had.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from skcalib._output.theme import Colour, Theme
 from skcalib._validation.inputs import check_option, check_real
 
-from ._axes import entry
-
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.container import Container
-
+    from matplotlib.container import BarContainer, Container
 
 Style = Literal["bars", "dots", "corp", "smooth"]
 
@@ -40,9 +37,13 @@ AXIS_NAMES = {
 
 _RECORD = "_skcalib_record"
 
+# What artists are that show no model.
+DIAGONAL, KEY, HISTOGRAM, ROOM = "diagonal", "key", "histogram", "room"
 
-class Diagonal(NamedTuple):
-    """The artist is the line of perfect calibration."""
+
+def entry(name: str) -> str:
+    """A name for a legend, from which matplotlib omits names that begin with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 class Look(NamedTuple):
@@ -57,7 +58,8 @@ class Look(NamedTuple):
     @classmethod
     def next_on(cls, ax: Axes, style: str, kind: str, scale: str) -> Self:
         """The look of the next model, or a ValueError if it cannot join those on the axes."""
-        others = [look for _, look in recorded([*ax.patches, *ax.lines, *ax.collections], Look)]
+        found = [getattr(artist, _RECORD, None) for artist in [*ax.patches, *ax.lines]]
+        others = [look for look in found if isinstance(look, Look)]
         for other in others:
             if "bars" in (style, other.style):
                 raise ValueError(
@@ -126,12 +128,45 @@ def check_look(style: str, scale: str, level: float | None, *, has_rows: bool) -
         )
 
 
-def record(artist: Artist | Container, what: Look | Diagonal) -> None:
-    """Attach a record to an artist."""
+def record(artist: Artist | Container, what: Look | str) -> None:
+    """Attach a record to an artist: the look of its model, or what it is."""
     setattr(artist, _RECORD, what)
 
 
-def recorded(artists: Iterable[Any], kind: type) -> list[tuple[Any, Any]]:
-    """The artists that carry a record of a kind, each with its record."""
-    found = [(artist, getattr(artist, _RECORD, None)) for artist in artists]
-    return [(artist, what) for artist, what in found if isinstance(what, kind)]
+def recorded(artists: Iterable[Any], *names: str) -> list[Any]:
+    """The artists that are one of these things."""
+    return [artist for artist in artists if getattr(artist, _RECORD, None) in names]
+
+
+def kind_of(artist: Any) -> str | None:
+    """The kind of diagram whose model an artist shows, or None."""
+    look = getattr(artist, _RECORD, None)
+    return look.kind if isinstance(look, Look) else None
+
+
+def area_key(ax: Axes, label: str, facecolor: Any, **params: Any) -> BarContainer:
+    """An entry of the legend for areas, which draws none: those in the diagram are faded."""
+    from matplotlib.container import BarContainer
+    from matplotlib.patches import Rectangle
+
+    patch = Rectangle((0, 0), 1, 1, facecolor=facecolor, linewidth=0.5, **params)
+    key = BarContainer([patch], label=label)
+    _add_once(ax, key)
+    return key
+
+
+def whisker_key(ax: Axes, label: str, colour: Any) -> None:
+    """An entry of the legend for error bars."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.container import ErrorbarContainer
+
+    bars = LineCollection([[(0, 0), (0, 1)]], colors=[colour], linewidths=[1])
+    lines: Any = (None, (), (bars,))
+    key = ErrorbarContainer(lines, has_yerr=True, label=label)
+    record(key, KEY)
+    _add_once(ax, key)
+
+
+def _add_once(ax: Axes, key: Any) -> None:
+    if key.get_label() not in ax.get_legend_handles_labels()[1]:
+        ax.add_container(key)
