@@ -13,10 +13,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
-    ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
-    RandomForestClassifier,
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
@@ -35,7 +33,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from skcalib._rows import arrays as xa
 
 from ._graph import Traced
-from ._plain_trees import Trees, trees_of
+from ._trees import Trees, trees_of
 
 # Classifiers with linear margins.
 LINEAR = {
@@ -48,10 +46,6 @@ LINEAR = {
     RidgeClassifierCV,
     SGDClassifier,
 }
-
-
-# Ensembles of trees.
-TREES = (ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier, Trees)
 
 # Classifiers that take features in single precision, in scikit-learn or in skl2onnx.
 SINGLE = {
@@ -116,25 +110,23 @@ def _innermost(classifier: Any) -> Any:
 
 
 def _has_formula(classifier: Any, method: str) -> bool:
-    if isinstance(classifier, TREES):
-        has_trees = isinstance(classifier, Trees) or trees_of(classifier) is not None
-        return has_trees and hasattr(classifier, method)
+    if trees_of(classifier) is not None:
+        return hasattr(classifier, method)
     return type(classifier) in LINEAR and method == "decision_function"
 
 
 def _by_formula(classifier: Any, method: str, F: Any) -> Any:
-    if isinstance(classifier, TREES):
-        return _of_trees(classifier, method, F)
+    trees = trees_of(classifier)
+    if trees is not None:
+        return _of_trees(trees, method, F, _missing(classifier))
     coef, intercept = classifier.coef_, np.asarray(classifier.intercept_, np.float64)
     F = F if F.dtype.kind == "f" else xa.astype(F, np.float64)
     S = xa.double(F) @ coef.T.astype(np.float64) + intercept
     return xa.astype(S, np.result_type(F.dtype, coef.dtype))
 
 
-def _of_trees(classifier: Any, method: str, F: Any) -> Any:
+def _of_trees(trees: Trees, method: str, F: Any, missing: dict[str, Any]) -> Any:
     """Probabilities or margins of an ensemble of trees, whose sums runtimes round to float32."""
-    trees = classifier if isinstance(classifier, Trees) else trees_of(classifier)
-    assert trees is not None
     is_forest, graph = trees.link_ == "mean", F.graph
     F = xa.astype(F, np.float32) if is_forest else F
     example = np.zeros((len(F.example), len(trees.baseline_)), np.float32)
@@ -147,7 +139,7 @@ def _of_trees(classifier: Any, method: str, F: Any) -> Any:
         nodes_values_as_tensor=graph.tensor(trees.threshold_),
         target_weights_as_tensor=graph.tensor(trees.value_.ravel()),
         **_nodes(trees),
-        **_missing(classifier),
+        **missing,
     )
     S = xa.double(found) + trees.baseline_
     if is_forest:

@@ -9,24 +9,18 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
 from sklearn.pipeline import Pipeline
 
 from skcalib._rows.arrays import Array
 from skcalib._version import __version__, warn_of_version
 
 from ._chain import CALIBRATORS, chain_of
-from ._plain_trees import Trees, check_trees, trees_of
+from ._trees import ENSEMBLES, Trees, check_trees, trees_of
 
 FORMAT, VERSION = "skcalib calibrator", 2
 
 # Classes by name. Classifiers are there as parameters, and once they are fitted as trees.
-CLASSIFIERS = (ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier)
-CLASSES = CALIBRATORS | {kind.__name__: kind for kind in (*CLASSIFIERS, Pipeline, Trees)}
+CLASSES = CALIBRATORS | {kind.__name__: kind for kind in (*ENSEMBLES, Pipeline, Trees)}
 
 DTYPES = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|U[1-9][0-9]{0,5}")
 SCALARS = {bool, int, float, str}
@@ -196,7 +190,7 @@ def _written(value: Any, where: str, *, fitted: bool) -> Any:
         return [_written(x, f"{where}[{k}]", fitted=fitted) for k, x in enumerate(value)]
     if isinstance(value, dict) and all(type(name) is str for name in value):
         return {"entries": _members(value, where, fitted=fitted)}
-    if fitted and type(value) in CLASSIFIERS:
+    if fitted and type(value) in ENSEMBLES:
         value = trees_of(value)
     if CLASSES.get(type(value).__name__) is type(value):
         return _estimator(value, where, fitted=fitted)
@@ -215,7 +209,7 @@ def _estimator(estimator: Any, where: str, *, fitted: bool) -> dict[str, Any]:
     if kind is Pipeline:
         steps = {"steps": estimator.steps}
         return {"class": kind.__name__, "parameters": _members(steps, where, fitted=fitted)}
-    if kind in CLASSIFIERS:  # those that are as by default may differ between versions
+    if kind in ENSEMBLES:  # those that are as by default may differ between versions
         default = kind().get_params(deep=False)
         params = {name: x for name, x in params.items() if repr(x) != repr(default[name])}
     found = {"class": kind.__name__, "parameters": _members(params, where, fitted=False)}

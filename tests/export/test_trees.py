@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from sklearn.ensemble import (
     ExtraTreesClassifier,
+    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from threadpoolctl import threadpool_limits
 
 from skcalib.datasets import make_logits
-from skcalib.export._plain_trees import Trees, check_trees, trees_of
+from skcalib.export._trees import Trees, check_trees, trees_of
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +121,9 @@ def test_faults_of_arrays(name, change):
         check_trees(trees)
 
 
-def test_categories_have_none():
+def test_other_classifiers_have_none():
+    X, y = make_logits(50, 2, random_state=0)
+    assert trees_of(GradientBoostingClassifier(n_estimators=1).fit(X, y)) is None
     categories = HistGradientBoostingClassifier(
         max_iter=1, min_samples_leaf=1, categorical_features=[0]
     )

@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import validate_data
 
 from skcalib._rows.arrays import Array, Floats, Indices
+
+# Classifiers whose trees these are.
+ENSEMBLES = (ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier)
 
 # Rows times trees that are followed from node to node at once.
 AT_ONCE = 1 << 18
@@ -96,6 +103,10 @@ def check_trees(trees: Trees) -> None:
 
 def trees_of(classifier: Any) -> Trees | None:
     """The trees of a fitted forest, or of gradient boosting unless it splits by categories."""
+    if isinstance(classifier, Trees):
+        return classifier
+    if type(classifier) not in ENSEMBLES:
+        return None
     if isinstance(classifier, HistGradientBoostingClassifier):
         parts = [tree.nodes for of_round in classifier._predictors for tree in of_round]  # noqa: SLF001
         names = ("feature_idx", "num_threshold", "left", "right")
