@@ -101,7 +101,7 @@ def compare(args: argparse.Namespace) -> None:
     beside = picture.with_name(f"{picture.stem.removesuffix('-reliability')}-report.html")
     page = target_of(args, "--report", args.report or str(beside), PAGES, "skcalib-report.html")
     saved = args.save and target_of(args, "--save", args.save, CALIBRATORS)
-    with_dask = args.label_column is not None and reading.is_parquet(args.logits)
+    with_dask = args.label_column is not None and reading.kind_of(args.logits) == ".parquet"
     with reading.cluster() if with_dask else nullcontext():
         show("reading ...")
         calibration, test, classes = reading.load(args)
@@ -206,10 +206,8 @@ def load_calibrator(file: str) -> Any:
         if file.lower().endswith(".json"):
             return from_json(Path(file).read_text(encoding="utf-8-sig"))
         if not file.lower().endswith(".skops"):
-            raise ValueError(
-                "--apply takes files that end in .json or .skops, since loading .joblib and .pkl "
-                "executes what they say, and .onnx is run by onnxruntime"
-            )
+            # Loading others executes what they say.
+            raise ValueError("--apply takes files that end in .json or .skops")
         import skops.io
 
         types = skops.io.get_untrusted_types(file=file)
@@ -224,9 +222,7 @@ def load_calibrator(file: str) -> Any:
 # Application.
 def apply(args: argparse.Namespace) -> None:
     """Write calibrated probabilities and labels of the logits in a file."""
-    kind = ".parquet" if reading.is_parquet(args.logits) else ".npy"
-    kind = Path(args.logits.removesuffix(".gz")).suffix if reading.is_text(args.logits) else kind
-    name = f"skcalib-probabilities{kind}"
+    name = f"skcalib-probabilities{reading.kind_of(args.logits).replace('npz', 'npy')}"
     target = target_of(args, "--output", args.output, PROBABILITIES, name)
     show("reading ...")
     calibrator = load_calibrator(args.apply)
@@ -244,7 +240,7 @@ def apply(args: argparse.Namespace) -> None:
 
 def _outputs(calibrator: Any, args: argparse.Namespace) -> Iterator[tuple[Array, Array]]:
     """Probabilities and labels, of one part of the rows after the other."""
-    if reading.is_parquet(args.logits):
+    if reading.kind_of(args.logits) == ".parquet":
         parts = reading.partitions(args.logits, args.label_column)
     else:
         parts = iter([reading.read_logits(args.logits, args.label_column)])

@@ -7,7 +7,6 @@ import argparse
 import csv
 import gzip
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -27,6 +26,8 @@ from skcalib.datasets import load_digits_logits
 
 # A report is drawn on no more rows than this, which would add nothing to a picture.
 ROWS_OF_REPORT = 100_000
+
+TEXT = {".csv", ".tsv"}
 
 
 class LabelledLogits(NamedTuple):
@@ -50,10 +51,7 @@ def reading(file: str) -> Iterator[None]:
         raise
     except Exception as error:
         said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise ValueError(
-            f"{file} cannot be read: {textwrap.shorten(said, 300, placeholder=' ...')}. See "
-            "python -m skcalib --help for what files may hold."
-        ) from error
+        raise ValueError(f"{file} cannot be read: {said[:300]}. See --help for files.") from error
 
 
 def path_and_array(file: str) -> tuple[str, str]:
@@ -62,14 +60,10 @@ def path_and_array(file: str) -> tuple[str, str]:
     return (f"{path}.npz", name) if found else (file, "")
 
 
-def is_text(file: str) -> bool:
-    """Whether a file is a table of text, whose columns may have names."""
-    return file.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
-
-
-def is_parquet(file: str) -> bool:
-    """Whether a file is neither one of text nor one of arrays."""
-    return not is_text(file) and not path_and_array(file.lower())[0].endswith((".npy", ".npz"))
+def kind_of(file: str) -> str:
+    """How a file is read: ".npy", ".npz", ".csv" or ".tsv" by its name, all others as Parquet."""
+    suffix = Path(path_and_array(file)[0].lower().removesuffix(".gz")).suffix
+    return suffix if suffix in {".npy", ".npz", *TEXT} else ".parquet"
 
 
 # Rows of the comparison.
@@ -80,12 +74,9 @@ def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Any]
     """
     if args.logits is None:
         digits = load_digits_logits()
-        return (
-            LabelledLogits(digits.logits_calibration, digits.y_calibration),
-            LabelledLogits(digits.logits_test, digits.y_test),
-            None,
-        )
-    if args.label_column is not None and is_parquet(args.logits):
+        calibration = LabelledLogits(digits.logits_calibration, digits.y_calibration)
+        return calibration, LabelledLogits(digits.logits_test, digits.y_test), None
+    if args.label_column is not None and kind_of(args.logits) == ".parquet":
         calibration, test = _load_parquet(args)
     elif args.test_logits is None:
         calibration, test = _halves(_load_pair(args.logits, args.labels, args))
@@ -156,14 +147,13 @@ def _logs(P: Array) -> Array:
 def read_logits(file: str, label: str | None = None) -> LabelledLogits:
     """Logits in a file of arrays or text, and the labels in one column of text, if it is named."""
     with reading(file):
-        if label is not None and not is_text(file):
+        is_text = kind_of(file) in TEXT
+        if label is not None and not is_text:
             raise ValueError("--label-column names a column of Parquet or text files")
-        rows = _rows_of_text(_lines(file), label) if is_text(file) else LabelledLogits(_array(file))
+        rows = _rows_of_text(_lines(file), label) if is_text else LabelledLogits(_array(file))
         logits = rows.logits[:, None] if rows.logits.ndim == 1 else rows.logits
         if logits.ndim != 2 or logits.dtype.kind not in "fiu" or not logits.size:
-            raise ValueError(
-                f"it must hold a table of numbers, got shape {logits.shape} of type {logits.dtype}"
-            )
+            raise ValueError(f"it must hold a table of numbers, got {logits.dtype} {logits.shape}")
         return rows._replace(logits=logits)
 
 
@@ -171,10 +161,7 @@ def _rows_of_text(lines: list[list[str]], label: str | None) -> LabelledLogits:
     """Logits and labels in the fields of lines, of which the first one may be a header."""
     names, labels = lines[0], None
     if names[0] == "":
-        raise ValueError(
-            "the first column has no name, as the index that pandas writes; write the file with "
-            "index=False"
-        )
+        raise ValueError("its first column has no name, as an index; write it with index=False")
     if label is not None:
         if names.count(label) != 1:
             raise ValueError(f"its columns are {shown(names)}; --label-column is {label!r}")
@@ -202,7 +189,7 @@ def _lines(file: str) -> list[list[str]]:
         head = [stream.readline(), stream.readline()]
         # Semicolons or tabs if each of the first lines has one, else commas.
         marks = (mark for mark in ";\t" if all(mark in line for line in head if line.strip()))
-        mark = "\t" if ".tsv" in file.lower() else next(marks, ",")
+        mark = "\t" if kind_of(file) == ".tsv" else next(marks, ",")
         stream.seek(0)
         lines = [line for line in csv.reader(stream, delimiter=mark, strict=True) if line]
     if len({len(line) for line in lines}) != 1:
@@ -213,16 +200,14 @@ def _lines(file: str) -> list[list[str]]:
 def _array(file: str) -> Array:
     """The array in a .npy or .npz (``FILE:NAME``) file."""
     path, name = path_and_array(file)
-    if is_parquet(file):
+    if kind_of(file) == ".parquet":
         raise ValueError("it is no .npy, .npz, .csv or .tsv file; Parquet needs --label-column")
     with Path(path).open("rb") as stream:
         found = np.load(stream, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return found
         if name not in found.files and not (name == "" and len(found.files) == 1):
-            raise ValueError(
-                f"it holds the arrays {shown(found.files)}: name one of them, as in {path}:NAME"
-            )
+            raise ValueError(f"it holds {shown(found.files)}; name one, as in {path}:NAME")
         array: Array = found[name or found.files[0]]
         return array
 
@@ -230,14 +215,11 @@ def _array(file: str) -> Array:
 def _read_labels(file: str, n_rows: int, logits: str) -> Array:
     """Labels, below a header line if there is one line more than rows of logits."""
     with reading(file):
-        labels = np.array(_lines(file)) if is_text(file) else _array(file)
+        is_text = kind_of(file) in TEXT
+        labels = np.array(_lines(file)) if is_text else _array(file)
         if labels.ndim == 0 or labels.size != len(labels) or labels.dtype.kind not in "biufSU":
-            raise ValueError(
-                "it must hold one label per row, numbers or strings, got shape "
-                f"{labels.shape} of type {labels.dtype}"
-            )
-        labels = labels.ravel()
-        labels = labels[1:] if is_text(file) and len(labels) == n_rows + 1 else labels
+            raise ValueError(f"it must hold one label per row, got {labels.dtype} {labels.shape}")
+        labels = labels.ravel()[1:] if is_text and len(labels) == n_rows + 1 else labels.ravel()
         if len(labels) != n_rows:
             raise ValueError(f"it holds {len(labels):,} labels for {n_rows:,} rows of {logits}")
         return _as_labels(labels)
@@ -250,10 +232,7 @@ def _as_labels(labels: Array) -> Array:
     texts = np.char.decode(labels, "utf-8") if labels.dtype.kind == "S" else labels.astype(str)
     missing = np.isin(texts, ["", "nan"])
     if missing.any():
-        raise ValueError(
-            f"each row must have a label, got none for row {missing.argmax() + 1}; leave out the "
-            "rows without one"
-        )
+        raise ValueError(f"it has no label for row {missing.argmax() + 1}; leave such rows out")
     with suppress(ValueError, OverflowError):
         return texts.astype(np.int64)
     with suppress(ValueError):
@@ -290,10 +269,7 @@ def _read_parquet(pattern: str, label: str | None) -> Any:
         dtypes = {name: dtype for name, dtype in frame.dtypes.items() if name != label}
         words = [name for name, dtype in dtypes.items() if dtype.kind not in "fiu"]
         if words or not dtypes:
-            raise ValueError(
-                "all columns but the labels must be logits, got "
-                f"{f'{words[0]!r}, which holds no numbers' if words else 'no other column'}"
-            )
+            raise ValueError(f"all columns but the labels must hold numbers, got {shown(words)}")
         return frame
 
 

@@ -171,9 +171,9 @@ BAD = {
     "report": (["new.npy", "--report", "r.html"], "got --report."),
     "save": (["new.npy", "--save", "c.pkl", "--classes", "a"], "got --classes, --save"),
     "missing": (["--apply", "no.json", "--logits", "new.npy"], "No such file"),
-    "joblib": (["--apply", "c.joblib", "--logits", "new.npy"], "executes what they say"),
-    "onnx": (["--apply", "c.onnx", "--logits", "new.npy"], "is run by onnxruntime"),
-    "ending": (["--apply", "c", "--logits", "new.npy"], "end in .json or .skops, since"),
+    "joblib": (["--apply", "c.joblib", "--logits", "new.npy"], "end in .json or .skops"),
+    "onnx": (["--apply", "c.onnx", "--logits", "new.npy"], "end in .json or .skops"),
+    "ending": (["--apply", "c", "--logits", "new.npy"], "end in .json or .skops"),
     "damaged": (["--apply", "cut.json", "--logits", "new.npy"], "cut.json cannot be read: The"),
     "bytes": (["--apply", "new.json", "--logits", "new.npy"], "new.json cannot be read"),
     "foreign": (["--apply", "g.skops", "--logits", "new.npy"], "neither of skcalib nor of scikit-"),
@@ -195,7 +195,7 @@ BAD = {
     "no probabilities": (["new.npy", "--probabilities"], "must hold probabilities"),
     "output": (["new.npy", "--output", "p.txt"], "ends in .csv, .tsv, .npy, .npz, .parquet"),
     "no such parquet": (["no/*.parquet"], "no/*.parquet"),
-    "words": (["words.parquet"], "must be logits, got 'y', which holds no numbers"),
+    "words": (["words.parquet"], "but the labels must hold numbers, got 'y'"),
 }
 
 

@@ -249,7 +249,7 @@ def test_whatever_is_wrong_with_a_file_is_one_sentence(files, folder, kind, rng)
         (PermissionError(13, "Permission denied", "z"), "Permission denied"),
         (NotImplementedError(), "NotImplementedError"),
         (RuntimeError("a\n  b."), r"a b\. See"),
-        (RuntimeError("long " * 1000), r"long long .{,290} \.\.\."),
+        (RuntimeError("long " * 1000), r"(long ){59}long \. See"),
         (MemoryError(), "MemoryError"),
     ],
 )
@@ -266,11 +266,11 @@ def test_an_interrupt_is_no_fault_of_the_file():
 @pytest.mark.parametrize(
     ("labels", "got"),
     [
-        (np.array(1), "shape () of type int64"),
-        (np.zeros(200, "M8[s]"), "type datetime64[s]"),
-        (np.zeros(200, complex), "type complex128"),
-        (np.zeros((200, 3)), "shape (200, 3) of type float64"),
-        (np.r_[np.nan, np.zeros(199)], "none for row 1;"),
+        (np.array(1), "one label per row, got int64 ()"),
+        (np.zeros(200, "M8[s]"), "datetime64[s] (200,)"),
+        (np.zeros(200, complex), "complex128 (200,)"),
+        (np.zeros((200, 3)), "got float64 (200, 3)"),
+        (np.r_[np.nan, np.zeros(199)], "no label for row 1;"),
         (np.zeros(3, int), "bad.npy cannot be read: it holds 3 labels for 200 rows of z.npy"),
     ],
 )
@@ -287,8 +287,8 @@ def test_bad_arrays_of_labels(files, capsys, labels, got):
     ("text", "said"),
     [
         ("a\n\nb\n\nc", "holds 3 labels for 200 rows"),  # blank lines are none
-        ("1,2\n3,4\n", r"got shape \(2, 2\)"),
-        ('a\n""\n' * 100, "none for row 2"),
+        ("1,2\n3,4\n", r"label per row, got <U1 \(2, 2\)"),
+        ('a\n""\n' * 100, "no label for row 2"),
     ],
 )
 def test_bad_text_of_labels(folder, text, said):
@@ -335,7 +335,7 @@ def test_arrays_as_they_are(files, folder):
 def test_which_array_of_an_archive(files):
     np.savez("two.npz", a=files[0], b=files[1])
     for name in ("two.npz", "two.npz:c"):
-        with pytest.raises(ValueError, match="holds the arrays 'a', 'b': name one of them, as in"):
+        with pytest.raises(ValueError, match=r"holds 'a', 'b'; name one, as in two\.npz:NAME"):
             read_logits(name)
 
 
@@ -408,7 +408,7 @@ def test_labels_are_integers_or_text(labels, expected):
 
 @pytest.mark.parametrize("labels", [["a", "", "b"], ["1", "nan"], [np.nan, 0.0]])
 def test_a_label_that_is_missing(labels):
-    with pytest.raises(ValueError, match="each row must have a label, got none for row"):
+    with pytest.raises(ValueError, match="no label for row"):
         _as_labels(np.array(labels))
 
 

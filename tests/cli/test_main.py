@@ -268,7 +268,7 @@ BAD = {
     "column of arrays": (["--logits", "z.npy", "--label-column", "y"], "a column of Parquet or t"),
     "parquet": (["--logits", "z.parquet", "--labels", "y.npy"], "Parquet needs --label-column"),
     "mixed classes": ([*GIVEN, "--classes", "0", "1", "b"], "labels of one type that can be sort"),
-    "swapped": (["--logits", "y.npy", "--labels", "z.npy"], "must hold one label per row, numbers"),
+    "swapped": (["--logits", "y.npy", "--labels", "z.npy"], "must hold one label per row, got"),
     "nan": (["--logits", "nan.npy", "--labels", "y.npy"], "for masked classes, got 1 NaN"),
     "one class": (["--logits", "z.npy", "--labels", "same.npy"], "no row with label 1, 2; leave"),
     "an index": (

@@ -188,8 +188,8 @@ def test_bar_of_dask_on_a_terminal(here, rows, monkeypatch, is_terminal):
     ("arguments", "message"),
     [
         (["--label-column", "z"], "columns are 'a', 'b', 'y', 'name'; --label-column is 'z'"),
-        (["--label-column", "y"], "'name', which holds no numbers"),
-        (["--label-column", "y", "--logits", "labels.parquet"], "got no other column"),
+        (["--label-column", "y"], "must hold numbers, got 'name'"),
+        (["--label-column", "y", "--logits", "labels.parquet"], "but the labels must hold numbers"),
         (
             ["--label-column", "y", "--logits", "none/*.parquet"],
             "there are no Parquet files of that",
