@@ -114,7 +114,7 @@ def recorded(*ignored: type[Warning]) -> Iterator[Messages]:
 
 
 def give(
-    found: Iterable[tuple[Name, Messages]], whose: Callable[[Counter[Name]], str] = lambda _: ""
+    found: Iterable[tuple[Name, Messages]], whose: Callable[[Counter[Name]], str] | None = None
 ) -> None:
     """Give recorded warnings again, each once.
 
@@ -130,4 +130,4 @@ def give(
     for key, of_each in names.items():
         category, cause = key
         data = [cause] if issubclass(category, FitWarning) else []
-        warn(f"{whose(of_each)}{texts[key]}", category, *data)
+        warn(f"{whose(of_each)}: {texts[key]}" if whose else texts[key], category, *data)

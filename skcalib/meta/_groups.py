@@ -119,7 +119,7 @@ def fit_groups(calibrator: Any, rows: MemoryRows, n_groups: int, pooled: Any = N
 def warn_of_groups(kind: str, names: Array | range, found: Mapping[Any, Messages]) -> None:
     """Give each warning once, with the names of the groups that it is of."""
     named = ((names[k] if isinstance(k, int) else k, messages) for k, messages in found.items())
-    give(named, lambda of_each: f"{kind} {shown(of_each)}: ")
+    give(named, lambda of_each: f"{kind} {shown(of_each)}")
 
 
 def out_of_fold_losses(calibrator: Any, rows: MemoryRows, n_groups: int) -> Floats:

@@ -108,36 +108,32 @@ def _draw_table(ax: Any, results: Results) -> None:
     ax.set_axis_off()
 
 
-def svg_of(figure: Figure) -> str:
-    """A figure as SVG, without indentation."""
+def as_image(figure: Figure) -> str:
+    """An address that holds a figure as SVG, without indentation."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata=_NO_METADATA)
     svg = file.getvalue()
     lines = svg[svg.index("<svg") :].splitlines()
-    return _DIGITS.sub(lambda found: found[1] or "", "\n".join(map(str.strip, lines)))
-
-
-def as_data(svg: str) -> str:
-    """An image as an address that holds it."""
-    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
+    shorter = _DIGITS.sub(lambda found: found[1] or "", "\n".join(map(str.strip, lines)))
+    return f"data:image/svg+xml;base64,{b64encode(shorter.encode()).decode()}"
 
 
 def drawn(draw: Callable[[Figure], Any], size: tuple[float, float], look: str) -> str:
-    """A picture as SVG, in the colours of the page and not in those of the style in use."""
+    """The address of a picture in the colours of the page and not in those of the style in use."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
     with _SETTINGS, style.context(["default", _LOOKS[look]]):  # restores the settings in use
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
-        return svg_of(figure)
+        return as_image(figure)
 
 
 def picture(
     draw: Callable[[Figure], Any], size: tuple[float, float], alt: str, caption: str
 ) -> Element:
     """A figure of a page. ``draw`` is called with a figure of a size in inches."""
-    light, dark = (as_data(drawn(draw, size, look)) for look in ("light", "dark"))
+    light, dark = (drawn(draw, size, look) for look in ("light", "dark"))
     width, height = (round(96 * inches) for inches in size)
     return element(
         "figure",

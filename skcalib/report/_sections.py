@@ -27,17 +27,16 @@ CLASSES = 20
 Elements = list[Element]
 
 
-def subject(results: Results) -> Elements:
+def subject(results: Results) -> Element:
     """What was calibrated."""
-    rows = results.rows
-    columns = "1 column of log-odds" if results.n_columns == 1 else f"{results.n_columns} columns"
-    facts: list[tuple[Any, Any]] = [
+    rows, n = results.rows, results.n_columns
+    columns = "1 column of log-odds" if n == 1 else f"{n} columns"
+    return definitions([
         ("Calibrator", element("code", _code.constructor(results.calibrator))),
         ("Classes", f"{rows.n_classes}: {listed(rows.classes)}"),
         ("Rows", f"{counted(rows)} of logits with {columns}"),
         ("Bins", f"{rows.n_bins} of equal width"),
-    ]
-    return [definitions(facts)]
+    ])  # fmt: skip
 
 
 def verdict(results: Results) -> Elements:
@@ -215,6 +214,7 @@ def fragment_of(results: Results) -> str:
         while figure is not figure.figure:  # a subfigure, which cannot be saved by itself
             figure = figure.figure
         alt = f"Reliability diagrams, histograms, temperature sweep and measures of {results.name}."
-        source = _diagrams.as_data(_diagrams.svg_of(figure))
-        shown.append(element("img", src=source, alt=alt, style="max-width: 100%"))
+        shown.append(
+            element("img", src=_diagrams.as_image(figure), alt=alt, style="max-width: 100%")
+        )
     return styled(*shown)

@@ -239,7 +239,7 @@ class AutoCalibrator(BaseCalibrator):
         for name, error in errors.items():
             error.add_note(f"Candidate {name!r} failed on all rows.")
             raise error
-        give(messages.items(), lambda names: f"{', '.join(names)}: ")
+        give(messages.items(), ", ".join)
         parts, weights = components(fitted, found)
         return {
             "weights_": found.weights,

@@ -204,10 +204,10 @@ def _collected(
     """Outcomes of the calibrators, sorted by log loss, with their warnings, each given once."""
     n_splits = len(found) // len(names)
     rows = [found[i : i + n_splits] for i in range(0, len(found), n_splits)]
-    all_names = [name for name in names for _ in range(n_splits)]
+    splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
     give(
-        zip(all_names, (outcome.messages for outcome in found), strict=True),
-        lambda of_each: f"{_in_splits(of_each, n_splits)}: ",
+        ((names[k // n_splits], outcome.messages) for k, outcome in enumerate(found)),
+        lambda of_each: ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items()),
     )
     scores = {m: np.array([[o.scores[m] for o in row] for row in rows]) for m in found[0].scores}
     seconds = np.array([[o.seconds for o in row] for row in rows])
@@ -219,13 +219,6 @@ def _collected(
         {names[k]: rows[k][0].fitted for k in order} if keep else {},
         greater_is_better,
     )
-
-
-def _in_splits(of_each: Mapping[str, int], n_splits: int) -> str:
-    """Names, each with the number of splits that it is of."""
-    if n_splits == 1:
-        return ", ".join(of_each)
-    return ", ".join(f"{name} in {n} of {n_splits} splits" for name, n in of_each.items())
 
 
 def _arrays(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, ...]:
