@@ -33,6 +33,9 @@ SHRINKAGES = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, np.inf)
 
 N_FOLDS = 5
 
+# Sums of losses that differ by no more than this share are equal.
+ROUNDING = 1e-12
+
 
 def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
     """The rows of ``X`` of positive weight with the group of each, if there are groups."""
@@ -332,7 +335,9 @@ class GroupCalibrator(BaseCalibrator):
             held = cast("MemoryRows", rows.grouped(group))
             if self.shrinkage == "auto":
                 losses = out_of_fold_losses(calibrator, held, len(groups))
-                shrinkage = SHRINKAGES[int(losses.argmin())]
+                # Of losses that are equal but for rounding, as with one group, the most shrinkage.
+                least = losses <= losses.min() + ROUNDING * abs(losses.min())
+                shrinkage = SHRINKAGES[int(np.flatnonzero(least)[-1])]
             else:
                 shrinkage = float(self.shrinkage)
             fitted = fit_groups(calibrator, held, len(groups))

@@ -63,6 +63,15 @@ def test_mixture_by_hand():
     np.testing.assert_allclose(weighted.shares_, [3 / 6, 4 / 7])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_one_group_is_that_of_all_rows(seed):
+    """Its calibrator is the one of all rows, at any shrinkage, and rounding must not choose one."""
+    Z, y = make_logits(300, 3, temperature=2.0, random_state=seed)
+    calibrator = GroupCalibrator().fit(Z, y, groups=np.zeros(300, int))
+    assert calibrator.shrinkage_ == np.inf
+
+
+
 @pytest.mark.parametrize("name", OUTPUTS)
 @pytest.mark.parametrize(
     "calibrator",
