@@ -19,15 +19,7 @@ from skcalib._rows import Array, Floats, arrays as xa
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.inputs import as_array, as_numpy, checked_rows
 from skcalib._rows.rows import MemoryRows, Plan, Rows
-from skcalib._validation.inputs import (
-    check_finite,
-    check_fitted,
-    check_labels_are_not_masked,
-    check_rows,
-    logits_for,
-    warn_of_probabilities,
-    warn_of_small_weights,
-)
+from skcalib._validation import inputs
 from skcalib._validation.labels import check_column_names, encode, resolve_classes, shown
 
 from ._version import Versioned
@@ -121,7 +113,7 @@ class BaseCalibrator(
 
     def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
         """Rows of logits, class indices and positive weights, with the classes."""
-        check = partial(check_rows, estimator=type(self).__name__)
+        check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
         if len(found.labels) == 1:
             raise ValueError(
@@ -136,11 +128,11 @@ class BaseCalibrator(
         )
         if found.masked:
             self._check_takes_masked(masked=True)
-            check_labels_are_not_masked(rows)
+            inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
-            warn_of_probabilities()
+            inputs.warn_of_probabilities()
         if not self._weights_are_relative():
-            warn_of_small_weights(found.weight, found.n_rows)
+            inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows if self._on_device else rows.on_host()
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
@@ -243,7 +235,7 @@ class BaseCalibrator(
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of logits, which are checked first, applied to all of them."""
-        check_fitted(self)
+        inputs.check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_)
         self._check_library(X, method)
         if xa.is_tensor(X):
@@ -255,8 +247,8 @@ class BaseCalibrator(
         return self._outputs_of_rows(method, X)
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
-        Z = logits_for(self, X)
-        self._check_takes_masked(masked=check_finite(Z))
+        Z = inputs.logits_for(self, X)
+        self._check_takes_masked(masked=inputs.check_finite(Z))
         plan = Plan(at_least=self._rows_at_least)
         outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)
         return outputs
@@ -268,7 +260,7 @@ class BaseCalibrator(
         validate_data(self, X, reset=False, skip_check_array=True)
         if not self._on_device:
             return self._outputs_of_host(X, method)
-        self._check_takes_masked(masked=check_finite(X))
+        self._check_takes_masked(masked=inputs.check_finite(X))
         with xa.in_full_precision(X):
             return getattr(self._moved_to(X), method)(X)
 

@@ -13,8 +13,6 @@ from skcalib._scores.bins import Bins, equal_mass_bins
 
 from ._per_class import _PerClass
 
-__all__ = ["BBQ"]
-
 # Prior means are at least this far from 0 and 1, as in the code of Naeini, Cooper, Hauskrecht 2015.
 LEAST_PRIOR_MEAN = 0.005
 

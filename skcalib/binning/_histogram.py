@@ -21,8 +21,6 @@ from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._per_class import _PerClass
 
-__all__ = ["HistogramBinning"]
-
 
 class HistogramBinning(_PerClass):
     r"""Histogram binning: the frequency of the class in the bin of a probability.

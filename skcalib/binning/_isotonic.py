@@ -13,8 +13,6 @@ from skcalib._validation.inputs import check_option, check_real
 
 from ._per_class import _PerClass
 
-__all__ = ["IsotonicCalibration"]
-
 Interpolation = Literal["constant", "linear", "centered"]
 
 

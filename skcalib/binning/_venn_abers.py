@@ -24,8 +24,6 @@ from skcalib._validation.inputs import check_option
 
 from ._per_class import _PerClass
 
-__all__ = ["VennAbersCalibration"]
-
 MultiClass = Literal["ovr", "ovo"]
 
 # One pass over the rows ranks the scores of this many pairs of classes.

@@ -12,13 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_calibrator,
-    weight_params,
-    with_unknown_classes,
-)
+from skcalib import _nested as nested
 from skcalib._rows.arrays import Array, Floats, Indices, following, on_host
 from skcalib._rows.inputs import as_numpy
 from skcalib._validation.inputs import check_fitted, check_weights
@@ -28,8 +22,6 @@ from skcalib.selection import AutoCalibrator
 
 from ._folds import CalibrationSet, calibration_set, check_width, held_out, splits_of
 from ._over_classifier import FitArguments, ResponseMethod, _OverClassifier, logits_of
-
-__all__ = ["CalibratedClassifier"]
 
 
 class CalibratedClassifier(ClassifierMixin, _OverClassifier):
@@ -183,7 +175,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         y = as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
         calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
-        check_calibrator(calibrator, w)
+        nested.check_calibrator(calibrator, w)
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
             classes = np.arange(arguments.y.shape[1])
@@ -193,7 +185,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             frozen = isinstance(self.estimator, FrozenEstimator)
             classes = np.unique(arguments.y)
             classes = np.asarray(on_host(self.estimator.classes_)) if frozen else classes
-            check_order(calibrator, classes)
+            nested.check_order(calibrator, classes)
         sets = self._calibration_sets(arguments, w)
         self.calibrators_ = [self._fitted(calibrator, one, arguments) for one in sets]
         self.estimators_ = [one.estimator for one in sets]
@@ -207,9 +199,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         estimator, Z, rows, w = one
         y = arguments.y[rows]
         if arguments.response.multilabel:
-            return clone(calibrator).fit(Z, y, **weight_params(calibrator, w))
+            return clone(calibrator).fit(Z, y, **nested.weight_params(calibrator, w))
         groups = self._groups(calibrator, arguments.split_params.get("groups"), rows)
-        return fit_calibrator(calibrator, Z, y, w, on_host(estimator.classes_), **groups)
+        return nested.fit_calibrator(calibrator, Z, y, w, on_host(estimator.classes_), **groups)
 
     @staticmethod
     def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Array]:
@@ -290,7 +282,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True):
             P = calibrator.predict_proba(self._logits(estimator, X))
             known = on_host(getattr(calibrator, "classes_", estimator.classes_))
-            total = total + with_unknown_classes(P, np.asarray(known), self.classes_)
+            total = total + nested.with_unknown_classes(P, np.asarray(known), self.classes_)
         return total / len(self.estimators_)
 
     def predict_log_proba(self, X: Any) -> Floats:

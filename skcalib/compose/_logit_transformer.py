@@ -14,8 +14,6 @@ from skcalib._warnings import warn
 from ._folds import averaged, held_out, splits_of
 from ._over_classifier import FitArguments, ResponseMethod, _OverClassifier
 
-__all__ = ["LogitTransformer"]
-
 
 class LogitTransformer(TransformerMixin, _OverClassifier):
     r"""A classifier as a transformer: features in, logits out.

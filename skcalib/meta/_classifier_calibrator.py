@@ -17,8 +17,6 @@ from skcalib._rows.parallel import with_one_openmp_thread
 from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import fitted_smoothing
 
-__all__ = ["ClassifierCalibrator"]
-
 # Features with more numbers than this are worth more than one OpenMP thread in a fit.
 MANY_NUMBERS = 1 << 20
 

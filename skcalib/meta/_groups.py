@@ -26,8 +26,6 @@ from skcalib._validation.labels import as_labels, encode, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.scaling import TemperatureScaling
 
-__all__ = ["GroupCalibrator"]
-
 # Shrinkages that are compared out-of-fold, the last one for a single calibrator of all rows.
 SHRINKAGES = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, np.inf)
 

@@ -11,38 +11,17 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
+from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator, accuracy
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    with_fitted,
-)
 from skcalib._rows.arrays import Array, Floats, following, on_host
 from skcalib._rows.inputs import as_numpy, check_in_memory
 from skcalib._rows.rows import MemoryRows, Plan
-from skcalib._validation.indicator import (
-    as_columns,
-    as_indicator,
-    check_labels_of_columns,
-    names_of_labels,
-)
-from skcalib._validation.inputs import (
-    FLOATS,
-    check_finite,
-    check_fitted,
-    check_weights,
-    warn_of_small_weights,
-    with_weight_only,
-)
+from skcalib._validation import indicator, inputs
 from skcalib._validation.labels import shown
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.meta._groups import warn_of_groups
 from skcalib.scaling import PlattScaling
-
-__all__ = ["MultiLabelCalibrator"]
 
 # Whether a row has the label.
 CLASSES = np.array([0, 1])
@@ -53,13 +32,13 @@ def fit_label(
 ) -> tuple[Any, Messages]:
     """The calibrator of the label of that number, and messages of its warnings."""
     y = e.astype(np.intp)
-    y, z, w = with_weight_only(y, z, w)
+    y, z, w = inputs.with_weight_only(y, z, w)
     rows = MemoryRows(z[:, None], y, w, classes=CLASSES)
     if not len(y) or (y == y[0]).all():
         return _shifted(rows), {}
     try:
         with recorded(ProbabilitiesWarning) as messages:
-            return fit_to_rows(calibrator, rows), messages
+            return nested.fit_to_rows(calibrator, rows), messages
     except Exception as error:
         error.add_note(f"Label {number} failed.")
         raise
@@ -70,7 +49,7 @@ def _shifted(rows: MemoryRows) -> Any:
     sign = 1.0 if rows.n_rows and rows.y[0] else -1.0
     shift = _shift_below(-sign * rows.X[:, 0].astype(np.float64), rows.w)
     fitted = {"coef_": np.ones(1), "intercept_": np.array([-sign * shift]), "n_iter_": 0}
-    return with_fitted(PlattScaling(), fitted, rows)
+    return nested.with_fitted(PlattScaling(), fitted, rows)
 
 
 def _shift_below(z: Floats, w: Floats | None) -> float:
@@ -96,7 +75,7 @@ def outputs_of(calibrator: Any, method: str, z: Floats) -> Floats:
         plan = Plan(at_least=calibrator._rows_at_least)  # noqa: SLF001
         found: Floats = MemoryRows(Z).map(getattr(calibrator, method), plan)
         return found[:, -1]
-    lacks, has = log_probabilities(calibrator, Z, CLASSES).T
+    lacks, has = nested.log_probabilities(calibrator, Z, CLASSES).T
     if method == "_calibrated":
         return has - lacks
     return np.exp(has) if method == "_probabilities" else has
@@ -236,21 +215,21 @@ class MultiLabelCalibrator(
             where there are some. The calibrator is then unchanged.
         """
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
-        check_calibrator(calibrator, None)
-        check_order(calibrator, CLASSES)
-        Z, E = _checked_log_odds(X, type(self).__name__), as_indicator(y)
+        nested.check_calibrator(calibrator, None)
+        nested.check_order(calibrator, CLASSES)
+        Z, E = _checked_log_odds(X, type(self).__name__), indicator.as_indicator(y)
         check_consistent_length(Z, E)
-        check_labels_of_columns(X, y)
+        indicator.check_labels_of_columns(X, y)
         if Z.shape != E.shape:
             raise ValueError(
                 "X must have one column of log-odds for each label, a column of y, got "
                 f"{Z.shape[1]} columns and {E.shape[1]} labels."
             )
         W = _checked_weights(sample_weight, Z.shape)
-        check_calibrator(calibrator, W)
+        nested.check_calibrator(calibrator, W)
         found, messages = self._fit_labels(calibrator, Z, E, W)
         _warn_of_input(Z, W)
-        warn_of_labels(E, W, messages, names_of_labels(y, E.shape[1]))
+        warn_of_labels(E, W, messages, indicator.names_of_labels(y, E.shape[1]))
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
         self.calibrators_, self.classes_ = found, np.arange(Z.shape[1])
         return self
@@ -348,11 +327,11 @@ class MultiLabelCalibrator(
         float
             Weighted share of the rows without a wrong label.
         """
-        return accuracy(as_indicator(y), self.predict(X), sample_weight)
+        return accuracy(indicator.as_indicator(y), self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of the calibrators, for each label."""
-        check_fitted(self)
+        inputs.check_fitted(self)
         Z = _checked_log_odds(X, type(self).__name__)
         # Only looks at the number and the names of the columns.
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
@@ -378,9 +357,9 @@ def _checked_log_odds(X: Any, name: str) -> Floats:
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
         "LogitTransformer, which does that"
     )
-    X = as_columns(X, "X", remedy)
-    Z = check_array(X, dtype=FLOATS, ensure_all_finite=False, input_name="X", estimator=name)
-    check_finite(np.reshape(Z, (-1, 1)))
+    X = indicator.as_columns(X, "X", remedy)
+    Z = check_array(X, dtype=inputs.FLOATS, ensure_all_finite=False, input_name="X", estimator=name)
+    inputs.check_finite(np.reshape(Z, (-1, 1)))
     return np.asarray(Z)
 
 
@@ -390,9 +369,9 @@ def _checked_weights(sample_weight: Any, shape: tuple[int, int]) -> Floats | Non
         return None
     given = as_numpy(sample_weight, "sample_weight")
     if np.shape(given) == shape:
-        W = check_weights(np.ravel(given), int(np.prod(shape)))
+        W = inputs.check_weights(np.ravel(given), int(np.prod(shape)))
         return None if W is None else W.reshape(shape)
-    return check_weights(given, shape[0])
+    return inputs.check_weights(given, shape[0])
 
 
 def _warn_of_input(Z: Floats, W: Floats | None) -> None:
@@ -404,4 +383,4 @@ def _warn_of_input(Z: Floats, W: Floats | None) -> None:
             ProbabilitiesWarning,
         )
     if W is not None:
-        warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))
+        inputs.warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))

@@ -11,31 +11,10 @@ from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, Floats, Indices, arrays as xa
 from skcalib._rows.inputs import as_array, checked_rows
 from skcalib._rows.rows import Plan, Rows
-from skcalib._validation.inputs import (
-    Found,
-    check_fitted,
-    check_option,
-    check_priors,
-    check_total_weight,
-    check_unlabelled,
-    warn_of_probabilities,
-)
+from skcalib._validation import inputs
 from skcalib._validation.labels import check_column_names
 from skcalib._warnings import FewRowsWarning, LabelShiftWarning, NotConvergedWarning, warn
-from skcalib.meta._label_shift import (
-    MAX_ITERATIONS,
-    Estimate,
-    ShiftTest,
-    Table,
-    cell_weights,
-    label_shift_test,
-    most_likely_priors,
-    prediction_offsets,
-    priors_by_confusion,
-    table_of,
-)
-
-__all__ = ["PriorShift"]
+from skcalib.meta import _label_shift as shift
 
 METHODS = Literal["em", "bbse"]
 
@@ -218,7 +197,7 @@ class PriorShift(BaseCalibrator):
         self.method = method
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_option("method", self.method, METHODS)
+        inputs.check_option("method", self.method, METHODS)
         rows = rows.on_host()
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
@@ -227,8 +206,8 @@ class PriorShift(BaseCalibrator):
         )
         means = sums / rows.weight
         before = np.maximum(means, LEAST_PRIOR)
-        priors = before if self.priors is None else check_priors(self.priors, labels > 0)
-        table = table_of(rows, prediction_offsets(before, labels))
+        priors = before if self.priors is None else inputs.check_priors(self.priors, labels > 0)
+        table = shift.table_of(rows, shift.prediction_offsets(before, labels))
         return {
             "calibration_priors_": before,
             "label_weights_": labels,
@@ -269,18 +248,20 @@ class PriorShift(BaseCalibrator):
         sklearn.exceptions.NotFittedError
             Before :meth:`fit`.
         """
-        check_fitted(self)
-        check_option("method", self.method, METHODS)
+        inputs.check_fitted(self)
+        inputs.check_option("method", self.method, METHODS)
         rows, weight = self._checked_unlabelled(X, sample_weight)
         labels = xa.on_host(self.label_weights_)
         before = xa.on_host(self.calibration_priors_)
-        table = Table(*map(xa.on_host, (self.cell_edges_, self.cell_codes_, self.cell_weights_)))
-        of_cells = cell_weights(rows, table, prediction_offsets(before, labels))
+        table = shift.Table(
+            *map(xa.on_host, (self.cell_edges_, self.cell_codes_, self.cell_weights_))
+        )
+        of_cells = shift.cell_weights(rows, table, shift.prediction_offsets(before, labels))
         if self.method == "bbse":
-            found = priors_by_confusion(of_cells, table, before)
+            found = shift.priors_by_confusion(of_cells, table, before)
         else:
-            found = most_likely_priors(rows, before, labels)
-        test = label_shift_test(of_cells, table, found.priors)
+            found = shift.most_likely_priors(rows, before, labels)
+        test = shift.label_shift_test(of_cells, table, found.priors)
         _warn_of(found, test, weight, int(np.count_nonzero(labels)))
         others = (found.standard_errors, found.n_passes, found.log_likelihood_ratio, test.pvalue)
         fitted = {**_moved(before, found.priors), **dict(zip(OF_ADAPT, others, strict=True))}
@@ -296,12 +277,12 @@ class PriorShift(BaseCalibrator):
             xa.check_needs_no_gradients(X, "X")
             X = xa.on_host(X)
         check_column_names(X, xa.on_host(self.classes_))
-        check = partial(check_unlabelled, copy(self))
-        found: Found
+        check = partial(inputs.check_unlabelled, copy(self))
+        found: inputs.Found
         rows, found = checked_rows(check, X=X, sample_weight=sample_weight)
-        check_total_weight(found.weight)
+        inputs.check_total_weight(found.weight)
         if found.like_probabilities:
-            warn_of_probabilities()
+            inputs.warn_of_probabilities()
         return rows, found.weight
 
     def _calibrate(self, Z: Floats) -> Floats:
@@ -317,7 +298,7 @@ def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:
     }
 
 
-def _warn_of(found: Estimate, test: ShiftTest, weight: float, n_classes: int) -> None:
+def _warn_of(found: shift.Estimate, test: shift.ShiftTest, weight: float, n_classes: int) -> None:
     """Warn of priors that are not well known, and of more than label shift."""
     least = ROWS_PER_CLASS * n_classes
     if weight < least:
@@ -329,7 +310,7 @@ def _warn_of(found: Estimate, test: ShiftTest, weight: float, n_classes: int) ->
         warn(FewRowsWarning(message, weight, n_classes))
     if not found.converged:
         warn(
-            f"The class priors did not converge in {MAX_ITERATIONS} iterations. They are "
+            f"The class priors did not converge in {shift.MAX_ITERATIONS} iterations. They are "
             "close to the most likely ones; use method='bbse' for priors in closed form.",
             NotConvergedWarning,
         )

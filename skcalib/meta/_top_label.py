@@ -15,8 +15,6 @@ from skcalib._validation.inputs import check_real
 from skcalib.meta._groups import fit_groups, log_probabilities_of_groups, warn_of_groups
 from skcalib.scaling import PlattScaling
 
-__all__ = ["TopLabelCalibration"]
-
 # The classes of the inner calibrators: whether the top label is the label.
 WRONG_OR_RIGHT = np.arange(2)
 

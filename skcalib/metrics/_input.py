@@ -11,20 +11,7 @@ from skcalib._rows.arrays import Array, Floats, Indices, like, namespace, of_lab
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._scores.columns import Columns, Scored
-from skcalib._validation.indicator import (
-    as_columns,
-    as_indicator,
-    check_labels_of_columns,
-    names_of_labels,
-)
-from skcalib._validation.inputs import (
-    as_floats,
-    check_option,
-    check_probabilities,
-    check_rows,
-    check_weights,
-    with_weight_only,
-)
+from skcalib._validation import indicator, inputs
 from skcalib._validation.labels import check_column_names, encode, exact, resolve_classes, shown
 
 Kind = Literal["top-label", "classwise", "binary", "multilabel"]
@@ -50,7 +37,7 @@ def columns_of(
 
     With ``average="micro"`` those of all labels are one column.
     """
-    check_option("kind", kind, Kind)
+    inputs.check_option("kind", kind, Kind)
     if average != "macro":
         _check_average(average, kind)
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
@@ -75,7 +62,7 @@ def columns_of(
 def _check_average(average: Any, kind: Kind) -> None:
     """Raise a ValueError for an average that there is not, or not for this kind."""
     if average is not None:
-        check_option("average", average, ["macro", "micro"])
+        inputs.check_option("average", average, ["macro", "micro"])
         if kind != "multilabel":
             raise ValueError(
                 f"average='micro' is for kind='multilabel', got kind={kind!r}. Leave it out."
@@ -111,7 +98,7 @@ def check_input(
     if kind == "multilabel":
         return _check_indicator_input(y_true, y_proba, sample_weight, labels, pos_label)
     y_proba = as_array(y_proba, "y_proba", flat=True)
-    check = partial(check_rows, proba=True)
+    check = partial(inputs.check_rows, proba=True)
     rows, found = checked_rows(check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight)
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
     classes = resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
@@ -142,16 +129,16 @@ def _check_indicator_input(
             "event is that a row has the label. Leave it out."
         )
     check_in_memory((y_true, y_proba, sample_weight))
-    P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, E = as_floats(P, "y_proba", flat=True), as_indicator(y_true, "y_true")
+    P = indicator.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
+    P, E = inputs.as_floats(P, "y_proba", flat=True), indicator.as_indicator(y_true, "y_true")
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
             f"{E.shape} and {P.shape}."
         )
-    check_probabilities(P.ravel())
-    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
-    names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
+    inputs.check_probabilities(P.ravel())
+    indicator.check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
+    names = indicator.names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
         names = np.asarray(exact(labels, "labels"))
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
@@ -159,7 +146,7 @@ def _check_indicator_input(
                 f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
             )
     check_column_names(y_proba, names, "y_proba", param="labels")
-    E, P, w = with_weight_only(E, P, check_weights(sample_weight, len(E)))
+    E, P, w = inputs.with_weight_only(E, P, inputs.check_weights(sample_weight, len(E)))
     return MemoryRows(P, E, w, classes=names)
 
 

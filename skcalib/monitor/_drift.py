@@ -14,8 +14,6 @@ from skcalib.metrics._input import Kind, columns_of
 
 from ._betting import SHIFTS, Bets, Capital, SequentialTest, after, less_reserve
 
-__all__ = ["DriftMonitor"]
-
 # Scores are counted in cells of equal width in log-odds, which do not depend on the data.
 _EDGES = expit(np.linspace(-20, 20, 1001))
 # Ranks are counted in intervals of equal length.

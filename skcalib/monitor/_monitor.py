@@ -19,8 +19,6 @@ from skcalib.monitor._betting import ROWS_OF_A_BET, bet_on, e_value, new_bets
 from ._betting import Bets, SequentialTest, together
 from ._monitor_measures import BinnedMeasures, number_of_rows
 
-__all__ = ["CalibrationMonitor"]
-
 
 class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
     r"""Reliability curve of a stream of batches, in constant memory.

@@ -29,8 +29,6 @@ from ._sections import fragment_of, page_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["CalibrationReport", "calibration_report"]
-
 
 class CalibrationReport(Results):
     """Report of a calibrator on held-out rows: measures, verdict, figure and page.

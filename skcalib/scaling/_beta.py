@@ -12,8 +12,6 @@ from skcalib._rows.rows import Rows
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
-__all__ = ["BetaCalibration"]
-
 
 class BetaCalibration(_OneVsRestScaling):
     r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, never decreasing.

@@ -11,8 +11,6 @@ from skcalib._rows.rows import Rows
 
 from ._linear import Spec, _LinearScaling
 
-__all__ = ["DirichletCalibration"]
-
 # Regularization strength of the diagonal, as a share of that of matrix scaling.
 DIAGONAL = 0.1
 

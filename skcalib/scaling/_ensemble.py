@@ -22,8 +22,6 @@ from skcalib._rows.rows import Plan, Rows
 from skcalib._validation.inputs import check_option, fitted_smoothing, warn_of_small_weights
 from skcalib._warnings import NotConvergedWarning, warn
 
-__all__ = ["EnsembleTemperatureScaling"]
-
 LOSSES = Literal["log_loss", "brier"]
 
 

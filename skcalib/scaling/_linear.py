@@ -30,12 +30,7 @@ from skcalib._optimize.temperature import (
 from skcalib._rows import Floats, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._rows.rows import Rows
-from skcalib._validation.inputs import (
-    check_flag,
-    check_integer,
-    check_real,
-    fitted_smoothing,
-)
+from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
 # Number of features that are stored; more are made in each pass.
@@ -91,10 +86,10 @@ class _LinearScaling(BaseCalibrator):
     def _checked_spec(self, map_: VectorMap | MatrixMap, *strengths: Any, rule: Rule) -> Spec:
         """The same from a map, strengths, and a rule that gives the regularization."""
         for name, strength in zip(("alpha", "alpha_intercept"), strengths, strict=False):
-            check_real(name, strength, closed=True, option=("auto", "loo"))
-        check_integer("max_iter", self.max_iter)
-        check_real("tol", self.tol)
-        check_flag("normalize", self.normalize)
+            inputs.check_real(name, strength, closed=True, option=("auto", "loo"))
+        inputs.check_integer("max_iter", self.max_iter)
+        inputs.check_real("tol", self.tol)
+        inputs.check_flag("normalize", self.normalize)
         return Spec(map_, strengths, rule, self.smoothing, self.normalize, self.max_iter, self.tol)
 
     def _unmixed(self, Z: Floats) -> Floats:
@@ -116,7 +111,7 @@ def fit_linear_maps(rows: Rows, specs: Sequence[Spec]) -> list[dict[str, Any]]:
     decreasing strengths.
     """
     first = specs[0]
-    smoothing = fitted_smoothing(first.smoothing, rows)
+    smoothing = inputs.fitted_smoothing(first.smoothing, rows)
     scale = _fit_temperature(rows, plain=not any(first.strengths))
     shared = _objective(rows, first, scale.value, smoothing)
     ends: dict[Any, Floats] = {}

@@ -21,8 +21,6 @@ from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
-__all__ = ["OrderPreservingScaling"]
-
 # Slopes are at least this; distinct logits then have distinct calibrated ones but for rounding.
 SMALLEST_SLOPE = 0.05
 

@@ -18,8 +18,6 @@ from skcalib._warnings import ReversedOrderWarning, warn
 
 from ._one_vs_rest import warn_unless_optimal
 
-__all__ = ["PlattScaling"]
-
 # Rows of a sample for each class, if it is to provide starting values.
 ROWS_PER_MAP, FEW_ROWS_PER_MAP = 512, 128
 

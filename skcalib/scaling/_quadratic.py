@@ -12,8 +12,6 @@ from skcalib._rows.rows import Rows
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
-__all__ = ["QuadraticScaling"]
-
 
 class QuadraticScaling(_OneVsRestScaling):
     r"""Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class.

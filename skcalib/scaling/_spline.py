@@ -16,8 +16,6 @@ from skcalib._warnings import NotConvergedWarning, warn
 from ._one_vs_rest import _OneVsRestScaling
 from ._order_preserving import PRIOR_STRENGTH
 
-__all__ = ["SplineCalibration"]
-
 # Targets are mixed with the uniform distribution by this share of 1 / (N + 1): enough for rows that
 # a threshold separates, and too little to matter elsewhere.
 TARGET_SHARE = 0.2

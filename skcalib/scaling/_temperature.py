@@ -10,8 +10,6 @@ from skcalib._rows.arrays import Floats
 from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import fitted_smoothing, warn_of_small_weights
 
-__all__ = ["TemperatureScaling"]
-
 
 class TemperatureScaling(BaseCalibrator):
     r"""Temperature scaling: logits divided by one number.

@@ -13,8 +13,6 @@ from skcalib._validation.inputs import check_flag
 from skcalib.scaling._linear import Spec, _LinearScaling
 from skcalib.scaling._temperature import TemperatureScaling
 
-__all__ = ["MatrixScaling", "VectorScaling"]
-
 
 class VectorScaling(_LinearScaling):
     r"""Vector scaling: a slope and an offset for the logit of each class.

@@ -25,8 +25,6 @@ from ._candidates import by_name, default_candidates, taking_masked
 from ._out_of_fold import fit_all, folds, out_of_fold, rows_to_weigh_on
 from ._stacking import Weighed, components, weighed
 
-__all__ = ["AutoCalibrator"]
-
 
 class AutoCalibrator(BaseCalibrator):
     r"""The default calibrator: candidates weighted by cross-validated log loss.

@@ -11,14 +11,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib import binning, scaling
+from skcalib import _nested as nested, binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_calibrator,
-    with_unknown_classes,
-)
 from skcalib._rows.arrays import Array
 from skcalib._rows.inputs import as_numpy, check_in_memory, checked_rows, if_in_memory
 from skcalib._splits import Split, checked_splits
@@ -38,8 +32,6 @@ from ._measures import (
     measured,
     measures_of,
 )
-
-__all__ = ["compare_calibrators"]
 
 
 def compare_calibrators(
@@ -133,8 +125,8 @@ def compare_calibrators(
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     members = _members(calibrators, masked=checked.masked_ or masked)
     for member in members.values():
-        check_calibrator(member, rows.w)
-        check_order(member, labels)
+        nested.check_calibrator(member, rows.w)
+        nested.check_order(member, labels)
     measures = measures_of(scoring)
     check_takes_rows(measures, logits)
     if judged is None:
@@ -191,10 +183,10 @@ def _outcome(
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        fitted = fit_calibrator(calibrator, *train, classes)
+        fitted = nested.fit_calibrator(calibrator, *train, classes)
     seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
-    P = with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
+    P = nested.with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
     return Outcome(measured(P, test, classes, measures), fitted, seconds, messages)
 
 

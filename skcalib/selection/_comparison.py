@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["CalibratorComparison"]
-
 UNCALIBRATED = "uncalibrated"
 
 BEST = "\N{BLACK STAR}"  # beside bold type, which is not read aloud

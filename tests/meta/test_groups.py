@@ -71,7 +71,6 @@ def test_one_group_is_that_of_all_rows(seed):
     assert calibrator.shrinkage_ == np.inf
 
 
-
 @pytest.mark.parametrize("name", OUTPUTS)
 @pytest.mark.parametrize(
     "calibrator",
