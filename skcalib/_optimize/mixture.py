@@ -41,7 +41,7 @@ MAX_ITERATIONS = 1000
 
 def mixture(L: Floats, weights: Floats) -> Floats:
     """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
-    shifted = L + xa.like(np.log(weights)[:, None, None], L, L.dtype)
+    shifted = L + xa.like(xa.namespace(weights).log(weights)[:, None, None], L, L.dtype)
     xp = xa.namespace(L)
     top = xp.max(shifted, axis=0)
     finite = xp.where(-np.inf == top, 0.0, top)

@@ -42,7 +42,7 @@ def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
     """Values of the function at the scores ``L``."""
     S = xa.namespace(L).zeros_like(L)
-    for term, slope in zip(segments(L, knots), xa.on_host(slopes).tolist(), strict=True):
+    for term, slope in zip(segments(L, knots), xa.like(slopes, L, L.dtype), strict=True):
         S += xa.into("multiply", term, term, slope)
     return S
 

@@ -293,6 +293,8 @@ def log_mixture(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Flo
 
 def divided(Z: Floats, temperature: float) -> Floats:
     """Logits divided by a temperature, which a number of their precision may not hold."""
+    if not isinstance(temperature, float):  # a parameter of a module
+        return Z / temperature
     limits = xa.namespace(Z).finfo(Z.dtype)
     if limits.smallest_normal <= temperature <= limits.max:
         return Z / float(temperature)

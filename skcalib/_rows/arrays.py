@@ -60,6 +60,8 @@ def namespace(x: Any) -> Any:
     # Where calibrators are exported: a graph of ONNX that is built, or a tensor in a module.
     if hasattr(x, "__array_namespace__"):
         return x.__array_namespace__()
+    if not hasattr(_array_api, "array_api_compat"):
+        raise ImportError("Modules of torch need scikit-learn 1.7 or later. Upgrade it.")
     return _array_api.array_api_compat.array_namespace(x)
 
 
@@ -167,6 +169,8 @@ def double(A: Array) -> Array:
     """The array in double precision."""
     if isinstance(A, np.ndarray | np.generic):
         return A.astype(np.float64, copy=False)
+    if "mps" in str(A.device):  # of Apple, which have none
+        return A
     return astype(A, namespace(A).float64)
 
 
@@ -329,6 +333,9 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
         else:  # single precision is enough but for shares that it does not hold
             P = softmax(Z if smoothing > SMALLEST_SHARE else double(Z)) * (1 - smoothing)
         P = _plus_uniform(P, Z, smoothing)
+        if not isinstance(Z, np.ndarray):  # zero, of masked classes, has no gradient
+            P = xp.where(-np.inf == Z, -np.inf, xp.log(at_least(P, smallest_normal(P))))
+            return astype(P, Z.dtype)
         with np.errstate(divide="ignore"):
             return astype(into("log", P, P), Z.dtype)
     # The odds of the more probable class less one, which is exact near 0 as well as far from it,

@@ -80,8 +80,10 @@ def to_onnx(
     NotFittedError
         If a calibrator is not fitted.
     TypeError
-        If it is no calibrator of this library, or contains what has no formula in ONNX. A class
-        derived from a calibrator is none, since it may compute something else.
+        If it is no calibrator of this library, nor of a class derived from one that leaves its
+        public methods as they are, or if it contains something else.
+    AttributeError
+        If a class of your own computes with an operation that graphs of ONNX have not.
     ValueError
         If ``dtype`` or ``outputs`` is none of these, or for "label" if the labels are neither
         numbers nor text.

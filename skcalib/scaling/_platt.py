@@ -154,7 +154,7 @@ class PlattScaling(BaseCalibrator):
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
     """Calibrated log-odds of margins, in their precision."""
     parameters, dtype, xp = (coef, intercept), M.dtype, xa.namespace(coef)
-    if max(xp.max(abs(values)) for values in parameters) > LARGE:
+    if any(xa.perhaps(xp.max(abs(values)) > LARGE) for values in parameters):
         M = xa.double(M)  # single precision loses what nearly cancels
     coef, intercept = (xa.astype(values, M.dtype) for values in parameters)
     return xa.astype(M * coef + intercept, dtype)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._optimize.leave_one_out import ALPHAS
 from skcalib._optimize.spline import Splines, evaluate, powers_of_values
-from skcalib._rows.arrays import Floats, on_host
+from skcalib._rows.arrays import Floats, like, on_host
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import check_flag, check_integer, check_real
@@ -203,6 +203,6 @@ class SplineCalibration(_OneVsRestScaling):
         }
 
     def _scores(self, U: Floats) -> Floats:
-        low, high = self.knots_[:, 0], self.knots_[:, -1]
+        low, high = like(self.knots_[:, 0], U), like(self.knots_[:, -1], U)
         coefficients = powers_of_values(self.knots_.shape[1]) @ on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows.arrays import Floats
+from skcalib._rows.arrays import Floats, namespace
 from skcalib._rows.rows import Rows
 from skcalib._warnings import warn
 from skcalib.binning import IsotonicCalibration
@@ -61,7 +61,7 @@ class Uniform(BaseCalibrator):
         return {}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return np.zeros_like(Z)
+        return namespace(Z).zeros_like(Z)
 
 
 def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str, BaseCalibrator]:

@@ -1,6 +1,5 @@
-"""Modules of torch: the outputs of the library, with gradients, moved, scripted and saved."""
+"""Modules of torch: the outputs of the library, with gradients, moved, exported and saved."""
 
-import io
 import sys
 
 import numpy as np
@@ -8,22 +7,27 @@ import pytest
 from scipy.special import log_softmax
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 import skcalib
 from skcalib import (
     AutoCalibrator,
+    BetaCalibration,
+    ClassifierCalibrator,
     DirichletCalibration,
     EnsembleTemperatureScaling,
     HistogramBinning,
     MatrixScaling,
+    MultiLabelCalibrator,
     OrderPreservingScaling,
     PlattScaling,
     PriorShift,
+    QuadraticScaling,
+    SplineCalibration,
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib.datasets import make_logits
 from skcalib.export import to_torch
 from skcalib.selection._candidates import Uniform
@@ -40,14 +44,15 @@ SUPPORTED = [
     OrderPreservingScaling(n_knots=0),
     EnsembleTemperatureScaling(),
     PlattScaling(),
+    BetaCalibration(),
+    QuadraticScaling(),
+    SplineCalibration(),
     PriorShift(method="bbse"),
     AutoCalibrator(CANDIDATES, cv=2),
     make_pipeline(TemperatureScaling(), PlattScaling()),
 ]
 TAKE_MASKED = [c for c in SUPPORTED if getattr(c, "_takes_masked", True) and "Auto" not in repr(c)]
 WIDTHS = [1, 2, 5]
-# Scripts are what many networks are deployed as, though torch recommends torch.export by now.
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +88,6 @@ def test_outputs_are_those_of_the_library(torch, calibrator, width):
         assert out.dtype == Z.dtype
         assert out.shape == Z.shape
         assert_close(of_logits(out), wanted, tol)
-        if (width, dtype) == (5, "float32"):  # which takes a while
-            torch.testing.assert_close(torch.jit.script(module)(Z), out)
         # Rows may have any shape, and none has an influence on others.
         torch.testing.assert_close(module(Z.reshape(3, -1, width)).reshape(-1, width), out)
 
@@ -143,15 +146,6 @@ def test_modules_are_saved_and_loaded(torch, calibrator):
         parameter.zero_()
     other.load_state_dict(module.state_dict())
     torch.testing.assert_close(other(Z), module(Z), rtol=0, atol=0)
-    if isinstance(calibrator, AutoCalibrator | PlattScaling | OrderPreservingScaling):
-        assert_scripts_load(torch, module, Z)
-
-
-def assert_scripts_load(torch, module, Z):
-    file = io.BytesIO()
-    torch.jit.save(torch.jit.script(module), file)
-    file.seek(0)
-    torch.testing.assert_close(torch.jit.load(file)(Z), module(Z))
 
 
 def test_half_precision(torch):
@@ -167,17 +161,31 @@ def test_half_precision(torch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_modules_are_exported(torch):
-    for member in SUPPORTED:
-        calibrator, X = fitted(member, 5)
-        module, Z = to_torch(calibrator).eval(), torch.tensor(X, dtype=torch.float32)
-        rows = ({0: torch.export.Dim("rows")},)
-        program = torch.export.export(module, (Z[:7],), dynamic_shapes=rows)
-        torch.testing.assert_close(program.module()(Z), module(Z))
+@pytest.mark.parametrize("member", SUPPORTED, ids=repr)
+def test_programs_are_exported_and_loaded(torch, member, tmp_path):
+    """Programs, which need neither this library nor its dependencies, for any number of rows."""
+    calibrator, X = fitted(member, 5)
+    X[::3, -1] = -np.inf if calibrator in TAKE_MASKED else 0
+    module, Z = to_torch(calibrator).eval(), torch.tensor(X, dtype=torch.float32)
+    rows = ({0: torch.export.Dim("rows")},)
+    program = torch.export.export(module, (Z[:7],), dynamic_shapes=rows)
+    torch.export.save(program, tmp_path / "program.pt2")
+    loaded = torch.export.load(tmp_path / "program.pt2").module()
+    torch.testing.assert_close(loaded(Z), module(Z), equal_nan=True)
 
 
-def test_the_lowest_feature_is_that_of_the_library():
-    assert LOWEST_FEATURE == -1e3  # which modules have as a number
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("member", SUPPORTED, ids=repr)
+def test_modules_are_compiled(torch, member):
+    """As they are, and the program of one as a single graph."""
+    calibrator, X = fitted(member, 5)
+    module, Z = to_torch(calibrator), torch.tensor(X, dtype=torch.float32)
+    out = module(Z)
+    torch.testing.assert_close(torch.compile(module, backend="aot_eager")(Z), out)
+    program = torch.export.export(module, (Z,)).module()
+    compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(Z), out)
 
 
 def test_logits_of_another_width_are_refused(torch):
@@ -191,17 +199,39 @@ def test_logits_of_another_width_are_refused(torch):
             to_torch(calibrator)(torch.zeros(3, 5, dtype=kind))
 
 
+class Mine(TemperatureScaling):
+    """A calibrator of somebody else."""
+
+    def _calibrate(self, Z):
+        return super()._calibrate(Z) / 2
+
+
+def test_classes_derived_from_calibrators(torch):
+    calibrator, X = fitted(Mine(), 5)
+    out = to_torch(calibrator, dtype="float64")(torch.tensor(X))
+    assert_close(of_logits(out), calibrator.predict_log_proba(X), 1e-6)
+
+
+def test_fitted_values_can_be_trained(torch):
+    for calibrator in (TemperatureScaling(), VectorScaling(), AutoCalibrator(CANDIDATES, cv=2)):
+        _, X = fitted(calibrator, 5)
+        module = to_torch(calibrator).requires_grad_()
+        module(torch.tensor(X[:9], dtype=torch.float32))[:, 0].sum().backward()
+        grads = [p.grad.abs().sum() for p in module.parameters() if p.grad is not None]
+        assert sum(grads) > 0
+        names = {name.split(".")[-1] for name, _ in module.named_parameters()}
+        assert "temperature_" in names
+        assert not names & {"alphas_", "classes_", "loss_"}  # which outputs do not depend on
+
+
 def test_what_has_no_module_is_refused(torch):
     X, y = make_logits(100, 3, random_state=0)
-
-    class Mine(TemperatureScaling):
-        pass
-
     mixture = AutoCalibrator({"bins": HistogramBinning()}).fit(X, y)
     for wrong, error, words in [
         (HistogramBinning().fit(X, y), TypeError, "HistogramBinning has no module.*to_onnx"),
+        (ClassifierCalibrator(GaussianNB()).fit(X, y), TypeError, "ClassifierCalibrator has no"),
+        (MultiLabelCalibrator().fit(X, X > 0), TypeError, "got MultiLabelCalibrator"),
         (mixture, TypeError, "HistogramBinning has no module"),
-        (Mine().fit(X, y), TypeError, "Mine has no module"),
         (LogisticRegression().fit(X, y), TypeError, "to_torch takes a fitted calibrator"),
         (TemperatureScaling(), NotFittedError, "not fitted"),
     ]:
