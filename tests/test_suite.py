@@ -115,67 +115,12 @@ def test_every_figure_is_written(suite, folder, tmp_path):
     assert {"BBQ", "TemperatureScaling", "IsotonicCalibration, scikit-learn"} <= set(of_one)
 
 
-def test_folders_without_records(suite, tmp_path):
-    for args in ([], [tmp_path]):
-        with pytest.raises(SystemExit):
-            suite(*args)
-
-
 def test_pairs_won(benchmarks):
     from results import shares_won
 
     loss = [[1.0, 2.0], [1.0, 3.0], [np.inf, 1.0], [np.nan, 0.5]]
     won = [(0.5 + 1 + 1 + 0 + 0) / 5, (0.5 + 1 + 0 + 0 + 0) / 5, (0 + 0 + 1 + 1 + 0) / 5, 1.0]
     np.testing.assert_allclose(shares_won(np.array(loss)), won)
-
-
-def test_comparisons(benchmarks):
-    """Of a failure, of a gain and of a loss where temperature scaling has a loss near 0."""
-    from results import Result, full_table
-
-    losses = {
-        "uncalibrated": [0.5, 0.5, 0.5],
-        "TemperatureScaling": [0.4, 0.002, 0.5],
-        "BBQ": [0.3, 0.8, np.inf],
-    }
-    results = [
-        Result("f", f"r{i}", "k", 2, 9, "", 0, method, of[i], 0.1, 0.1, 0.9, 0, 1.0, "")
-        for i in range(3)
-        for method, of in losses.items()
-    ]
-    worst, harmed, _, ratio = row(full_table(results), "method", "BBQ")[4:8]
-    assert (worst, harmed, ratio) == ("+0.300*", "67", "0.750*")
-
-
-def test_draws_differ(benchmarks):
-    from records import make_record
-    from suite import parts_of
-
-    record = make_record("iris", "bayes", 0)
-    (_, _, (Z, y)), (_, _, (again, _)) = parts_of(record, ["20"], 2)
-    assert len(Z) == len(y) == 20
-    assert not np.array_equal(Z, again)
-
-
-BUCKETS = {2: "2 rows", 3: "3 to 49 rows", 49: "3 to 49 rows", 50: "50 or more rows"}
-
-
-@pytest.mark.parametrize(("value", "label"), BUCKETS.items())
-def test_buckets(benchmarks, value, label):
-    from results import bucket
-
-    assert bucket(value, (2, 3, 50), "rows") == label
-
-
-def test_bundled_records(benchmarks):
-    """Half of the rows train, a quarter calibrates and a quarter tests."""
-    from records import make_record
-
-    record = make_record("iris", "bayes", 0)
-    again = make_record("iris", "bayes", 0)
-    assert record.n_classes == 3
-    assert (len(record.fit[1]), len(record.test[1])) == (37, 38)
-    np.testing.assert_array_equal(record.fit[0], again.fit[0])
 
 
 @pytest.fixture
@@ -212,24 +157,6 @@ def test_calarena_adapter(arena, case):
     direct = skcalib.TemperatureScaling(classes=classes).fit(Z, y)
     np.testing.assert_allclose(adapted.predict_proba(p), direct.predict_proba(Z), rtol=1e-5)
     assert adapted.predict_proba(p).shape == (len(p), len(classes))
-
-
-def test_calarena_zeros_and_ones(arena):
-    """Probabilities that single precision rounds to 0 and 1 are symmetric, and give no warning."""
-    p = np.array([0.0, 1.0, 0.3, 0.7], dtype=np.float32)
-    P = arena.Adapter(skcalib.TemperatureScaling()).fit(p, np.array([0, 1, 1, 0])).predict_proba(p)
-    np.testing.assert_allclose(P[:, 1], 1 - P[[1, 0, 3, 2], 1], atol=1e-7)
-    assert np.isfinite(P).all()
-
-
-def test_calarena_entries(arena):
-    """Every calibrator has one, and they leave the calibrator that they are given alone."""
-    made = {name: make() for name, make in arena.entries().items()}
-    assert {"skcalib-BBQ", "skcalib-AutoCalibrator"} <= set(made)
-    assert all(name == f"skcalib-{type(made[name].calibrator).__name__}" for name in made)
-    bbq = made["skcalib-BBQ"].fit(P_THREE, np.array([0, 1, 1, 0, 1, 0]))
-    assert bbq.calibrator.classes is None
-    assert bbq.predict_proba(P_THREE).shape == (6, 3)  # a class that no row has
 
 
 def test_calarena_figures_by_hand(arena):
@@ -280,74 +207,6 @@ def test_calarena_beside_published(script, published, tmp_path):
     assert "VectorScaling" not in text
 
 
-def test_calarena_other_rows(script, published):
-    record, file = published
-    file.write_text(file.read_text().replace("Base-model,0.", "Base-model,1."))
-    with pytest.raises(ValueError, match="uncalibrated probabilities must have the figures"):
-        script("calarena.py", record, file)
-
-
-def printed(text):
-    """The bounds of a number that was rounded to the digits of a text."""
-    half = 0.5 * 10.0 ** -len(text.partition(".")[2])
-    return float(text) - half, float(text) + half
-
-
-def test_times_beside_other_libraries(script, tmp_path):
-    """Those of a library follow skcalib's; ratios are to skcalib's own of the kind."""
-    args = "--repeat", 1, "--kinds", "PlattScaling", "IsotonicCalibration"
-    text = script("bench_methods.py", "--sizes", "300x2", *args, "--rst", tmp_path / "times.rst")
-    table = (tmp_path / "times.rst").read_text()
-    assert table in text
-    assert table.startswith("300 x 2\n~~~~~~~")
-    fit, units, predict, again, _, ratio = row(table, "method", "PlattScaling")
-    low, high = zip(*map(printed, (fit, again, predict, units)), strict=True)
-    assert low[0] * low[1] <= high[2] * high[3]
-    assert low[2] * low[3] <= high[0] * high[1]
-    assert ratio == "1.0"
-    assert float(row(table, "method", "PlattScaling, scikit-learn")[-1]) >= 0  # rounded
-    assert "Temperature" not in table
-
-
-def test_times_of_small_fits(script, tmp_path, monkeypatch):
-    """Of skcalib, of scikit-learn directly, and in its classifier; the others are left out."""
-    import peers
-
-    monkeypatch.setattr(peers, "LIBRARIES", {"sklearn": peers.scikit_learn})
-    args = "--kinds", "TemperatureScaling", "PlattScaling", "--seconds", 0, "--sizes", "50x2"
-    text = script("bench_small_fits.py", *args, "--rst", tmp_path / "times.rst")
-    table = (tmp_path / "times.rst").read_text()
-    assert table in text
-    assert "%" in row(table, "", "PlattScaling")[-1]
-    ours, theirs, ratio, _, _ = row(table, "ms", "PlattScaling")
-    low, high = zip(*map(printed, (ours, theirs, ratio.strip("()"))), strict=True)
-    assert low[0] * low[2] <= high[1]
-    assert low[1] <= high[0] * high[2]
-
-
-def test_times_in_units(benchmarks):
-    """In multiples of the fastest unit, and of both times of skcalib's method."""
-    from bench_methods import Times, table
-    from peers import Method
-
-    ours, theirs = (Method("BBQ", library, None) for library in ("skcalib", "netcal"))
-    text = table([Times(ours, 2.0, 1.0, 0.5, 0.3), Times(theirs, 6.0, 3.0, 1.0, 0.3)])
-    assert row(text, "method", "BBQ") == ["2.0000", "4.0", "1.0000", "2.0", "0.30000", "1.0"]
-    assert row(text, "method", "BBQ, netcal")[1:] == [
-        "6.0000", "12.0", "3.0000", "6.0", "0.30000", "3.0"
-    ]  # fmt: skip
-
-
-def test_growth_of_ours(script):
-    """What would take too long, by the time of what was measured, is left out."""
-    args = "--growth", "--kinds", "PlattScaling", "--sizes", "100x2", "200x5", "10000000000x2"
-    text = script("bench_methods.py", *args, "--limit", 1e9)
-    assert "10000000000x2" not in text  # memory
-    assert len(row(text, "method", "PlattScaling")) == 4
-    text = script("bench_methods.py", *args[:-1], "--limit", 1e-9)
-    assert row(text, "method", "PlattScaling")[2:] == ["-"]
-
-
 def test_one_vs_rest(benchmarks):
     """One fit of each class, normalized; for two classes that of the second only."""
     from peers import one_vs_rest
@@ -366,14 +225,6 @@ def test_one_vs_rest(benchmarks):
     np.testing.assert_allclose(two, [[0.3, 0.7], [0.2, 0.8]])
 
 
-def test_events_of_no_row(benchmarks):
-    from peers import or_never
-
-    scores, mean = np.array([0.2, 0.4]), or_never(lambda _, events: lambda s: s + events.mean())
-    np.testing.assert_allclose(mean(scores, np.array([True, False]))(scores), [0.7, 0.9])
-    assert not mean(scores, np.zeros(2, dtype=bool))(scores).any()
-
-
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_methods_of_libraries(benchmarks, n_columns):
     """Of scikit-learn, which is always installed: probabilities of all classes."""
@@ -390,14 +241,6 @@ def test_methods_of_libraries(benchmarks, n_columns):
         np.testing.assert_allclose(P.sum(axis=1), 1)
 
 
-def test_methods_are_for_some_logits(benchmarks):
-    from peers import Method
-
-    some = Method("", "", None, largest=8, binary=False)
-    taken = [some.takes(np.zeros(shape)) for shape in ((4, 2), (5, 2), (4, 1))]
-    assert taken == [True, False, False]
-
-
 def test_other_classes_are_failures(benchmarks):
     """A method that leaves out a class has failed."""
     from peers import Method
@@ -406,3 +249,24 @@ def test_other_classes_are_failures(benchmarks):
     Z, y = make_logits(30, 3, random_state=0)
     short = Method("", "", lambda _, __: lambda Z: np.full((len(Z), 2), 0.5))
     assert run(short, (Z, y), (Z, y.clip(max=1)))[2] == "ValueError: probabilities of shape (30, 2)"
+
+
+# A script, arguments that make it short, and what it prints.
+SCRIPTS = {
+    "bench_methods": ("--sizes 300x2 --repeat 1 --kinds PlattScaling", "PlattScaling"),
+    "bench_small_fits": ("--sizes 50x2 --seconds 0 --kinds TemperatureScaling", "Temperature"),
+    "bench_rows": ("--classes 2 --repeat 1 --only Temperature", "TemperatureScaling"),
+    "bench_solvers": ("--sizes 100x2 100x3 --repeat 1", "sigmoids 100x3"),
+    "bench_matrix": ("--rows 100 --classes 5 --alphas auto", "auto"),
+    "simulate_groups": ("--rows 100 --draws 1", "alone"),
+    "simulate_prior_shift": ("--draws 1", "bbse"),
+    "simulate_smooth_band": ("--draws 1 --resamples 9", "ten values"),
+    "simulate_monitoring": ("--lives 5 --only drift", "logits times 0.5"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_run(script, name):
+    arguments, printed = SCRIPTS[name]
+    assert printed in script(f"{name}.py", *arguments.split())
