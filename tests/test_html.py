@@ -28,6 +28,7 @@ class Read(HTMLParser):
         self.texts.append(data)
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_texts_and_attributes_are_escaped(text, value):
     made = fragment(element("p", text, title=value))

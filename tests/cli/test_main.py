@@ -88,6 +88,7 @@ def test_own_files(files, folder, quick, capsys):
     assert (folder / "out" / NAME).read_bytes() == b"drawn"
 
 
+@pytest.mark.slow
 def test_a_diagram_for_each_calibrator(files):
     logits, y = files
     curve = reliability_curve(y, softmax(logits, axis=1))

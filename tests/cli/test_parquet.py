@@ -40,6 +40,7 @@ def written(Z, y, *, columns=("a", "b", "c"), label="y", npartitions=1):
     return ["--logits", "*.parquet", "--label-column", str(label)]
 
 
+@pytest.mark.slow
 def test_a_report_on_so_many_rows_and_on_all_below(here, rows, monkeypatch):
     Z, y = rows
     arguments = written(Z, y, npartitions=2)
@@ -64,6 +65,7 @@ def test_a_report_has_at_most_so_many_rows():
     np.testing.assert_array_equal(logits["a"], labels)
 
 
+@pytest.mark.slow
 def test_columns_with_numbers_for_names(here, rows, capsys):
     # Where all names are numbers, pandas makes them numbers again.
     arguments = written(*rows, columns=[0, 1, 2], label=7)
@@ -72,6 +74,7 @@ def test_columns_with_numbers_for_names(here, rows, capsys):
     assert main(written(*rows, columns=["0", "1", "2"], label="7")) == 0
 
 
+@pytest.mark.slow
 def test_many_columns_are_not_listed(here, capsys):
     arguments = written(np.zeros((2, 1000)), [0, 1], columns=[f"c{k}" for k in range(1000)])
     arguments[-1] = "label"
@@ -144,6 +147,7 @@ def test_numbers_that_are_no_probabilities(here, rows, capsys):
     assert float(said[2]) <= float(f"{high:g}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["distributed", "dask.dataframe"])
 def test_without_dask(tmp_path, monkeypatch, capsys, module):
     monkeypatch.chdir(tmp_path)
@@ -173,6 +177,7 @@ def test_a_cluster_of_its_own(monkeypatch):
     assert not opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_bar_of_dask_on_a_terminal(here, rows, monkeypatch, is_terminal):
     """Its own, shown while the rows are read."""
@@ -209,6 +214,7 @@ def test_bad_input(here, arguments, message, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_probabilities_and_classes(here, rows, capsys):
     P = softmax(rows[0], axis=1)
     arguments = [*written(P, rows[1]), "--probabilities", "--classes", "0", "1", "2"]

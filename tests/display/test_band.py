@@ -40,6 +40,7 @@ def chances(score, weights, at):
     return chance[frequency < at - 1e-9].sum(), chance[frequency < at + 1e-9].sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "level"),
     [((1, 1), 0.5), ((1, 1), 0.95), ((1, 9), 0.9), ((0, 2), 0.5), ((0, 2), 0.95)],
@@ -106,6 +107,7 @@ def test_scale_of_weights_does_not_matter(rng):
     np.testing.assert_allclose(band_of(one), band_of(other), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_band_is_where_calibrated_models_lie(rng):
     p = rng.uniform(size=2000)
     make = partial(ReliabilityDisplay.from_predictions, kind="binary", style="corp")
@@ -120,6 +122,7 @@ def test_band_is_where_calibrated_models_lie(rng):
     assert np.mean((low <= curve) & (curve <= high)) < 0.3
 
 
+@pytest.mark.slow
 def test_band_follows_level_weights_and_seed(rng):
     p, w = rng.uniform(size=300), rng.integers(3, size=300)
     y = rng.uniform(size=300) < p

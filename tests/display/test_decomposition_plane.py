@@ -196,6 +196,7 @@ def test_estimators_of_several_labels():
     assert display.decompositions["k nearest"].score == pytest.approx(np.mean(wanted.score))
 
 
+@pytest.mark.slow
 def test_decompositions_of_anything():
     """A model that is perfect, and one that predicts the base rate."""
     parts = {

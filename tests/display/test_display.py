@@ -109,6 +109,7 @@ def test_no_global_style_is_touched(make, predictions):
     assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
+@pytest.mark.slow
 @every_display_and_grids
 def test_plot_again(make, predictions):
     display = make(*predictions)
@@ -179,6 +180,7 @@ def same(one, other):
         assert np.array_equal(getattr(one.curve, name), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["bars", "dots", "corp"])
 def test_from_estimator_is_from_predictions(iris, style):
     model, X, names, w = iris
@@ -193,6 +195,7 @@ def test_from_estimator_is_from_predictions(iris, style):
     assert ReliabilityDisplay.from_estimator(model, X, names, name="M").name == "M"
 
 
+@pytest.mark.slow
 def test_grid_from_estimator_is_from_predictions(iris):
     model, X, names, w = iris
     kwargs = {"kind": "classwise", "sample_weight": w, "max_classes": 2}
@@ -218,6 +221,7 @@ def test_confidence_from_estimator_is_from_predictions(iris):
     assert ConfidenceDisplay.from_estimator(model, X, names, name="M").name == "M"
 
 
+@pytest.mark.slow
 def test_sweep_from_estimator_is_from_logits(logits3):
     Z, y = logits3
     w = np.random.default_rng(0).uniform(size=len(y))
@@ -386,6 +390,7 @@ def pickled(ax):
     return pickle.loads(pickle.dumps(ax.figure)).axes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "n_models"), [(cleared, 0), (pickled, 1)])
 @pytest.mark.parametrize("style", ["dots", "corp"])
 def test_axes_hold_the_models_that_are_drawn_on_them(predictions, style, change, n_models):
@@ -525,6 +530,7 @@ def test_logit_axes_without_any_frequency_between(rng):
     display.figure_.draw_without_rendering()
 
 
+@pytest.mark.slow
 def test_nothing_at_infinity_reaches_the_histogram(rng):
     p = np.sort(rng.uniform(0.9, 1, size=100))
     y = np.arange(100) > 5
@@ -579,6 +585,7 @@ def test_bad_input(predictions, kwargs, message):
 # Grids ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_grid_has_the_worst_classes_first(digits):
     P = digits.classifier.predict_proba(digits.X_test)
     grid = make_grid(digits.y_test, P)
@@ -615,6 +622,7 @@ def test_grid_has_the_classes_asked_for(predictions, style):
         make_grid(y, P, classes=["z"])
 
 
+@pytest.mark.slow
 def test_grid_is_drawn_where_it_is_told(predictions):
     for figure in (Figure(), Figure().subfigures(1, 2)[1]):
         grid = make_grid(*predictions, figure=figure, max_classes=2, counts=False)
@@ -631,6 +639,7 @@ def test_grid_has_as_many_columns_as_asked_for(predictions, n_columns, wanted):
     assert len(lefts) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [4, 7])
 def test_titles_of_a_grid_lie_beside_each_other(predictions, width):
     figure = Figure(figsize=(width, 3), layout="constrained")
@@ -721,6 +730,7 @@ def test_marks_are_seen_wherever_the_curves_end(logits3):
     assert high >= 6
 
 
+@pytest.mark.slow
 def test_sweep_takes_one_or_two_axes(logits3):
     Z, y = logits3
     ax = Figure().subplots()
@@ -753,6 +763,7 @@ def test_sweep_of_two_classes(rng):
     np.testing.assert_allclose(one.temperatures, both.temperatures, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_sweep_with_classes_in_another_order(logits3):
     Z, y = logits3
     names = np.array(["c", "b", "a"])

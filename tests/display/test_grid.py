@@ -116,6 +116,7 @@ def test_texts_are_inside_apart_and_large_enough(style, kind, size):
         assert legend.y0 >= ax.title.get_window_extent().y1 - 1
 
 
+@pytest.mark.slow
 @every_style
 def test_names_are_as_written(style):
     grid = grid_of("classwise", names=NAMES, style=style, name="$m$ _ <i>", classes=NAMES)
@@ -126,6 +127,7 @@ def test_names_are_as_written(style):
     assert not grid.legend_.get_title().get_parse_math()
 
 
+@pytest.mark.slow
 @every_style_and_kind
 def test_legend_has_each_entry_once_and_no_class(style, kind):
     grid = grid_of(kind, n_classes=6, style=style)
@@ -151,6 +153,7 @@ def test_legend_has_gaps_of_any_panel():
     assert {"Over-confident", "Under-confident"} < set(texts)
 
 
+@pytest.mark.slow
 def test_legend_without_histograms_has_no_rows():
     grid = grid_of("classwise", counts=False)
     assert not any("Rows" in text.get_text() for text in grid.legend_.get_texts())
@@ -198,6 +201,7 @@ def test_half_of_a_figure_is_filled(kind):
     assert not left.axes
 
 
+@pytest.mark.slow
 def test_labels_are_at_the_borders():
     grid = grid_of("classwise", n_classes=7, n_columns=3, strategy="uniform")
     for k, ax in enumerate(grid.axes_):
@@ -222,6 +226,7 @@ def test_many_panels_have_ticks_at_the_borders_only(style, kind):
     assert min(ax.get_window_extent().width for ax in grid.axes_) > grid.figure_.dpi
 
 
+@pytest.mark.slow
 @every_style
 def test_histograms_have_one_scale(style):
     grid = grid_of("classwise", style=style, rare=[2])
@@ -244,6 +249,7 @@ def rows_in_histogram(display):
     return np.histogram(display.rows.score, len(n), display.ax_.get_xlim())[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
 def test_a_title_of_the_figure_stands_above_the_legend_and_the_panels(first):
     figure = Figure((5, 6))
@@ -265,6 +271,7 @@ def test_a_title_of_the_figure_stands_above_the_legend_and_the_panels(first):
     assert max(ax.get_window_extent().y1 for ax in grid.axes_) >= tops[0] - 2 > tops[1]
 
 
+@pytest.mark.slow
 def test_grids_can_be_pickled_and_drawn_again():
     grid = pickle.loads(pickle.dumps(grid_of("classwise", figure=Figure())))
     grid.figure_.savefig(BytesIO())
@@ -274,6 +281,7 @@ def test_grids_can_be_pickled_and_drawn_again():
 # Classes and their bins -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_style_and_kind
 def test_worst_classes_come_first(style, kind):
     y, P = rows_of(kind, 6, rare=[4])
@@ -285,6 +293,7 @@ def test_worst_classes_come_first(style, kind):
     assert len(errors) == 5
 
 
+@pytest.mark.slow
 @every_style_and_kind
 def test_classes_in_one_bin_get_quantile_bins(style, kind):
     y, P = rows_of(kind, 4, rare=[2])
@@ -368,6 +377,7 @@ def test_zoomed_axes_show_scores_and_frequencies(style, level):
         assert all(low < x < high for segment in segments for x in segment[:, 0])
 
 
+@pytest.mark.slow
 def test_panels_with_other_limits_have_labels():
     """So have those above them, and at their right, which have none beside them to share."""
     grid = grid_of(

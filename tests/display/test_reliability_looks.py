@@ -246,6 +246,7 @@ def test_diagrams_keep_their_place(rows, style, n_axes, layout):
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=0.01)
 
 
+@pytest.mark.slow
 def test_titles_leave_diagrams_in_their_place(rows):
     found = []
     for name in (None, LONG):
@@ -295,6 +296,7 @@ def test_legends_stand_in_a_free_corner(style, corner):
 # Several models ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["linear", "logit"])
 def test_whiskers_of_five_models_stand_beside_each_other(rows, scale):
     figure = Figure(figsize=(5, 6), layout="constrained")

@@ -24,6 +24,7 @@ def logits():
     return make_logits(3000, 5, temperature=1.5, random_state=0)
 
 
+@pytest.mark.slow
 def test_legends_of_small_diagrams_have_what_is_needed_and_whole_words(logits):
     Z, y = logits
     for side in (4, 10):
@@ -57,6 +58,7 @@ def test_a_grid_of_lines_is_drawn_once(logits):
     assert not lower.get_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(3, 3), (5, 6), (10, 8)])
 def test_names_of_many_calibrators_stand_apart(size):
     names = ["uncalibrated", *(f"Calibrator{k:02}OfEnsemblesAndTemperatures" for k in range(15))]
@@ -72,6 +74,7 @@ def test_names_of_many_calibrators_stand_apart(size):
     assert ax.get_window_extent().width > 0.3 * figure.bbox.width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(5, 6), (10, 8)])
 def test_texts_of_a_report_are_inside_of_its_figure(logits, size):
     Z, y = logits

@@ -113,6 +113,7 @@ def test_area_between_curve_and_diagonal_is_the_error(y, p, w):
         assert area(curve) <= error + 1e-6
 
 
+@pytest.mark.slow
 def test_some_data_have_the_smallest_bandwidth_and_most_have_not():
     narrow = [name for name, case in DATA.items() if smooth_curve(scored(*case)).error < NARROWEST]
     assert {"right", "a million"} <= set(narrow)
@@ -151,6 +152,7 @@ def test_weights_are_repetitions():
     assert np.all(one.n_rows < other.n_rows)
 
 
+@pytest.mark.slow
 def test_scale_of_weights_does_not_matter():
     y, p, w = DATA["weights"]
     one, other = (drawn(y, p, scale * w) for scale in (1, 1024.0))
@@ -209,6 +211,7 @@ def test_pieces_are_where_rows_are(y, p, w):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_fewer_than_three_rows_have_no_curve():
     for n in (1, 2, 3):
         display = drawn(np.ones(n), np.full(n, 0.4), confidence_level=0.9)
@@ -231,6 +234,7 @@ def ends(display):
     return x, np.array([e.min() for e in of]), np.array([e.max() for e in of])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("w", [None, 3.0])
 def test_band_of_equal_scores_has_binomial_ends(w):
     n, score, level, draws = 40, 0.5, 0.9, 600
@@ -246,6 +250,7 @@ def test_band_of_equal_scores_has_binomial_ends(w):
         assert tail < binom.cdf(hits + 1e-3 + 0.5, n, score) + error
 
 
+@pytest.mark.slow
 def test_band_has_the_variance_of_weighted_rows():
     """Here of rows of different weights in one cell, where a number of rows is rounded."""
     rng = np.random.default_rng(5)
@@ -259,6 +264,7 @@ def test_band_has_the_variance_of_weighted_rows():
     np.testing.assert_allclose(high - low, 2 * 1.96 * deviation, rtol=0.15)
 
 
+@pytest.mark.slow
 def test_calibrated_curves_lie_in_the_band_and_others_do_not():
     rng = np.random.default_rng(6)
     p = rng.uniform(size=2000)
@@ -275,6 +281,7 @@ def test_calibrated_curves_lie_in_the_band_and_others_do_not():
     assert inside[2] < 0.3
 
 
+@pytest.mark.slow
 def test_seed_determines_the_band():
     y, p = sample()
     one, same, other = (ends(drawn(y, p, random_state=k)) for k in (0, 0, 1))
@@ -284,6 +291,7 @@ def test_seed_determines_the_band():
     np.testing.assert_array_equal(one, ends(drawn(y, p, random_state=generator)))
 
 
+@pytest.mark.slow
 def test_level_changes_the_band():
     y, p = sample()
     _, low, high = ends(drawn(y, p, n_resamples=50))
@@ -367,6 +375,7 @@ def test_line_is_an_entry_of_the_legend_only():
     assert handle.get_linewidth() >= 2
 
 
+@pytest.mark.slow
 def test_several_models_have_their_own_colours_markers_and_entries():
     ax = Figure(figsize=(6, 7)).subplots()
     y, p = sample()
@@ -399,6 +408,7 @@ def test_colours_are_those_of_the_style_in_use(style):
         assert to_rgb(display.line_.get_color()) == theme.models[0]
 
 
+@pytest.mark.slow
 def test_grids_and_estimates_of_several_classes():
     rng = np.random.default_rng(7)
     P = rng.dirichlet([1, 1, 1], size=200)
@@ -428,6 +438,7 @@ def test_what_there_is_not_is_refused_before_anything_is_drawn(params, message):
     assert not ax.collections
 
 
+@pytest.mark.slow
 def test_rows_are_required():
     y, p = sample()
     display = drawn(y, p)

@@ -45,6 +45,7 @@ def problem_of(case):
     return np.asarray(y), before, after, rows, {**rows, "n_bins": params.get("n_bins", 15)}
 
 
+@pytest.mark.slow
 @cases
 def test_errors_and_intervals_are_those_of_the_functions(case):
     y, before, after, rows, binned = problem_of(case)
@@ -140,6 +141,7 @@ def test_decompositions_and_tests_are_those_of_the_functions(case):
         assert got == metrics.calibration_test(y, P, n_resamples=n, random_state=0, **binned)
 
 
+@pytest.mark.slow
 def test_intervals_of_means_have_their_coverage(rng):
     """About 95 % of samples of weighted rows; and rows with a weight of 0 are absent."""
     covered = {"mean": 0, "fraction": 0}
@@ -170,6 +172,7 @@ def test_wilson_interval_without_weights():
         assert_allclose([got.estimate, got.low, got.high], [k / 50, *expected], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("confidence", [0.999, 0.9, 0.6, 0.02])
 @pytest.mark.parametrize("n", [100, 1000])
@@ -202,6 +205,7 @@ def test_gap_of_rows_that_are_all_right_or_all_wrong(confidence, hit):
     assert found.estimate == pytest.approx(confidence - hit)
 
 
+@pytest.mark.slow
 def test_many_rows_have_fewer_resamples_and_no_slow_intervals(monkeypatch, quick):
     y, before, after, rows, _ = problem_of(plain)
     found = changes_of(Evaluation(y, None, rows["labels"], 15, before, after))
@@ -220,6 +224,7 @@ def test_many_rows_have_fewer_resamples_and_no_slow_intervals(monkeypatch, quick
     assert [number_of_resamples(n) for n in (10, 20_000, 10**7)] == [999, 500, 99]
 
 
+@pytest.mark.slow
 def test_facts_about_the_rows():
     data = {case: parsed(case).section("data")["text"] for case in CASES}
     assert "float32" in data[frame_of_few]

@@ -82,6 +82,7 @@ def test_headings_links_and_tables_can_be_read_aloud(case):
     assert len(page.all("caption")) == len(page.all("table"))
 
 
+@pytest.mark.slow
 @drawn_cases
 def test_nothing_is_loaded_from_anywhere(case):
     page = parsed(case, drawn=True)
@@ -137,6 +138,7 @@ def test_pages_are_the_same_each_time(case):
     assert plt.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_copies_have_the_same_page():
     report, text = report_of(plain), page_of(plain)
     for other in (copy.deepcopy(report), pickle.loads(pickle.dumps(report)), copy.copy(report)):
@@ -174,6 +176,7 @@ def test_names_of_users_stay_texts():
     assert "\0" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_long_names_of_classes_are_cut(n_classes, quick):
     Z, y = make_logits(200, n_classes, random_state=0)
@@ -183,6 +186,7 @@ def test_long_names_of_classes_are_cut(n_classes, quick):
     assert "1" + 118 * "L" + "\N{HORIZONTAL ELLIPSIS}" in page
 
 
+@pytest.mark.slow
 def test_a_calibrator_named_before_is_after(quick):
     calibrator, Z, y, _ = plain()
     report = calibration_report(calibrator, Z, y, name="Before", figure=Figure())
@@ -193,6 +197,7 @@ def test_a_calibrator_named_before_is_after(quick):
     assert titles[:2] == ["Before", "After"]
 
 
+@pytest.mark.slow
 def test_threads_restore_the_settings():
     before = dict(mpl.rcParams)
 
@@ -255,6 +260,7 @@ def test_paths_that_no_page_can_be_written_to(tmp_path, monkeypatch, path, messa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_verdict_measures_and_figure(monkeypatch):
     report = report_of(plain)
     shown = Page(report._repr_html_())
@@ -269,6 +275,7 @@ def test_a_notebook_shows_verdict_measures_and_figure(monkeypatch):
     assert repr(report) == "<CalibrationReport of TemperatureScaling on 300 rows>"
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_figure_around_a_subfigure(quick):
     calibrator, Z, y, _ = plain()
     part = Figure((20, 8)).subfigures(1, 2)[0]
@@ -304,6 +311,7 @@ CALIBRATORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=lambda c: type(c).__name__)
 def test_code_repeats_the_report(calibrator, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -57,6 +57,7 @@ def numbers(y, P, w=None, n_bins=15):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_table_has_the_measures(logits3, rng, weighted):
     Z, y = logits3
@@ -69,6 +70,7 @@ def test_table_has_the_measures(logits3, rng, weighted):
     np.testing.assert_allclose(after, numbers(y, calibrator.predict_proba(Z), w, 7), atol=6e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("calibrator", "size"),
     [
@@ -103,6 +105,7 @@ def test_classes_in_another_order_change_nothing(logits3):
     assert table_of(plain) == table_of(named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 2])
 def test_two_classes_have_one_column_or_two(columns):
     Z, y = make_logits(400, 2, random_state=0)
@@ -114,6 +117,7 @@ def test_two_classes_have_one_column_or_two(columns):
     assert table["log loss"][1] < table["log loss"][0]
 
 
+@pytest.mark.slow
 def test_rows_may_lack_classes(digits):
     calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
     kept = digits.y_test != 3
@@ -135,6 +139,7 @@ def assert_same(ax, expected):
     assert ax.get_title() == expected.get_title()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_bins", "weighted"), [(None, False), (6, True)])
 def test_panels_are_displays(n_bins, weighted):
     """Of a calibrator of classes in an order of their own that changes much, on other rows."""
@@ -197,6 +202,7 @@ def test_a_classifier_of_features_is_no_calibrator(n_features, draw):
                 draw(classifier.estimator_, rows, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [calibration_report, TemperatureSweepDisplay.from_estimator])
 def test_a_classifier_of_logits_is_a_calibrator(logits3, draw):
     """The line of its log loss is that of its probabilities."""
@@ -215,6 +221,7 @@ def test_what_is_no_calibrator_at_all(logits3, draw, thing):
         draw(thing, *logits3)
 
 
+@pytest.mark.slow
 def test_given_figure_is_used(logits3):
     calibrator = TemperatureScaling().fit(*logits3)
     for figure in (Figure(), Figure(figsize=(20, 8)).subfigures(1, 2)[0]):
@@ -223,6 +230,7 @@ def test_given_figure_is_used(logits3):
     assert not plt.get_fignums()
 
 
+@pytest.mark.slow
 def test_new_figure_by_default_and_no_style_is_touched(logits3):
     before = dict(mpl.rcParams)
     figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3).figure_
@@ -253,6 +261,7 @@ def test_bad_input(logits3):
     assert not plt.get_fignums()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_integers_are_logits_as_well():
     """Their differences may be more than integers can hold."""
@@ -263,6 +272,7 @@ def test_integers_are_logits_as_well():
     assert of_integers == table_of(calibration_report(calibrator, Z.astype(float), y))
 
 
+@pytest.mark.slow
 def test_warnings_are_shown_and_given_once(quick):
     Z = np.array([[0.0, 1], [1, 0], [0, 2], [3, 0]])  # separable
     y = np.array([1, 0, 1, 0])

@@ -1,0 +1,10 @@
+"""Pages whose examples take seconds are tested with the slow tests."""
+
+import pytest
+
+SLOW = {"choosing", "classifiers", "default", "diagrams", "index", "start"}
+
+
+def pytest_itemcollected(item):
+    if item.path.stem in SLOW:
+        item.add_marker(pytest.mark.slow)
