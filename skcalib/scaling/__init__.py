@@ -2,12 +2,11 @@
 
 from ._beta import BetaCalibration
 from ._dirichlet import DirichletCalibration
-from ._ensemble import EnsembleTemperatureScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
 from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
-from ._temperature import TemperatureScaling
+from ._temperature import EnsembleTemperatureScaling, TemperatureScaling
 from ._vector_matrix import MatrixScaling, VectorScaling
 
 __all__ = [
