@@ -226,9 +226,13 @@ def band(
 
 def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
     """The histogram of rows: bars, or an outline in the colour of the model."""
+    from matplotlib.ticker import EngFormatter
+
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
     ax.set_ylabel("Rows", fontsize=8)
-    ax.set_yticks([most], [_short(most)], fontsize=8)
+    ax.set_yticks([most])
+    ax.yaxis.set_major_formatter(EngFormatter(places=None if most < 1e4 else 1, sep=""))
+    ax.tick_params(axis="y", labelsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     if look.style == "bars":
         width, colour = curve.upper - curve.lower, look.theme.muted
@@ -282,11 +286,3 @@ def _outline(curve: ReliabilityCurve) -> tuple[Floats, Floats]:
     found = np.zeros(len(edges) - 1)
     found[np.searchsorted(edges, curve.lower)] = curve.n_samples
     return found, edges
-
-
-def _short(number: float) -> str:
-    """A number of rows in at most five letters, so that the diagram beside it keeps its place."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if number >= size:
-            return f"{number / min(size, 1e3 if letter == 'k' else size):.3g}{letter}"
-    return f"{number:,.0f}"

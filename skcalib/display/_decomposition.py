@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._output.text import SMALLEST, fitted
 from skcalib._output.theme import Theme
 from skcalib._rows.arrays import Floats, on_host
 from skcalib._validation.indicator import of_outputs
@@ -17,7 +16,7 @@ from skcalib.metrics import ScoreDecomposition, score_decomposition
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import Score
 
-from ._layout import legend_above, new_figure, size_of
+from ._layout import SMALL, legend_above, new_figure, shrink, size_of
 from ._style import entry
 
 
@@ -270,13 +269,16 @@ class ScoreDecompositionDisplay:
         ValueError
             For arrows between models that the display does not have.
         """
+        from matplotlib.ticker import MaxNLocator
+
         pairs = [tuple(map(str, pair)) for pair in arrows]
         self._check(pairs)
         if ax is None:
             ax = new_figure((5.2, 4.2 + 0.1 * len(self.decompositions))).subplots()
         self.ax_, self.figure_ = ax, ax.figure
         theme = Theme.of(ax)
-        limits = plane_limits(*self._components())
+        found = self.decompositions.values()
+        limits = plane_limits(*np.transpose([(d.miscalibration, d.discrimination) for d in found]))
         ax.set(xlim=limits[0], ylim=limits[1])
         self._draw_scores(theme, *limits)
         self._draw_models(theme)
@@ -286,7 +288,12 @@ class ScoreDecompositionDisplay:
         legend_above(
             ax, [*(points[k] for k in order), self.uncertainty_line_, *self.score_lines_[:1]]
         )
-        self._label()
+        ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
+        side = min(size_of(ax))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10]))
+            if side < SMALL:
+                shrink(axis, 0.7 * side)
         return self
 
     def _check(self, pairs: list[Any]) -> None:
@@ -297,12 +304,6 @@ class ScoreDecompositionDisplay:
                     f"arrows must be pairs of names among {', '.join(map(repr, known))}, got "
                     f"{pair!r}."
                 )
-
-    def _components(self) -> tuple[Floats, Floats]:
-        found = self.decompositions.values()
-        return np.array([d.miscalibration for d in found]), np.array(
-            [d.discrimination for d in found]
-        )
 
     def _draw_scores(
         self, theme: Theme, xlim: tuple[float, float], ylim: tuple[float, float]
@@ -335,27 +336,10 @@ class ScoreDecompositionDisplay:
         self.ax_.annotate(
             text, (x, y), xycoords="axes fraction", xytext=(0, -3) if at_top else (-3, 0),
             textcoords="offset points", ha="center" if at_top else "right",
-            va="top" if at_top else "center", fontsize=max(SMALLEST, 7.5), zorder=1.2,
+            va="top" if at_top else "center", fontsize=7.5, zorder=1.2,
             color=theme.legible(theme.muted),
             bbox={"facecolor": theme.background, "edgecolor": "none", "pad": 1},
         )  # fmt: skip
-
-    def _label(self) -> None:
-        from matplotlib.ticker import MaxNLocator
-
-        ax = self.ax_
-        width, height = size_of(ax)
-        height -= ax.get_legend().get_window_extent().height / ax.figure.dpi  # type: ignore[union-attr]
-        for axis, name, room in (
-            (ax.xaxis, "Miscalibration (MCB)", width), (ax.yaxis, "Discrimination (DSC)", height),
-        ):  # fmt: skip
-            text, size = fitted(name, room, float(axis.label.get_fontsize()))
-            if "\n" in text:
-                axis.set_label_text(name.partition("(")[2][:-1])
-            else:
-                axis.set_label_text(text, fontsize=size)
-            n_ticks = max(2, int(room / (0.7 if axis is ax.xaxis else 0.4)))
-            axis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 5, 10]))
 
     def _draw_models(self, theme: Theme) -> None:
         self.points_ = {}
@@ -393,12 +377,9 @@ def _check_names(name: str, value: Any, what: str) -> None:
 
 def _mean(parts: ScoreDecomposition) -> ScoreDecomposition:
     """The decomposition with the means of entries for each class or label."""
-    return ScoreDecomposition(
-        score=float(np.mean(parts.score)),
-        miscalibration=float(np.mean(parts.miscalibration)),
-        discrimination=float(np.mean(parts.discrimination)),
-        uncertainty=float(np.mean(parts.uncertainty)),
-    )
+    names = ("score", "miscalibration", "discrimination", "uncertainty")
+    means: dict[str, Any] = {name: float(np.mean(getattr(parts, name))) for name in names}
+    return ScoreDecomposition(**means)
 
 
 def _common_uncertainty(decompositions: Mapping[str, ScoreDecomposition]) -> float:

@@ -177,14 +177,14 @@ def legend_inside(ax: Axes, side: float) -> None:
     pairs = entries(ax)
     if len(pairs) > ENTRIES * side:
         pairs = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
-    size = min(max(3.2 * side, SMALLEST), _LARGEST)
+    size = min(max(2.9 * side, SMALLEST), _LARGEST)
     least = 15.1 * LETTER * SMALLEST / 72  # words of our own have up to 15 letters
     room = max(0.95 * side - _BESIDE * size / 72, least)
     size = min(fitted(label, room, size)[1] for _, label in pairs)
     if size == SMALLEST:  # some labels do not fit in one line
         room = max(0.75 * room, least)
     lines = [_in_lines(label, room, size) for _, label in pairs]
-    _drawn(ax, [handle for handle, _ in pairs], lines, size, loc="best", framealpha=0.85)
+    draw_legend(ax, [x for x, _ in pairs], lines, size, None, loc="best", framealpha=0.85)
 
 
 def _in_lines(label: str, width: float, size: float) -> str:
@@ -212,7 +212,7 @@ def legend_above(ax: Axes, handles: Sequence[Artist], *, twin: Axes | None = Non
         size = SMALLEST
         lines = [shortened(label, inside, size) for label in labels]
     place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, 1)}
-    legend = legend_in_columns(ax, handles, lines, size, width, **place)
+    legend = draw_legend(ax, handles, lines, size, width, framealpha=1, **place)
     needed = legend.get_window_extent().height / ax.figure.dpi + SPACES["borderaxespad"] * size / 72
     below = Below(ax, legend, needed)
     ax.set_axes_locator(below)
@@ -229,31 +229,26 @@ def legend_above(ax: Axes, handles: Sequence[Artist], *, twin: Axes | None = Non
     return legend
 
 
-def legend_in_columns(
+def draw_legend(
     ax: Axes,
     handles: Iterable[Any],
     labels: Iterable[str],
     size: float,
-    width: float,
+    width: float | None,
     **params: Any,
 ) -> Legend:
-    """A legend with as many columns as have room in a width in inches."""
-    handles, labels = list(handles), list(labels)
-    for n_columns in range(max(len(labels), 1), 0, -1):
-        legend = _drawn(ax, handles, labels, size, ncols=n_columns, framealpha=1, **params)
-        if legend.get_window_extent().width <= width * ax.figure.dpi:
+    """A legend with as many columns as have room in a width in inches, or with one.
+
+    Its colours are those of the axes, on which all entries are seen.
+    """
+    theme, handles, labels = Theme.of(ax), list(handles), list(labels)
+    look: dict[str, Any] = {"labelcolor": theme.foreground, "facecolor": theme.background}
+    for n_columns in range(1 if width is None else max(len(labels), 1), 0, -1):
+        legend = ax.legend(
+            handles, labels, fontsize=size, ncols=n_columns, edgecolor="none", frameon=True,
+            fancybox=False, shadow=False, **look, **SPACES, **params,
+        )  # fmt: skip
+        if width is None or legend.get_window_extent().width <= width * ax.figure.dpi:
             break
-    return legend
-
-
-def _drawn(
-    ax: Axes, handles: Sequence[Any], labels: Sequence[str], size: float, **params: Any
-) -> Legend:
-    """A legend in the colours of the axes, on which all its entries are seen."""
-    theme = Theme.of(ax)
-    legend = ax.legend(
-        handles, labels, fontsize=size, labelcolor=theme.foreground, facecolor=theme.background,
-        edgecolor="none", frameon=True, fancybox=False, shadow=False, **SPACES, **params,
-    )  # fmt: skip
     as_written(*legend.get_texts())
     return legend

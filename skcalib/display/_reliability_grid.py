@@ -16,7 +16,7 @@ from skcalib.metrics._input import OF_EACH
 
 from ._artists import counts_above
 from ._bins import shown_rows
-from ._layout import TOP, entries, legend_in_columns, new_figure, size_of
+from ._layout import TOP, draw_legend, entries, new_figure, size_of
 from ._style import AXIS_NAMES, kind_of
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class ReliabilityGridDisplay:
         title = None if self.name is None else wrapped(self.name, width, 10)
         place: Any = {"loc": "lower center", "title": title}
         size = min(max(1.6 * width, SMALLEST), 9)
-        self.legend_ = legend_in_columns(ax, found.values(), found, size, width - 0.6, **place)
+        self.legend_ = draw_legend(ax, found.values(), found, size, width - 0.6, **place)
         as_written(self.legend_.get_title())
         ax.set_axis_off()
 

@@ -241,7 +241,7 @@ class TemperatureSweepDisplay:
 
     def _draw_curves(self, theme: Theme, *, stacked: bool) -> None:
         upper, lower = self.axes_
-        loss_colour, error_colour, reference_colour = _colours(theme)
+        loss_colour, error_colour, reference_colour = (theme.model(k) for k in range(3))
         losses, errors = self.log_loss, self.expected_calibration_error
         curve: dict[str, Any] = {"linewidth": 1.6, "markersize": 6}
         self.log_loss_line_ = upper.plot(
@@ -283,13 +283,14 @@ class TemperatureSweepDisplay:
             for ax, line in ((upper, self.log_loss_line_), (lower, self.ece_line_)):
                 ax.yaxis.label.set_color(around.legible(line.get_color()))
         lower.set_ylim(bottom=0)
-        span = _span(self.temperatures, self.best_temperature)
+        # Limits that contain the curves and the vertical lines.
+        T, marked = self.temperatures, [1.0, self.best_temperature]
+        span = min(T[0], min(marked) / 1.1), max(T[-1], max(marked) * 1.1)
+        steps = (1, 2, 5) if span[1] < 20 * span[0] else (1, 3)
         for ax in self.axes_:
             ax.set(xscale="log", xlim=span)
             ax.minorticks_off()
-            ax.xaxis.set_major_locator(
-                LogLocator(subs=(1, 2, 5) if span[1] < 20 * span[0] else (1, 3))
-            )
+            ax.xaxis.set_major_locator(LogLocator(subs=steps))
             ax.xaxis.set_major_formatter("{x:.7g}")
         if stacked:
             upper.tick_params(labelbottom=False)
@@ -352,15 +353,3 @@ def _temperatures(temperatures: ArrayLike | None, best: float) -> Floats:
             "temperature."
         )
     return T
-
-
-def _colours(theme: Theme) -> tuple[Any, Any, Any]:
-    """Colours of the log loss, of the ECE, and of the other calibrator."""
-    found = (theme.models * 3)[:3]  # a style may have a single colour
-    return found[0], found[1], found[2]
-
-
-def _span(temperatures: Floats, best: float) -> tuple[float, float]:
-    """Limits that contain the curves and the vertical lines."""
-    low, high = min(best, 1.0) / 1.1, max(best, 1.0) * 1.1
-    return min(temperatures[0], low), max(temperatures[-1], high)

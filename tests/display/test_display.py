@@ -1,6 +1,5 @@
 """Displays hold what they draw, draw where they are told, and touch nothing else."""
 
-import itertools
 import pickle
 from functools import partial
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit, log_softmax
 from sklearn.datasets import load_iris
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
@@ -137,12 +136,6 @@ def inside(figure):
 
 
 @pytest.mark.slow
-@every_display_and_grids
-def test_new_figures_hold_all(make, predictions):
-    assert inside(make(*predictions).figure_)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("size", "n_axes"), [(3, 2), (8, 1)])
 @every_display
 def test_nothing_sticks_out_of_the_figure(make, predictions, size, n_axes):
@@ -167,103 +160,17 @@ def test_legends_stay_in_the_place_of_the_axes(make, predictions):
     assert legend.y1 <= box.y1 + 1
 
 
-@pytest.fixture(scope="module")
-def iris():
+@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+def test_estimators_name_their_diagrams(kind):
     X, y = load_iris(return_X_y=True)
-    names = np.array(["zebra", "ant", "bee"])[y]
-    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, names)
-    return model, X, names, np.random.default_rng(0).uniform(size=len(y))
-
-
-def same(one, other):
-    for name, expected in vars(other.curve).items():
-        assert np.array_equal(getattr(one.curve, name), expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["bars", "dots", "corp"])
-def test_from_estimator_is_from_predictions(iris, style):
-    model, X, names, w = iris
-    kwargs = {"n_bins": 7, "strategy": "quantile", "sample_weight": w, "style": style}
-    one = ReliabilityDisplay.from_estimator(model, X, names, **kwargs)
-    other = ReliabilityDisplay.from_predictions(
-        names, model.predict_proba(X), labels=model.classes_, **kwargs
-    )
-    same(one, other)
-    assert one.name == "Pipeline"
-    assert other.name is None
-    assert ReliabilityDisplay.from_estimator(model, X, names, name="M").name == "M"
-
-
-@pytest.mark.slow
-def test_grid_from_estimator_is_from_predictions(iris):
-    model, X, names, w = iris
-    kwargs = {"kind": "classwise", "sample_weight": w, "max_classes": 2}
-    one = ReliabilityDisplay.from_estimator(model, X, names, **kwargs)
-    other = ReliabilityDisplay.from_predictions(
-        names, model.predict_proba(X), labels=model.classes_, **kwargs
-    )
-    for a, b in zip(one.displays_, other.displays_, strict=True):
-        same(a, b)
-        assert a.name == b.name
-    assert one.name == "Pipeline"
-
-
-def test_confidence_from_estimator_is_from_predictions(iris):
-    model, X, names, w = iris
-    one = ConfidenceDisplay.from_estimator(model, X, names, sample_weight=w, n_bins=5)
-    other = ConfidenceDisplay.from_predictions(
-        names, model.predict_proba(X), labels=model.classes_, sample_weight=w, n_bins=5
-    )
-    same(one, other)
-    assert one.ax_.get_title() == "Pipeline"
-    assert other.ax_.get_title() == ""
-    assert ConfidenceDisplay.from_estimator(model, X, names, name="M").name == "M"
-
-
-@pytest.mark.slow
-def test_sweep_from_estimator_is_from_logits(logits3):
-    Z, y = logits3
-    w = np.random.default_rng(0).uniform(size=len(y))
-    vector = VectorScaling().fit(Z, y)
-    one = TemperatureSweepDisplay.from_estimator(vector, Z, y, sample_weight=w, n_bins=7)
-    other = TemperatureSweepDisplay.from_logits(Z, y, sample_weight=w, n_bins=7)
-    for name in ("temperatures", "log_loss", "expected_calibration_error", "best_temperature"):
-        assert np.array_equal(getattr(one, name), getattr(other, name))
-    loss = log_loss(y, vector.predict_proba(Z), sample_weight=w)
-    assert one.reference == pytest.approx(loss)
-    assert one.reference_line_.get_ydata()[0] == one.reference
-    assert "VectorScaling" in one.reference_line_.get_label()
-    assert other.reference_line_ is None
+    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
+    diagram = partial(ReliabilityDisplay.from_estimator, kind=kind)
+    for make in (diagram, ConfidenceDisplay.from_estimator):
+        assert make(model, X, y).name == "Pipeline"
+        assert make(model, X, y, name="M").name == "M"
 
 
 # Bars -------------------------------------------------------------------------------------------
-
-
-def test_artists_hold_the_bins(predictions):
-    y, P = predictions
-    display = ReliabilityDisplay.from_predictions(y, P, n_bins=10)
-    curve = reliability_curve(y, P, n_bins=10)
-    for name, expected in vars(curve).items():
-        assert np.array_equal(getattr(display.curve, name), expected)
-    heights = [bar.get_height() for bar in display.bars_]
-    np.testing.assert_allclose(heights, curve.accuracy)
-    for bar, low, up in zip(display.bars_, curve.lower, curve.upper, strict=True):
-        assert (bar.get_x(), bar.get_x() + bar.get_width()) == pytest.approx((low, up))
-    gaps = [(bar.get_y(), bar.get_y() + bar.get_height()) for bar in display.gaps_]
-    np.testing.assert_allclose(gaps, np.column_stack([curve.accuracy, curve.confidence]))
-    counts = [bar.get_height() for bar in display.counts_]
-    np.testing.assert_allclose(counts, curve.n_samples)
-    assert sum(counts) == len(y)
-    assert display.diagonal_.get_xydata().tolist() == [[0, 0], [1, 1]]
-
-
-def test_whiskers_are_the_interval(predictions):
-    display = ReliabilityDisplay.from_predictions(*predictions, confidence_level=0.8)
-    segments = display.intervals_.lines[2][0].get_segments()
-    np.testing.assert_allclose(
-        [s[:, 1] for s in segments], np.column_stack(display.curve.interval(0.8))
-    )
 
 
 def test_error_is_in_the_legend(predictions):
@@ -321,34 +228,6 @@ def test_names_are_titles_of_bars(predictions):
 
 
 # Dots -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_dots_are_the_bins(predictions, rng, strategy, weighted):
-    w = rng.integers(3, size=300) if weighted else None
-    kwargs = {"strategy": strategy, "sample_weight": w}
-    display = ReliabilityDisplay.from_predictions(*predictions, style="dots", **kwargs)
-    curve = reliability_curve(*predictions, **kwargs)
-    expected = np.column_stack([curve.confidence, curve.accuracy])
-    np.testing.assert_allclose(display.line_.get_xydata(), expected)
-    segments = np.array(display.intervals_.lines[2][0].get_segments())
-    np.testing.assert_allclose(segments[:, 0, 0], curve.confidence)
-    np.testing.assert_allclose(segments[:, :, 1], np.column_stack(curve.interval()))
-    values, edges, _ = display.counts_.get_data()
-    assert values.sum() == (300 if w is None else np.sum(w > 0))
-    assert display.bars_ is display.gaps_ is display.band_ is None
-    assert set(curve.lower) <= set(edges)
-
-
-def test_histogram_has_no_rows_in_empty_bins():
-    p = np.repeat([0.15, 0.95], [10, 30])
-    display = ReliabilityDisplay.from_predictions(
-        np.arange(40) % 2, p, kind="binary", n_bins=10, style="dots"
-    )
-    values, edges, _ = display.counts_.get_data()
-    np.testing.assert_allclose(edges, [0.1, 0.2, 0.9, 1])
-    assert values.tolist() == [10, 0, 30]
 
 
 @pytest.mark.parametrize("style", ["dots", "corp"])
@@ -530,21 +409,6 @@ def test_logit_axes_without_any_frequency_between(rng):
     display.figure_.draw_without_rendering()
 
 
-@pytest.mark.slow
-def test_nothing_at_infinity_reaches_the_histogram(rng):
-    p = np.sort(rng.uniform(0.9, 1, size=100))
-    y = np.arange(100) > 5
-    display = ReliabilityDisplay.from_predictions(
-        y, p, kind="binary", style="dots", scale="logit", strategy="quantile", n_bins=5
-    )
-    assert display.curve.accuracy.max() == 1
-    display.figure_.draw_without_rendering()
-    limit = display.counts_ax_.get_window_extent().y0
-    for line in display.ax_.lines:
-        assert line.get_clip_on()
-        assert line.get_clip_box().y1 < limit
-
-
 # Bad input --------------------------------------------------------------------------------------
 
 
@@ -585,26 +449,6 @@ def test_bad_input(predictions, kwargs, message):
 # Grids ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_grid_has_the_worst_classes_first(digits):
-    P = digits.classifier.predict_proba(digits.X_test)
-    grid = make_grid(digits.y_test, P)
-    errors = [
-        expected_calibration_error(digits.y_test == k, P[:, k], kind="binary") for k in range(10)
-    ]
-    order = np.argsort(errors)[::-1][:9]
-    assert [display.name for display in grid.displays_] == [str(k) for k in order]
-    assert isinstance(grid, ReliabilityGridDisplay)
-    assert len(grid.axes_) == 9
-    for k, display in zip(order, grid.displays_, strict=True):
-        assert display.expected_calibration_error == pytest.approx(errors[k])
-        title = display.ax_.get_title()
-        assert title == f"{k}: {np.sum(digits.y_test == k)} rows, ECE {errors[k]:.3f}"
-        assert display.counts_ is not None
-        assert display.intervals_ is not None
-        assert display.ax_.get_legend() is None
-
-
 @pytest.mark.parametrize("style", ["bars", "dots", "corp"])
 def test_grid_has_the_classes_asked_for(predictions, style):
     y, P = predictions
@@ -639,17 +483,6 @@ def test_grid_has_as_many_columns_as_asked_for(predictions, n_columns, wanted):
     assert len(lefts) == wanted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [4, 7])
-def test_titles_of_a_grid_lie_beside_each_other(predictions, width):
-    figure = Figure(figsize=(width, 3), layout="constrained")
-    grid = make_grid(*predictions, figure=figure, n_columns=3, counts=False)
-    figure.draw_without_rendering()
-    boxes = [ax.title.get_window_extent() for ax in grid.axes_]
-    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes) if a.x0 < b.x0)
-    assert grid.axes_[0].title.get_fontsize() > 4
-
-
 def test_grid_with_no_columns_is_refused(predictions):
     with pytest.raises(ValueError, match="n_columns must be an integer of at least 1, got 0"):
         make_grid(*predictions, n_columns=0)
@@ -666,47 +499,7 @@ def test_grid_of_bins_alone(predictions):
 # Confidence -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_confidence_is_share_mean_and_accuracy(predictions, rng, weighted):
-    y, P = predictions
-    w = rng.uniform(size=300) if weighted else None
-    display = ConfidenceDisplay.from_predictions(y, P, n_bins=10, sample_weight=w)
-    top = P.max(axis=1)
-    share, _ = np.histogram(top, bins=10, range=(0, 1), weights=w)
-    heights = [bar.get_height() for bar in display.bars_]
-    np.testing.assert_allclose(heights, share[share > 0] / share.sum())
-    assert sum(heights) == pytest.approx(1)
-    assert display.confidence == pytest.approx(np.average(top, weights=w))
-    assert display.accuracy == pytest.approx(np.average(P.argmax(axis=1) == y, weights=w))
-    assert display.confidence_line_.get_xdata()[0] == display.confidence
-    assert display.accuracy_line_.get_xdata()[0] == display.accuracy
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == [
-        f"Average confidence {display.confidence:.3f}",
-        f"Accuracy {display.accuracy:.3f}",
-    ]
-    of = "weight of 300" if weighted else "300"
-    assert display.ax_.get_ylabel() == f"Share of {of} rows"
-
-
 # Sweeps -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_sweep_is_loss_and_error_at_each_temperature(logits3, rng, weighted):
-    Z, y = logits3
-    w = rng.integers(3, size=len(y)) if weighted else None
-    T = [3.0, 0.7, 1.0]
-    display = TemperatureSweepDisplay.from_logits(Z, y, temperatures=T, sample_weight=w, n_bins=9)
-    assert display.temperatures.tolist() == sorted(T)
-    for k, t in enumerate(sorted(T)):
-        P = softmax(Z / t, axis=1)
-        assert display.log_loss[k] == pytest.approx(log_loss(y, P, sample_weight=w))
-        error = expected_calibration_error(y, P, sample_weight=w, n_bins=9)
-        assert display.expected_calibration_error[k] == pytest.approx(error)
-    np.testing.assert_allclose(display.log_loss_line_.get_xdata(), display.temperatures)
-    np.testing.assert_allclose(display.log_loss_line_.get_ydata(), display.log_loss)
-    np.testing.assert_allclose(display.ece_line_.get_ydata(), display.expected_calibration_error)
 
 
 def test_marked_optimum_is_the_fitted_temperature(logits3):

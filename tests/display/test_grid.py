@@ -153,12 +153,6 @@ def test_legend_has_gaps_of_any_panel():
     assert {"Over-confident", "Under-confident"} < set(texts)
 
 
-@pytest.mark.slow
-def test_legend_without_histograms_has_no_rows():
-    grid = grid_of("classwise", counts=False)
-    assert not any("Rows" in text.get_text() for text in grid.legend_.get_texts())
-
-
 @pytest.mark.parametrize(("style", "name"), partly_slow(STYLES, MPL_STYLES))
 def test_contrast_in_every_style(style, name):
     with mpl.style.context(name):
@@ -199,14 +193,6 @@ def test_half_of_a_figure_is_filled(kind):
         assert_inside(ax.get_window_extent(), right.bbox)
     assert_inside(grid.legend_.get_window_extent(), right.bbox)
     assert not left.axes
-
-
-@pytest.mark.slow
-def test_labels_are_at_the_borders():
-    grid = grid_of("classwise", n_classes=7, n_columns=3, strategy="uniform")
-    for k, ax in enumerate(grid.axes_):
-        assert has(ax.get_yticklabels()) == (k % 3 == 0)
-        assert has(ax.get_xticklabels()) == (k + 3 >= 7)
 
 
 @pytest.mark.parametrize(
@@ -279,18 +265,6 @@ def test_grids_can_be_pickled_and_drawn_again():
 
 
 # Classes and their bins -------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@every_style_and_kind
-def test_worst_classes_come_first(style, kind):
-    y, P = rows_of(kind, 6, rare=[4])
-    grid = ReliabilityDisplay.from_predictions(
-        y, P, kind=kind, style=style, max_classes=5, n_resamples=3
-    )
-    errors = [display.expected_calibration_error for display in grid.displays_]
-    assert errors == sorted(errors, reverse=True)
-    assert len(errors) == 5
 
 
 @pytest.mark.slow

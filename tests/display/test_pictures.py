@@ -22,8 +22,6 @@ from skcalib.datasets import make_logits
 from skcalib.display._style import MARKERS
 from skcalib.metrics import expected_calibration_error, reliability_curve, score_decomposition
 
-pytestmark = pytest.mark.slow
-
 N = 240
 STYLES = ["bars", "dots", "corp"]
 
@@ -130,6 +128,7 @@ def test_bins_are_those_asked_for(make, style, bins, rows):
     assert [text.get_text() for text in display.counts_ax_.get_yticklabels()] == [f"{most:,.0f}"]
 
 
+@pytest.mark.slow
 @both_ways
 @pytest.mark.parametrize("bins", BINS, ids=str)
 def test_grid_has_the_bins_of_each_class_and_the_worst_first(make, bins, rows):
@@ -150,6 +149,7 @@ def test_grid_has_the_bins_of_each_class_and_the_worst_first(make, bins, rows):
     assert [d.name for d in grid.displays_] == sorted(errors, key=errors.get, reverse=True)[:2]
 
 
+@pytest.mark.slow
 def test_classes_that_are_equally_bad_keep_their_order():
     one = np.tile([0.5, 0.25, 0.25, 0.0], (8, 1))
     P = np.concatenate([np.roll(one, k, axis=1) for k in range(4)])
@@ -177,6 +177,7 @@ def test_whiskers_stand_in_their_bins(rows, style, level):
     assert f"{100 * level:g} % interval" in in_legend(display.ax_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("styles", list(itertools.permutations(STYLES, 2)))
 def test_another_style_forgets_the_first(rows, styles):
     y, P, names, _ = rows
@@ -223,6 +224,7 @@ def test_histogram_of_the_confidence(make, weighted, n_bins, rows):
 # Several models on the same axes ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["linear", "logit"])
 @pytest.mark.parametrize("style", ["dots", "corp"])
 def test_each_model_has_a_look_of_its_own(rows, style, scale):
@@ -265,6 +267,7 @@ def test_each_model_has_a_look_of_its_own(rows, style, scale):
     assert ax.get_xlim() == ax.child_axes[0].get_xlim()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few_first", [False, True])
 def test_histogram_reaches_as_high_as_the_model_with_most_rows_in_a_bin(rows, few_first):
     y, P, names, _ = rows
@@ -281,6 +284,7 @@ def test_histogram_reaches_as_high_as_the_model_with_most_rows_in_a_bin(rows, fe
     assert [text.get_text() for text in strip.get_yticklabels()] == [f"{most:,.0f}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["dots", "corp"])
 def test_logit_axes_show_all_models(style):
     """Limits are those of each model alone, taken together, in whatever order they come."""
@@ -305,6 +309,7 @@ def test_logit_axes_show_all_models(style):
         assert display.counts_ax_.get_xlim() == pytest.approx(wanted)
 
 
+@pytest.mark.slow
 def test_limits_of_logit_axes_leave_a_margin_around_the_dots():
     rng = np.random.default_rng(0)
     p = expit(rng.normal(0, 1, size=4000))
@@ -319,6 +324,7 @@ def test_limits_of_logit_axes_leave_a_margin_around_the_dots():
     np.testing.assert_allclose(display.ax_.get_xlim(), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["dots", "corp"])
 def test_logit_axes_end_a_tenth_of_a_row_from_zero_and_one(style):
     p = np.repeat([1e-9, 0.5, 1 - 1e-9], 40)
@@ -334,6 +340,7 @@ def test_logit_axes_end_a_tenth_of_a_row_from_zero_and_one(style):
 # Where things are -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["linear", "logit"])
 @pytest.mark.parametrize("n_models", [1, 3])
 @pytest.mark.parametrize("legend", [True, False])
@@ -364,6 +371,7 @@ def test_histogram_stands_right_above_the_diagram(rows, scale, n_models, legend)
         assert ax.get_legend() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [True, False])
 def test_axes_of_a_diagram_end_at_its_corner(rows, counts):
     y, P, names, _ = rows
@@ -441,6 +449,7 @@ def test_sweep_is_made_of_everything_it_is_given(logits, scale, weighted, n_bins
     assert lower.get_ylim()[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stacked", [True, False])
 def test_legend_of_a_sweep_names_each_line_once(logits, stacked):
     figure = Figure(figsize=(5, 5))
@@ -456,6 +465,7 @@ def test_legend_of_a_sweep_names_each_line_once(logits, stacked):
 # Sizes ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 4, 9])
 def test_diagrams_of_a_grid_are_large_enough_to_be_seen(n_classes):
     P = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=50)
