@@ -137,15 +137,20 @@ class BaseCalibrator(
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
+        fitted = {"classes_": classes, "_fitted_to": xa.library(X), **fitted}
         if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
             validate_data(self, collection_row(X) if xa.is_dask(X) else X, skip_check_array=True)
-        self._fitted_to = xa.library(X)
-        for name, value in {"classes_": classes, **fitted}.items():
             # Everything follows X: those that are read from outside are where it is.
-            setattr(self, name, xa.following(value, X) if isinstance(value, np.ndarray) else value)
+            fitted |= {
+                name: xa.following(value, X)
+                for name, value in fitted.items()
+                if isinstance(value, np.ndarray)
+            }
+        for name, value in fitted.items():
+            setattr(self, name, value)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
