@@ -29,7 +29,7 @@ from skcalib import (
     calibration_report,
     compare_calibrators,
 )
-from skcalib._warnings import NoMinimumWarning, warn
+from skcalib._warnings import NoMinimumWarning, give, recorded, warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer, reliability_curve
 
@@ -193,6 +193,23 @@ def test_scorers_are_quiet():
     """A fold that lacks a class is no reason to warn, for the estimator knows the classes."""
     calibrator = TemperatureScaling().fit(Z, y)
     assert get_scorer("neg_expected_calibration_error")(calibrator, Z[y < 2], y[y < 2]) < 0
+
+
+def test_recorded_warnings_are_given_once_with_the_names_of_their_fits():
+    found = []
+    for name, text in (("a", "1 row"), ("b", "2 rows"), ("b", "3 rows")):
+        with recorded(DeprecationWarning) as messages:
+            warn(text, NoMinimumWarning, "few")
+            warn(name)
+            warn("old", DeprecationWarning)
+        found.append((name, messages))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        give(found, lambda of_each: " and ".join(f"{n} {name}" for name, n in of_each.items()))
+    assert [str(w.message) for w in caught] == ["1 a and 2 b: 1 row", "1 a: a", "2 b: b"]
+    assert [w.category for w in caught] == [NoMinimumWarning, UserWarning, UserWarning]
+    assert caught[0].message.cause == "few"
+    assert {w.filename for w in caught} == {__file__}
 
 
 def test_warnings_of_fits_can_be_pickled():

@@ -10,8 +10,8 @@ def _few_resamples_and_no_drawing(monkeypatch):
     Pages have empty pictures, unless a test asks for ``page_of(case, drawn=True)``: those of a
     page take seconds.
     """
-    for bound in ("LEAST", "MOST"):
-        monkeypatch.setattr(f"skcalib.report._measures.{bound}", 29)
+    for bound, value in {"LEAST": 19, "MOST": 49, "ENTRIES": 10_000}.items():
+        monkeypatch.setattr(f"skcalib.report._measures.{bound}", value)
     monkeypatch.setattr("skcalib.report._diagrams.drawn", lambda draw, size, look: "data:,")
 
 

@@ -61,7 +61,8 @@ def masked():
     Z, y = make_logits(500, 4, random_state=3)
     Z[np.arange(500), (y + 1) % 4] = -np.inf
     calibrator = make_pipeline(TemperatureScaling(), IsotonicCalibration()).fit(Z[:250], y[:250])
-    return calibrator, Z[250:], y[250:], {}
+    w = np.random.default_rng(0).uniform(0.5, 2, 250)
+    return calibrator, Z[250:], y[250:], {"sample_weight": w}
 
 
 def frame_of_few():

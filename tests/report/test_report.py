@@ -88,6 +88,9 @@ def test_nothing_stands_out_of_the_figure(calibrator, size, logits3):
     assert titles == ["Before", type(calibrator).__name__, "Logits divided by T"]
     assert list(table_of(figure)) == KEYS
     figure.draw_without_rendering()
+    before, sweep = (ax.get_position() for ax in figure.axes if ax.get_title() in titles[::2])
+    is_beside, is_below = sweep.x0 > before.x1, sweep.y1 < before.y0
+    assert (is_beside, is_below) == ((True, False) if size[0] > size[1] else (False, True))
     whole = figure.bbox
     drawn = figure.get_tightbbox().transformed(figure.dpi_scale_trans)
     assert whole.x0 - 1 <= drawn.x0
