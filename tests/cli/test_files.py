@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import zipfile
 
 import numpy as np
@@ -153,6 +154,10 @@ def words_csv(folder, Z):
     (folder / "bad.csv").write_text("a,b\nc,d\n")
 
 
+def number_among_names_csv(folder, Z):
+    (folder / "bad.csv").write_text("a,b,7\n" + "1,2,3\n" * 200)
+
+
 def utf_16_csv(folder, Z):
     (folder / "bad.csv").write_text("1,2,3\n", encoding="utf-16")
 
@@ -194,6 +199,7 @@ BAD = [
     *(no_arrays_npz, no_bytes_npz, claims_too_much_npy, claims_too_much_npz, cut_npy, no_rows_npy),
     *(cube_npy, strings_npy, text_npy, next_version_npy, pickled_npy, a_directory_npy),
     *(nothing_npy, nothing_csv, empty_csv, header_csv, ragged_csv, words_csv, utf_16_csv),
+    number_among_names_csv,
     *(open_quote_csv, missing_numbers_csv, decimal_commas_csv, index_csv, index_above_numbers_csv),
     *(cut_tsv_gz, no_gzip_csv_gz, ending_txt),
 ]
@@ -256,6 +262,22 @@ def test_whatever_is_wrong_with_a_file_is_one_sentence(files, folder, kind, rng)
 def test_whatever_reading_raises_is_one_sentence(fault, said):
     with pytest.raises(ValueError, match=f"^z cannot be read: .*{said}"), reading("z"):
         raise fault
+
+
+class Executed:
+    """What executes something where it is unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
+def test_nothing_in_an_array_is_executed(folder):
+    np.save("bad.npy", np.array([Executed()], dtype=object), allow_pickle=True)
+    np.savez("bad.npz", z=np.array([Executed()], dtype=object))
+    for name in ("bad.npy", "bad.npz"):
+        with pytest.raises(ValueError, match="allow_pickle=False"):
+            read_logits(name)
+    assert not (folder / "executed").exists()
 
 
 def test_an_interrupt_is_no_fault_of_the_file():
@@ -368,6 +390,12 @@ def test_one_column_of_logits_has_no_header_that_counts(folder):
     (folder / "z.csv").write_text("0\n1\n2\n")
     (folder / "y.csv").write_text("a\nb\na\n")
     assert read_pair("z.csv", "y.csv").logits.tolist() == [[0], [1], [2]]
+
+
+def test_commas_in_a_column_between_tabs(folder):
+    np.save("z.npy", np.zeros((3, 2)))
+    (folder / "y.tsv").write_text("ant, red\nant, black\nbee\n")
+    assert read_pair("z.npy", "y.tsv").labels.tolist() == ["ant, red", "ant, black", "bee"]
 
 
 @pytest.mark.parametrize("header", ["label", "0", "cat", "7.5"])
