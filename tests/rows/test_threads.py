@@ -265,17 +265,14 @@ def test_calls_from_inside_of_what_is_worked_on(two_threads):
 
 
 def test_errors_of_a_helper_reach_the_caller_and_end_the_work():
-    caller, calls = threading.get_ident(), []
-    begun = threading.Event()
+    caller, calls, both = threading.get_ident(), [], threading.Barrier(2)
 
     def fail(k):
         calls.append(k)
-        if threading.get_ident() == caller:
-            begun.wait(DEADLINE)
-            time.sleep(0.01)
-            return
-        begun.set()
-        raise RuntimeError("inside")
+        both.wait(DEADLINE)
+        if threading.get_ident() != caller:
+            raise RuntimeError("inside")
+        time.sleep(0.01)
 
     with pytest.raises(RuntimeError, match="inside"):
         share(fail, range(2), 2)
