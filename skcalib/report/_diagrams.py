@@ -51,6 +51,10 @@ _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 # of letters, such as 0.015625, stays as it is.
 _DIGITS = re.compile(r"(scale\([^)]*\))|(?<=\d\.\d\d)\d+")
 
+# Names of rectangles that clip, which depend on the last digits of the layout: these are not the
+# same each time.
+_CLIPS = re.compile(r"\bp[0-9a-f]{10}\b")
+
 
 def figure_of(results: Results, figure: Figure | SubFigure | None) -> Figure | SubFigure:
     """The figure of a report, a new one by default: diagrams, histograms, sweep and a table."""
@@ -115,6 +119,8 @@ def as_image(figure: Figure) -> str:
     svg = file.getvalue()
     lines = svg[svg.index("<svg") :].splitlines()
     shorter = _DIGITS.sub(lambda found: found[1] or "", "\n".join(map(str.strip, lines)))
+    names: dict[str, str] = {}
+    shorter = _CLIPS.sub(lambda found: names.setdefault(found[0], f"p{len(names)}"), shorter)
     return f"data:image/svg+xml;base64,{b64encode(shorter.encode()).decode()}"
 
 
