@@ -231,7 +231,7 @@ def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | Step
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
     ax.set_ylabel("Rows", fontsize=8)
     ax.set_yticks([most])
-    ax.yaxis.set_major_formatter(EngFormatter(places=None if most < 1e4 else 1, sep=""))
+    ax.yaxis.set_major_formatter("{x:,.0f}" if most < 1e4 else EngFormatter(places=1, sep=""))
     ax.tick_params(axis="y", labelsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     if look.style == "bars":
