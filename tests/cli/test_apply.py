@@ -119,7 +119,7 @@ def test_one_column_and_integers_as_labels(calibrator):
     np.testing.assert_array_equal(labels.astype(int), fitted.predict(margins[:, None]))
 
 
-def test_several_labels(calibrator):
+def test_several_labels(calibrator, capsys):
     fitted = skcalib.MultiLabelCalibrator().fit(Z, np.eye(3, dtype=int)[Y])
     pathlib.Path("c.json").write_text(to_json(fitted))
     assert applied("new.npy", "--output", "p.csv") == 0
@@ -127,6 +127,18 @@ def test_several_labels(calibrator):
     assert header == "0,1,2"
     P = [[float(field) for field in row.split(",")] for row in rows]
     np.testing.assert_array_equal(P, fitted.predict_proba(Z[:50]))
+    np.save("p.npy", softmax(Z[:50], axis=1))
+    capsys.readouterr()
+    assert applied("p.npy") == 0
+    assert not capsys.readouterr().err  # several labels may have logits like these
+
+
+def test_labels_that_are_objects(calibrator):
+    skops.io.dump(skcalib.VectorScaling().fit(Z, NAMES[Y].astype(object)), "o.skops")
+    arguments = ["--apply", "o.skops", "--logits", "new.npy", "--output", "p.npz"]
+    assert main(arguments) == 0
+    with np.load("p.npz") as found:
+        np.testing.assert_array_equal(found["labels"], calibrator.predict(Z[:50]))
 
 
 @pytest.mark.parametrize("ending", ["json", "onnx"])
