@@ -41,9 +41,7 @@ def with_all_checks(monkeypatch, f, *args):
 
     with monkeypatch.context() as patch:
         patch.setattr(floats, "as_floats", as_floats)
-        patch.setattr(
-            "skcalib._base.logits_for", lambda c, X: validate_data(c, X, reset=False, **given)
-        )
+        patch.setattr(floats, "logits_for", lambda c, X: validate_data(c, X, reset=False, **given))
         return outcome(f, *args)
 
 
