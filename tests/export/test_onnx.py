@@ -415,6 +415,20 @@ class Sorted(skcalib.TemperatureScaling):
         return np.sort(Z, axis=1)
 
 
+class Branching(skcalib.TemperatureScaling):
+    """One that depends on the numbers."""
+
+    def _calibrate(self, Z):
+        return Z if np.max(Z) > 0 else -Z
+
+
+class Converting(skcalib.TemperatureScaling):
+    """One that wants an array of NumPy."""
+
+    def _calibrate(self, Z):
+        return np.asarray(Z) / 2
+
+
 class Other(skcalib.TemperatureScaling):
     """One that computes more than its functions of blocks."""
 
@@ -447,6 +461,9 @@ class TestErrors:
     def test_operations_that_onnx_has_not(self):
         with pytest.raises(AttributeError, match="it has no operation 'sort'"):
             to_onnx(Sorted().fit(self.Z, self.Y))
+        for calibrator in (Branching(), Converting()):
+            with pytest.raises(TypeError, match="A graph that is built has no numbers"):
+                to_onnx(calibrator.fit(self.Z, self.Y))
 
     @pytest.mark.parametrize("other", [None, 3, LogisticRegression(), skcalib.PlattScaling])
     def test_other_things(self, other):
