@@ -28,6 +28,9 @@ TOLERANCE = 1e-10
 # With the one for the weights of the classes.
 MAX_PASSES = 100
 
+# The first step from slopes of zero is lengthened by no more than one over this.
+LEAST_UNEXPLAINED = 1 / 3
+
 # Stands for the weight of a class for which no rows count: strengths divided by it are finite.
 NO_WEIGHT = 1e-200
 
@@ -63,9 +66,16 @@ def fit_sigmoids(
 ) -> optimize.OptimizeResult:
     """Parameters ``x`` (K, d) of least loss, no lower than ``low`` (K, d) if that is given.
 
-    ``nfev`` is the number of passes over the rows.
+    ``nfev`` is the number of passes over the rows. From slopes of zero the first step is that of
+    linear regression. The slope that is best for two normal distributions is larger by one over the
+    unexplained share of the variance of the targets, if their mean is 1/2.
     """
     rate = np.clip(sigmoids.rate, 1e-10, 1 - 1e-10)
+
+    def lengthened(promise: Floats) -> Floats:
+        explained = promise * (4 * rate * (1 - rate)) ** 2
+        return 1 / np.maximum(1 - explained, LEAST_UNEXPLAINED)
+
     gradient, hessian = parts_of(sigmoids.derivatives, 2, start.shape)
     found = optimize.minimize(
         lambda x: sigmoids.loss(x.reshape(start.shape)),
@@ -74,7 +84,11 @@ def fit_sigmoids(
         hess=hessian,
         bounds=None if low is None else optimize.Bounds(low.ravel()),
         method=newton,
-        options={"tol": TOLERANCE * rate * (1 - rate), "maxiter": MAX_PASSES - 1},
+        options={
+            "tol": TOLERANCE * rate * (1 - rate),
+            "maxiter": MAX_PASSES - 1,
+            "first_length": None if start[:, :-1].any() else lengthened,
+        },
     )
     found.x = found.x.reshape(start.shape)
     return found

@@ -51,6 +51,7 @@ def newton(
     bounds: optimize.Bounds | None = None,
     tol: float | Floats = 1e-10,
     maxiter: int = 100,
+    first_length: Callable[[Floats], Floats] | None = None,
     **_: Any,
 ) -> optimize.OptimizeResult:
     """Newton's method for a sum of K convex functions of d parameters, each with its own steps.
@@ -60,13 +61,18 @@ def newton(
     ends, a condition on derivatives alone that suits convex functions: ``fun`` is not called. Each
     function is at its minimum where a step promises to lower it by ``tol`` (K,) at most. This last
     step, which leaves an error of the order of its square, needs no look at where it leads.
+    ``first_length`` gives the lengths of the first steps (K,) from what these promise (K,), twice
+    what the quadratic models fall.
     """
     d = (hessian := hess(x0)).shape[-1]  # that of a single function may be (d, d)
     shape, blocks = (x0.size // d, d), (-1, d, d)
     x, gradient, hessian = x0.reshape(shape), jac(x0).reshape(shape), hessian.reshape(blocks)
     low = None if bounds is None else np.reshape(bounds.lb, shape)
     least = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
-    step, length, n_passes = _steps(x, gradient, hessian, least, low), np.ones(len(x)), 1
+    step, n_passes = _steps(x, gradient, hessian, least, low), 1
+    length: Floats = np.ones(len(x))
+    if first_length is not None:
+        length = first_length(-(gradient * step).sum(axis=1))
     while True:
         slope = (gradient * step).sum(axis=1)
         done = -slope <= tol

@@ -206,7 +206,8 @@ def _standardized(units: Floats, Z: Floats, y: Indices) -> tuple[list[Floats], B
     xp = xa.namespace(margin)
     # Limits may be beyond single precision, and the spread of masked classes is not known.
     with np.errstate(over="ignore", invalid="ignore"):
-        centre, spread, limit = (xa.like(each, margin, margin.dtype) for each in units)
+        placed = xa.like(units, margin, margin.dtype)
+        centre, spread, limit = placed[0, :], placed[1, :], placed[2, :]
         M = margin - centre
         M /= spread
     largest = float(min(units[2].min(), LARGEST * units[1].min()))
