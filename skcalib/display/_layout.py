@@ -248,7 +248,7 @@ def draw_legend(
             handles, labels, fontsize=size, ncols=n_columns, edgecolor="none", frameon=True,
             fancybox=False, shadow=False, **look, **SPACES, **params,
         )  # fmt: skip
+        as_written(legend.get_title(), *legend.get_texts())  # before they are measured
         if width is None or legend.get_window_extent().width <= width * ax.figure.dpi:
             break
-    as_written(*legend.get_texts())
     return legend

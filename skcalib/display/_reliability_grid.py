@@ -174,7 +174,6 @@ class ReliabilityGridDisplay:
         place: Any = {"loc": "lower center", "title": title}
         size = min(max(1.6 * width, SMALLEST), 9)
         self.legend_ = draw_legend(ax, found.values(), found, size, width - 0.6, **place)
-        as_written(self.legend_.get_title())
         ax.set_axis_off()
 
 
