@@ -124,16 +124,22 @@ def trees_of(classifier: Any) -> Trees | None:
         is_leaf = nodes["left_child"] < 0
         value = np.concatenate([state["values"][:, 0] for state in states])
         baseline, link = np.zeros(value.shape[1]), "mean"
-    feature, threshold, left, right = (nodes[name] for name in names)
+    trees = _numbered(parts, [nodes[name] for name in names], is_leaf)
+    trees.classes_, trees.n_features_in_ = classifier.classes_, classifier.n_features_in_
+    trees.link_, trees.baseline_, trees.value_ = link, baseline, value[is_leaf]
+    return trees
+
+
+def _numbered(parts: list[Any], columns: list[Any], is_leaf: Any) -> Trees:
+    """Trees of the nodes of all parts, numbered from the first node of the first of them."""
+    feature, threshold, left, right = columns
     size = np.array([len(part) for part in parts])
     root = np.cumsum(size) - size
     first = np.repeat(root, size)
     trees = Trees()
-    trees.classes_, trees.n_features_in_ = classifier.classes_, classifier.n_features_in_
-    trees.link_, trees.baseline_, trees.root_ = link, baseline, root
+    trees.root_ = root
     trees.feature_ = np.where(is_leaf, -1, feature).astype(np.intp)
     trees.threshold_ = np.where(is_leaf, 0.0, threshold)
     trees.left_ = np.where(is_leaf, np.cumsum(is_leaf) - 1, first + left.astype(np.intp))
     trees.right_ = np.where(is_leaf, 0, first + right.astype(np.intp))
-    trees.value_ = value[is_leaf]
     return trees
