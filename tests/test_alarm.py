@@ -11,7 +11,7 @@ import skcalib.monitor._drift as _drift
 from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.monitor import CalibrationMonitor, DriftMonitor, _betting as _bets, _monitor
-from skcalib.monitor._betting import SHIFTS, Bets, after, bet_on, less_reserve, new_bets, together
+from skcalib.monitor._betting import SHIFTS, Bets, after, bet_on, less_reserve, together
 
 
 def sums_of(scores, events, weights=None, n_bins=4):
@@ -21,7 +21,7 @@ def sums_of(scores, events, weights=None, n_bins=4):
 
 def expected_capital(scores, p, bets=None, weights=None, tolerance=0.0):
     """Mean of the capital of each bet over all events, with the probabilities ``p``."""
-    total, bets = 0, bets or new_bets(1, 4)
+    total, bets = 0, bets or Bets.new(1, 6)
     for happened in itertools.product([False, True], repeat=len(scores)):
         events = np.array(happened)
         sums = sums_of(scores, events, weights)
@@ -32,7 +32,7 @@ def expected_capital(scores, p, bets=None, weights=None, tolerance=0.0):
 
 def grown(rng):
     """Bets that have won or lost something."""
-    bets = new_bets(1, 4)
+    bets = Bets.new(1, 6)
     return Bets(rng.uniform(bets.reserve, 3, size=bets.capital.shape), bets.reserve)
 
 
@@ -144,6 +144,21 @@ def test_weights_are_relative_to_the_largest_one():
     assert by_row._largest_weight == 0
     by_row.update(y[:1], proba[:1], [3.0])
     assert by_row._largest_weight == 3
+
+
+@pytest.mark.parametrize("is_sum", [False, True])
+def test_rows_without_weights_are_not_outweighed_by_the_small_weights_of_others(is_sum):
+    """In one bet, of batches or of a sum, they have a weight of 1."""
+    y, proba = over_confident(25)
+    found = []
+    for ones in (None, np.ones(15)):
+        first, second = (CalibrationMonitor(labels=range(3)) for _ in range(2))
+        first.update(y[:15], proba[:15], ones)
+        assert first.e_value == 1  # too few rows for a bet
+        last = second if is_sum else first
+        last.update(y[15:], proba[15:], np.full(10, 0.01))
+        found.append((first + second).e_value)
+    assert found[0] == found[1] != 1
 
 
 def test_an_alarm_stays_raised():
@@ -351,7 +366,7 @@ def test_capital_of_bets_that_stake_nothing_stays():
     assert (both.capital == 2).all()
     assert less_reserve(0.5, 0, 300) == 0.25
     assert less_reserve(less_reserve(0.5, 0, 100), 100, 200) == pytest.approx(0.25)
-    assert _bets.e_value(new_bets(2, 3).capital) == pytest.approx(1)
+    assert _bets.e_value(Bets.new(2, 5).capital) == pytest.approx(1)
     assert BinSums._fields[1] == "weight"
     for n_scores in (1, 4):
         of_scores = Bets.new(n_scores, _drift._LOG_FACTORS.shape[1]).capital

@@ -15,16 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._rows.arrays import Floats, Indices
+from skcalib._rows.arrays import Floats
 from skcalib._scores.bins import BinSums
 
 # Fewer rows are collected, since a bet takes half as long as an update with a single row.
 ROWS_OF_A_BET = 20
-
-
-def new_bets(n_curves: int, n_bins: int) -> Bets:
-    """For each curve the bets on each bin, on all bins, and on both halves of the bins."""
-    return Bets.new(n_curves, n_bins + 2)
 
 
 def bet_on(bets: Bets, sums: Floats, n_before: int, n: int, tolerance: float) -> Bets:
@@ -34,22 +29,16 @@ def bet_on(bets: Bets, sums: Floats, n_before: int, n: int, tolerance: float) ->
     _, weight, _, hits, scores = sums[curves, :, bins].T
     # On single bins, on all bins, and on both halves: under-confidence is fewer events below 1/2,
     # and more above. A bin that contains 1/2 is in neither half.
-    of_bins = np.empty((3, len(bins), len(SHIFTS)))
-    of_bins[:2] = log_factors(weight, hits, scores, tolerance)
-    of_bins[2] = _mirrored(of_bins[0], 2 * bins + 1 - n_bins)
+    single = log_factors(weight, hits, scores, tolerance)
+    side = (2 * bins + 1 - n_bins)[:, None]
+    halves = np.where(side < 0, single[:, ::-1], np.where(side, single, 0))
     # Bins of a curve are next to one another, and each curve has at least one.
     each = np.arange(n_curves)
-    joint = np.add.reduceat(of_bins[1:], curves.searchsorted(each), axis=1)
+    joint = np.add.reduceat([single, halves], curves.searchsorted(each), axis=1)
     reserve, capital = less_reserve(bets.reserve, n_before, n), bets.capital.copy()
-    capital[curves, bins] = after(capital[curves, bins], reserve, of_bins[0])
+    capital[curves, bins] = after(capital[curves, bins], reserve, single)
     capital[:, n_bins:] = after(capital[:, n_bins:], reserve, joint.swapaxes(0, 1))
     return Bets(capital, reserve)
-
-
-def _mirrored(factors: Capital, side: Indices) -> Capital:
-    """Those of opposite shifts where the side is negative, and none where it is 0."""
-    side = side[:, None]
-    return np.where(side < 0, factors[:, ::-1], np.where(side, factors, 0))
 
 
 def log_factors(weight: Floats, hits: Floats, scores: Floats, tolerance: float) -> Capital:

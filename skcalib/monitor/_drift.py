@@ -25,18 +25,12 @@ _BLOCK = 256
 _STREAM = 1970
 
 
-def _log_factors_of_intervals() -> Capital:
-    """Logarithms of the densities of ranks that are bet on, (n_intervals, n_bets, n_shifts).
-
-    Their log-density is shifted on one of the intervals, linearly, or on the outer intervals.
-    """
-    middle = 2 * (np.arange(_N_INTERVALS) + 0.5) / _N_INTERVALS - 1
-    shapes = np.column_stack([np.eye(_N_INTERVALS), middle, 2 * np.abs(middle) - 1])
-    tilted = shapes[:, :, None] * SHIFTS
-    return np.asarray(tilted - logsumexp(tilted, axis=0) + np.log(_N_INTERVALS))
-
-
-_LOG_FACTORS = _log_factors_of_intervals()
+# Logarithms of the densities of ranks that are bet on, (n_intervals, n_bets, n_shifts): shifted on
+# one of the intervals, linearly, or on the outer intervals.
+_MIDDLE = 2 * (np.arange(_N_INTERVALS) + 0.5) / _N_INTERVALS - 1
+_SHAPES = np.column_stack([np.eye(_N_INTERVALS), _MIDDLE, 2 * np.abs(_MIDDLE) - 1])
+_TILTED = _SHAPES[:, :, None] * SHIFTS
+_LOG_FACTORS = _TILTED - logsumexp(_TILTED, axis=0) + np.log(_N_INTERVALS)
 
 
 class DriftMonitor(SequentialTest, Versioned):
@@ -170,7 +164,9 @@ class DriftMonitor(SequentialTest, Versioned):
         cells = cells[:, random.permutation(n)]
         uniform = random.uniform(size=cells.shape)
         columns = zip(cells, self._counts, uniform, strict=True)
-        counts = [_interval_counts(relative_ranks(*column)) for column in columns]
+        ranks = np.array([relative_ranks(*column) for column in columns])
+        intervals = np.minimum((_N_INTERVALS * ranks).astype(np.intp), _N_INTERVALS - 1)
+        counts = [np.bincount(row, minlength=_N_INTERVALS) for row in intervals]
         reserve = less_reserve(self._reserve, self.n_samples, n)
         found = np.tensordot(counts, _LOG_FACTORS, axes=1)
         bets = Bets(after(self._capital, reserve, found), reserve)
@@ -221,11 +217,6 @@ def relative_ranks(cells: Indices, counts: Indices, uniform: Floats) -> Floats:
         found.append((lower + u * equal) / (counts.sum() + np.arange(1, len(c) + 1)))
         counts = counts + np.bincount(c, minlength=len(counts))
     return np.concatenate(found)
-
-
-def _interval_counts(ranks: Floats) -> Indices:
-    interval = np.minimum((_N_INTERVALS * ranks).astype(np.intp), _N_INTERVALS - 1)
-    return np.bincount(interval, minlength=_N_INTERVALS)
 
 
 def _e_value(capital: Capital) -> float:

@@ -1,26 +1,32 @@
-"""A reliability curve that is updated in batches, with an alarm."""
+"""A reliability curve that is updated in batches, with its measures and an alarm."""
+
+from __future__ import annotations
 
 from copy import copy
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import Floats, namespace
+from skcalib._rows.arrays import Array, Floats, namespace
 from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
 from skcalib._validation.inputs import check_option, check_real
 from skcalib._validation.labels import exact, resolve_classes
 from skcalib._version import Versioned
-from skcalib.metrics import reliability_curve
+from skcalib.display import ReliabilityDisplay
+from skcalib.metrics import ReliabilityCurve, reliability_curve
+from skcalib.metrics._calibration_error import FORMULAS
+from skcalib.metrics._curve import concatenated, curve_of
 from skcalib.metrics._input import Kind, columns_of
-from skcalib.monitor._betting import ROWS_OF_A_BET, bet_on, e_value, new_bets
 
-from ._betting import Bets, SequentialTest, together
-from ._monitor_measures import BinnedMeasures, number_of_rows
+from ._betting import ROWS_OF_A_BET, Bets, SequentialTest, bet_on, e_value, together
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
+class CalibrationMonitor(SequentialTest, Versioned):
     r"""Reliability curve of a stream of batches, in constant memory.
 
     Count, weight, hits and scores of a bin are sums over its rows, so those of batches are added:
@@ -123,8 +129,8 @@ class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
     True
     """
 
-    pos_label: Any
-    tolerance: float
+    labels: Array
+    _sums: Floats  #: of all rows, as :class:`BinSums` (n_curves, 5, n_bins)
     _collected: Floats
     _largest_weight: float
 
@@ -204,9 +210,10 @@ class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
         # Not in place: a shallow copy of the monitor shares the arrays.
         self._sums = self._sums + sums
         self._collected = self._collected + sums
-        if columns.rows.w is not None:
-            largest = float(columns.rows.reduce(np.maximum, _largest_weight))
-            self._largest_weight = max(self._largest_weight, largest)
+        # Rows without weights, which others of the next bet may have, have a weight of 1.
+        weighted = columns.rows.w is not None
+        largest = float(columns.rows.reduce(np.maximum, _largest_weight)) if weighted else 1.0
+        self._largest_weight = max(self._largest_weight, largest)
         self._bet_on_collected()
         return self
 
@@ -217,7 +224,7 @@ class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
             return
         bets, n_samples = Bets(self._capital, self._reserve), self.n_samples
         # Factors of rows with weights of at most 1 have an expected value of at most 1.
-        relative = self._collected / (self._largest_weight or 1.0)
+        relative = self._collected / self._largest_weight
         bets = bet_on(bets, relative, n_samples - n, n, self.tolerance)
         self._collect(np.zeros_like(self._collected))
         self._store(bets, e_value(bets.capital), n_samples)
@@ -271,7 +278,189 @@ class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
 
     def _begin_test(self) -> None:
         self._collect(np.zeros_like(self._sums))
-        self._start(new_bets(len(self._sums), self.n_bins))
+        # For each curve the bets on each bin, on all bins, and on both halves of the bins.
+        self._start(Bets.new(len(self._sums), self.n_bins + 2))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows so far, without those of weight 0."""
+        return number_of_rows(self._sums)
+
+    def curve(self) -> ReliabilityCurve:
+        """Accuracy and confidence per bin of all rows so far.
+
+        Returns
+        -------
+        ReliabilityCurve
+            As of :func:`skcalib.metrics.reliability_curve` with the uniform strategy. With
+            ``kind="classwise"`` the classes are in the order of ``labels``.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows yet.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> monitor = CalibrationMonitor(n_bins=2, kind="binary", labels=[0, 1])
+        >>> curve = monitor.update([0, 0], [0.1, 0.3]).update([1, 1], [0.35, 0.9]).curve()
+        >>> curve.accuracy.round(2).tolist(), curve.confidence.round(2).tolist()
+        ([0.33, 1.0], [0.25, 0.9])
+        """
+        curves = self._curves()
+        if self.kind != "classwise":
+            return curves[0]
+        return concatenated(curves)
+
+    def expected_calibration_error(self) -> float:
+        r"""Expected calibration error (ECE) of all rows so far.
+
+        .. math:: \mathrm{ECE} = \sum_m \frac{W_m}{N}
+            \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
+
+        Returns
+        -------
+        float
+            As of :func:`skcalib.metrics.expected_calibration_error`.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows yet.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> monitor = CalibrationMonitor(kind="binary", labels=[0, 1])
+        >>> round(monitor.update([0, 1], [0.1, 0.7]).expected_calibration_error(), 3)
+        0.2
+        """
+        return self.measure("expected_calibration_error")
+
+    def maximum_calibration_error(self) -> float:
+        r"""Maximum calibration error (MCE) of all rows so far.
+
+        .. math:: \mathrm{MCE} = \max_m \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
+
+        Returns
+        -------
+        float
+            As of :func:`skcalib.metrics.maximum_calibration_error`.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows yet.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> monitor = CalibrationMonitor(kind="binary", labels=[0, 1])
+        >>> round(monitor.update([0, 1], [0.1, 0.7]).maximum_calibration_error(), 3)
+        0.3
+        """
+        return self.measure("maximum_calibration_error")
+
+    def root_mean_squared_calibration_error(self) -> float:
+        r"""Root mean squared calibration error (RMSCE) of all rows so far.
+
+        .. math:: \mathrm{RMSCE} = \sqrt{\sum_m \frac{W_m}{N}
+            \left( \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right)^2}
+
+        Returns
+        -------
+        float
+            As of :func:`skcalib.metrics.root_mean_squared_calibration_error`.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows yet.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> monitor = CalibrationMonitor(kind="binary", labels=[0, 1])
+        >>> round(monitor.update([0, 1], [0.1, 0.7]).root_mean_squared_calibration_error(), 3)
+        0.224
+        """
+        return self.measure("root_mean_squared_calibration_error")
+
+    def measure(self, name: str) -> float:
+        """Any binned measure of all rows so far.
+
+        Parameters
+        ----------
+        name : str
+            Name of a binned measure of :mod:`skcalib.metrics`, such as
+            ``"overconfidence_error"`` or ``"debiased_expected_calibration_error"``.
+
+        Returns
+        -------
+        float
+            As of the function of this name.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name, or there are no rows yet.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> monitor = CalibrationMonitor(kind="binary", labels=[0, 1])
+        >>> round(monitor.update([0, 1], [0.1, 0.7]).measure("underconfidence_error"), 3)
+        0.15
+        """
+        check_option("name", name, FORMULAS)
+        return float(np.mean([*map(FORMULAS[name], self._curves())]))
+
+    def plot(self, ax: Axes | None = None, **params: Any) -> ReliabilityDisplay:
+        """Draw the reliability diagram of all rows so far.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+        **params
+            Passed to :meth:`skcalib.ReliabilityDisplay.plot`, such as ``name`` and ``style``.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display with the diagram drawn.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows yet, or with ``kind="classwise"``, which has one score per class.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import CalibrationMonitor
+        >>> monitor = CalibrationMonitor(kind="binary", labels=[0, 1])
+        >>> display = monitor.update([0, 1], [0.1, 0.7]).plot(name="Two rows")
+        >>> [float(bar.get_height()) for bar in display.bars_]
+        [0.0, 1.0]
+        """
+        if self.kind == "classwise":
+            raise ValueError(
+                "A diagram shows one score, got kind='classwise', which has one per class. Pass "
+                "y_true == label and y_proba[:, k] to a monitor with kind='binary' for the "
+                "diagram of a class."
+            )
+        return ReliabilityDisplay(self.curve(), kind=self.kind).plot(ax, **params)
+
+    def _curves(self) -> list[ReliabilityCurve]:
+        """One curve, or with ``kind="classwise"`` one for every label."""
+        if self.n_samples == 0:
+            raise ValueError("The monitor has no samples yet; call update first.")
+        edges = uniform_edges(self.n_bins)
+        labels = self.labels if self.kind == "classwise" else [None]
+        return [
+            curve_of(label, edges, sums) for label, sums in zip(labels, self._sums, strict=True)
+        ]
 
     def __repr__(self) -> str:
         return (
@@ -296,6 +485,11 @@ class CalibrationMonitor(BinnedMeasures, SequentialTest, Versioned):
             "alarm_level": self.alarm_level,
             "tolerance": self.tolerance,
         }
+
+
+def number_of_rows(sums: Floats) -> int:
+    """Number of rows of :class:`BinSums` (n_curves, 5, n_bins)."""
+    return int(BinSums(*sums[0]).n_samples.sum())
 
 
 def _largest_weight(P: Floats, y: Any, w: Floats) -> Any:  # noqa: ARG001

@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._rows.arrays import Floats, namespace
 from skcalib._rows.rows import Rows
 from skcalib._warnings import warn
-from skcalib.binning import IsotonicCalibration
 from skcalib.meta._classifier_calibrator import ClassifierCalibrator
-from skcalib.scaling import (
-    MatrixScaling,
-    OrderPreservingScaling,
-    SplineCalibration,
-    TemperatureScaling,
-    VectorScaling,
-)
 
 # Regularization strengths of vector and matrix maps, as multiples of the rule. Averages of the maps
 # cover what is between.
@@ -70,18 +63,20 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
     Fewer for many classes, and for masked ones; a spline and isotonic regression for two classes.
     """
     found: dict[str, BaseCalibrator] = {
-        "temperature": TemperatureScaling(smoothing="auto"),
+        "temperature": scaling.TemperatureScaling(smoothing="auto"),
         "uncalibrated": Uncalibrated(),
         "uniform": Uniform(),
-        "order-preserving": OrderPreservingScaling(),
+        "order-preserving": scaling.OrderPreservingScaling(),
     }
-    found |= {f"vector alpha={a:g}": VectorScaling(alpha=a, tol=TOL) for a in VECTOR_STRENGTHS}
+    found |= {
+        f"vector alpha={a:g}": scaling.VectorScaling(alpha=a, tol=TOL) for a in VECTOR_STRENGTHS
+    }
     if not masked:
         strengths = MATRIX_STRENGTHS if n_classes <= MANY_CLASSES else FEW_STRENGTHS
-        found |= {f"matrix alpha={a:g}": MatrixScaling(alpha=a, tol=TOL) for a in strengths}
+        found |= {f"matrix alpha={a:g}": scaling.MatrixScaling(alpha=a, tol=TOL) for a in strengths}
     if n_classes == 2:  # with more classes, maps of each class add nothing to those of all
-        found["spline"] = SplineCalibration()
-        found["isotonic"] = IsotonicCalibration(interpolation="centered")
+        found["spline"] = scaling.SplineCalibration()
+        found["isotonic"] = binning.IsotonicCalibration(interpolation="centered")
     if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
         from sklearn.ensemble import ExtraTreesClassifier
 

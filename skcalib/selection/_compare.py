@@ -23,15 +23,7 @@ from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from ._auto import AutoCalibrator
 from ._candidates import Uncalibrated, by_name, taking_masked
 from ._comparison import UNCALIBRATED, CalibratorComparison
-from ._measures import (
-    LOG_LOSS,
-    NamedScorer,
-    Sample,
-    Scorer,
-    check_takes_rows,
-    measured,
-    measures_of,
-)
+from ._measures import LOG_LOSS, NamedScorer, Sample, Scorer, measured, measures_of
 
 
 def compare_calibrators(
@@ -127,8 +119,7 @@ def compare_calibrators(
     for member in members.values():
         nested.check_calibrator(member, rows.w)
         nested.check_order(member, labels)
-    measures = measures_of(scoring)
-    check_takes_rows(measures, logits)
+    measures = measures_of(scoring, logits)
     if judged is None:
         splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:

@@ -263,10 +263,14 @@ class CalibratorComparison:
 
 def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
     """A table with a row for each calibrator, and its notes, for a notebook or a page."""
+    n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
+    count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
+    splits = "one split" if n_splits == 1 else f"{n_splits} splits"
+    where = "a test set" if found.calibrators else splits
     made = table(
         ["calibrator", *found.scores, "fit [s]"],
         [list(_cells(found, k)) for k in range(len(found.names))],
-        caption=_caption(found),
+        caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
         sortable=sortable,
         class_="comparison",
     )
@@ -286,14 +290,6 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
         mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
         yield Number([number, mark, spread], mean)
     yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
-
-
-def _caption(found: CalibratorComparison) -> str:
-    n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
-    count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
-    splits = "one split" if n_splits == 1 else f"{n_splits} splits"
-    where = "a test set" if found.calibrators else splits
-    return f"{count} and the uncalibrated logits on {where}, sorted by log loss."
 
 
 def _notes(found: CalibratorComparison) -> Iterator[str]:

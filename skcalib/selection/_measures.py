@@ -90,13 +90,19 @@ def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) 
     return {measure.name: measure(predictions, *test) for measure in measures}
 
 
-def measures_of(scoring: Any) -> list[NamedScorer]:
-    """The measures that ``scoring`` names, after the log loss, which is always included."""
+def measures_of(scoring: Any, logits: Any) -> list[NamedScorer]:
+    """The measures that ``scoring`` names, after the log loss, which is always included.
+
+    Raise a ValueError for one that would load Dask collections into memory.
+    """
     found = [_measure(LOG_LOSS, "neg_log_loss")]
+    # Each call makes another object.
+    log_loss = sklearn.metrics.get_scorer("neg_log_loss")
     for name, scorer in _named(scoring).items():
         if not isinstance(name, str):
             raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
-        is_log_loss = _is_log_loss(scorer)
+        is_object = type(scorer) is type(log_loss) and vars(scorer) == vars(log_loss)
+        is_log_loss = is_object or (isinstance(scorer, str) and scorer == "neg_log_loss")
         if name in {LOG_LOSS, FIT_TIME} and not (is_log_loss and name == LOG_LOSS):
             raise ValueError(
                 f"scoring must not give the name {name!r}, which every comparison has a column "
@@ -104,6 +110,13 @@ def measures_of(scoring: Any) -> list[NamedScorer]:
             )
         if name != LOG_LOSS:
             found.append(_measure(name, scorer))
+    for measure in found:
+        if not measure.takes_rows:
+            check_in_memory(
+                [logits],
+                "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
+                f"'neg_brier_score' or 'accuracy', got {measure.name!r}.",
+            )
     return found
 
 
@@ -124,14 +137,6 @@ def _named(scoring: Any) -> Mapping[Any, Any]:
     return {LOG_LOSS if s == "neg_log_loss" else s.removeprefix("neg_"): s for s in names}
 
 
-def _is_log_loss(scorer: Any) -> bool:
-    """Whether it is the log loss, by name or as scikit-learn's scorer object."""
-    if isinstance(scorer, str):
-        return scorer == "neg_log_loss"
-    known = sklearn.metrics.get_scorer("neg_log_loss")
-    return type(scorer) is type(known) and vars(scorer) == vars(known)
-
-
 def _measure(name: str, scorer: Any) -> NamedScorer:
     if isinstance(scorer, str):
         found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
@@ -142,17 +147,6 @@ def _measure(name: str, scorer: Any) -> NamedScorer:
             f"y), got {scorer!r} for {name!r}."
         )
     return NamedScorer(name, scorer, 1)
-
-
-def check_takes_rows(measures: list[NamedScorer], logits: Any) -> None:
-    """Raise a ValueError for a measure that would load Dask collections into memory."""
-    for measure in measures:
-        if not measure.takes_rows:
-            check_in_memory(
-                [logits],
-                "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
-                f"'neg_brier_score' or 'accuracy', got {measure.name!r}.",
-            )
 
 
 @dataclass(frozen=True)
