@@ -4,10 +4,13 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from families import CALIBRATORS, REPRESENTATIVES, of_case, quick
+from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -35,9 +38,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib import (
+    AutoCalibrator,
     CalibratedClassifier,
     HistogramBinning,
     IsotonicCalibration,
@@ -203,7 +208,8 @@ def test_pipeline_and_calibrated_classifier_are_the_same(kind):
     X, y = problem()
     for base in (GaussianNB(), LinearSVC()):
         one = CalibratedClassifier(base, kind()).fit(X, y)
-        two = make_pipeline(LogitTransformer(base, cv=5), kind()).fit(X, y)
+        with parallel_config("threading"):
+            two = make_pipeline(LogitTransformer(base, cv=5, n_jobs=2), kind()).fit(X, y)
         assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
@@ -258,6 +264,17 @@ def test_rows_in_several_test_sets():
     weights = np.full(2 * len(y), 0.5)
     direct = PlattScaling().fit(np.vstack(halves), np.tile(y, 2), sample_weight=weights)
     assert_allclose(c.calibrator_.coef_, direct.coef_, rtol=1e-6)
+
+
+def test_rows_that_are_twice_in_a_test_set():
+    """They count twice, as where scikit-learn's cross-validation scores such a set."""
+    X, y = problem()
+    first, second = np.arange(120), np.arange(120, 240)
+    Z, again = (
+        LogitTransformer(GaussianNB(), cv=[(first, test), (second, first)]).fit_transform(X, y)
+        for test in (second, np.r_[second, second[:50]])
+    )
+    assert_allclose(again, Z)
 
 
 def _in_threes(splits):
@@ -458,6 +475,8 @@ def test_frozen_classifier_is_left_alone(ensemble):
     direct = TemperatureScaling().fit(fitted.decision_function(X[120:]), y[120:])
     assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-9)
     assert_allclose(c.predict_proba(X), pipe.predict_proba(X))
+    t = LogitTransformer(frozen, cv=3)  # needs no splits
+    assert_array_equal(t.fit_transform(X, y), t.transform(X))
     assert_array_equal(fitted.coef_, before)
 
 
@@ -514,6 +533,24 @@ def test_weights_reach_classifier_and_calibrator(ensemble):
     assert_allclose(weighted.predict_proba(X), rest.predict_proba(X), rtol=1e-6)
 
 
+def test_the_only_group_of_a_test_set():
+    """A calibrator that splits rows by groups is fitted without them."""
+    X, y = problem()
+    auto = AutoCalibrator([TemperatureScaling(), VectorScaling()])
+    c = CalibratedClassifier(GaussianNB(), auto, cv=LeaveOneGroupOut(), ensemble=True)
+    c.fit(X, y, groups=np.arange(len(y)) % 3)
+    alone = clone(auto).fit(c._logits(c.estimators_[0], X[::3]), y[::3])
+    assert c.calibrators_[0].weights_ == alone.weights_
+
+
+def test_one_of_several_estimators_has_no_name():
+    c = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3, ensemble=True)
+    with pytest.raises(AttributeError, match="has no estimator_: it is not fitted"):
+        c.estimator_  # noqa: B018
+    with pytest.raises(AttributeError, match="has no calibrator_: there are 3, in calibrators_"):
+        c.fit(*problem()).calibrator_  # noqa: B018
+
+
 # --------------------------------------------------------------------------------------
 # Metadata routing.
 
@@ -547,7 +584,29 @@ def test_metadata_routing():
 
 
 # --------------------------------------------------------------------------------------
-# Names of columns.
+# Features that are no arrays, and their columns.
+
+
+FEATURES = {
+    "sparse": (LogisticRegression(), LogisticRegression(), csr_array),
+    "kernel": (SVC(kernel="linear"), SVC(kernel="precomputed"), lambda X: X @ X.T),
+    "polars": (GaussianNB(), GaussianNB(), pl.DataFrame),
+}
+
+
+@pytest.mark.parametrize("form", FEATURES)
+def test_other_features_are_those_of_arrays(form):
+    (X, y), (plain, base, features) = problem(), FEATURES[form]
+    given = CalibratedClassifier(base, TemperatureScaling()).fit(features(X), y)
+    expected = CalibratedClassifier(plain, TemperatureScaling()).fit(X, y).predict_proba(X)
+    assert_allclose(given.predict_proba(features(X)), expected, rtol=0.01)
+
+
+@pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
+def test_tags_are_those_of_the_classifier(kind):
+    for base in (LogisticRegression(), SVC(kernel="precomputed"), HistGradientBoostingClassifier()):
+        assert get_tags(kind(base)).input_tags == get_tags(base).input_tags
+    assert not get_tags(kind("svm")).input_tags.sparse
 
 
 def test_names_of_logits():
@@ -665,6 +724,13 @@ def test_bad_rows(change, message):
     X, y = problem()
     with pytest.raises(ValueError, match=message):
         CalibratedClassifier(Unfittable(), TemperatureScaling()).fit(**{"X": X, "y": y, **change})
+
+
+def test_margins_of_pairs_of_classes():
+    X, y = problem(5)
+    t = LogitTransformer(SVC(decision_function_shape="ovo"), response_method="decision_function")
+    with pytest.raises(ValueError, match="for each of the 5 classes, got 10 columns from SVC"):
+        t.fit(X, y).transform(X)
 
 
 def test_labels_that_a_frozen_classifier_does_not_know():
