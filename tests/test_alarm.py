@@ -1,5 +1,6 @@
 """Sequential tests: expected capital by enumeration, false alarms and delays by simulation."""
 
+import copy
 import itertools
 import pickle
 
@@ -142,8 +143,25 @@ def test_weights_are_relative_to_the_largest_one():
     for k in range(60):
         by_row.update(y[k : k + 1], proba[k : k + 1], w[k : k + 1])
     assert by_row._largest_weight == 0
-    by_row.update(y[:1], proba[:1], [3.0])
-    assert by_row._largest_weight == 3
+    for heavy in (3.0, 2.0):
+        by_row.update(y[:1], proba[:1], [heavy])
+        assert by_row._largest_weight == 3
+    # Also of monitors that are added.
+    heavy, light = (
+        CalibrationMonitor(labels=range(3)).update(y[:15], proba[:15], np.full(15, weight))
+        for weight in (5.0, 1.0)
+    )
+    assert (heavy + light).e_value == pytest.approx((light + heavy).e_value) != 1
+
+
+def test_a_monitor_written_before_there_was_a_test():
+    y, proba = over_confident(400)
+    state = CalibrationMonitor(labels=range(3)).update(y, proba).__getstate__()
+    names = ("n_bins", "kind", "labels", "pos_label", "_sums", "_skcalib_version")
+    loaded = CalibrationMonitor.__new__(CalibrationMonitor)
+    loaded.__setstate__({name: state[name] for name in names})
+    assert (loaded.n_samples, loaded.e_value, loaded.alarm) == (400, 1, False)
+    assert loaded.update(y, proba).alarm
 
 
 @pytest.mark.parametrize("is_sum", [False, True])
@@ -298,6 +316,29 @@ def test_a_drift_of_classes_needs_classwise_scores():
     for k in range(20):
         classes.update(proba(100, 1, k + 2))
     assert classes.alarm
+
+
+def test_ties_are_broken_independently_of_rows_made_with_the_same_seed():
+    """``default_rng(0)`` and ``default_rng([0, 0])`` give the same numbers."""
+    drift = DriftMonitor(np.random.default_rng(1).random(2000).round(1), kind="binary")
+    assert drift.update(np.random.default_rng(0).random(500).round(1)).e_value < 5
+
+
+def test_batches_may_be_sorted(rng):
+    monitor = DriftMonitor(rng.random(300), kind="binary")
+    for _ in range(4):
+        monitor.update(np.sort(rng.random(500)))
+    assert not monitor.alarm
+
+
+def test_copies_and_pickles_of_drift_have_the_same_future(rng):
+    proba = rng.dirichlet([1, 1, 1], size=90)
+    monitor = DriftMonitor(proba[:30]).update(proba[30:60])
+    others = copy.copy(monitor), pickle.loads(pickle.dumps(monitor))
+    monitor.update(proba[60:])
+    for other in others:
+        assert other.n_samples == 30
+        assert other.update(proba[60:]).e_value == monitor.e_value != 1
 
 
 def false_drifts(n_lives, n_reference, n_rows, kind):

@@ -181,6 +181,17 @@ def test_sums(weeks):
     assert (running.n_samples, kept.n_samples) == (100, 50)
 
 
+def test_copies_share_nothing(weeks):
+    before = pickle.dumps(weeks[0])
+    for copied in (copy.copy(weeks[0]), sum(weeks[:1])):
+        assert copied.update([0], [0.99]).n_samples == 51
+        assert pickle.dumps(weeks[0]) == before
+    labels = np.array([0, 1])
+    monitor = CalibrationMonitor(labels=labels)
+    labels[:] = 7
+    assert monitor.labels.tolist() == [0, 1]
+
+
 DIFFERENT = {
     "bins": ({"n_bins": 10}, "n_bins 15 and 10"),
     "kind": ({"kind": "classwise"}, "kind 'binary' and 'classwise'"),

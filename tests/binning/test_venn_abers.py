@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.special import logit
+from sklearn.base import clone
 
 from skcalib import VennAbersCalibration
 from skcalib._rows.ranking import Ranked
@@ -164,6 +165,16 @@ def test_scores_at_the_ends():
     assert [a.tolist() for a in none] == [[0, 1], [0], [1]]
 
 
+def test_intervals_of_masked_classes():
+    Z, y = make_logits(300, 3, random_state=0)
+    Z[(y != 2) & (np.arange(300) % 2 == 0), 2] = -np.inf
+    c = VennAbersCalibration().fit(Z, y)
+    one, others = c.predict_interval([[-np.inf, 0.2, -np.inf], [0.3, 0.1, -np.inf]])
+    assert one.tolist() == [[0, 0], [1, 1], [0, 0]]
+    assert (others[:, 0] < others[:, 1]).tolist() == [True, True, False]
+    assert others[2].tolist() == [0, 0]
+
+
 # --------------------------------------------------------------------------------------
 # One-vs-one.
 
@@ -195,6 +206,19 @@ def test_one_vs_one_is_a_predictor_of_each_pair():
     expected = 1 / total
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(c.predict_proba(Z), expected)
+
+
+def test_pairs_in_several_passes_some_without_rows(monkeypatch):
+    Z, y = make_logits(300, 4, random_state=0)
+    rows = Z[y < 2], y[y < 2]
+    c = VennAbersCalibration(multi_class="ovo", classes=range(4)).fit(*rows)
+    np.testing.assert_array_equal(c.predict_interval(Z)[:, 5], [[0.0, 1.0]] * 300)
+    assert c.predict_proba(Z)[:, 2:].max() < 0.5
+    monkeypatch.setattr("skcalib.binning._venn_abers.PAIRS_AT_A_TIME", 4)
+    again = clone(c).fit(*rows)
+    assert list(map(list, again.bin_values_)) == list(map(list, c.bin_values_))
+    two = VennAbersCalibration(multi_class="ovo").fit(Z[y < 2, :2], y[y < 2])
+    assert two.pairs_.shape == (0, 2)
 
 
 @pytest.mark.parametrize("gone", range(4))

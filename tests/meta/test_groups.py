@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -120,6 +121,24 @@ def test_weight_two_is_the_row_twice_and_zero_no_row():
 
 # --------------------------------------------------------------------------------------
 # The shrinkage.
+
+
+def test_a_group_with_one_label_has_the_pooled_calibrator():
+    y = np.where(G == "cat", 2, Y)
+    c = GroupCalibrator(AutoCalibrator([TemperatureScaling()]), shrinkage=5).fit(Z, y, groups=G)
+    assert (c.shares_ > 0).tolist() == [True, True, False]
+    assert c.calibrators_[2] is c.pooled_calibrator_
+    # Without a second label outside of one fold there is nothing to choose the shrinkage by.
+    y = (np.arange(900) == 0).astype(int)
+    c = GroupCalibrator(LogisticRegression(), classes=range(3)).fit(Z, y, groups=G)
+    assert (c.shrinkage_, c.shares_.tolist()) == (np.inf, [0, 0, 0])
+
+
+def test_warnings_name_the_groups_they_are_of():
+    y = np.where(G == "ant", Y, Z.argmax(axis=1))
+    with pytest.warns(UserWarning, match=r"^Group 'bee', 'cat': The log loss has no mini") as seen:
+        GroupCalibrator(shrinkage=5).fit(Z, y, groups=G)
+    assert len(seen) == 1
 
 
 @pytest.mark.slow

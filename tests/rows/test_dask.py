@@ -513,10 +513,14 @@ def test_bad_rows_of_a_prediction_are_named():
     lazy = calibrator.predict_proba(X.map_blocks(spoiled, dtype=X.dtype, meta=np.empty((0, 3))))
     with pytest.raises(ValueError, match=r"^In X\.blocks\[[23]\]: .*got 1 NaN"):
         lazy.compute()
-    _, lazy, names = frames()
+    frame, lazy, names = frames()
     calibrator.fit(lazy[names], lazy["y"])
     with pytest.raises(ValueError, match=r"^In X\.partitions\[\d\]: .*NaN"):
         calibrator.predict(lazy[names].mask(lazy["z0"] > 3)).compute()
+    frame = frame[names].astype("Float64")
+    frame.loc[150, "z1"] = pd.NA
+    with pytest.raises(ValueError, match=r"^In X\.partitions\[1\]: .*NaN"):
+        calibrator.predict_proba(dd.from_pandas(frame, npartitions=4)).compute()
 
 
 def test_bad_shapes_of_a_prediction_are_refused_at_once():
@@ -564,6 +568,15 @@ def test_bad_probabilities_are_named():
         metrics.expected_calibration_error(Y, X)
     with pytest.raises(ValueError, match="got y_true of type ndarray"):
         metrics.expected_calibration_error(y, X)
+
+
+def test_probabilities_of_all_chunks_are_noticed():
+    Z, y, _ = problem(3)
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
+    with pytest.warns(UserWarning, match="probably holds probabilities"):
+        TemperatureScaling().fit(*chunked(P, y))
+    P[-1] = [3, -1, 2]  # no probabilities: one row in the last chunk says so
+    TemperatureScaling().fit(*chunked(P, y))
 
 
 # --------------------------------------------------------------------------------------

@@ -102,6 +102,33 @@ def test_on_a_test_set(rows):
     assert "±" not in str(found)
 
 
+def test_everything_is_in_the_order_of_the_names(rows, monkeypatch):
+    """Seconds that fits take stay with what took them, by a clock that only these set forward."""
+    clock = [0.0]
+    monkeypatch.setattr("skcalib.selection._compare.time.perf_counter", lambda: clock[0])
+
+    class Slow(TemperatureScaling):
+        def __init__(self, seconds=0):
+            super().__init__()
+            self.seconds = seconds
+
+        def fit(self, X, y, sample_weight=None):
+            clock[0] += self.seconds
+            return super().fit(X, y, sample_weight)
+
+        def _calibrate(self, Z):
+            return super()._calibrate(Z) * {1: 2.0, 2: 9.0, 3: 1.0}[self.seconds]
+
+    taken = {"slow 3": 3, "slow 1": 1, "uncalibrated": 0, "slow 2": 2}  # from the best to the worst
+    members = {name: Slow(s) for name, s in sorted(taken.items()) if s}
+    found = compare_calibrators(*rows, calibrators=members, test=rows)
+    assert found.names == list(found.calibrators) == list(taken)
+    assert found.fit_times.ravel().tolist() == list(taken.values())
+    fitted = found.calibrators.values()
+    assert [getattr(c, "seconds", 0) for c in fitted] == list(taken.values())
+    assert not hasattr(members["slow 1"], "temperature_")
+
+
 def test_standard_errors_and_differences(found):
     values = of(found, "TemperatureScaling", "log loss")
     base = of(found, "uncalibrated", "log loss")

@@ -25,14 +25,10 @@ from skcalib import (
     TemperatureScaling,
 )
 from skcalib._validation.inputs import Found
-from skcalib._validation.labels import (
-    encode,
-    in_one_type,
-    not_among,
-)
+from skcalib._validation.labels import encode, in_one_type, not_among, resolve_classes, shown
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error
+from skcalib.metrics import expected_calibration_error, get_scorer
 
 every = pytest.mark.parametrize("kind", CALIBRATORS)
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
@@ -299,6 +295,59 @@ def test_a_split_that_lacks_classes_is_taken_with_a_warning(n_classes, missing):
 
 # Data frames whose names are the labels.
 NAMES = ["bee", "ant", "cat"]
+LARGE = np.arange(32_000)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (np.array([40_000]), 32_000, LARGE),
+        (LARGE, 2, [*LARGE, 0]),
+        (LARGE.astype(str), 40_000, None),
+        (LARGE, 2, LARGE[None]),
+        (LARGE[::-1], 32_000, None, pd.DataFrame(columns=[*LARGE[:300], *LARGE[:299:-1]])),
+    ],
+    ids=["label", "repeated", "columns", "dimensions", "order"],
+)
+def test_no_message_lists_thousands_of_labels(given):
+    with pytest.raises(ValueError, match=r"got") as refusal:
+        resolve_classes(*given)
+    assert len(str(refusal.value)) < 500
+    assert shown([*LARGE]) == "0, 1, 2, 3, 4, ... (31,995 more)"
+
+
+def test_the_order_of_many_names_is_shown_from_the_first_that_differs():
+    names = [f"c{k:03}" for k in range(200)]
+    frame = pd.DataFrame(columns=[*names[:150], "c151", "c150", *names[152:]])
+    shown_names = r"'c151', 'c150', 'c152', .* \(45 more\) from column 150 on"
+    with pytest.raises(ValueError, match=shown_names):
+        resolve_classes(np.array(names), 200, None, frame)
+
+
+@pytest.mark.parametrize(
+    "form", [list, np.array, lambda y: y.astype(object), lambda y: pd.Series(y, dtype="boolean")]
+)
+def test_booleans_stay_booleans(form):
+    calibrator = BBQ().fit(Z3[:, :2], form(Y3 == 1))
+    assert calibrator.classes_.dtype == calibrator.predict(Z3[:, :2]).dtype == bool
+    # Also events of one kind.
+    for event in (False, True):
+        found = expected_calibration_error(form(np.full(300, event)), P3[:, 0], kind="binary")
+        assert found == pytest.approx(abs(P3[:, 0].mean() - event))
+
+
+def test_scorers_know_labels_of_another_type():
+    names = 2**62 + np.arange(3)
+    calibrator = TemperatureScaling().fit(Z3, names[Y3])
+    score, P = get_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
+    for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
+        assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
+    higher = (names + 1).astype(np.uint64)[Y3]  # of which the last is unseen
+    with_unseen = np.c_[P, np.zeros(len(P))]
+    expected = -expected_calibration_error(Y3 + 1, with_unseen, labels=range(4))
+    assert score(calibrator, Z3, higher) == expected
+
+
 FRAMES = {"pandas": pd.DataFrame, "polars": lambda Z, columns: pl.DataFrame(Z, schema=columns)}
 frames = pytest.mark.parametrize("frame", FRAMES)
 
