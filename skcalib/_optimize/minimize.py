@@ -95,8 +95,9 @@ ROWS_PER_PARAMETER = 50
 # ones would save nothing.
 NEWTON_TOL = 1e-5
 
-# First radius of trust regions, in which the distance of the identity from zero is 1 or more.
-RADIUS = 100.0
+# First radius of trust regions, in which the distance of the identity from zero is 1 or more, and
+# the largest: where rows are nearly separable, the minimum is far.
+RADII = {"initial_trust_radius": 100.0, "max_trust_radius": 1e100}
 
 # Largest norm of a step, relative to that of the parameters, which is that of the identity or more:
 # where the loss is nearly linear its curvature gives none.
@@ -183,12 +184,7 @@ def _trust_exact(
         hess=hess,
         method="trust-exact",
         callback=stop_below if lowest > -np.inf else None,
-        options={
-            "gtol": tol,
-            "maxiter": max_iter,
-            "initial_trust_radius": RADIUS,
-            "max_trust_radius": 1e100,
-        },
+        options={"gtol": tol, "maxiter": max_iter, **RADII},
     )
     if not np.all(ridge):  # along what changes nothing, trust regions are gone through to the end
         inverse = np.linalg.pinv(solution.hess, RANK, hermitian=True)

@@ -57,8 +57,9 @@ def newton(
     """Newton's method for a sum of K convex functions of d parameters, each with its own steps.
 
     Only lower bounds are observed. A step that would cross one leads to the minimum of the
-    quadratic model within the bounds. Steps are shortened where the function rises steeply at their
-    ends, a condition on derivatives alone that suits convex functions: ``fun`` is not called. Each
+    quadratic model within the bounds. Steps are shortened, by linear interpolation of the slope,
+    where the function rises steeply at their ends, a condition on derivatives alone that suits
+    convex functions: ``fun`` is not called. Each
     function is at its minimum where a step promises to lower it by ``tol`` (K,) at most. This last
     step, which leaves an error of the order of its square, needs no look at where it leads.
     ``first_length`` gives the lengths of the first steps (K,) from what these promise (K,), twice
@@ -70,9 +71,8 @@ def newton(
     low = None if bounds is None else np.reshape(bounds.lb, shape)
     least = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
     step, n_passes = _steps(x, gradient, hessian, least, low), 1
-    length: Floats = np.ones(len(x))
-    if first_length is not None:
-        length = first_length(-(gradient * step).sum(axis=1))
+    promise = -(gradient * step).sum(axis=1)
+    length: Floats = np.ones(len(x)) if first_length is None else first_length(promise)
     while True:
         slope = (gradient * step).sum(axis=1)
         done = -slope <= tol
@@ -83,7 +83,6 @@ def newton(
         ahead = jac(trial.ravel()).reshape(shape)
         rise = (ahead * step).sum(axis=1)
         good = (rise <= -STEEPEST * slope) & ~done
-        # Where the step was too long the next one is shorter, by linear interpolation of the slope.
         shorter = slope / (slope - np.maximum(rise, np.finfo(float).tiny))
         length = np.where(good | done, 1, length * np.clip(shorter, 0.1, 0.9))
         moved = good[:, None]
@@ -95,7 +94,6 @@ def newton(
         nit=n_passes - 1,
         nfev=n_passes,
         success=bool(done.all()),
-        message="A step promises no more." if done.all() else "Too many iterations.",
     )
 
 
