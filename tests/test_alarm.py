@@ -373,6 +373,7 @@ BAD_DRIFT = {
     "logits": ([[5.0, -5.0, 0.0]], "Pass probabilities, not logits"),
     "fewer columns": ([[0.5, 0.5]], r"columns of the reference rows, which have 3.*shape \(1, 2\)"),
     "one dimension": ([0.5], r"columns of the reference rows, which have 3.*shape \(1,\)"),
+    "scalar": (0.5, "y_proba must have one or two dimensions, got none"),
     "no rows": (np.ones((0, 3)), r"Found array with 0 sample\(s\)"),
     "NaN": ([[np.nan, 0.5, 0.5]], "got 1 of 1 rows"),
 }

@@ -39,9 +39,13 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
     """
     if type(x) is not np.ndarray:
         x = xa.check_tensor(x, name) if not xa.is_dask(x) and xa.is_tensor(x) else as_numpy(x, name)
-    n_dimensions = getattr(x, "ndim", 2)
+    n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "__len__") else 0)
     if n_dimensions > 2:
         _refuse_dimensions(name, x)
+    if n_dimensions == 0 and flat:
+        raise ValueError(
+            f"{name} must have one or two dimensions, got none. Pass a list, also for one row."
+        )
     if n_dimensions == 1 and not flat:
         shape = "a single row of logits, X.reshape(1, -1)"
         if n_columns in {None, 1}:

@@ -13,7 +13,7 @@ from skcalib._validation.indicator import check_labels_of_columns
 from skcalib._validation.inputs import FLOATS, check_weights
 from skcalib._validation.labels import check_column_names
 
-from ._input import check_input, position
+from ._input import check_input, position, unlabelled
 
 # Expected costs of two decisions that differ by less than it, relative to the expected sizes of
 # their costs, are equal but for rounding. Relative to the largest cost, all would be equal where
@@ -73,16 +73,10 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     >>> bayes_decision([0.01, 0.2, 0.9], cost)
     array([0, 1, 2])
     """
-    check_in_memory([y_proba])
-    shape = np.shape(y_proba)
-    n_classes = shape[1] if len(shape) == 2 else 2
-    # Labels are needed for costs only.
-    y = np.zeros(shape[:1], dtype=int)
-    rows = check_input(y, y_proba, None, range(n_classes))
-    costs = _as_numbers(cost)
+    rows, costs = unlabelled(y_proba), _as_numbers(cost)
     if _has_names(cost):
         check_labels_of_columns(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
-    _check_costs(costs, n_classes, rows.n_rows)
+    _check_costs(costs, len(rows.classes), rows.n_rows)
     if costs.ndim == 2:
         decisions = rows.map(partial(_decided, costs=costs), _plan(costs))
     else:
@@ -178,7 +172,7 @@ def _as_numbers(cost: ArrayLike) -> Floats:
         if costs.dtype in FLOATS:
             return costs
         return costs.astype(np.float64, casting="unsafe" if costs.dtype == "O" else "same_kind")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             "cost must be an array of numbers, with a row for each true class and a column for "
             f"each decision, got {type(cost).__name__}: {str(error).rstrip('.')}."

@@ -96,7 +96,12 @@ def check_input(
     if isinstance(y_proba, Rows):
         return y_proba
     if kind == "multilabel":
-        return _check_indicator_input(y_true, y_proba, sample_weight, labels, pos_label)
+        if pos_label is not None:
+            raise ValueError(
+                f"pos_label is for kind='binary', got {pos_label!r} with kind='multilabel', where "
+                "the event is that a row has the label. Leave it out."
+            )
+        return _check_indicator_input(y_true, y_proba, sample_weight, labels)
     y_proba = as_array(y_proba, "y_proba", flat=True)
     check = partial(inputs.check_rows, proba=True)
     rows, found = checked_rows(check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight)
@@ -107,6 +112,14 @@ def check_input(
     return rows.relabelled(partial(encode, classes=classes), classes=classes, weight=found.weight)
 
 
+def unlabelled(y_proba: Any) -> Rows:
+    """Rows of probabilities for what needs no labels; the classes are the columns' indices."""
+    check_in_memory([y_proba])
+    shape = np.shape(y_proba)
+    n_classes = shape[1] if len(shape) == 2 else 2
+    return check_input(np.zeros(shape[:1] or 1, dtype=int), y_proba, None, range(n_classes))
+
+
 def position(pos_label: Any, classes: Array) -> int:
     """Index of the column of a class that the user named."""
     known = classes.tolist()
@@ -115,19 +128,8 @@ def position(pos_label: Any, classes: Array) -> int:
     return known.index(pos_label)
 
 
-def _check_indicator_input(
-    y_true: Any,
-    y_proba: Any,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
-) -> Rows:
+def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
-    if pos_label is not None:
-        raise ValueError(
-            f"pos_label is for kind='binary', got {pos_label!r} with kind='multilabel', where the "
-            "event is that a row has the label. Leave it out."
-        )
     check_in_memory((y_true, y_proba, sample_weight))
     P = indicator.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
     P, E = inputs.as_floats(P, "y_proba", flat=True), indicator.as_indicator(y_true, "y_true")

@@ -170,9 +170,11 @@ def _check_params(
             f"{name!r} takes the arguments {', '.join(accepted)}, got {', '.join(unknown)}."
         )
     # A call with two rows checks the values, except for a label, which these rows may lack.
-    values = {key: value for key, value in params.items() if key != "pos_label"}
-    given = {**fixed, **values}
-    y = np.eye(2) if given.get("kind") == "multilabel" else [0, 1]
+    given: dict[str, Any] = {**fixed, **params}
+    is_multilabel = given.get("kind") == "multilabel"
+    if not is_multilabel:
+        given.pop("pos_label", None)
+    y = np.eye(2) if is_multilabel else [0, 1]
     if np.ndim(measure(y, np.full((2, 2), 0.5), **given)):
         raise ValueError("average must be 'macro' or 'micro' for a scorer, got None.")
 

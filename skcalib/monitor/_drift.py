@@ -7,10 +7,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
 from skcalib._rows.arrays import Floats, Indices
-from skcalib._rows.inputs import check_in_memory
 from skcalib._validation.inputs import check_integer, check_option, check_real
 from skcalib._version import Versioned
-from skcalib.metrics._input import Kind, columns_of
+from skcalib.metrics._input import Kind, columns_of, unlabelled
 
 from ._betting import SHIFTS, Bets, Capital, SequentialTest, after, less_reserve
 
@@ -183,17 +182,14 @@ class DriftMonitor(SequentialTest, Versioned):
 
     def _cells(self, y_proba: Any) -> tuple[Indices, int]:
         """Cells of the scores, (n_scores, n_samples), and the number of classes."""
-        check_in_memory([y_proba])
-        shape = np.shape(y_proba)
-        n_classes = shape[1] if len(shape) == 2 else 2
+        rows = unlabelled(y_proba)
+        n_classes = len(rows.classes)
         if self.n_classes not in {None, n_classes}:
             raise ValueError(
                 "y_proba must have the columns of the reference rows, which have "
-                f"{self.n_classes} classes, got shape {shape}."
+                f"{self.n_classes} classes, got shape {np.shape(y_proba)}."
             )
-        # Labels are needed for events only, which are not used here.
-        y = np.zeros(shape[:1], dtype=int)
-        columns = columns_of(y, y_proba, self.kind, None, range(n_classes), None)
+        columns = columns_of(None, rows, self.kind, None, None, None)
         cells = [np.searchsorted(_EDGES, column.score) for column in columns.each()]
         return np.array(cells), n_classes
 

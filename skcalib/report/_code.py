@@ -40,7 +40,11 @@ def to_repeat(results: Results) -> str:
 def to_apply(results: Results) -> str:
     """Code that applies the calibrator, and stores it as JSON if that holds it."""
     lines = ["probabilities = calibrator.predict_proba(new_logits)"]
-    if fits_json(results.calibrator):
+    # JSON holds what is of skcalib, in pipelines or not.
+    if all(
+        isinstance(part, Pipeline) or type(part).__module__.startswith("skcalib.")
+        for part in estimators(results.calibrator)
+    ):
         lines += [
             "",
             "from pathlib import Path",
@@ -85,11 +89,3 @@ def estimators(calibrator: Any) -> Iterator[Any]:
     elif hasattr(calibrator, "get_params"):
         yield calibrator
         yield from estimators(calibrator.get_params(deep=False))
-
-
-def fits_json(calibrator: Any) -> bool:
-    """Whether JSON can hold it: all of it is of skcalib, in pipelines or not."""
-    return all(
-        isinstance(part, Pipeline) or type(part).__module__.startswith("skcalib.")
-        for part in estimators(calibrator)
-    )

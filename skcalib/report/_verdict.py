@@ -5,12 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from skcalib import metrics
 from skcalib._rows.arrays import Floats
-from skcalib.metrics import (
-    CalibrationComparisonResult,
-    CalibrationErrorInterval,
-    CalibrationTestResult,
-)
 
 from ._measures import Change, gap_interval
 from ._rows import Evaluation
@@ -72,7 +68,7 @@ def verdict(
     rows: Evaluation,
     name: str,
     measures: dict[str, Change],
-    tests: tuple[CalibrationTestResult, CalibrationTestResult],
+    tests: tuple[metrics.CalibrationTestResult, metrics.CalibrationTestResult],
 ) -> list[str]:
     """What was wrong before calibration, what it changed, and what is left."""
     before, after = (test.pvalue for test in tests)
@@ -103,7 +99,10 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     risen = {title: d for title, d in changes.items() if d.low > 0}
     fallen = {title: d for title, d in changes.items() if d.high < 0}
     unclear = joined(_change(item) for item in changes.items() if item[0] not in risen | fallen)
-    few = few_of_a_kind(rows)
+    few, accuracy = few_of_a_kind(rows), measures["accuracy"].difference
+    moves = accuracy.high < 0 or accuracy.low > 0
+    verb = "falls" if accuracy.statistic < 0 else "rises"
+    points = f"{100 * abs(accuracy.statistic):.1f}"
     holds = {
         "unchanged": np.array_equal(rows.before, rows.after),
         "few rows": rows.n_effective < FEW_ROWS,
@@ -122,11 +121,11 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
         risen=joined(map(_size, risen.items())),
         fallen=joined(map(_size, fallen.items())),
         unclear=f"; not clear is the change of {unclear}" if unclear else "",
-        accuracy=_of_accuracy(measures["accuracy"].difference),
+        accuracy=f"; the accuracy {verb} by {points} percentage points" if moves else "",
     )
 
 
-def _after(rows: Evaluation, ece: CalibrationErrorInterval, pvalue: float) -> str:
+def _after(rows: Evaluation, ece: metrics.CalibrationErrorInterval, pvalue: float) -> str:
     lean = lean_of(rows, rows.after)
     few_rows, errs = rows.n_effective < FEW_ROWS, pvalue <= SIGNIFICANT
     interval = f"95% interval of the true error {ece.low:.4f} to {ece.high:.4f}"
@@ -189,21 +188,14 @@ def signed(value: float) -> str:
     return f"{value:+.4f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _change(item: tuple[str, CalibrationComparisonResult]) -> str:
+def _change(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
     title, d = item
     interval = f"95% interval {signed(d.low)} to {signed(d.high)}"
     return f"the {title} ({signed(d.statistic)}, {interval})"
 
 
-def _size(item: tuple[str, CalibrationComparisonResult]) -> str:
+def _size(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
     """The size of a clear change, whose direction the verb says."""
     title, d = item
     low, high = sorted((abs(d.low), abs(d.high)))
     return f"the {title} by {abs(d.statistic):.4f} (95% interval {low:.4f} to {high:.4f})"
-
-
-def _of_accuracy(d: CalibrationComparisonResult) -> str:
-    if not (d.high < 0 or d.low > 0):
-        return ""
-    verb = "falls" if d.statistic < 0 else "rises"
-    return f"; the accuracy {verb} by {100 * abs(d.statistic):.1f} percentage points"

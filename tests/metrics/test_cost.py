@@ -144,6 +144,8 @@ BAD = {
     "words": ({"cost": [["a", "b"], ["c", "d"]]}, "cost must be an array of numbers.*got list"),
     "ragged": ({"cost": [[0, 1], [0]]}, "cost must be an array of numbers.*got list"),
     "complex": ({"cost": np.ones((2, 2)) * 1j}, "cost must be an array of numbers.*got ndarray"),
+    "too long": ({"cost": [[0, 10**400], [1, 0]]}, "cost must be an array of numbers.*too large"),
+    "scalar": ({"y_true": [1], "y_proba": 0.5}, "y_proba must have one or two dim.*got none"),
     "nothing": ({"cost": None}, r"cost must have a row for each.*got shape \(\)"),
     "logits": ({"y_proba": [2.0, -1, 0]}, "Pass probabilities, not logits"),
     "sums": ({"y_proba": np.full((3, 2), 0.3)}, "sum to one"),

@@ -168,6 +168,7 @@ def test_unknown_arguments_are_named_at_once(name):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
+        ({"kind": "multilabel", "pos_label": 1}, "pos_label is for kind='binary', got 1"),
         ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
         ({"strategy": "width"}, "strategy must be one of .* got 'width'"),
         ({"kind": "top"}, "kind must be one of .* got 'top'"),

@@ -7,6 +7,7 @@ import re
 from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
@@ -343,7 +344,8 @@ def test_code_repeats_the_report(calibrator, tmp_path, monkeypatch):
 
 def test_json_is_offered_where_it_holds_the_calibrator():
     Z, y = make_logits(200, 3, random_state=0)
-    offered = [_code.fits_json(calibrator) for calibrator in CALIBRATORS]
+    code = [_code.to_apply(SimpleNamespace(calibrator=member)) for member in CALIBRATORS]
+    offered = ["to_json" in lines for lines in code]
     assert offered == [True, True, True, False, True]
     y = np.array(["a", "b", "c"])[y]
     for calibrator in np.array(CALIBRATORS, dtype=object)[offered]:
