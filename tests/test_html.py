@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 
-from skcalib._output.files import replacing
+from skcalib._output import replacing
 from skcalib._output.html import Number, as_text, definitions, element, fragment, page, table
 
 

@@ -1,1 +1,32 @@
 """What pictures and pages share: colours, texts that fit, HTML elements, files replaced whole."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A file that replaces ``target`` once it is complete.
+
+    It is created under an unpredictable name, exclusively, so that no existing file or link is
+    opened, with the mode that the umask gives. A target that is a link is itself replaced, not what
+    it points to: in a shared folder, others may have put it there. A device or a pipe is refused,
+    since a file in its place would break what else uses it.
+    """
+    if os.path.lexists(target) and not (target.is_symlink() or target.is_file()):
+        raise OSError(
+            f"The file {str(target)!r} would replace what is no file, such as a device or a pipe. "
+            "Choose another path."
+        )
+    draft = target.with_name(f".skcalib-{secrets.token_hex(8)}{target.suffix}")
+    try:
+        with draft.open("xb") as file:
+            yield file
+        draft.replace(target)
+    finally:  # it is gone if all went well
+        with suppress(OSError):
+            draft.unlink()

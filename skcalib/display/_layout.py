@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skcalib._output.text import (
+from skcalib._output.theme import (
     LETTER,
     NBSP,
     SMALLEST,
+    Theme,
     as_written,
     fitted,
     letters_in,
     shortened,
     wrapped,
 )
-from skcalib._output.theme import Theme
 
 from ._style import DIAGONAL, HISTOGRAM, KEY, ROOM, record, recorded
 

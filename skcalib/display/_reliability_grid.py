@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._output.text import NBSP, SMALLEST, as_written, wrapped
-from skcalib._output.theme import Theme
+from skcalib._output.theme import NBSP, SMALLEST, Theme, as_written, wrapped
 from skcalib._validation.inputs import check_integer
 from skcalib._validation.labels import shown
 from skcalib.metrics._input import OF_EACH

@@ -15,7 +15,7 @@ import numpy as np
 
 from skcalib import display, metrics
 from skcalib._output.html import element
-from skcalib._output.text import SMALLEST
+from skcalib._output.theme import SMALLEST
 from skcalib._scores.columns import Scored
 from skcalib.display._layout import draw_title
 from skcalib.metrics._input import Kind

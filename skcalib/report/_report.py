@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from skcalib._output.files import check_target, replacing
+from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._rows.arrays import both_columns, on_host
 from skcalib._rows.rows import MemoryRows
@@ -107,7 +108,7 @@ class CalibrationReport(Results):
         """
         if path is None:
             return page_of(self)
-        target = check_target(path)
+        target = _checked_target(path)
         text = page_of(self)
         with replacing(target) as file:
             file.write(text.encode())
@@ -264,3 +265,24 @@ def _evaluated(
     labels, w = np.array(column_or_1d(as_labels(y))), None if w is None else w.copy()
     classes = on_host(calibrator.classes_)
     return Evaluation(labels, w, classes, n_bins, before, after), given
+
+
+def _checked_target(path: str | os.PathLike[str]) -> Path:
+    """The path of a file to write, in a directory that exists."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(
+            f"path must be that of a file, as a string or a pathlib.Path, got {type(path).__name__}"
+            ". Pass path='report.html', or None for the text of the page."
+        )
+    target = Path(path)
+    if target.is_dir() or not target.name:
+        raise ValueError(
+            f"path must be that of a file, got the directory {str(path)!r}. Add the name of a "
+            "file, such as report.html."
+        )
+    if not target.parent.is_dir():
+        raise ValueError(
+            f"path must lie in a directory that exists, got {str(path)!r}. Create "
+            f"{str(target.parent)!r} first."
+        )
+    return target

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
-from skcalib._output.text import LINE, SMALLEST, as_written, fitted, shortened
-from skcalib._output.theme import Theme
+from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows.arrays import Floats
 from skcalib._validation.inputs import check_option
 

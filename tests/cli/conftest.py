@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import skcalib
-from skcalib._output.files import replacing
+from skcalib._output import replacing
 from skcalib.datasets import make_logits
 
 

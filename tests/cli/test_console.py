@@ -23,7 +23,7 @@ import skcalib
 from skcalib.__main__ import main
 from skcalib._cli import jobs
 from skcalib._cli.jobs import save_calibrator, show
-from skcalib._output.files import replacing
+from skcalib._output import replacing
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
 GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]

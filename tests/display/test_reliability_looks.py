@@ -19,8 +19,17 @@ from skcalib import (
     TemperatureSweepDisplay,
     calibration_report,
 )
-from skcalib._output.text import SMALLEST, letters_in, shortened
-from skcalib._output.theme import BLUE, GREEN, VERMILION, Theme, contrast, opacity
+from skcalib._output.theme import (
+    BLUE,
+    GREEN,
+    SMALLEST,
+    VERMILION,
+    Theme,
+    contrast,
+    letters_in,
+    opacity,
+    shortened,
+)
 from skcalib.datasets import make_logits
 from skcalib.display._style import DODGE
 from skcalib.selection import CalibratorComparison
