@@ -22,7 +22,7 @@ from skcalib._validation.inputs import are_probabilities, warn_of_probabilities
 from skcalib._validation.labels import check_column_names, shown
 from skcalib.display import ReliabilityDisplay
 from skcalib.export import from_json, to_json, to_onnx
-from skcalib.export._chain import chain_of
+from skcalib.export._json import chain_of
 from skcalib.meta import MultiLabelCalibrator
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.report import calibration_report
@@ -100,7 +100,7 @@ def compare(args: argparse.Namespace) -> None:
     picture = target_of(args, "--output", args.output, PICTURES, "skcalib-reliability.png")
     beside = picture.with_name(f"{picture.stem.removesuffix('-reliability')}-report.html")
     page = target_of(args, "--report", args.report or str(beside), PAGES, "skcalib-report.html")
-    saved = args.save and target_of(args, "--save", args.save, CALIBRATORS)
+    saved = None if args.save is None else target_of(args, "--save", args.save, CALIBRATORS)
     with_dask = args.label_column is not None and reading.kind_of(args.logits) == ".parquet"
     with reading.cluster() if with_dask else nullcontext():
         show("reading ...")

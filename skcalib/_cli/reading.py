@@ -114,8 +114,8 @@ def _classes_like(labels: Any, texts: list[str] | None) -> list[Any] | None:
     if texts is None or labels.dtype.kind not in "biuf":
         return texts
     if labels.dtype.kind == "b":
-        return [text == "True" for text in texts]
-    return [int(text) if text.lstrip("-").isdecimal() else text for text in texts]
+        return [{"True": True, "False": False}.get(text, text) for text in texts]
+    return [int(text) if text.removeprefix("-").isdecimal() else text for text in texts]
 
 
 # Probabilities in place of logits.

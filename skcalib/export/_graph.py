@@ -9,7 +9,7 @@ itself finds the shape and the type of what follows. Arrays of NumPy are constan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
@@ -20,39 +20,19 @@ from skcalib._rows.arrays import Floats, Indices
 # Versions of the operators, by domain, and of the file format: runtimes since 2023 have them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
 
-# Functions of the array API that NumPy and ONNX compute entry by entry, and the node of each.
-ENTRYWISE = {
-    "abs": "Abs",
-    "add": "Add",
-    "divide": "Div",
-    "equal": "Equal",
-    "exp": "Exp",
-    "greater": "Greater",
-    "greater_equal": "GreaterOrEqual",
-    "isnan": "IsNaN",
-    "less": "Less",
-    "less_equal": "LessOrEqual",
-    "log": "Log",
-    "logical_and": "And",
-    "logical_not": "Not",
-    "logical_or": "Or",
-    "matmul": "MatMul",
-    "maximum": "Max",
-    "minimum": "Min",
-    "multiply": "Mul",
-    "negative": "Neg",
-    "sqrt": "Sqrt",
-    "subtract": "Sub",
-    "tanh": "Tanh",
-    "where": "Where",
-}
-RENAMED = {
-    "absolute": "abs",
-    "amax": "max",
-    "amin": "min",
-    "concatenate": "concat",
-    "rint": "round",
-}
+# Functions of the array API that NumPy and ONNX compute entry by entry, and the node of each: those
+# that have the same name in ONNX, then operations, comparisons and logical functions.
+SAME = "abs", "add", "equal", "exp", "greater", "less", "log", "sqrt", "tanh", "where"
+ENTRYWISE = {name: name.capitalize() for name in SAME}
+ENTRYWISE |= {"divide": "Div", "matmul": "MatMul", "multiply": "Mul", "subtract": "Sub"}
+ENTRYWISE |= {"isnan": "IsNaN", "maximum": "Max", "minimum": "Min", "negative": "Neg"}
+ENTRYWISE |= {"greater_equal": "GreaterOrEqual", "less_equal": "LessOrEqual"}
+ENTRYWISE |= {"logical_and": "And", "logical_not": "Not", "logical_or": "Or"}
+
+# Functions of NumPy that the array API has by another name.
+RENAMED = {"absolute": "abs", "amax": "max", "amin": "min", "concatenate": "concat"}
+RENAMED |= {"rint": "round"}
+
 REDUCTIONS = {"all": "ReduceMin", "any": "ReduceMax", "max": "ReduceMax", "min": "ReduceMin"}
 REDUCTIONS |= {"count_nonzero": "ReduceSum", "sum": "ReduceSum"}
 
@@ -296,26 +276,25 @@ class Namespace:
         return self.graph.node("LogSoftmax", x.example, x, axis=axis)
 
     def concat(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
-        """Arrays side by side."""
+        """Arrays side by side, in the type that NumPy finds for all."""
         examples = [x.example if isinstance(x, Traced) else x for x in arrays]
-        return self.graph.node("Concat", np.concatenate(examples, axis=axis), *arrays, axis=axis)
+        example = np.concatenate(examples, axis=axis)
+        inputs = [self.astype(x, example.dtype) for x in arrays]
+        return self.graph.node("Concat", example, *inputs, axis=axis)
 
     def stack(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
         """Arrays along a new axis."""
         at = (*(slice(None),) * axis, None)
         return self.concat([x[at] for x in arrays], axis=axis)
 
-    def ones_like(self, x: Traced) -> Traced:
-        """Ones in the shape of the array."""
+    def full_like(self, x: Traced, value: float) -> Traced:
+        """One number in the shape of the array."""
         shape = self.graph.node("Shape", np.array(x.shape), x)
-        return self.graph.node("Expand", np.ones_like(x.example), np.ones(1, x.dtype), shape)
+        example = np.full_like(x.example, value)
+        return self.graph.node("Expand", example, np.full(1, value, x.dtype), shape)
 
-    def zeros_like(self, x: Traced) -> Traced:
-        """Zeros in the shape of the array."""
-        shape = self.graph.node("Shape", np.array(x.shape), x)
-        return self.graph.node("Expand", np.zeros_like(x.example), np.zeros(1, x.dtype), shape)
-
-    empty_like = zeros_like
+    ones_like = partialmethod(full_like, value=1)
+    zeros_like = empty_like = partialmethod(full_like, value=0)
 
     def asarray(self, value: Any, *, dtype: Any = None, device: Any = None) -> Any:  # noqa: ARG002
         """A constant, which stays an array of NumPy."""

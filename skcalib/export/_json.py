@@ -4,6 +4,7 @@ import json
 import re
 import reprlib
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -11,13 +12,26 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from skcalib import binning, meta, scaling, selection
+from skcalib._base import BaseCalibrator
 from skcalib._rows.arrays import Array
+from skcalib._validation.inputs import check_fitted
 from skcalib._version import __version__, warn_of_version
+from skcalib.meta import MultiLabelCalibrator
+from skcalib.selection import _candidates
 
-from ._chain import CALIBRATORS, chain_of
-from ._trees import ENSEMBLES, Trees, check_trees, trees_of
+from ._classifiers import ENSEMBLES, Trees, check_trees, trees_of
 
 FORMAT, VERSION = "skcalib calibrator", 2
+
+# All calibrators by name, also those that only the default calibrator has.
+CALIBRATORS: dict[str, Any] = {
+    name: kind
+    for module in (binning, meta, scaling, selection, _candidates)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, BaseCalibrator | MultiLabelCalibrator)
+    if kind is not BaseCalibrator
+}
 
 # Classes by name. Classifiers are there as parameters, and once they are fitted as trees.
 CLASSES = CALIBRATORS | {kind.__name__: kind for kind in (*ENSEMBLES, Pipeline, Trees)}
@@ -154,7 +168,7 @@ def from_json(text: str) -> Any:
             "pathlib.Path(file).read_text()."
         )
     try:
-        raw = json.loads(text)
+        raw = json.loads(text, parse_constant=int)  # which refuses NaN and Infinity, no JSON
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"The text must be JSON, got {text[:40]!r}, which breaks off or is nested too deep: "
@@ -174,6 +188,42 @@ def from_json(text: str) -> Any:
         ) from error
     warn_of_version(type(calibrator).__name__, written_by)
     return calibrator
+
+
+# What is exported.
+def chain_of(calibrator: Any, action: str) -> list[Any]:
+    """The fitted calibrators that are applied one after the other; ``action`` is for messages."""
+    chain = list(_calibrators_in(calibrator, action))
+    if not chain:
+        raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
+    for member in chain:
+        check_fitted(member)
+    return chain
+
+
+def _calibrators_in(calibrator: Any, action: str, name: str | None = None) -> Iterator[Any]:
+    """A calibrator, or the members of a pipeline; ``name`` is that of its step in another."""
+    if isinstance(calibrator, Pipeline):
+        for step, member in calibrator.steps:
+            if member is not None and member != "passthrough":
+                yield from _calibrators_in(member, action, step)
+    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator):
+        yield calibrator
+    else:
+        of_class = isinstance(calibrator, type)
+        got = f"the class {calibrator.__name__}" if of_class else type(calibrator).__name__
+        where = "" if name is None else f" in step {name!r} of the pipeline"
+        remedy = "Fit a calibrator to the logits of the classifier, and pass that."
+        if name is not None:
+            remedy = "Pass the calibrators alone, as in pipeline[1:]."
+        elif hasattr(calibrator, "best_estimator_"):
+            remedy = "Pass its best_estimator_."
+        elif action == "to_onnx":
+            remedy += " For a classifier with its calibrators see register_skl2onnx."
+        raise TypeError(
+            f"{action} takes a fitted calibrator of skcalib, or a pipeline of calibrators, got "
+            f"{got}{where}. {remedy}"
+        )
 
 
 # Writing.

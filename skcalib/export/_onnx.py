@@ -18,9 +18,9 @@ from skcalib.meta import GroupCalibrator, MultiLabelCalibrator
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._platt import log_odds
 
-from ._chain import chain_of
 from ._classifiers import probabilities_of
 from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
+from ._json import chain_of
 
 if TYPE_CHECKING:
     import onnx
@@ -120,14 +120,13 @@ def to_onnx(
         session = onnxruntime.InferenceSession("calibrator.onnx")
         (proba,) = session.run(["probabilities"], {"X": logits.astype(np.float32)})
     """
-    _check_onnx()
+    try:
+        import onnx  # noqa: F401
+    except ImportError as missing:
+        raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
     chain = chain_of(calibrator, "to_onnx")
-    dtype, names = _checked_dtype(dtype), _checked_outputs(outputs)
-    graph, width, classes = (
-        Graph(probabilities_of),
-        chain[0].n_features_in_,
-        np.asarray(chain[-1].classes_),
-    )
+    dtype, names, graph = _checked_dtype(dtype), _checked_outputs(outputs), Graph(probabilities_of)
+    width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
     of_labels = isinstance(chain[-1], MultiLabelCalibrator)
     groups = _groups_of(chain, graph)
     found = traced_outputs(chain, graph.input("X", dtype, width), names, groups)
@@ -136,24 +135,22 @@ def to_onnx(
     for name in names:
         graph.named(found[name], name)
     meanings = _meanings(of_labels, width, classes)
-    inputs = [_tensor("X", dtype, [width], meanings["X"])]
+    inputs = [_tensor(graph, "X", dtype, [width], meanings["X"])]
     if groups is not None:
-        inputs.append(_tensor("groups", groups.dtype, [], GROUPS))
+        inputs.append(_tensor(graph, "groups", groups.dtype, [], GROUPS))
     metadata = {
         "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
         "skcalib.classes": json.dumps(classes.tolist(), default=str),
     }
-    shapes = {name: list(found[name].shape[1:]) for name in names}
-    described = [_tensor(n, found[n].dtype, shapes[n], meanings[n]) for n in names]
+    described = [
+        _tensor(graph, name, found[name].dtype, found[name].shape[1:], meanings[name])
+        for name in names
+    ]
     return _model(graph, inputs, described, metadata)
 
 
 # Functions of blocks by the names of outputs.
-METHODS = {
-    "probabilities": "_probabilities",
-    "label": "_most_probable",
-    "logits": "_calibrated",
-}
+METHODS = {"probabilities": "_probabilities", "label": "_most_probable", "logits": "_calibrated"}
 
 
 def traced_outputs(
@@ -252,13 +249,6 @@ def _group_number(known: Array, groups: Traced) -> Traced:
     return xp.where(xp.any(is_known, axis=1), xp.argmax(xp.astype(is_known, np.int64), axis=1), -1)
 
 
-def _check_onnx() -> None:
-    try:
-        import onnx  # noqa: F401
-    except ImportError as missing:
-        raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
-
-
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
     known = [np.dtype(name) for name in DTYPES]
     for candidate in known:
@@ -302,12 +292,12 @@ def _meanings(of_labels: bool, width: int, classes: Array) -> dict[str, str]:  #
     return {**MEANINGS, "X": of_input}
 
 
-def _tensor(name: str, dtype: np.dtype[Any], shape: list[int], meaning: str) -> Any:
+def _tensor(
+    graph: Graph, name: str, dtype: np.dtype[Any], shape: Sequence[int], meaning: str
+) -> Any:
     """The description of an input or output with any number of rows."""
-    from onnx import helper
-
-    element = helper.np_dtype_to_tensor_dtype(dtype)
-    return helper.make_tensor_value_info(name, element, ["n_rows", *shape], meaning)
+    element = graph.helper.np_dtype_to_tensor_dtype(dtype)
+    return graph.helper.make_tensor_value_info(name, element, ["n_rows", *shape], meaning)
 
 
 def _model(graph: Graph, inputs: list[Any], outputs: list[Any], metadata: dict[str, str]) -> Any:

@@ -10,16 +10,13 @@ from skcalib._rows import Array, arrays as xa
 from skcalib._validation.inputs import check_fitted
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 
-from ._chain import CALIBRATORS, chain_of
 from ._classifiers import Features, probabilities_of, response
 from ._graph import OPSETS, Graph, Traced
+from ._json import CALIBRATORS, chain_of
 from ._onnx import _as_tensor, traced_outputs
 
-OPTIONS = {
-    "zipmap": [True, False, "columns"],
-    "output_class_labels": [False, True],
-    "nocl": [True, False],
-}
+FLAG = [False, True]
+OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
 
 # What the parser of a calibrator leaves at its outputs for that of the next: its logits.
 LOGITS = "_skcalib_logits"
@@ -67,24 +64,12 @@ def register_skl2onnx() -> None:
         raise ImportError(
             "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
         ) from missing
-    for kind in CALIBRATORS.values():
-        if issubclass(kind, BaseCalibrator):
-            update_registered_converter(
-                kind,
-                f"Skcalib{kind.__name__}",
-                _set_types,
-                _convert_calibrator,
-                parser=_parse_calibrator,
-                options=OPTIONS,
-            )
-    update_registered_converter(
-        CalibratedClassifier,
-        "SkcalibCalibratedClassifier",
-        _set_types,
-        _convert_classifier,
-        parser=_parse_classifier,
-        options=OPTIONS,
-    )
+    calibrators = [kind for kind in CALIBRATORS.values() if issubclass(kind, BaseCalibrator)]
+    of_kinds: dict[type, Any] = dict.fromkeys(calibrators, (_convert_calibrator, _parse_calibrator))
+    of_kinds[CalibratedClassifier] = _convert_classifier, _parse_classifier
+    for kind, (convert, parse) in of_kinds.items():
+        name = f"Skcalib{kind.__name__}"
+        update_registered_converter(kind, name, _set_types, convert, parser=parse, options=OPTIONS)
     update_registered_converter(
         LogitTransformer, "SkcalibLogitTransformer", _set_type_of_logits, _convert_transformer
     )
@@ -126,7 +111,9 @@ def _set_types(operator: Any) -> None:
     check_fitted(model)
     is_text = _labels(model).dtype.kind == "O"
     of_labels = data_types.StringTensorType if is_text else data_types.Int64TensorType
-    of_floats = _type_of_floats(operator)
+    # Double precision for inputs in double precision, else single.
+    is_double = isinstance(operator.inputs[0].type, data_types.DoubleTensorType)
+    of_floats = data_types.DoubleTensorType if is_double else data_types.FloatTensorType
     label, probabilities, *logits = operator.outputs
     label.set_type(of_labels([n_rows]))
     # Dictionaries of probabilities, the default of skl2onnx, are in single precision only.
@@ -135,14 +122,6 @@ def _set_types(operator: Any) -> None:
     probabilities.set_type(of_probabilities([n_rows, len(model.classes_)]))
     for variable in logits:
         variable.set_type(of_floats([n_rows, model.n_features_in_]))
-
-
-def _type_of_floats(operator: Any) -> Any:
-    """Double precision for inputs in double precision, else single."""
-    from skl2onnx.common import data_types
-
-    is_double = isinstance(operator.inputs[0].type, data_types.DoubleTensorType)
-    return data_types.DoubleTensorType if is_double else data_types.FloatTensorType
 
 
 def _set_type_of_logits(operator: Any) -> None:

@@ -257,6 +257,7 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
             "--save c.txt must be a file that ends in .json, .skops, ",
         ),
         (["--save", "d"], "--save d must be a file that ends in"),
+        (["--save", ""], "--save must be a file that ends in"),
         (["--save", "none/c.pkl"], "--save none/c.pkl must lie in a directory that exists and is"),
     ],
 )

@@ -473,7 +473,8 @@ def test_columns_of_files_in_another_order(files, quick, capsys, names, test, mo
     ("dtype", "classes", "expected"),
     [
         (bool, ["True", "False"], [True, False]),
-        (np.uint8, ["1", "300", "-2", "b"], [1, 300, -2, "b"]),
+        (bool, ["True", "no"], [True, "no"]),
+        (np.uint8, ["1", "300", "-2", "b", "--2"], [1, 300, -2, "b", "--2"]),
         (float, ["1", "0"], [1, 0]),
         (np.int64, ["9007199254740993", "-1"], [2**53 + 1, -1]),
         ("U3", ["b", "abcde"], ["b", "abcde"]),

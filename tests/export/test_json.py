@@ -37,8 +37,7 @@ from skcalib import (
 )
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
-from skcalib.export._chain import CALIBRATORS as CLASSES
-from skcalib.export._json import DEEPEST
+from skcalib.export._json import CALIBRATORS as CLASSES, DEEPEST
 
 OUTPUTS = ("predict_proba", "predict_log_proba", "transform", "predict")
 Z, Y = make_logits(240, 3, temperature=2.0, random_state=0)
@@ -356,6 +355,8 @@ WRONG = {
     PIPELINE + "3}}}": "predicts",
     HEAD + '{"class": 1e400}}': "of a class that",
     HEAD + '{"class": ' + "9" * 5000 + "}}": "must be JSON",
+    HEAD + '{"class": "TemperatureScaling", "parameters": {}, "n": Infinity}}': "must be JSON",
+    HEAD + '{"class": "TemperatureScaling", "parameters": {}, "n": NaN}}': "must be JSON",
     HEAD + "[" * 100_000: "must be JSON.*too deep",
     HEAD + '{"a":' * 100_000: "must be JSON",
     "[" * 900 + "]" * 900: "The text must be",

@@ -179,6 +179,39 @@ def test_columns_of_a_data_frame():
         np.testing.assert_allclose(P, model.predict_proba(frame), atol=1e-6)
 
 
+def test_columns_of_several_types():
+    """They are put side by side in the type that NumPy finds for them."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, y = rows_of(3)
+    frame = pandas.DataFrame({"a": X[:, 0], "b": np.rint(4 * X[:, 1]).astype(np.int32)})
+    frame["c"] = X[:, 2].astype(np.float32)
+    inputs = {name: frame[[name]].to_numpy() for name in frame}
+    for classifier in (LogisticRegression(), RandomForestClassifier(3, random_state=0)):
+        model = CalibratedClassifier(classifier, PlattScaling(), cv=2).fit(frame, y)
+        session = onnxruntime.InferenceSession(converted(model, frame).SerializeToString())
+        P = session.run(None, inputs)[1]
+        np.testing.assert_allclose(P, model.predict_proba(frame), atol=1e-6)
+
+
+def test_integers():
+    """Also before steps that skl2onnx converts, unless these take none of 32 bits."""
+    X, y = rows_of(3)
+    X = np.rint(4 * X).astype(np.int64)
+    classifier = make_pipeline(StandardScaler(), LogisticRegression())
+    model = CalibratedClassifier(classifier, PlattScaling(), cv=2).fit(X, y)
+    P = run(converted(model, X), X)["probabilities"]
+    np.testing.assert_allclose(P, model.predict_proba(X), atol=1e-5)
+    with pytest.raises(TypeError, match="Pipeline cannot be converted to ONNX by skl2onnx"):
+        converted(model, X.astype(np.int32))
+
+
+def test_sparse_coefficients():
+    X, y = rows_of(3)
+    classifier = LogisticRegression(C=0.01, l1_ratio=1, solver="saga", tol=0.1)
+    classifier = FrozenEstimator(classifier.fit(X, y).sparsify())
+    check_agreement(CalibratedClassifier(classifier, PlattScaling()).fit(X, y), X)
+
+
 def test_forests_see_features_in_single_precision():
     """At the thresholds and one number in double precision beside them."""
     X, y = rows_of(2)

@@ -11,7 +11,7 @@ from sklearn.ensemble import (
 from threadpoolctl import threadpool_limits
 
 from skcalib.datasets import make_logits
-from skcalib.export._trees import Trees, check_trees, trees_of
+from skcalib.export._classifiers import Trees, check_trees, trees_of
 
 
 @pytest.fixture(autouse=True)
