@@ -145,11 +145,12 @@ def _check(args: argparse.Namespace) -> None:
     if args.apply is not None:
         return
     if args.logits is None:
-        if args.probabilities or args.label_column or set(given) - {"--report", "--save"}:
+        has_rows = args.probabilities or args.label_column is not None
+        if has_rows or set(given) - {"--report", "--save"}:
             raise ValueError("There is nothing to calibrate on: give --logits and --labels.")
     elif (args.labels is None) == (args.label_column is None):
         raise ValueError("--logits needs labels: give either --labels or --label-column.")
-    elif (args.test_labels is not None) != bool(args.labels and args.test_logits):
+    elif (args.test_labels is None) != (args.labels is None or args.test_logits is None):
         raise ValueError(
             "--test-logits and --test-labels go together, got only one of them; with "
             "--label-column, which holds for both files, leave --test-labels out."

@@ -29,7 +29,6 @@ from skcalib.report import calibration_report
 from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import reading
-from .reading import LabelledLogits
 
 PICTURES = (".png", ".pdf", ".svg")
 PAGES = (".html", ".htm")
@@ -127,7 +126,7 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def _compared(
-    calibration: LabelledLogits, test: LabelledLogits, classes: Array | None
+    calibration: reading.LabelledLogits, test: reading.LabelledLogits, classes: Array | None
 ) -> tuple[CalibratorComparison, dict[str, ReliabilityCurve]]:
     """Every calibrator by every measure, and its reliability curve."""
     show("calibrating ...")

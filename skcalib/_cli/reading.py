@@ -16,12 +16,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from skcalib._rows.arrays import Array
-from skcalib._validation.labels import (
-    check_column_names,
-    distinct_labels,
-    resolve_classes,
-    shown,
-)
+from skcalib._validation import labels as of_labels
+from skcalib._validation.labels import shown
 from skcalib.datasets import load_digits_logits
 
 # A report is drawn on no more rows than this, which would add nothing to a picture.
@@ -85,11 +81,11 @@ def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Any]
         test = _load_pair(args.test_logits, args.test_labels, args)
     classes: Any = _classes_like(calibration.labels, args.classes)
     if isinstance(calibration.labels, np.ndarray):  # of Dask collections, compare_calibrators does
-        present, n_columns = distinct_labels(calibration.labels), calibration.logits.shape[1]
-        classes = resolve_classes(present, n_columns, classes)
-        check_column_names(calibration, classes, args.logits, param="--classes")
-        check_column_names(test, classes, args.test_logits or "", param="--classes")
-    check_column_names(test, np.array(calibration.columns), args.test_logits or "")
+        present = of_labels.distinct_labels(calibration.labels)
+        classes = of_labels.resolve_classes(present, calibration.logits.shape[1], classes)
+        of_labels.check_column_names(calibration, classes, args.logits, param="--classes")
+        of_labels.check_column_names(test, classes, args.test_logits or "", param="--classes")
+    of_labels.check_column_names(test, np.array(calibration.columns), args.test_logits or "")
     return calibration, test, classes
 
 

@@ -188,11 +188,6 @@ class Features(NamedTuple):
         values = list(self.values.values())
         return xa.concat(values, axis=1) if len(values) > 1 else values[0]
 
-    def single(self) -> Features:
-        """The same in single precision."""
-        values = {name: xa.astype(value, np.float32) for name, value in self.values.items()}
-        return self._replace(values=values)
-
 
 def probabilities_of(classifier: Any, F: Any) -> Any:
     """Probabilities (n_rows, K) of a fitted classifier for features in a graph."""
@@ -288,8 +283,10 @@ def _response_by_skl2onnx(classifier: Any, last: Any, method: str, X: Features) 
             "classes. Calibrate its decision_function, as response_method='auto' does."
         )
     options: dict[str, bool] = {"zipmap": False, **({"raw_scores": True} if margins else {})}
-    X = X._replace(options={**X.options, id(last): options})
-    made = _by_skl2onnx(classifier, X.single() if type(last) in SINGLE else X)[-1]
+    values = X.values
+    if type(last) in SINGLE:
+        values = {name: xa.astype(value, np.float32) for name, value in values.items()}
+    made = _by_skl2onnx(classifier, Features(values, {**X.options, id(last): options}))[-1]
     if margins and len(last.classes_) == 2:  # skl2onnx gives that of the other class as well
         return made[:, -1:]
     return made

@@ -17,7 +17,6 @@ from skcalib._base import BaseCalibrator
 from skcalib._rows.arrays import Array
 from skcalib._validation.inputs import check_fitted
 from skcalib._version import __version__, warn_of_version
-from skcalib.meta import MultiLabelCalibrator
 from skcalib.selection import _candidates
 
 from ._classifiers import ENSEMBLES, Trees, check_trees, trees_of
@@ -29,7 +28,7 @@ CALIBRATORS: dict[str, Any] = {
     name: kind
     for module in (binning, meta, scaling, selection, _candidates)
     for name, kind in vars(module).items()
-    if isinstance(kind, type) and issubclass(kind, BaseCalibrator | MultiLabelCalibrator)
+    if isinstance(kind, type) and issubclass(kind, BaseCalibrator | meta.MultiLabelCalibrator)
     if kind is not BaseCalibrator
 }
 
@@ -207,7 +206,7 @@ def _calibrators_in(calibrator: Any, action: str, name: str | None = None) -> It
         for step, member in calibrator.steps:
             if member is not None and member != "passthrough":
                 yield from _calibrators_in(member, action, step)
-    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator):
+    elif isinstance(calibrator, BaseCalibrator | meta.MultiLabelCalibrator):
         yield calibrator
     else:
         of_class = isinstance(calibrator, type)

@@ -15,8 +15,7 @@ from skcalib._rows.arrays import Array, finite_unless_masked
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
 from skcalib.meta import GroupCalibrator, MultiLabelCalibrator
-from skcalib.scaling import PlattScaling
-from skcalib.scaling._platt import log_odds
+from skcalib.scaling._platt import PlattScaling, log_odds
 
 from ._classifiers import probabilities_of
 from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
@@ -221,13 +220,14 @@ def _groups_of(chain: Sequence[Any], graph: Graph) -> Traced | None:
 def _group_dtype(groups: Array) -> np.dtype[Any]:
     """The type of the input: integers, numbers, booleans or text."""
     kinds = {"b": bool, "i": np.int64, "u": np.int64, "f": np.float64}
-    if groups.dtype.kind in kinds:
+    # Integers without a sign may be too large for those of ONNX.
+    if groups.dtype.kind in kinds and not (groups.dtype.kind == "u" and groups.max() >= 2**63):
         return np.dtype(kinds[groups.dtype.kind])
     if all(isinstance(group, str) for group in groups.tolist()):
         return np.dtype(object)
     raise ValueError(
-        f"Groups must be numbers or strings in ONNX, got {shown(groups[:1])}. Fit the calibrator "
-        "to their names."
+        "Groups must be numbers or strings in ONNX, integers below 2**63, got "
+        f"{shown(groups[-1:])}. Fit the calibrator to their names."
     )
 
 

@@ -266,6 +266,8 @@ BAD = {
     "only a flag": (["--probabilities"], "nothing to calibrate on: give --logits"),
     "only a column": (["--label-column", "y"], "nothing to calibrate on: give --logits"),
     "only classes": (["--classes", "y"], "nothing to calibrate on: give --logits"),
+    "a column without a name": (["--label-column", ""], "nothing to calibrate on: give --logits"),
+    "labels without a name": (["--logits", "z.npy", "--labels", "", *TEST], "it is no .npy, .npz"),
     "column of arrays": (["--logits", "z.npy", "--label-column", "y"], "a column of Parquet or t"),
     "parquet": (["--logits", "z.parquet", "--labels", "y.npy"], "Parquet needs --label-column"),
     "mixed classes": ([*GIVEN, "--classes", "0", "1", "b"], "labels of one type that can be sort"),

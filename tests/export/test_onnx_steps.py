@@ -187,7 +187,13 @@ def test_top_labels_with_steps(shrinkage):
     assert difference(calibrator.fit(Z, y), Z).max() < 1e-6
 
 
-GROUPS = [["a", "b", "zz"], [3, 5, 2**40], [0.5, 1.5, -1.0], np.array(["x", "y", "z"], object)]
+GROUPS = [
+    ["a", "b", "zz"],
+    [3, 5, 2**40],
+    np.array([3, 5, 2**63 - 1], np.uint64),
+    [0.5, 1.5, -1.0],
+    np.array(["x", "y", "z"], object),
+]
 
 
 @pytest.mark.parametrize("names", GROUPS, ids=str)
@@ -203,13 +209,17 @@ def test_groups_are_an_input(names, rng):
         session = onnxruntime.InferenceSession(
             to_onnx(calibrator, dtype="float64").SerializeToString()
         )
-        (P,) = session.run(None, {"X": Z, "groups": new})
+        fed = new.astype(np.int64) if new.dtype.kind == "u" else new
+        (P,) = session.run(None, {"X": Z, "groups": fed})
         np.testing.assert_allclose(P, calibrator.predict_proba(Z, groups=new), atol=1e-12)
 
 
-def test_groups_that_onnx_has_no_type_for():
+DAYS = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
+
+
+@pytest.mark.parametrize("names", [DAYS, np.array([3, 2**63], np.uint64)], ids=["days", "large"])
+def test_groups_that_onnx_has_no_type_for(names):
     Z, y = logits_of(3, 100, np.float64)
-    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")[np.arange(100) % 2]
-    calibrator = GroupCalibrator().fit(Z, y, groups=days)
+    calibrator = GroupCalibrator().fit(Z, y, groups=names[np.arange(100) % 2])
     with pytest.raises(ValueError, match="Groups must be numbers or strings"):
         to_onnx(calibrator)
