@@ -75,6 +75,10 @@ def table(
         element("th", cell, scope="col", class_="number" if is_number else None)
         for cell, is_number in zip_longest(header, numbers)
     ]
+    body = [
+        element("tr", _cell(first, "th", scope="row"), [_cell(cell, "td") for cell in others])
+        for first, *others in rows
+    ]
     classes = " ".join(name for name in (class_, "sortable" if sortable else None) if name)
     return element(
         "div",
@@ -82,17 +86,11 @@ def table(
             "table",
             None if caption is None else element("caption", caption),
             element("thead", element("tr", heads)),
-            element("tbody", [_row(row) for row in rows]),
+            element("tbody", body),
             class_=classes or None,
         ),
         class_="table",  # which scrolls where the table is wider than the screen
     )
-
-
-def breakable(name: str) -> list[Child]:
-    """A name that may continue on the next line in front of capitals within a word."""
-    first, *others = re.split("(?<=[a-z])(?=[A-Z])", name)
-    return [first, *((element("wbr"), part) for part in others)]
 
 
 def definitions(pairs: Iterable[tuple[Child, Child]]) -> Element:
@@ -161,11 +159,6 @@ def _append(parent: Element, child: Child) -> None:
         parent[-1].tail = (parent[-1].tail or "") + as_text(child)
     else:
         parent.text = (parent.text or "") + as_text(child)
-
-
-def _row(cells: Sequence[Cell]) -> Element:
-    first, *others = cells
-    return element("tr", _cell(first, "th", scope="row"), [_cell(cell, "td") for cell in others])
 
 
 def _cell(cell: Cell, tag: str, **attributes: Attribute) -> Element:

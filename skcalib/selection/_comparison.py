@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._output.html import Cell, Child, Number, breakable, element, styled, table
+from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows.arrays import Floats
 from skcalib._validation.inputs import check_option
@@ -86,8 +87,13 @@ class CalibratorComparison:
         -------
         ndarray of shape (n_calibrators,)
             In the order of ``names``.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name.
         """
-        return self.scores[measure].mean(axis=1)
+        return self._values(measure).mean(axis=1)
 
     def standard_error(self, measure: str) -> Floats:
         """Standard error of that mean, from the spread over the splits.
@@ -101,8 +107,13 @@ class CalibratorComparison:
         -------
         ndarray of shape (n_calibrators,)
             NaN if there is a single split.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name.
         """
-        return _standard_error(self.scores[measure])
+        return _standard_error(self._values(measure))
 
     def difference(self, measure: str) -> tuple[Floats, Floats]:
         """Mean difference from the uncalibrated logits on the same split, and its standard error.
@@ -118,8 +129,13 @@ class CalibratorComparison:
             In the order of ``names``.
         standard_error : ndarray of shape (n_calibrators,)
             NaN if there is a single split.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name.
         """
-        values = self.scores[measure]
+        values = self._values(measure)
         gains = values - values[self.names.index(UNCALIBRATED)]
         return gains.mean(axis=1), _standard_error(gains)
 
@@ -135,9 +151,18 @@ class CalibratorComparison:
         -------
         ndarray of shape (n_calibrators,)
             False for all if there is a single split.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name.
         """
         difference, error = self.difference(measure)
         return np.abs(difference) > CLEAR * np.where(np.isnan(error), np.inf, error)
+
+    def _values(self, measure: str) -> Floats:
+        check_option("measure", measure, self.scores)
+        return self.scores[measure]
 
     def to_frame(self) -> pd.DataFrame:
         """The table as a data frame.
@@ -200,6 +225,11 @@ class CalibratorComparison:
         -------
         ndarray of shape (n_calibrators,)
             False for all if every mean is NaN.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name.
         """
         sign = 1 if measure in self.greater_is_better else -1
         values = sign * self.mean(measure)
@@ -226,15 +256,19 @@ class CalibratorComparison:
         -------
         matplotlib Axes
             With the drawing.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name.
         """
         import matplotlib.pyplot as plt
 
-        check_option("measure", measure, self.scores)
+        mean, (_, error) = self.mean(measure), self.difference(measure)
         if ax is None:
             size = (6.4, 1.4 + 0.32 * len(self.names))
             ax = plt.figure(figsize=size, layout="constrained").subplots()
         theme = Theme.of(ax)
-        mean, (_, error) = self.mean(measure), self.difference(measure)
         position = np.arange(len(self.names))
         has_bars = self.fit_times.shape[1] > 1
         bars = CLEAR * error if has_bars else None
@@ -279,7 +313,9 @@ def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) 
 
 def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
     """A row of the table: the best means are marked, and standard errors stand behind them."""
-    yield breakable(found.names[k])
+    # The name may continue on the next line in front of capitals within a word.
+    first, *others = re.split("(?<=[a-z])(?=[A-Z])", found.names[k])
+    yield [first, *((element("wbr"), part) for part in others)]
     for measure in found.scores:
         mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
         number: Child = f"{mean:.4f}"

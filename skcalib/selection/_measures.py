@@ -70,8 +70,13 @@ class NamedScorer(NamedTuple):
 
     @property
     def takes_rows(self) -> bool:
-        """Whether it takes rows that were checked before, of any kind, for probabilities."""
-        return isinstance(self.scorer, CalibrationScorer | _MeanOverRows)
+        """Whether it takes rows that were checked before, of any kind, for probabilities.
+
+        Scorers of several labels do not: they refuse what is no indicator matrix.
+        """
+        if isinstance(self.scorer, CalibrationScorer):
+            return self.scorer.params.get("kind") != "multilabel"
+        return isinstance(self.scorer, _MeanOverRows)
 
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}

@@ -389,6 +389,19 @@ def test_bad_arguments(rows, change, message):
         compare_calibrators(**given)
 
 
+def test_measures_of_several_labels_are_refused(rows):
+    scoring = {"mine": our_scorer("neg_expected_calibration_error", kind="multilabel")}
+    for name in ("neg_multilabel_log_loss", ["accuracy", "neg_multilabel_brier_score"], scoring):
+        with pytest.raises(ValueError, match="y_true must be an indicator matrix"):
+            compare_calibrators(*rows, calibrators=SOME, scoring=name)
+
+
+@pytest.mark.parametrize("method", ["mean", "standard_error", "difference", "clear", "best"])
+def test_measures_that_there_are_not(found, method):
+    with pytest.raises(ValueError, match=r"measure must be one of 'log loss', .*, got 'loss'"):
+        getattr(found, method)("loss")
+
+
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
     """Also those of fits in other processes, which nobody would see."""
