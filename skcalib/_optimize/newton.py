@@ -102,7 +102,7 @@ def _steps(
 ) -> Floats:
     """Newton steps (K, d) within the bounds, with curvatures of at least ``least`` (K, d)."""
     diagonal = np.einsum("kii->ki", hessian)
-    # Parameters on which a function does not depend stay as they are.
+    # Parameters in which a function has no curvature at the start stay as they are.
     size = np.where(least > 0, np.sqrt(np.maximum(diagonal, least)), np.inf)
     # Correlations, which are as well conditioned as they can be, whatever the features measure.
     scaled = hessian / (size[:, :, None] * size[:, None, :])
@@ -123,8 +123,8 @@ def _bounded_step(x: Floats, gradient: Floats, hessian: Floats, low: Floats) -> 
     found = optimize.lsq_linear(
         roots[:, None] * basis.T,
         -(gradient @ basis) / roots,
-        (np.minimum(low - x, 0), np.inf),
+        (low - x, np.inf),
         method="bvls",
         max_iter=100 * len(x),
     )
-    return np.maximum(found.x, low - x)
+    return found.x

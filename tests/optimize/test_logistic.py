@@ -154,16 +154,11 @@ def test_it_is_a_method_of_scipy():
     assert stopped.nfev == 2
 
 
-def test_a_feature_that_does_not_vary_has_no_slope(logits):
-    Z, y = logits
-
-    def constant(Z, y):
-        (M, _), counts = quadratic(Z, y)
-        return [M, 0 * M], counts
-
-    problem = problem_of(lambda Z, y: ([margins(Z)], None), Z, y)
-    K = len(problem.rate)
-    theta = fit_sigmoids(problem_of(constant, Z, y), np.zeros((K, 3))).x
-    assert (theta[:, 1] == 0).all()
-    one = fit_sigmoids(problem, np.zeros((K, 2))).x
-    np.testing.assert_allclose(theta[:, [0, 2]], one, rtol=1e-9)
+def test_parameters_without_curvature_stay():
+    """As where all rows are sure: a slope alone does not tell how long a step may be."""
+    found = minimize(
+        lambda x: 0, [3.0, 5.0], jac=lambda x: np.array([2 * (x[0] - 1), 1.0]),
+        hess=lambda x: np.diag([2.0, 0.0]), method=newton,
+    )  # fmt: skip
+    assert found.success
+    np.testing.assert_allclose(found.x, [1, 5])
