@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, softmax
+from scipy.special import expit, logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -157,6 +157,25 @@ def test_all_predictions_right_or_wrong(calibrator, right):
     q = c.predict_proba(Z)[np.arange(200), Z.argmax(axis=1)]
     assert (q > 0.98 if right else q < 0.02).all()
     assert ((q > 0) & (q < 1)).all()
+
+
+def test_certain_rows_are_not_counted():
+    Z, y = over_predicted(500)
+    certain = np.where(np.eye(3) == 1, 0.0, -np.inf)
+    both = TopLabelCalibration().fit(np.vstack([Z, certain]), [*y, 0, 1, 2])
+    np.testing.assert_allclose(both.shares_, TopLabelCalibration().fit(Z, y).shares_)
+    for fitted in (both, TopLabelCalibration().fit(certain, [0, 1, 2])):
+        assert np.array_equal(fitted.predict_proba(certain), np.eye(3))
+
+
+def test_warnings_name_the_columns_they_are_of():
+    Z, y = make_logits(2000, 3, random_state=0)
+    top, margin, _ = top_and_rest(Z)
+    wrong = expit(margin) > np.random.default_rng(0).uniform(size=2000)
+    y = np.where(top == 1, np.where(wrong, 2, 1), y)
+    with pytest.warns(UserWarning, match="^Top label in column 1: The slope of 1 of 1") as caught:
+        TopLabelCalibration().fit(Z, y)
+    assert len(caught) == 1
 
 
 def test_top_label_and_the_rest():
