@@ -6,8 +6,9 @@ import pytest
 import scipy.sparse as sp
 from families import CALIBRATORS
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -44,6 +45,14 @@ def test_each_column_is_the_calibrator_of_its_label(kind):
         assert_array_equal(outputs[0][:, j], alone.transform(Z[:, [j]])[:, 0])
         assert_array_equal(outputs[1][:, j], alone.predict_proba(Z[:, [j]])[:, 1])
         assert_array_equal(outputs[2][:, j], alone.predict_log_proba(Z[:, [j]])[:, 1])
+
+
+def test_other_estimators_calibrate_by_their_probabilities():
+    fitted = MultiLabelCalibrator(LogisticRegression()).fit(Z, Y)
+    p = LogisticRegression().fit(Z[:, [1]], Y[:, 1]).predict_proba(Z[:, [1]])[:, 1]
+    outputs = fitted.predict_proba(Z), fitted.predict_log_proba(Z), fitted.transform(Z)
+    for found, expected in zip(outputs, (p, np.log(p), logit(p)), strict=True):
+        assert_allclose(found[:, 1], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -135,6 +144,19 @@ def test_constant_label(value):
         np.delete(S, 2, 1),
         MultiLabelCalibrator().fit(Z[:, [0, 1, 3]], Y[:, [0, 1, 3]]).transform(Z[:, [0, 1, 3]]),
     )
+
+
+def test_constant_labels_are_named_once_and_weights_are_repetitions():
+    E = pd.DataFrame(Y, columns=list("abcd"))
+    E["a"] = E["c"] = 0
+    found = []
+    for repeats, weights in ((np.ones(len(Z), int), W), (W, None)):
+        rows = np.repeat(np.arange(len(Z)), repeats)
+        with pytest.warns(UserWarning, match="^No row has label 'a', 'c':") as caught:
+            fitted = MultiLabelCalibrator().fit(Z[rows], E.iloc[rows], sample_weight=weights)
+        assert len(caught) == 1
+        found.append(fitted.transform(Z))
+    assert_allclose(*found, rtol=1e-6)
 
 
 @pytest.mark.parametrize("value", [0, 1])

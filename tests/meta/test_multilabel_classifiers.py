@@ -148,6 +148,24 @@ RARE[:2, 1] = 1  # in the test rows of the first split only
 RARE[:, 3] = 0
 
 
+def test_log_odds_of_labels_that_training_rows_lack_or_have_are_the_least_or_largest():
+    lacking, having = RARE[:, :2], np.abs(RARE[:, :2] - [0, 1])
+    for E, sign in ((lacking, 1), (having, -1)):
+        t = LogitTransformer(OneVsRestClassifier(LINEAR), cv=5)
+        with pytest.warns(UserWarning, match="label 1, so that"):
+            Z = t.fit_transform(X, E)
+        assert_allclose(Z[:50, 1], sign * logit(1e-15), rtol=0.01)
+        assert (sign * Z[50:, 1] > logit(1e-14)).all()
+    assert t.get_feature_names_out().tolist() == ["logit_0", "logit_1"]  # which are no classes
+
+
+def test_pickles_of_versions_without_several_labels():
+    old = CalibratedClassifier(GaussianNB(), PlattScaling(), cv=3).fit(X, Y[:, 0])
+    expected = old.predict(X_TEST)
+    del old.multilabel_
+    assert_array_equal(old.predict(X_TEST), expected)
+
+
 @pytest.mark.filterwarnings("ignore:No row has label")
 def test_rows_of_splits_without_a_label_do_not_count_for_it():
     """The classifier that is fitted without a label says nothing about the others."""

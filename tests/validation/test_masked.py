@@ -311,6 +311,12 @@ def test_columns_in_another_order_are_told():
         PlattScaling().fit(Z[:, [1, 0, 3, 2]], Y)
 
 
+def test_a_slope_that_is_negative_by_chance_is_not_told(recwarn, rng):
+    for _ in range(20):
+        PlattScaling().fit(rng.normal(size=(100, 1)), rng.integers(2, size=100))
+    assert not recwarn
+
+
 def test_message_names_max_iter_only_where_it_was_reached():
     X = make_logits(300, 3, random_state=1)
     with pytest.warns(ConvergenceWarning, match="after 1 iterations.*Increase max_iter"):
