@@ -1,5 +1,6 @@
 """Platt scaling: a sigmoid of the margin for each class, fitted one versus the rest."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -132,8 +133,7 @@ class PlattScaling(BaseCalibrator):
         units, start = rows.sample(_fit_sample, per_map * K) or (None, None)
         if units is None:
             units = rows.sample(_units, or_all=True)
-        features = partial(_standardized, units)
-        sigmoids = RowSigmoids.of(rows, features, K, smooth=self.smooth_targets)
+        sigmoids = RowSigmoids.of(rows, _in_units(units), K, smooth=self.smooth_targets)
         found = fit_sigmoids(sigmoids, sigmoids.constant if start is None else start)
         if not (self.smooth_targets and found.success):
             remedy = "smooth_targets=True"
@@ -163,7 +163,7 @@ def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
 def _fit_sample(rows: Rows) -> tuple[Floats, Floats]:
     """Units of the margins of a sample, and slopes and offsets (n_maps, 2) in them."""
     units = _units(rows)
-    sigmoids = RowSigmoids.of(rows, partial(_standardized, units), units.shape[1], smooth=True)
+    sigmoids = RowSigmoids.of(rows, _in_units(units), units.shape[1], smooth=True)
     return units, fit_sigmoids(sigmoids, sigmoids.constant).x
 
 
@@ -200,7 +200,15 @@ def _median(values: Floats) -> float:
     return float(np.partition(values, middle)[middle])
 
 
-def _standardized(units: Floats, Z: Floats, y: Indices) -> tuple[list[Floats], Bools | None]:
+def _in_units(units: Floats) -> Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]:
+    """Features of blocks of rows: margins in units, all of which count if none is as large."""
+    near = float(min(units[2].min(), LARGEST * units[1].min()))
+    return partial(_standardized, units, near)
+
+
+def _standardized(
+    units: Floats, near: float, Z: Floats, y: Indices
+) -> tuple[list[Floats], Bools | None]:
     """Margins in units about the centre, and which of them count, or None if all do."""
     margin = margins(Z)
     xp = xa.namespace(margin)
@@ -210,8 +218,7 @@ def _standardized(units: Floats, Z: Floats, y: Indices) -> tuple[list[Floats], B
         centre, spread, limit = placed[0, :], placed[1, :], placed[2, :]
         M = margin - centre
         M /= spread
-    largest = float(min(units[2].min(), LARGEST * units[1].min()))
-    if -largest < float(xp.min(margin)) and float(xp.max(margin)) < largest:
+    if -near < float(xp.min(margin)) and float(xp.max(margin)) < near:
         return [M], None
     right = (margin > 0) == xa.is_event(y, M.shape[1])
     counts = xp.isfinite(margin) & ((xp.abs(margin) <= limit) | ~right)

@@ -1,6 +1,5 @@
 """PlattScaling: its optimum, scikit-learn as the oracle, and rows that have none."""
 
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from skcalib._optimize.logistic import RowSigmoids
 from skcalib._rows.rows import MemoryRows
 from skcalib._scores.columns import margins
 from skcalib.datasets import make_logits
-from skcalib.scaling._platt import _standardized, _units
+from skcalib.scaling._platt import _in_units, _units
 
 
 @pytest.fixture(params=[None, "weights"])
@@ -184,7 +183,7 @@ def test_share_on_the_wrong_side_is_counted(weighted, rng):
     w = rng.uniform(size=300) if weighted else None
     rows = MemoryRows(Z, y, w)
     units = _units(rows)
-    problem = RowSigmoids.of(rows, partial(_standardized, units), 3, smooth=False)
+    problem = RowSigmoids.of(rows, _in_units(units), 3, smooth=False)
     theta = rng.normal(size=(3, 2))
     S = theta[:, 0] * (literal_margins(Z) - units[0]) / units[1] + theta[:, 1]
     event = y[:, None] == np.arange(3)
@@ -207,7 +206,7 @@ def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):
 def test_all_classes_have_to_converge(monkeypatch):
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
     rows = MemoryRows(Z, y, None)
-    problem = RowSigmoids.of(rows, partial(_standardized, _units(rows)), 3, smooth=True)
+    problem = RowSigmoids.of(rows, _in_units(_units(rows)), 3, smooth=True)
     found = logistic.fit_sigmoids(problem, problem.constant)
     assert found.success
     monkeypatch.setattr(logistic, "MAX_PASSES", 2)
