@@ -84,8 +84,8 @@ def to_onnx(
     AttributeError
         If a class of your own computes with an operation that graphs of ONNX have not.
     ValueError
-        If ``dtype`` or ``outputs`` is none of these, or for "label" if the labels are neither
-        numbers nor text.
+        If ``dtype`` or ``outputs`` is none of these, if groups are neither numbers nor text, or
+        for "label" if the labels are neither.
 
     See Also
     --------
@@ -161,12 +161,10 @@ def traced_outputs(
         Z = _output(member, "_calibrated", Z, groups)
     if not isinstance(last, MultiLabelCalibrator):
         return {name: _output(last, METHODS[name], Z, groups) for name in names}
-    found = {
-        name: _of_labels(last.calibrators_, METHODS[name], Z) for name in names if name != "label"
-    }
+    methods = METHODS | {"label": "_probabilities"}
+    found = {name: _of_labels(last.calibrators_, methods[name], Z) for name in names}
     if "label" in names:
-        found["label"] = _of_labels(last.calibrators_, "_probabilities", Z) > 0.5
-        found["label"] = Namespace(Z.graph).astype(found["label"], np.int64)
+        found["label"] = Namespace(Z.graph).astype(found["label"] > 0.5, np.int64)
     return found
 
 

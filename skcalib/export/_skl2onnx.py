@@ -9,6 +9,7 @@ from skcalib._nested import check_takes_logits, with_unknown_classes
 from skcalib._rows import Array, arrays as xa
 from skcalib._validation.inputs import check_fitted
 from skcalib.compose import CalibratedClassifier, LogitTransformer
+from skcalib.meta import MultiLabelCalibrator
 
 from ._classifiers import Features, probabilities_of, response
 from ._graph import OPSETS, Graph, Traced
@@ -42,7 +43,7 @@ def register_skl2onnx() -> None:
     Linear classifiers, random forests, extra trees and histogram-based gradient boosting are
     converted by this library, in double precision as scikit-learn computes them, and all others,
     as well as the steps before the classifier, by skl2onnx. A classifier with several columns as
-    inputs is given them side by side.
+    inputs is given them side by side, in the type that NumPy finds for all.
 
     The operators are those of version 18 of ONNX, so that ``target_opset`` must be at least that.
     Groups of :class:`~skcalib.GroupCalibrator` have no place in such models: the probabilities are
@@ -153,6 +154,11 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     X = _features(graph, operator, container)
     total: Any = 0.0
     for estimator, calibrator in zip(model.estimators_, model.calibrators_, strict=True):
+        if isinstance(calibrator, MultiLabelCalibrator):
+            raise TypeError(
+                "Classifiers have one label per row in skl2onnx, got a CalibratedClassifier of "
+                "several labels. Convert its classifier, and its calibrator_ with to_onnx."
+            )
         check_takes_logits(calibrator)
         chain = chain_of(calibrator, "skl2onnx")
         found: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])

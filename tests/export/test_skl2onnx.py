@@ -311,6 +311,13 @@ class TestErrors:
         with pytest.raises(TypeError, match="skl2onnx takes a fitted calibrator"):
             converted(model.fit(self.X, self.Y), self.X)
 
+    def test_several_labels(self):
+        Y = np.column_stack([self.Y, 1 - self.Y])
+        classifier = RandomForestClassifier(5, random_state=0)
+        model = CalibratedClassifier(classifier, cv=2).fit(self.X, Y)
+        with pytest.raises(TypeError, match="got a CalibratedClassifier of several labels"):
+            converted(model, self.X)
+
     def test_margins_that_skl2onnx_does_not_give(self):
         model = CalibratedClassifier(QuadraticDiscriminantAnalysis(), PlattScaling(), cv=2)
         with pytest.raises(TypeError, match="Use another classifier, or another response_method"):
