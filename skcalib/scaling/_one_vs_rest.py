@@ -161,11 +161,12 @@ def warn_unless_optimal(
     separable = np.zeros(0, int)
     if plain:
         separable = np.flatnonzero(sigmoids.share_wrong(found.x) == 0)
-        separable += len(found.x) == 1  # two classes have a map for the second
     if separable.size:
+        # Two classes have a map of one or of both columns.
+        where = f"column {shown(separable)} of X" if len(found.x) > 1 else "X"
         warn(
-            f"The log loss has no minimum: in column {shown(separable)} of X {separator} separates "
-            f"the class from the others, so that its slope would grow for ever. Use {remedy}.",
+            f"The log loss has no minimum: in {where} {separator} separates the class "
+            f"from the others, so that its slope would grow for ever. Use {remedy}.",
             NoMinimumWarning,
             f"separable by {separator}",
         )

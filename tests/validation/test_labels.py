@@ -625,3 +625,8 @@ def test_masked_arrays_of_numpy_are_refused(what):
     masked.mask[3] = True
     with pytest.raises(ValueError, match=f"{what} must have no masked entries, got [13]"):
         TemperatureScaling().fit(**{**given, what: masked})
+
+
+def test_measures_of_classes_without_rows_say_nothing_of_logits():
+    with pytest.warns(MissingClassesWarning, match="column numbers. Name all labels .* labels="):
+        expected_calibration_error([0, 0], [[0.9, 0.1], [0.8, 0.2]], kind="classwise")
