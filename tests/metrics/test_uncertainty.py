@@ -18,6 +18,7 @@ from skcalib.metrics import (
     calibration_error_interval,
     calibration_test,
     compare_calibration,
+    debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
     reliability_curve,
     score_decomposition,
@@ -327,3 +328,22 @@ def test_functions_get_one_dimension_for_the_label_they_take_it_for():
         for p, label in ((P[:, 1], None), (P[:, 0], 0)):
             found = calibration_error_interval(y, p, pos_label=label, **given)
             assert found.estimate == pytest.approx(expected)
+
+
+def test_functions_are_told_what_was_asked_for():
+    _, y, P = make_logits(200, 3, return_proba=True, random_state=0)
+    given = {"kind": "classwise", "n_bins": 5, "strategy": "quantile"}
+    ece = expected_calibration_error
+    found = calibration_error_interval(y, P, measure=ece, **given, n_resamples=9)
+    assert found.estimate == pytest.approx(ece(y, P, **given))
+    found = calibration_error_interval(y, P, measure=lambda *rows: -ece(*rows), n_resamples=9)
+    assert found.low < 0
+
+
+def test_models_are_compared_by_a_measure_without_bias():
+    y, P = sample(300, 3, 1.5)
+    found = compare_calibration(y, P, P[::-1], n_resamples=9, random_state=0)
+    measure = debiased_root_mean_squared_calibration_error
+    assert found.statistic == pytest.approx(measure(y, P) - measure(y, P[::-1]))
+    with pytest.raises(ValueError, match=r"of the same shape, got \(300,\) and \(300, 2\)"):
+        compare_calibration(y == 1, P[:, 1], np.c_[1 - P[:, 1], P[:, 1]])
