@@ -400,6 +400,21 @@ def test_bad_arguments_of_drift():
         DriftMonitor(2 * P)
 
 
+def test_a_bin_around_one_half_is_in_neither_half():
+    sums = sums_of(np.full(30, 0.5), np.ones(30, bool), n_bins=3)
+    capital = bet_on(Bets.new(1, 5), sums, 0, 30, 0.0).capital[0]
+    assert (capital[4] == 1).all()
+    np.testing.assert_array_equal(capital[3], capital[1])
+    assert capital[3].max() > 100
+
+
+def test_densities_of_ranks_are_bet_on_towards_one_end_and_both():
+    slope = np.diff(_drift._LOG_FACTORS[:, -2:], axis=0) / SHIFTS
+    np.testing.assert_allclose(slope[:, 0], 1 / 8)
+    np.testing.assert_allclose(slope[:7, 1], -1 / 4)
+    np.testing.assert_allclose(slope[8:, 1], 1 / 4)
+
+
 def test_capital_of_bets_that_stake_nothing_stays():
     bets = Bets.new(3)
     assert np.array_equal(after(bets.capital, 0.2, np.zeros(bets.capital.shape)), bets.capital)

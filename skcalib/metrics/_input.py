@@ -117,7 +117,7 @@ def unlabelled(y_proba: Any) -> Rows:
     check_in_memory([y_proba])
     shape = np.shape(y_proba)
     n_classes = shape[1] if len(shape) == 2 else 2
-    return check_input(np.zeros(shape[:1] or 1, dtype=int), y_proba, None, range(n_classes))
+    return check_input(np.zeros(shape[:1], dtype=int), y_proba, None, range(n_classes))
 
 
 def position(pos_label: Any, classes: Array) -> int:
