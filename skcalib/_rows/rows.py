@@ -106,12 +106,7 @@ class Rows(ABC):
         dtype = self.X.dtype  # of tensors not one of NumPy, but with its name
         self.dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).split(".")[-1])
         # What rows that are derived from these have as well.
-        self._about = {
-            "weight": weight,
-            "classes": classes,
-            "groups": groups,
-            "masked": masked,
-        }
+        self._about = {"weight": weight, "classes": classes, "groups": groups, "masked": masked}
         self._width = 1  #: number of elements in a row of the widest array
         self._narrow = []  #: numbers of the arrays of few columns
         for k, a in enumerate(arrays):

@@ -9,16 +9,8 @@ from numpy.typing import ArrayLike
 from skcalib._rows import Floats, Indices, arrays as xa
 from skcalib._rows.ranking import Ranked
 from skcalib._rows.rows import Rows
+from skcalib._scores import columns
 from skcalib._scores.bins import bin_index
-from skcalib._scores.columns import (
-    coupled,
-    coupled_at_once,
-    events_of_pairs,
-    joined_probabilities,
-    pair_scores,
-    pairs_of,
-    probabilities,
-)
 from skcalib._scores.isotonic import Merge, merged, steps
 from skcalib._validation.inputs import check_option
 
@@ -148,13 +140,15 @@ class VennAbersCalibration(_PerClass):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
         one_vs_one = self.multi_class == "ovo" and rows.n_columns > 2
-        pairs = pairs_of(rows.n_columns if one_vs_one else 1)
+        pairs = columns.pairs_of(rows.n_columns if one_vs_one else 1)
         if not one_vs_one:
             return {**super()._fit(rows), "pairs_": pairs}
         fits, rows = [], rows.on_host()
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             some = pairs[start : start + PAIRS_AT_A_TIME]
-            fits += rows.ranked(partial(events_of_pairs, pairs=some), len(some), self._fit_class)
+            fits += rows.ranked(
+                partial(columns.events_of_pairs, pairs=some), len(some), self._fit_class
+            )
         return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
 
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
@@ -175,28 +169,28 @@ class VennAbersCalibration(_PerClass):
             return super()._calibrate(Z)
 
         def of_pair(i: int) -> Floats:
-            score = pair_scores(Z, self.pairs_[i : i + 1])[:, 0]
+            score = columns.pair_scores(Z, self.pairs_[i : i + 1])[:, 0]
             return self._value(score, self.bin_edges_[i], self.bin_values_[i])
 
         # Masked classes are given the logit that no other class has.
         masked = np.finfo(Z.dtype).min / 4 == Z
         if isinstance(Z, np.ndarray):
-            P = coupled(of_pair, self.pairs_, masked)
+            P = columns.coupled(of_pair, self.pairs_, masked)
         else:  # a graph of ONNX, with all pairs at once
             differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
             R = xa.namespace(Z).step_values(
                 differences, self.bin_edges_, self.bin_values_, log_odds=True
             )
-            P = coupled_at_once(R, self.pairs_, masked)
-        return joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])
+            P = columns.coupled_at_once(R, self.pairs_, masked)
+        return columns.joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])
 
     def _intervals(self, Z: Floats) -> Floats:
         masked = np.isneginf(Z)
         if len(self.pairs_):
-            S = pair_scores(np.where(masked, 0, Z), self.pairs_)
+            S = columns.pair_scores(np.where(masked, 0, Z), self.pairs_)
             never, always = masked[:, self.pairs_[:, 1]], masked[:, self.pairs_[:, 0]]
         else:
-            S, never = probabilities(Z), masked
+            S, never = columns.probabilities(Z), masked
             always = ~masked & (masked.sum(axis=1, keepdims=True) == Z.shape[1] - 1)
         out = np.empty((*S.shape, 2), Z.dtype)
         for k, (edges, values) in enumerate(zip(self.bin_edges_, self.bin_intervals_, strict=True)):

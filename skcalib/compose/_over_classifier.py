@@ -14,13 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from skcalib._nested import check_classifier
 from skcalib._rows.arrays import Array, Floats, is_tensor, on_host
 from skcalib._rows.inputs import as_numpy
+from skcalib._validation import labels
 from skcalib._validation.indicator import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._validation.inputs import check_option, check_real
-from skcalib._validation.labels import (
-    as_labels,
-    distinct_labels,
-    shown,
-)
 from skcalib._version import Versioned
 
 ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
@@ -133,12 +129,12 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             X, E = indexable(_taken_by(self.estimator, X), as_indicator(y).astype(np.intp))
             response = response._replace(multilabel=True)
             return FitArguments(X, E, response, *self._routed(caller, params))
-        y = as_labels(y, warns=True)
+        y = labels.as_labels(y, warns=True)
         check_classification_targets(y)
         X, y = indexable(_taken_by(self.estimator, X), y)
-        classes = distinct_labels(y if w is None else y[w > 0])
+        classes = labels.distinct_labels(y if w is None else y[w > 0])
         if len(classes) < 2:
-            found = f"one class only: {shown(classes)}" if len(y) else "0 samples"
+            found = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
             raise ValueError(f"y must hold at least two classes, got {found}.")
         return FitArguments(X, y, response, *self._routed(caller, params))
 

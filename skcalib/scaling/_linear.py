@@ -10,23 +10,10 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
+from skcalib._optimize import loss, temperature
 from skcalib._optimize.leave_one_out import Choice, choose_strength
-from skcalib._optimize.loss import (
-    LOWEST_FEATURE,
-    Objective,
-    Regularization,
-    log_features,
-    raised,
-)
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters
-from skcalib._optimize.temperature import (
-    SMALLEST_SCALE,
-    InverseTemperature,
-    fit_inverse_temperature,
-    log_mixture,
-    warn_of_no_minimum,
-)
 from skcalib._rows import Floats, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._rows.rows import Rows
@@ -38,7 +25,7 @@ MOST_STORED = 1 << 22
 
 
 # Regularization of K classes, rows of some weight, and a multiple.
-Rule = Callable[[int, float, float], Regularization]
+Rule = Callable[[int, float, float], loss.Regularization]
 
 
 class Spec(NamedTuple):
@@ -95,13 +82,13 @@ class _LinearScaling(BaseCalibrator):
     def _unmixed(self, Z: Floats) -> Floats:
         F = xa.both_columns(Z)
         if self.normalize_:
-            F = log_mixture(self.temperature_, self.smoothing_, Z)
+            F = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
         S = super()._unmixed(F)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
     def _calibrate(self, F: Floats) -> Floats:
         theta = xa.astype(xa.flat(self.coef_, self.intercept_), F.dtype)
-        return self._fitted_map.scores(theta, raised(F) if self.normalize_ else F)
+        return self._fitted_map.scores(theta, loss.raised(F) if self.normalize_ else F)
 
 
 def fit_linear_maps(rows: Rows, specs: Sequence[Spec]) -> list[dict[str, Any]]:
@@ -138,12 +125,15 @@ def fit_linear_maps(rows: Rows, specs: Sequence[Spec]) -> list[dict[str, Any]]:
 
 
 def _fit_map(
-    objective: Objective, spec: Spec, scale: InverseTemperature, start: Floats | None
-) -> tuple[Objective, Choice, OptimizeResult]:
+    objective: loss.Objective,
+    spec: Spec,
+    scale: temperature.InverseTemperature,
+    start: Floats | None,
+) -> tuple[loss.Objective, Choice, OptimizeResult]:
     """The objective of the strength that is given or chosen, the choice, and the solution."""
     rule = partial(spec.rule, objective.n_classes, objective.rows.weight)
 
-    def objective_of(alpha: float) -> Objective:
+    def objective_of(alpha: float) -> loss.Objective:
         return replace(objective, regularization=rule(alpha))
 
     if "loo" in spec.strengths:
@@ -163,21 +153,21 @@ def _fit_map(
     return objective, choice, solution
 
 
-def _fit_temperature(rows: Rows, *, plain: bool) -> InverseTemperature:
+def _fit_temperature(rows: Rows, *, plain: bool) -> temperature.InverseTemperature:
     """The scale that the map starts from, with a warning if neither has a minimum.
 
     ``plain`` says that there is no regularization, which would give the map one.
     """
-    scale = fit_inverse_temperature(rows)
+    scale = temperature.fit_inverse_temperature(rows)
     if not scale.is_separable or plain:
-        warn_of_no_minimum(scale)
+        temperature.warn_of_no_minimum(scale)
     if scale.outcome == "no_better_than_chance" and plain:
         # The map may reverse logits, whose gradients are not to vanish.
-        return replace(scale, value=scale.value / SMALLEST_SCALE)
+        return replace(scale, value=scale.value / temperature.SMALLEST_SCALE)
     return scale
 
 
-def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> Objective:
+def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> loss.Objective:
     """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
 
     def scaled(Z: Floats, *_: Any) -> Floats:
@@ -185,16 +175,16 @@ def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> Object
         with np.errstate(over="ignore"):
             F = xa.both_columns(Z) * float(scale)
         # Masked classes are far below the largest of their row.
-        return xp.where(-np.inf == F, xp.max(F, axis=1, keepdims=True) + LOWEST_FEATURE, F)
+        return xp.where(-np.inf == F, xp.max(F, axis=1, keepdims=True) + loss.LOWEST_FEATURE, F)
 
-    make = partial(log_features, 1 / scale, smoothing) if spec.normalize else scaled
+    make = partial(loss.log_features, 1 / scale, smoothing) if spec.normalize else scaled
     masks = rows.masked and spec.normalize and isinstance(spec.map_, VectorMap)
     if rows.n_rows * rows.n_columns > MOST_STORED:
-        return Objective(spec.map_, rows, make_features=make, masks=masks)
-    return Objective(spec.map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
+        return loss.Objective(spec.map_, rows, make_features=make, masks=masks)
+    return loss.Objective(spec.map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
 
 
-def _warn_unless_optimal(solution: OptimizeResult, objective: Objective, spec: Spec) -> None:
+def _warn_unless_optimal(solution: OptimizeResult, objective: loss.Objective, spec: Spec) -> None:
     """Warn of parameters that are not those of a minimum, and say why."""
     # Intercepts alone, the last parameters, separate no rows.
     K = objective.n_classes

@@ -8,13 +8,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
+from skcalib._optimize import temperature
 from skcalib._optimize.loss import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
-from skcalib._optimize.temperature import (
-    fit_inverse_temperature,
-    log_mixture,
-    warn_of_no_minimum,
-)
 from skcalib._rows import Floats, Indices, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._rows.rows import Rows
@@ -168,12 +164,15 @@ class OrderPreservingScaling(BaseCalibrator):
         check_integer("n_knots", self.n_knots, least=0)
         check_real("alpha", self.alpha, closed=True, option="auto")
         alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
-        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
+        smoothing, scale = (
+            fitted_smoothing(self.smoothing, rows),
+            temperature.fit_inverse_temperature(rows),
+        )
         of_mixture = partial(log_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)
         if alpha == 0 or not scale.is_separable:  # a ridge penalty gives separable rows a minimum
-            warn_of_no_minimum(scale)
+            temperature.warn_of_no_minimum(scale)
         slopes = np.ones(len(knots) + 1)
         if alpha > 0 or not scale.is_separable:
             found = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
@@ -196,7 +195,7 @@ class OrderPreservingScaling(BaseCalibrator):
         return 0.0  # the slopes, of the mixture, decide about small probabilities
 
     def _unmixed(self, Z: Floats) -> Floats:
-        L = log_mixture(self.temperature_, self.smoothing_, Z)
+        L = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
         S = super()._unmixed(L)
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 

@@ -1,6 +1,5 @@
 """PlattScaling: its optimum, scikit-learn as the oracle, and rows that have none."""
 
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
