@@ -389,6 +389,13 @@ def test_bad_arguments(rows, change, message):
         compare_calibrators(**given)
 
 
+def test_the_log_loss_may_be_named_as_the_scorer_of_scikit_learn(rows):
+    scoring = {"log loss": get_scorer("neg_log_loss")}
+    found = compare_calibrators(*rows, calibrators=SOME, scoring=scoring, cv=2)
+    assert list(found.scores) == ["log loss"]
+    assert found.mean("log loss")[0] > 0
+
+
 def test_measures_of_several_labels_are_refused(rows):
     scoring = {"mine": our_scorer("neg_expected_calibration_error", kind="multilabel")}
     for name in ("neg_multilabel_log_loss", ["accuracy", "neg_multilabel_brier_score"], scoring):

@@ -88,3 +88,8 @@ def test_names_are_escaped(found):
     assert "&lt;script&gt;" in html
     # Formulas of names are not typeset by a notebook.
     assert {"mathjax_ignore", "tex2jax_ignore"} <= set(parsed.of("div")[0]["class"].split())
+
+
+def test_names_may_break_in_front_of_capitals():
+    found = CalibratorComparison(["uncalibrated", "VectorScaling"], {"a": np.eye(2)}, np.eye(2))
+    assert "Vector<wbr>Scaling</th>" in found._repr_html_()
