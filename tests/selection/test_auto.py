@@ -189,6 +189,19 @@ def test_groups_are_not_split():
     splits = list(GroupKFold(4).split(Z, Y, groups))
     same(one, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
     same(one, AutoCalibrator(FAST, cv=GroupKFold(4)).fit(Z, Y, groups=groups), rtol=0)
+    fewer, three = (AutoCalibrator(FAST, cv=n).fit(Z, Y, groups=groups % 3) for n in (5, 3))
+    same(fewer, three, rtol=0)
+
+
+def test_one_candidate_needs_no_folds():
+    c = AutoCalibrator([VectorScaling()]).fit(Z, Y)
+    assert (c.weights_, c.cv_log_loss_) == ({"VectorScaling": 1.0}, {})
+
+
+def test_labels_that_repeat_with_a_period_are_all_in_the_sample():
+    y = np.arange(4 * MANY_ROWS) % 4
+    some = rows_to_weigh_on(MemoryRows(np.zeros((len(y), 4)), y, None))
+    assert np.bincount(some.y, minlength=4).min() > 0.2 * some.n_rows
 
 
 @pytest.mark.parametrize("labels", [np.minimum(Y, 1), TWO_LABELS], ids=["0", "a"])

@@ -23,6 +23,7 @@ from skcalib import (
     LogitTransformer,
     ReliabilityDisplay,
     TemperatureScaling,
+    compare_calibrators,
 )
 from skcalib._validation.inputs import Found
 from skcalib._validation.labels import encode, in_one_type, not_among, resolve_classes, shown
@@ -334,6 +335,19 @@ def test_booleans_stay_booleans(form):
     for event in (False, True):
         found = expected_calibration_error(form(np.full(300, event)), P3[:, 0], kind="binary")
         assert found == pytest.approx(abs(P3[:, 0].mean() - event))
+
+
+def test_another_order_of_classes_than_that_of_the_logits_is_refused():
+    names = np.array(["a", "b", "c"])[Y3]
+    turned = BBQ(classes=["b", "c", "a"])
+    message = r"order of the logits .*'a', 'b', 'c'.*'b', 'c', 'a'"
+    with pytest.raises(ValueError, match=message):
+        CalibratedClassifier(LogisticRegression(), turned).fit(Z3, names)
+    with pytest.raises(ValueError, match=message):
+        compare_calibrators(Z3, names, calibrators=[turned])
+    test = pd.DataFrame(Z3, columns=["b", "c", "a"])
+    with pytest.raises(ValueError, match=r"^Columns of test must be in the order"):
+        compare_calibrators(Z3, names, test=(test, names))
 
 
 def test_scorers_know_labels_of_another_type():
