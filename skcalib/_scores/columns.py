@@ -104,6 +104,14 @@ def margins(Z: Floats) -> Floats:
     return M
 
 
+def _lowest_difference(Z: Floats) -> float:
+    """A number that no difference of two logits is below: half of the range of their precision.
+
+    NumPy 1 takes the end of the range of single precision for a number in double precision.
+    """
+    return float(xa.namespace(Z).finfo(Z.dtype).min) / 2
+
+
 def _exact_margins(Z: Floats) -> Floats:
     """The same, with the others of the largest logit relative to the second of them."""
     xp = xa.namespace(Z)
@@ -111,7 +119,7 @@ def _exact_margins(Z: Floats) -> Floats:
     # Of scores that are tied one is the top, also for gradients, which a maximum would divide.
     M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
-    second = xa.at_least(xp.max(rest, axis=1, keepdims=True), float(xp.finfo(Z.dtype).min))
+    second = xa.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
     E = xp.exp(rest - second)
     total = xp.sum(E, axis=1, keepdims=True)
     alone = total == 0
@@ -131,7 +139,7 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
     top = xp.argmax(Z, axis=1)
     is_top = xa.is_event(top, Z.shape[1])
     below = xa.put(Z - xp.max(Z, axis=1, keepdims=True), -np.inf, is_top)
-    second = xa.at_least(xp.max(below, axis=1, keepdims=True), float(xp.finfo(Z.dtype).min))
+    second = xa.at_least(xp.max(below, axis=1, keepdims=True), _lowest_difference(Z))
     below = below - second
     with np.errstate(divide="ignore"):
         others = xp.log(xp.sum(xp.exp(below), axis=1))
