@@ -203,8 +203,7 @@ def resolve_classes(
         ``classes`` if given, else the labels that are present if they are as many, else the
         column numbers if the labels are integers among them, with a MissingClassesWarning.
     """
-    name = "labels" if proba else "classes"
-    n_classes = max(n_columns, 2)
+    name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
     columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
     if not len(present):
         raise ValueError("sample_weight must not be all zero, got no row of positive weight.")
