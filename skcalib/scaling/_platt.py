@@ -234,10 +234,11 @@ def _warn_of_reversed_order(sigmoids: RowSigmoids, theta: Floats) -> None:
     information = sigmoids.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
     falling = np.flatnonzero((slope < 0) & (slope * np.sqrt(information) < -CLEARLY))
     if falling.size:
+        # Two classes have a sigmoid of one or of both columns.
+        first = f", the first for column {falling[0]} of X" if slope.size > 1 else ""
         warn(
             f"The slope of {falling.size} of {slope.size} sigmoids is negative, which reverses the "
-            f"order of the rows, the first for column {falling[0] + (slope.size == 1)} of X: on "
-            "these rows the class is less frequent where its logit is larger. Check that the "
-            "columns of X are in the order of the classes.",
+            f"order of the rows{first}: on these rows the class is less frequent where its logit "
+            "is larger. Check that the columns of X are in the order of the classes.",
             ReversedOrderWarning,
         )

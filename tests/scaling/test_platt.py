@@ -149,12 +149,18 @@ def test_margins_that_do_not_vary_get_the_rate_of_the_class():
 
 def test_scores_that_point_the_wrong_way_get_a_negative_slope():
     Z, y = make_logits(500, 2, random_state=0)
-    with pytest.warns(UserWarning, match="1 of 1 sigmoids is negative.*column 1 of X"):
+    with pytest.warns(UserWarning, match="1 of 1 sigmoids is negative.*of the rows: on"):
         c = PlattScaling().fit(-Z, y)
     assert c.coef_[0] < 0
     np.testing.assert_allclose(
         c.predict_proba(-Z), PlattScaling().fit(Z, y).predict_proba(Z), rtol=1e-6
     )
+
+
+def test_the_first_class_of_negative_slope_is_named():
+    Z, y = make_logits(900, 3, random_state=0)
+    with pytest.warns(UserWarning, match="1 of 3 sigmoids .* the first for column 2 of X: on"):
+        PlattScaling().fit(Z * [1, 1, -1], y)
 
 
 def test_a_class_with_hardly_any_overlap_is_not_called_separable():
