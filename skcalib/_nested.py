@@ -10,8 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows.arrays import Array, Floats, both_columns, namespace, on_host
-from skcalib._rows.rows import Rows
+from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
 from skcalib._validation.labels import encode, shown
 
 

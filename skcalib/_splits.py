@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from skcalib._rows.arrays import Array, Bools, Floats, Indices
+from skcalib._rows import Array, Bools, Floats, Indices
 
 
 class Split(NamedTuple):

@@ -1,12 +1,11 @@
 """Example logits: simulated with known probabilities, and of a trained network."""
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 from scipy.special import softmax
 from sklearn.utils import Bunch, check_random_state
 
-from skcalib._rows.arrays import Array, Floats
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import Array, ArrayLike, Floats, MemoryRows
 
 from ._validation.inputs import check_integer, check_real
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from skcalib._output import replacing
-from skcalib._rows.arrays import Array
+from skcalib._rows import Array
 from skcalib._validation.inputs import are_probabilities, warn_of_probabilities
 from skcalib._validation.labels import check_column_names, shown
 from skcalib.display import ReliabilityDisplay

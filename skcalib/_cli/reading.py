@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from skcalib._rows.arrays import Array
+from skcalib._rows import Array
 from skcalib._validation import labels as of_labels
 from skcalib._validation.labels import shown
 from skcalib.datasets import load_digits_logits

@@ -31,8 +31,7 @@ from scipy.optimize import OptimizeResult
 
 from skcalib._optimize.loss import Objective, centred_scores
 from skcalib._optimize.minimize import best_parameters
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import Plan
+from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
 # The whole Hessian, and the equations of each row, take n K^4 operations for a matrix map; blocks
 # of the Hessian take n K^2. With more classes than these blocks choose strengths as well.

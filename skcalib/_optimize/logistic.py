@@ -19,8 +19,7 @@ from scipy import optimize
 from scipy.special import logit
 
 from skcalib._optimize.newton import newton, parts_of
-from skcalib._rows import Bools, Floats, Indices, arrays as xa
-from skcalib._rows.rows import Rows
+from skcalib._rows import Bools, Floats, Indices, Rows, arrays as xa
 
 # The last step may take so much off the mean loss of a class, relative to its variance.
 TOLERANCE = 1e-10

@@ -23,8 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from skcalib._optimize.temperature import log_mixture
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import Plan, Rows
+from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 
 # Lower log-probabilities are those of a probability of zero in double precision, whatever slope a
 # map gives them. None is to outweigh all others.

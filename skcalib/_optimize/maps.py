@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._optimize.loss import Objective, Regularization, centred_scores
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import Plan
+from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
 # From a gradient (p,) to a step (p,).
 Preconditioner = Callable[[Floats], Floats]

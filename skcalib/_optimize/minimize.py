@@ -72,8 +72,7 @@ from scipy.optimize import OptimizeResult
 from skcalib._optimize.loss import Objective
 from skcalib._optimize.newton import parts_of
 from skcalib._optimize.two_classes import TwoClasses
-from skcalib._rows import Floats, arrays as xa
-from skcalib._rows.rows import Rows
+from skcalib._rows import Floats, Rows, arrays as xa
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.
 MANY_PARAMETERS = 512

@@ -19,8 +19,8 @@ from functools import partial
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import OfBlock, Plan, Rows
+from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
+from skcalib._rows.rows import OfBlock
 
 # Probabilities of labels in a mixture are at least this, the largest of the row being 1.
 SMALLEST_MIXED = 1e-100

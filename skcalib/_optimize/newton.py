@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows.arrays import Floats
+from skcalib._rows import Floats
 
 # Curvatures are no smaller than this share of those at the start, and correlations that far from
 # one.

@@ -20,8 +20,7 @@ from scipy import optimize
 
 from skcalib._optimize.loss import mask_scores
 from skcalib._optimize.newton import newton, parts_of
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import Plan, Rows
+from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 
 # The last Newton step takes so much off the mean loss. It squares the error: this is exact.
 TOLERANCE = 1e-10

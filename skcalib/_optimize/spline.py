@@ -34,8 +34,7 @@ from scipy.special import expit, log_expit
 
 from skcalib._optimize.leave_one_out import LEAST_REST, NOISE
 from skcalib._optimize.logistic import fit_sigmoids
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import Plan, Rows
+from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 
 # Cells between the least and the largest score of each class.
 N_CELLS = 512

@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import Plan, Rows
+from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 from skcalib._warnings import NoMinimumWarning, warn
 
 # Where the logits are no better than chance, 1e6 times the mean range of a row leaves nothing but

@@ -18,8 +18,7 @@ ridge these parameters are the closest ones to the identity.
 import numpy as np
 
 from skcalib._optimize.loss import MASKED_FEATURE, Objective
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.rows import Plan
+from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
 # Stands for a strength of zero, by which others are divided.
 NO_RIDGE = 4 * float(np.finfo(float).tiny)

@@ -10,9 +10,8 @@ import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import Floats
+from skcalib._rows import ArrayLike, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from skcalib._rows.arrays import Array, is_dask
-from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._rows.ranking import Ranked, merged, ranked
-from skcalib._rows.rows import (
+from .arrays import Array, is_dask
+from .parallel import with_one_blas_thread
+from .ranking import Ranked, merged, ranked
+from .rows import (
     PLAIN,
     SAMPLE_ELEMENTS,
     MemoryRows,

@@ -5,10 +5,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from skcalib._rows import Array, arrays as xa
-from skcalib._rows.dask import checked_chunks
-from skcalib._rows.rows import MemoryRows, Rows
-from skcalib._rows.tensors import TensorRows
+from . import arrays as xa
+from .arrays import Array
+from .dask import checked_chunks
+from .rows import MemoryRows, Rows
+from .tensors import TensorRows
 
 
 def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:

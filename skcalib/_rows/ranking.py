@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.special import logit
 
-from skcalib._rows.arrays import Array, Bools, Floats
+from .arrays import Array, Bools, Floats
 
 # The grid of log-odds on which too many distinct scores are summarized covers [-REACH, REACH].
 REACH = 40.0

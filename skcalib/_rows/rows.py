@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from skcalib._rows.arrays import Array, namespace, weighted_sum
-from skcalib._rows.parallel import max_threads, share
-from skcalib._rows.ranking import Ranked, ranked
+from .arrays import Array, namespace, weighted_sum
+from .parallel import max_threads, share
+from .ranking import Ranked, ranked
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
-from skcalib._rows.arrays import Array, like, namespace, on_host
-from skcalib._rows.ranking import Ranked, ranked
-from skcalib._rows.rows import PLAIN, MemoryRows, Merge, OfBlock, Plan, Rows
+from .arrays import Array, like, namespace, on_host
+from .ranking import Ranked, ranked
+from .rows import PLAIN, MemoryRows, Merge, OfBlock, Plan, Rows
 
 # Number of elements of a temporary array: 2 GiB in double precision.
 MOST_ELEMENTS = 1 << 28

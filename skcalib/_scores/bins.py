@@ -10,8 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._rows import Floats, arrays as xa
-from skcalib._rows.ranking import Ranked
+from skcalib._rows import Floats, Ranked, arrays as xa
 
 # Bins of equal width, or of equal weight.
 Strategy = Literal["uniform", "quantile"]

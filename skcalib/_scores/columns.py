@@ -24,9 +24,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.special import expit
 
-from skcalib._rows import Bools, Floats, Indices, arrays as xa
-from skcalib._rows.ranking import Ranked
-from skcalib._rows.rows import PLAIN, Plan, Rows
+from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, arrays as xa
+from skcalib._rows.rows import PLAIN
 
 T = TypeVar("T")
 

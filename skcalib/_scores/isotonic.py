@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.ranking import Ranked, rounding
+from skcalib._rows import Floats, Indices, Ranked, arrays as xa
+from skcalib._rows.ranking import rounding
 
 
 class Blocks(NamedTuple):

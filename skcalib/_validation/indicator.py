@@ -6,8 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import get_tags
 
-from skcalib._rows import Array, Bools, arrays as xa
-from skcalib._rows.inputs import as_numpy
+from skcalib._rows import Array, Bools, arrays as xa, as_numpy
 
 from .labels import shown
 

@@ -13,13 +13,11 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._rows import Array, Bools, Floats, arrays as xa
-from skcalib._rows.inputs import as_numpy, held
-from skcalib._rows.rows import Rows
+from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
+from skcalib._rows.inputs import held
 from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 

@@ -10,12 +10,10 @@ from operator import ne
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, column_or_1d
 
-from skcalib._rows.arrays import Array, Indices
-from skcalib._rows.inputs import as_numpy
+from skcalib._rows import Array, ArrayLike, Indices, as_numpy
 from skcalib._warnings import MissingClassesWarning, warn
 
 Labels = Array

@@ -2,7 +2,6 @@
 
 from ._bbq import BBQ
 from ._histogram import HistogramBinning
-from ._isotonic import IsotonicCalibration
-from ._venn_abers import VennAbersCalibration
+from ._isotonic import IsotonicCalibration, VennAbersCalibration
 
 __all__ = ["BBQ", "HistogramBinning", "IsotonicCalibration", "VennAbersCalibration"]

@@ -4,11 +4,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from skcalib._rows.arrays import Floats
-from skcalib._rows.ranking import Ranked
+from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
 
 from ._per_class import _PerClass

@@ -4,10 +4,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import Floats
-from skcalib._rows.ranking import Ranked
+from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import (
     BinSums,
     Strategy,

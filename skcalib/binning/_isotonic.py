@@ -1,19 +1,23 @@
-"""Isotonic calibration."""
+"""Isotonic calibration, and inductive Venn-Abers predictors."""
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import Floats
-from skcalib._rows.ranking import Ranked
-from skcalib._scores.bins import bins_ending_at
-from skcalib._scores.isotonic import interpolated, isotonic_blocks, knots
+from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays as xa
+from skcalib._scores import columns
+from skcalib._scores.bins import bin_index, bins_ending_at
+from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
 from skcalib._validation.inputs import check_option, check_real
 
 from ._per_class import _PerClass
 
 Interpolation = Literal["constant", "linear", "centered"]
+MultiClass = Literal["ovr", "ovo"]
+
+# One pass over the rows ranks the scores of this many pairs of classes.
+PAIRS_AT_A_TIME = 64
 
 
 class IsotonicCalibration(_PerClass):
@@ -130,3 +134,184 @@ class IsotonicCalibration(_PerClass):
         if len(edges) == len(values):  # linear interpolation; steps have one edge more
             return interpolated(p, edges, values)
         return super()._value(p, edges, values)
+
+
+class VennAbersCalibration(_PerClass):
+    r"""Inductive Venn-Abers predictor: isotonic regression with the test row, under both labels.
+
+    For two classes, let :math:`p_0` and :math:`p_1` be the values at the test row of isotonic
+    regression on the calibration rows and the test row, once with the label 0 and once with 1. The
+    calibrated probability of the second class is between the two,
+
+    .. math:: \frac{p_1}{1 - p_0 + p_1} \quad\text{or}\quad p_1 + \frac{p_0^2 - p_1^2}{2},
+
+    which has the least worst-case regret in log loss or in the Brier score. It is never 0 or 1.
+    With more classes there is a predictor for each class against the rest, and rows are then
+    normalized, or a predictor for each pair of classes.
+
+    Parameters
+    ----------
+    merge : {"log_loss", "brier"}, default="log_loss"
+        How :math:`p_0` and :math:`p_1` become one probability, by the first or the second formula.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        With more than two classes, one-vs-rest, or one-vs-one: K (K - 1) / 2 predictors, each
+        fitted to the rows of two classes, which are coupled as in [2]_,
+        :math:`p_k \propto 1 / (\sum_{j \ne k} 1 / r_{kj} - (K - 2))` with the probability
+        :math:`r_{kj}` of k among k and j. Its cost grows with the square of the number of classes.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    bin_edges_ : list of ndarray of shape (n_bins + 1,)
+        Edges of the steps of the merged probability: of each class, of the second of two classes,
+        or of each pair.
+    bin_values_ : list of ndarray of shape (n_bins,)
+        The merged probability.
+    bin_intervals_ : list of ndarray of shape (n_bins, 2)
+        :math:`p_0` and :math:`p_1`.
+    pairs_ : ndarray of shape (n_pairs, 2)
+        Columns of the classes of each pair with ``multi_class="ovo"``; else there are none.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    UserWarning
+        As for :class:`TemperatureScaling`.
+
+    Notes
+    -----
+    Fitted by :func:`scipy.optimize.isotonic_regression` and its tangents, once for each class.
+    All values of :math:`p_0` and :math:`p_1` are computed in ``fit``, at the cost of a sort and of
+    a binary search, so that a prediction is one search. They are those of two refits for each test
+    row, whose weight is 1. Test scores within a rounding error of a calibration score are equal to
+    it. For Dask collections scores are ranked on a grid, as for :class:`IsotonicCalibration`.
+
+    For tensors scores are ranked, and steps applied, on their device, but pairs of classes and
+    intervals are computed on the host. Steps have no gradients, so that tensors must not need any.
+
+    References
+    ----------
+    .. [1] Vovk, Petej, Fedorova, "Large-Scale Probabilistic Predictors with and without Guarantees
+       of Validity", NeurIPS 2015, `arXiv:1511.00213 <https://arxiv.org/abs/1511.00213>`_.
+    .. [2] Price, Knerr, Personnaz, Dreyfus, "Pairwise Neural Network Classifiers with
+       Probabilistic Outputs", NIPS 1994.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import VennAbersCalibration
+    >>> p = np.array([[0.9, 0.1], [0.7, 0.3], [0.5, 0.5], [0.3, 0.7], [0.1, 0.9]])
+    >>> calibrator = VennAbersCalibration().fit(np.log(p), [0, 1, 0, 1, 1])
+    >>> calibrator.predict_proba(np.log([[0.4, 0.6]])).round(3).tolist()
+    [[0.4, 0.6]]
+    >>> calibrator.predict_interval(np.log([[0.4, 0.6]])).round(3).tolist()
+    [[[0.0, 0.667], [0.333, 1.0]]]
+    """
+
+    bin_intervals_: list[Floats]
+    pairs_: Indices
+
+    def __init__(
+        self,
+        *,
+        merge: Merge = "log_loss",
+        multi_class: MultiClass = "ovr",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.merge = merge
+        self.multi_class = multi_class
+
+    def predict_interval(self, X: ArrayLike) -> Floats:
+        r"""The two probabilities :math:`p_0 \le p_1`, before they are merged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes, 2)
+            For each class, against the rest, :math:`p_0` and :math:`p_1`. For two classes those of
+            the first are :math:`1 - p_1` and :math:`1 - p_0` of the second. Both are 0 for a
+            masked class. With ``multi_class="ovo"`` and more than two classes the second axis has
+            the pairs in the order of ``pairs_``, with the probabilities of the second class of
+            each pair among the two. For a tensor or a Dask collection as :meth:`transform`.
+        """
+        return self._outputs(X, "_intervals")
+
+    def _check(self) -> None:
+        check_option("merge", self.merge, Merge)
+        check_option("multi_class", self.multi_class, MultiClass)
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        self._check()
+        one_vs_one = self.multi_class == "ovo" and rows.n_columns > 2
+        pairs = columns.pairs_of(rows.n_columns if one_vs_one else 1)
+        if not one_vs_one:
+            return {**super()._fit(rows), "pairs_": pairs}
+        fits, rows = [], rows.on_host()
+        for start in range(0, len(pairs), PAIRS_AT_A_TIME):
+            some = pairs[start : start + PAIRS_AT_A_TIME]
+            fits += rows.ranked(
+                partial(columns.events_of_pairs, pairs=some), len(some), self._fit_class
+            )
+        return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
+
+    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+        found = steps(rows)
+        return {
+            "bin_edges_": found.edges,
+            "bin_values_": merged(found.p0, found.p1, self.merge),
+            "bin_intervals_": np.stack([found.p0, found.p1], axis=1),
+        }
+
+    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
+        if self.pairs_.shape[0] or method == "_intervals":
+            return self._outputs_of_host(X, method)
+        return super()._outputs_of_tensor(method, X)
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        if not self.pairs_.shape[0]:
+            return super()._calibrate(Z)
+
+        def of_pair(i: int) -> Floats:
+            score = columns.pair_scores(Z, self.pairs_[i : i + 1])[:, 0]
+            return self._value(score, self.bin_edges_[i], self.bin_values_[i])
+
+        # Masked classes are given the logit that no other class has.
+        masked = np.finfo(Z.dtype).min / 4 == Z
+        if isinstance(Z, np.ndarray):
+            P = columns.coupled(of_pair, self.pairs_, masked)
+        else:  # a graph of ONNX, with all pairs at once
+            differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
+            R = xa.namespace(Z).step_values(
+                differences, self.bin_edges_, self.bin_values_, log_odds=True
+            )
+            P = columns.coupled_at_once(R, self.pairs_, masked)
+        return columns.joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])
+
+    def _intervals(self, Z: Floats) -> Floats:
+        masked = np.isneginf(Z)
+        if len(self.pairs_):
+            S = columns.pair_scores(np.where(masked, 0, Z), self.pairs_)
+            never, always = masked[:, self.pairs_[:, 1]], masked[:, self.pairs_[:, 0]]
+        else:
+            S, never = columns.probabilities(Z), masked
+            always = ~masked & (masked.sum(axis=1, keepdims=True) == Z.shape[1] - 1)
+        out = np.empty((*S.shape, 2), Z.dtype)
+        for k, (edges, values) in enumerate(zip(self.bin_edges_, self.bin_intervals_, strict=True)):
+            out[:, k] = values[bin_index(S[:, k], edges)]
+        if S.shape[1] == 1:
+            out = np.concatenate([1 - out[:, :, ::-1], out], axis=1)
+        if masked.any():
+            out[always] = 1
+            out[never] = 0
+        return out

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Bools, Floats, Indices, arrays as xa
-from skcalib._rows.ranking import Ranked
-from skcalib._rows.rows import Rows
+from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays as xa
 from skcalib._scores.bins import bin_index
 from skcalib._scores.columns import Columns, joined_probabilities, margins, n_maps, probabilities
 

@@ -3,7 +3,6 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -13,8 +12,8 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib import _nested as nested
-from skcalib._rows.arrays import Array, Floats, Indices, following, on_host
-from skcalib._rows.inputs import as_numpy
+from skcalib._rows import Array, ArrayLike, Floats, Indices, as_numpy, on_host
+from skcalib._rows.arrays import following
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.meta._multilabel import MultiLabelCalibrator

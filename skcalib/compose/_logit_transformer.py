@@ -3,11 +3,11 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 
-from skcalib._rows.arrays import Array, Floats, following, on_host
+from skcalib._rows import Array, ArrayLike, Floats, on_host
+from skcalib._rows.arrays import following
 from skcalib._validation.inputs import check_fitted
 from skcalib._warnings import warn
 

@@ -12,8 +12,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._nested import check_classifier
-from skcalib._rows.arrays import Array, Floats, is_tensor, on_host
-from skcalib._rows.inputs import as_numpy
+from skcalib._rows import Array, Floats, as_numpy, on_host
+from skcalib._rows.arrays import is_tensor
 from skcalib._validation import labels
 from skcalib._validation.indicator import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._validation.inputs import check_option, check_real

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skcalib._output.theme import BLUE, GREEN, VERMILION, Theme, faded
-from skcalib._rows.arrays import Floats
+from skcalib._rows import Floats
 from skcalib.metrics import ReliabilityCurve
 
 from ._bins import ece_of, miscalibration_of, shown_bins

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skcalib._rows.arrays import Floats, Indices
-from skcalib._rows.ranking import Ranked, ranked
+from skcalib._rows import Floats, Indices, Ranked
+from skcalib._rows.ranking import ranked
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.kernel import (

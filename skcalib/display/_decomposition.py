@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._output.theme import Theme
-from skcalib._rows.arrays import Floats, on_host
+from skcalib._rows import ArrayLike, Floats, on_host
 from skcalib._validation.indicator import of_outputs
 from skcalib._validation.inputs import check_option
 from skcalib.metrics import ScoreDecomposition, score_decomposition

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import on_host
+from skcalib._rows import ArrayLike, on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._validation.indicator import of_outputs

@@ -11,9 +11,7 @@ from sklearn.utils import column_or_1d
 
 from skcalib._nested import check_takes_logits
 from skcalib._output.theme import Theme
-from skcalib._rows.arrays import Floats, both_columns, on_host
-from skcalib._rows.inputs import as_numpy, check_in_memory
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels, encode

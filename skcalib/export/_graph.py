@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skcalib._rows.arrays import Floats, Indices
+from skcalib._rows import Floats, Indices
 
 # Versions of the operators, by domain, and of the file format: runtimes since 2023 have them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from skcalib import binning, meta, scaling, selection
 from skcalib._base import BaseCalibrator
-from skcalib._rows.arrays import Array
+from skcalib._rows import Array
 from skcalib._validation.inputs import check_fitted
 from skcalib._version import __version__, warn_of_version
 from skcalib.selection import _candidates

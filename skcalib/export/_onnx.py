@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skcalib._nested import output_of
-from skcalib._rows.arrays import Array, finite_unless_masked
+from skcalib._rows import Array
+from skcalib._rows.arrays import finite_unless_masked
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
 from skcalib.meta import GroupCalibrator, MultiLabelCalibrator

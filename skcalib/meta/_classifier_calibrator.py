@@ -4,17 +4,15 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_classifier, weight_params, with_unknown_classes
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
-from skcalib._rows import arrays as xa
-from skcalib._rows.arrays import Floats, double, log_softmax, namespace
+from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, namespace
+from skcalib._rows.arrays import double, log_softmax
 from skcalib._rows.parallel import with_one_openmp_thread
-from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import fitted_smoothing
 
 # Features with more numbers than this are worth more than one OpenMP thread in a fit.

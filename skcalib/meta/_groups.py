@@ -17,8 +17,7 @@ from sklearn.utils import check_consistent_length
 from skcalib._base import BaseCalibrator, accuracy, labels_of
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, Floats, Indices, arrays as xa
-from skcalib._rows.inputs import as_array, check_in_memory
+from skcalib._rows import Array, Floats, Indices, arrays as xa, as_array, check_in_memory
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._splits import Split, hold_two_classes
 from skcalib._validation.inputs import check_fitted, check_real, check_weights

@@ -19,9 +19,8 @@ from scipy.optimize import minimize
 from scipy.special import chdtrc
 
 from skcalib._optimize.mixture import MixtureLoss, least_squares_weights
-from skcalib._rows.arrays import Bools, Floats, Indices, both_columns, double, log_softmax
-from skcalib._rows.ranking import Ranked
-from skcalib._rows.rows import Plan, Rows
+from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, both_columns
+from skcalib._rows.arrays import double, log_softmax
 from skcalib._scores.bins import equal_mass_bins
 from skcalib._scores.columns import top_and_rest
 

@@ -13,9 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator, accuracy
-from skcalib._rows.arrays import Array, Floats, following, on_host
-from skcalib._rows.inputs import as_numpy, check_in_memory
-from skcalib._rows.rows import MemoryRows, Plan
+from skcalib._rows import Array, Floats, MemoryRows, Plan, as_numpy, check_in_memory, on_host
+from skcalib._rows.arrays import following
 from skcalib._validation import indicator, inputs
 from skcalib._validation.labels import shown
 from skcalib._version import Versioned

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, Floats, Indices, arrays as xa
-from skcalib._rows.inputs import as_array, checked_rows
-from skcalib._rows.rows import Plan, Rows
+from skcalib._rows import Array, Floats, Indices, Plan, Rows, arrays as xa, as_array, checked_rows
 from skcalib._validation import inputs
 from skcalib._validation.labels import check_column_names
 from skcalib._warnings import FewRowsWarning, LabelShiftWarning, NotConvergedWarning, warn

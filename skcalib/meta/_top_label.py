@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import arrays as xa
-from skcalib._rows.arrays import TINY, Array, Floats, Indices, both_columns
-from skcalib._rows.rows import MemoryRows, Rows
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa, both_columns
+from skcalib._rows.arrays import TINY
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
 from skcalib.meta._groups import fit_groups, log_probabilities_of_groups, warn_of_groups

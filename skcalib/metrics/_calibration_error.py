@@ -10,11 +10,9 @@ from inspect import cleandoc, signature, unwrap
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from skcalib._rows.arrays import Floats
-from skcalib._rows.rows import Plan
+from skcalib._rows import ArrayLike, Floats, Plan
 from skcalib._scores.bins import Strategy
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 

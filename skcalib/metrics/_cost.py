@@ -4,11 +4,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._rows import Floats, Indices, arrays as xa
-from skcalib._rows.inputs import as_numpy, check_in_memory
-from skcalib._rows.rows import Plan
+from skcalib._rows import ArrayLike, Floats, Indices, Plan, arrays as xa, as_numpy, check_in_memory
 from skcalib._validation.indicator import check_labels_of_columns
 from skcalib._validation.inputs import FLOATS, check_weights
 from skcalib._validation.labels import check_column_names

@@ -6,10 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from skcalib._rows.arrays import Array, Floats
+from skcalib._rows import Array, ArrayLike, Floats
 from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
 from skcalib._scores.columns import Columns
 from skcalib._validation.inputs import check_integer, check_option, check_real

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows.arrays import Array, Floats, Indices, like, namespace, of_labels
-from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
+from skcalib._rows import Array, Floats, Indices, as_array, check_in_memory, checked_rows, namespace
+from skcalib._rows.arrays import like, of_labels
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._validation import indicator, inputs

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from skcalib._rows.arrays import Bools, Floats, Indices
+from skcalib._rows import Bools, Floats, Indices
 
 from ._calibration_error import Formula
 from ._curve import effective_rows

@@ -9,11 +9,9 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from skcalib._rows.arrays import Array, Floats, Indices
-from skcalib._rows.ranking import Ranked
+from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._validation.inputs import check_option
 

@@ -6,11 +6,8 @@ from inspect import signature
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import Bools, Floats, Indices
-from skcalib._rows.inputs import check_in_memory
-from skcalib._rows.rows import Rows
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, check_in_memory
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._validation.inputs import check_option
 

@@ -6,14 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 import sklearn.metrics
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skcalib._rows.arrays import Array, Floats, on_host
+from skcalib._rows import Array, ArrayLike, Floats, Rows, on_host
 from skcalib._rows.inputs import if_in_memory
-from skcalib._rows.rows import Rows
 from skcalib._validation.indicator import of_outputs
 from skcalib._validation.labels import as_labels, in_one_type, not_among
 

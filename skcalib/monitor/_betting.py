@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._rows.arrays import Floats
+from skcalib._rows import Floats
 from skcalib._scores.bins import BinSums
 
 # Fewer rows are collected, since a bet takes half as long as an update with a single row.

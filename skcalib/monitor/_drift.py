@@ -3,10 +3,9 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
-from skcalib._rows.arrays import Floats, Indices
+from skcalib._rows import ArrayLike, Floats, Indices
 from skcalib._validation.inputs import check_integer, check_option, check_real
 from skcalib._version import Versioned
 from skcalib.metrics._input import Kind, columns_of, unlabelled

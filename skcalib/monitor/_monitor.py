@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._rows.arrays import Array, Floats, namespace
+from skcalib._rows import Array, ArrayLike, Floats, namespace
 from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
 from skcalib._validation.inputs import check_option, check_real
 from skcalib._validation.labels import exact, resolve_classes

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from skcalib._rows.arrays import Floats, Indices
+from skcalib._rows import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
 from skcalib.metrics._calibration_error import FORMULAS, HOMOGENEOUS
 from skcalib.metrics._input import Kind

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows.arrays import both_columns, on_host
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import ArrayLike, MemoryRows, both_columns, on_host
 from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give, recorded

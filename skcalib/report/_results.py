@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib import metrics
-from skcalib._rows.arrays import Array, Floats
+from skcalib._rows import Array, Floats
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
 from skcalib.selection import CalibratorComparison

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._output.html import as_text
-from skcalib._rows.arrays import Array, Floats
+from skcalib._rows import Array, Floats
 from skcalib._validation.labels import encode, shown
 from skcalib.metrics._input import Kind
 

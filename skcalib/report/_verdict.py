@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skcalib import metrics
-from skcalib._rows.arrays import Floats
+from skcalib._rows import Floats
 
 from ._measures import Change, gap_interval
 from ._rows import Evaluation

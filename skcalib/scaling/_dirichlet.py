@@ -3,11 +3,10 @@
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._optimize.loss import Regularization
 from skcalib._optimize.maps import MatrixMap
-from skcalib._rows.rows import Rows
+from skcalib._rows import ArrayLike, Rows
 
 from ._linear import Spec, _LinearScaling
 

@@ -14,9 +14,8 @@ from skcalib._optimize import loss, temperature
 from skcalib._optimize.leave_one_out import Choice, choose_strength
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters
-from skcalib._rows import Floats, arrays as xa
+from skcalib._rows import Floats, Rows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._rows.rows import Rows
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 

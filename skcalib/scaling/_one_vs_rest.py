@@ -16,9 +16,8 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import arrays as xa
-from skcalib._rows.arrays import Bools, Floats, Indices, astype, double, namespace
-from skcalib._rows.rows import Rows
+from skcalib._rows import Bools, Floats, Indices, Rows, arrays as xa, namespace
+from skcalib._rows.arrays import astype, double
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown

@@ -5,14 +5,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
-from skcalib._rows import Bools, Floats, Indices, arrays as xa
-from skcalib._rows.rows import Rows
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins, n_maps
 from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn

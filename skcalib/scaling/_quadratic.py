@@ -4,11 +4,9 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import Floats, arrays as xa
-from skcalib._rows.rows import Rows
+from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 

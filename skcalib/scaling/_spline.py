@@ -3,13 +3,12 @@
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._optimize.leave_one_out import ALPHAS
 from skcalib._optimize.spline import Splines, evaluate, powers_of_values
-from skcalib._rows.arrays import Floats, like, on_host
+from skcalib._rows import ArrayLike, Floats, Rows, on_host
+from skcalib._rows.arrays import like
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._rows.rows import Rows
 from skcalib._validation.inputs import check_flag, check_integer, check_real
 from skcalib._warnings import NotConvergedWarning, warn
 

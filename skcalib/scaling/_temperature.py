@@ -5,14 +5,12 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import divided, fit_inverse_temperature, warn_of_no_minimum
-from skcalib._rows import arrays as xa
-from skcalib._rows.arrays import Floats, Indices, of_labels
-from skcalib._rows.rows import Plan, Rows
+from skcalib._rows import ArrayLike, Floats, Indices, Plan, Rows, arrays as xa
+from skcalib._rows.arrays import of_labels
 from skcalib._validation.inputs import check_option, fitted_smoothing, warn_of_small_weights
 from skcalib._warnings import NotConvergedWarning, warn
 

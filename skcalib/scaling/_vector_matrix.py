@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._optimize.loss import Regularization
 from skcalib._optimize.maps import MatrixMap, VectorMap
-from skcalib._rows.arrays import Floats
+from skcalib._rows import ArrayLike, Floats
 from skcalib._validation.inputs import check_flag
 from skcalib.scaling._linear import Spec, _LinearScaling
 from skcalib.scaling._temperature import TemperatureScaling

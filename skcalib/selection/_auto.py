@@ -6,15 +6,12 @@ from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, log_probabilities
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Floats, arrays as xa
-from skcalib._rows.inputs import as_array, check_in_memory
-from skcalib._rows.rows import Rows
+from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, as_array, check_in_memory
 from skcalib._splits import Split, checked_splits
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels

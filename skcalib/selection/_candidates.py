@@ -8,8 +8,7 @@ import numpy as np
 
 from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._rows.arrays import Floats, namespace
-from skcalib._rows.rows import Rows
+from skcalib._rows import Floats, Rows, namespace
 from skcalib._warnings import warn
 from skcalib.meta._classifier_calibrator import ClassifierCalibrator
 

@@ -6,15 +6,14 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import _nested as nested, binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._rows.arrays import Array
-from skcalib._rows.inputs import as_numpy, check_in_memory, checked_rows, if_in_memory
+from skcalib._rows import Array, ArrayLike, as_numpy, check_in_memory, checked_rows
+from skcalib._rows.inputs import if_in_memory
 from skcalib._splits import Split, checked_splits
 from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown

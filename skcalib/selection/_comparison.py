@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
-from skcalib._rows.arrays import Floats
+from skcalib._rows import Floats
 from skcalib._validation.inputs import check_option
 
 from ._measures import FIT_TIME, LOG_LOSS

@@ -11,8 +11,8 @@ import sklearn.metrics
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skcalib._rows.arrays import Array, Floats, weighted_sum
-from skcalib._rows.inputs import check_in_memory
+from skcalib._rows import Array, Floats, check_in_memory
+from skcalib._rows.arrays import weighted_sum
 from skcalib.metrics import get_scorer
 from skcalib.metrics._input import check_input
 from skcalib.metrics._proper_scores import brier_scores, log_losses

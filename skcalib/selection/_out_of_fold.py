@@ -10,8 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
-from skcalib._rows.arrays import Array, Floats, Indices, both_columns
-from skcalib._rows.rows import MemoryRows, Rows
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, both_columns
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.scaling._linear import fit_linear_maps

@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skcalib._optimize.mixture import MixtureLoss, mixture_weights
-from skcalib._rows.arrays import Bools, Floats
+from skcalib._rows import Bools, Floats, MemoryRows
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._rows.rows import MemoryRows
 from skcalib.scaling._vector_matrix import _averaged, _features_of
 
 from ._out_of_fold import Candidates, Fold, log_of_labels

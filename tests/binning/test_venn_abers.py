@@ -214,7 +214,7 @@ def test_pairs_in_several_passes_some_without_rows(monkeypatch):
     c = VennAbersCalibration(multi_class="ovo", classes=range(4)).fit(*rows)
     np.testing.assert_array_equal(c.predict_interval(Z)[:, 5], [[0.0, 1.0]] * 300)
     assert c.predict_proba(Z)[:, 2:].max() < 0.5
-    monkeypatch.setattr("skcalib.binning._venn_abers.PAIRS_AT_A_TIME", 4)
+    monkeypatch.setattr("skcalib.binning._isotonic.PAIRS_AT_A_TIME", 4)
     again = clone(c).fit(*rows)
     assert list(map(list, again.bin_values_)) == list(map(list, c.bin_values_))
     two = VennAbersCalibration(multi_class="ovo").fit(Z[y < 2, :2], y[y < 2])
