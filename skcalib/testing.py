@@ -14,7 +14,7 @@ __all__ = ["expected_failed_checks"]
 _FEWER_COLUMNS = "the check has fewer columns than classes, where logits have one for each class"
 _FEATURES = "the check wants accurate predictions from features, which are no logits"
 _BOOSTING = "bins and sizes of leaves of the boosted trees count rows, not weights"
-_HELD_OUT = "with cv, fit_transform gives held-out logits, as that of TargetEncoder does"
+_HELD_OUT = "fit_transform gives held-out logits, as that of TargetEncoder does"
 _FOLDS = "the check has a class with fewer rows than there are folds"
 _ROWS_OF_FOLDS = "folds of the default calibrator count rows, not weights"
 _LABELS = "the check has not one column of log-odds for each column of indicators in y"
@@ -92,7 +92,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     expected = dict(_OF_LOGITS) if isinstance(estimator, BaseCalibrator) else {}
     if isinstance(estimator, ClassifierCalibrator) and estimator.estimator is None:
         expected[weights] = _BOOSTING
-    if isinstance(estimator, LogitTransformer) and estimator.cv is not None:
+    if isinstance(estimator, LogitTransformer):
         expected["check_transformer_general"] = _HELD_OUT
         expected["check_transformer_data_not_an_array"] = _HELD_OUT
     if isinstance(estimator, CalibratedClassifier):

@@ -9,7 +9,6 @@ from sklearn.frozen import FrozenEstimator
 from skcalib._rows import Array, ArrayLike, Floats, on_host
 from skcalib._rows.arrays import following
 from skcalib._validation.inputs import check_fitted
-from skcalib._warnings import warn
 
 from ._folds import averaged, held_out, splits_of
 from ._over_classifier import FitArguments, ResponseMethod, _OverClassifier
@@ -27,11 +26,12 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     estimator : classifier
         A classifier with ``decision_function`` or ``predict_proba``; inside a
         :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is not to be refitted.
-    cv : int, splitter, iterable of splits or None, default=None
-        Splits for cross-fitting: ``fit_transform`` then returns *held-out* logits, those of each
-        row from copies of the classifier that were not fitted on it. ``transform`` always uses
-        the classifier fitted on all rows. An integer is the number of stratified folds. None is
-        right for a frozen classifier only; for others ``fit_transform`` warns.
+    cv : int, splitter or iterable of splits, default=5
+        Splits for cross-fitting: ``fit_transform`` returns *held-out* logits, those of each row
+        from copies of the classifier that were not fitted on it. ``transform`` always uses the
+        classifier fitted on all rows. An integer is the number of stratified folds, or of folds of
+        consecutive rows for several labels per row. Ignored for a frozen classifier, whose logits
+        are those of the rows given, which should then be rows that it was not fitted on.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where logits come from: "auto" is ``decision_function`` if the classifier has it (and its
         parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. It is never
@@ -63,8 +63,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     Warns
     -----
     UserWarning
-        If ``fit_transform`` returns logits of the rows that the classifier was fitted on, and if
-        the training rows of a split lack a class.
+        If the training rows of a split lack a class.
 
     See Also
     --------
@@ -92,7 +91,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     >>> from skcalib import LogitTransformer, TemperatureScaling
     >>> X, y = load_iris(return_X_y=True)
     >>> calibrated = make_pipeline(
-    ...     StandardScaler(), LogitTransformer(SVC(), cv=5), TemperatureScaling()
+    ...     StandardScaler(), LogitTransformer(SVC()), TemperatureScaling()
     ... ).fit(X, y)
     >>> calibrated.predict_proba(X[:1]).shape
     (1, 3)
@@ -102,7 +101,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         self,
         estimator: Any,
         *,
-        cv: Any = None,
+        cv: Any = 5,
         response_method: ResponseMethod = "auto",
         min_proba: float = 1e-15,
         n_jobs: int | None = None,
@@ -142,7 +141,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         return self._fit_to_all_rows(arguments)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Floats:
-        """Fit the classifier to all rows; return their logits, with ``cv`` the held-out ones.
+        """Fit the classifier to all rows; return their held-out logits.
 
         Parameters
         ----------
@@ -166,14 +165,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             if some row is in no test set.
         """
         arguments = self._checked_arguments("fit_transform", X, y, params)
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        if frozen or self.cv is None:
-            if not frozen:
-                warn(
-                    "Without cv, fit_transform returns logits of the rows that the classifier was "
-                    "fitted on, which are over-confident. Pass cv=5 for held-out logits, or a "
-                    "FrozenEstimator with rows that it was not fitted on."
-                )
+        if isinstance(self.estimator, FrozenEstimator):
             return self._fit_to_all_rows(arguments).transform(X)
         splits = splits_of(self.cv, arguments)
         times = np.bincount(

@@ -188,16 +188,16 @@ def test_a_memorising_classifier_is_found_out():
     X, y = make_classification(600, flip_y=0.3, random_state=0)
     half = slice(0, 300), slice(300, None)
     tree = DecisionTreeClassifier(random_state=0)
-    leak = LogitTransformer(tree)
-    with pytest.warns(UserWarning, match="which are over-confident. Pass cv=5"):
-        Z = leak.fit_transform(X[half[0]], y[half[0]])
+    leak = LogitTransformer(FrozenEstimator(clone(tree).fit(X[half[0]], y[half[0]])))
+    Z = leak.fit_transform(X[half[0]], y[half[0]])
     assert softmax(Z, axis=1).max(axis=1).mean() > 0.999
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         P = TemperatureScaling().fit(Z, y[half[0]]).predict_proba(leak.transform(X[half[1]]))
     for c in (
         CalibratedClassifier(tree, TemperatureScaling()),
-        make_pipeline(LogitTransformer(tree, cv=5), TemperatureScaling()),
+        make_pipeline(LogitTransformer(tree), TemperatureScaling()),
+        make_pipeline(LogitTransformer(tree, cv=None), TemperatureScaling()),
     ):
         honest = c.fit(X[half[0]], y[half[0]]).predict_proba(X[half[1]])
         assert log_loss(y[half[1]], honest) < 0.7 < 1.5 < log_loss(y[half[1]], P)
@@ -208,7 +208,7 @@ def test_pipeline_and_calibrated_classifier_are_the_same(kind):
     X, y = problem()
     for base in (GaussianNB(), LinearSVC()):
         one = CalibratedClassifier(base, kind()).fit(X, y)
-        two = make_pipeline(LogitTransformer(base, cv=5), kind()).fit(X, y)
+        two = make_pipeline(LogitTransformer(base), kind()).fit(X, y)
         assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
