@@ -276,26 +276,21 @@ class PreconditionedLBFGS:
         return here
 
     def _direction(self, here: OptimizeResult) -> Floats:
-        """The next step, anew where rounding has spoilt the differences."""
+        """The approximate inverse Hessian times the negative gradient, by the two loops."""
         if self.age % RENEWAL < 2:  # the first step goes most of the way
             self.precondition = self.preconditioner(here.x)
         self.age += 1
-        step = self._two_loops(-here.jac)
-        if here.jac @ step >= 0:
-            self.pairs.clear()
-            self.precondition, self.age = self.preconditioner(here.x), 1
-            step = self._two_loops(-here.jac)
-        return step
-
-    def _two_loops(self, step: Floats) -> Floats:
-        """The approximate inverse Hessian times a vector."""
-        shares = []
+        shares, step = [], -here.jac
         for s, y, sy in reversed(self.pairs):
             shares.append(float(s @ step) / sy)
             step = step - shares[-1] * y
         step = self.precondition(step)
         for s, y, sy in self.pairs:
             step += (shares.pop() - float(y @ step) / sy) * s
+        if here.jac @ step >= 0 and self.age > 1:  # anew, since rounding has spoilt the differences
+            self.pairs.clear()
+            self.age = 0
+            return self._direction(here)
         return step
 
 
