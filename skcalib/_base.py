@@ -129,7 +129,7 @@ class BaseCalibrator(
             self._check_takes_masked(masked=True)
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
-            inputs.warn_of_probabilities()
+            inputs.warn_of_probabilities(rows.n_columns)
         if not self._weights_are_relative():
             inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows if self._on_device else rows.on_host()

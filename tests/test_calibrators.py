@@ -209,6 +209,18 @@ def test_constant_added_to_a_row_is_irrelevant(kind, logits3):
 
 
 @every
+@pytest.mark.parametrize(("dtype", "constant"), [(np.float32, 2.0**17), (np.float64, 2.0**43)])
+def test_large_constant_changes_no_more_than_rounding(kind, dtype, constant):
+    Z, y = make_logits(400, 3, temperature=0.5, random_state=0)
+    Z = (np.round(Z * 64) / 64).astype(dtype)  # the sums are exact
+    shifts = np.arange(400)[:, None] % 2 * constant
+    shifted = (Z + shifts).astype(dtype)
+    assert np.array_equal(shifted - shifts, Z)
+    P, Q = (kind().fit(X, y).predict_proba(X) for X in (Z, shifted))
+    np.testing.assert_allclose(Q, P, rtol=0, atol=constant * np.finfo(dtype).eps)
+
+
+@every
 def test_fit_does_not_depend_on_memory_layout(kind, logits3, tmp_path):
     X, y = logits3
     np.save(tmp_path / "X.npy", X)
@@ -480,6 +492,14 @@ def test_probabilities_for_logits_are_noticed(kind, logits3):
     for P in (softmax(X, axis=1), softmax(X, axis=1).astype(np.float16).astype(np.float32)):
         with pytest.warns(UserWarning, match=r"probably holds probabilities .* np.log\(p\)"):
             kind().fit(P, y)
+
+
+@every
+def test_probabilities_for_log_odds_are_noticed(kind):
+    X, y = make_logits(100, 2, random_state=0)
+    p = softmax(X, axis=1)[:, 1:]
+    with pytest.warns(UserWarning, match=r"is between 0 and 1: .*scipy.special.logit\(p\)"):
+        kind().fit(p, y)
 
 
 @every

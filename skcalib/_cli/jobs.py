@@ -249,7 +249,7 @@ def _outputs(calibrator: Any, args: argparse.Namespace) -> Iterator[tuple[Array,
         check_column_names(part, calibrator.classes_, args.logits)
         Z = reading.as_logits(part.logits, args.logits, probabilities=args.probabilities)
         if k == 0 and not has_several and are_probabilities(Z):
-            warn_of_probabilities()
+            warn_of_probabilities(Z.shape[1])
         yield calibrator.predict_proba(Z), calibrator.predict(Z)
     if k < 0:
         raise ValueError(f"{args.logits} holds no rows.")

@@ -55,7 +55,8 @@ NO_MINIMUM = {
     "no_better_than_chance": (
         "The log loss has no minimum: on these rows the logits are no better than chance, so it "
         "falls all the way to the largest temperature tried, {T:g}, where all classes are "
-        "equally probable. Check that the columns of X are in the order of the classes."
+        "equally probable. Check that the columns of X are in the order of the classes, or that a "
+        "single column holds the log-odds of the second one."
     ),
     "constant": (
         "The log loss has no minimum: the logits of each row are all equal, so every "

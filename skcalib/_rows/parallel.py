@@ -55,8 +55,23 @@ def with_one_openmp_thread(f: Callable[..., Result], *args: Any) -> Result:
     They meet after every node: for a few thousand rows two threads gain little on idle cores, and
     take up to a hundred times as long where other processes use the cores as well.
     """
-    with _loaded("openmp", len(sys.modules)).limit(limits=1):
-        return f(*args)
+    libraries = _loaded("openmp", len(sys.modules)).lib_controllers
+    numbers = [library.get_num_threads() for library in libraries]  # of this thread alone
+
+    def set_numbers(numbers: list[int]) -> None:
+        for library, n in zip(libraries, numbers, strict=True):
+            library.set_num_threads(n)
+
+    # Not by a limit of threadpoolctl, which lasts if Ctrl-C arrives before its with statement; and
+    # twice, since it may arrive while the numbers are restored.
+    try:
+        try:
+            set_numbers([1] * len(libraries))
+            return f(*args)
+        finally:
+            set_numbers(numbers)
+    finally:
+        set_numbers(numbers)
 
 
 def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:

@@ -210,16 +210,13 @@ def check_labels_are_not_masked(rows: Rows) -> None:
 
 
 def are_probabilities(P: Floats) -> bool:
-    """Whether all rows (n, K) are non-negative and sum to one, or numbers (n,) are from 0 to 1.
-
-    A single column (n, 1) is one of log-odds.
-    """
+    """Whether rows (n, K) are non-negative and sum to one, or one column is between 0 and 1."""
     xp = xa.namespace(P)
     # Logits fail in the first few rows, so that the full test costs nothing.
     if xp.min(P[: min(100, P.shape[0]), ...]) < 0 or not xp.min(P) >= 0:
         return False
     if P.ndim == 1 or P.shape[1] == 1:
-        return P.ndim == 1 and bool(xp.max(P) <= 1 + ROUNDING)
+        return bool(xp.max(P) <= 1 + ROUNDING)
     sums = np.einsum("ij->i", P) if xp is np else xp.sum(P, axis=1)  # faster for few columns
     return bool(xp.max(sums) <= 1 + SUM_TOLERANCE and xp.min(sums) >= 1 - SUM_TOLERANCE)
 
@@ -245,11 +242,14 @@ def check_probabilities(P: Floats) -> None:
     )
 
 
-def warn_of_probabilities() -> None:
-    """Warn of logits that are like probabilities."""
+def warn_of_probabilities(n_columns: int) -> None:
+    """Warn of logits, or log-odds in a single column, that are like probabilities."""
+    found, wanted = "Every row of X is non-negative and sums to one", "logits are expected. Pass "
+    if n_columns == 1:
+        found, wanted = "The column of X is between 0 and 1", "log-odds are expected. Pass "
+    remedy = "scipy.special.logit(p)" if n_columns == 1 else "np.log(p)"
     warn(
-        "Every row of X is non-negative and sums to one: X probably holds probabilities where "
-        "logits are expected. Pass np.log(p) instead.",
+        f"{found}: X probably holds probabilities where {wanted}{remedy} instead.",
         ProbabilitiesWarning,
     )
 

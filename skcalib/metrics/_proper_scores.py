@@ -1,7 +1,7 @@
 """Proper scoring rules, and the decomposition of their mean.
 
-The log loss and the Brier score of each row are those of scikit-learn. All tables and figures use
-these functions, so that their values agree.
+The log loss and the Brier score of each row are those of scikit-learn, in double precision. All
+tables and figures use these functions, so that their values agree.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,17 @@ Score = Literal["log_loss", "brier_score"]
 
 
 def bounded(p: Floats) -> Floats:
-    """Probabilities clipped to [eps, 1 - eps], as scikit-learn does, so that logs are finite."""
-    eps = np.finfo(p.dtype).eps
-    return np.clip(p, eps, 1 - eps)
+    """Probabilities in double precision, clipped to [eps, 1 - eps] so that logs are finite.
+
+    As scikit-learn does in the precision of ``p``, whose eps would bound the losses of float32.
+    """
+    eps = np.finfo(np.float64).eps
+    return np.clip(p, eps, 1 - eps, dtype=np.float64)
 
 
 def log_losses_of(p: Floats) -> Floats:
     """Log loss of each row, from the probability of its label."""
-    return -np.log(bounded(p), dtype=np.float64)
+    return -np.log(bounded(p))
 
 
 def log_losses(P: Floats, y: Indices) -> Floats:

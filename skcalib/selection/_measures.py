@@ -11,8 +11,7 @@ import sklearn.metrics
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skcalib._rows import Array, Floats, check_in_memory
-from skcalib._rows.arrays import weighted_sum
+from skcalib._rows import Array, Floats, arrays as xa, check_in_memory
 from skcalib.metrics import get_scorer
 from skcalib.metrics._input import check_input
 from skcalib.metrics._proper_scores import brier_scores, log_losses
@@ -87,7 +86,7 @@ def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) 
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
     order = np.argsort(classes)
-    classes, P = classes[order], P[:, order]
+    classes, P = classes[order], xa.double(P[:, order])
     if all(measure.takes_rows for measure in measures):  # one check for all of them
         P = check_input(test.y, P, test.w, classes)
         test = Sample(test.Z, None, None)
@@ -167,7 +166,9 @@ class _MeanOverRows:
         classes = predictions.classes_
         rows = check_input(y, predictions.P, sample_weight, classes)
         f = self.f  # not self, which is not to be pickled with each chunk
-        return self.sign * float(rows.sum(lambda P, y, w: weighted_sum(f(P, y), w))) / rows.weight
+        return (
+            self.sign * float(rows.sum(lambda P, y, w: xa.weighted_sum(f(P, y), w))) / rows.weight
+        )
 
 
 def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:

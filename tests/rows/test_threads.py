@@ -119,30 +119,25 @@ def test_fits_in_two_threads_overlap(library, first_out):
 
 
 def test_openmp_libraries_of_later_imports_are_limited(monkeypatch):
-    loaded = ["first"]
+    libraries = [Library(of_process=False)]
 
     class Controller:
         def select(self, user_api):
             assert user_api == "openmp"
-            self.found = tuple(loaded)
-            return self
+            return SimpleNamespace(lib_controllers=list(libraries))
 
-        @contextmanager
-        def limit(self, limits):
-            assert limits == 1
-            limited.append(self.found)
-            yield
+    def seen():
+        return [library.get_num_threads() for library in libraries]
 
-    limited = []
     parallel._loaded.cache_clear()
     monkeypatch.setattr(parallel, "ThreadpoolController", Controller)
     monkeypatch.setitem(sys.modules, "imported", None)
-    with_one_openmp_thread(int)
-    loaded.append("second")
+    assert with_one_openmp_thread(seen) == [1]
+    libraries.append(Library(of_process=False))
     monkeypatch.setitem(sys.modules, "imported_later", None)
-    with_one_openmp_thread(int)
+    assert with_one_openmp_thread(seen) == [1, 1]
+    assert seen() == [4, 4]
     parallel._loaded.cache_clear()
-    assert limited == [("first",), ("first", "second")]
 
 
 def test_real_libraries_when_fits_in_two_threads_overlap():
@@ -217,13 +212,16 @@ def interrupted_at(step, f):
     return left[0] <= 0
 
 
-def test_ctrl_c_at_any_bytecode_leaves_no_limit(library):
+@pytest.mark.parametrize(
+    ("with_one_thread", "n_steps"), [(with_one_blas_thread, 40), (with_one_openmp_thread, 10)]
+)
+def test_ctrl_c_at_any_bytecode_leaves_no_limit(library, with_one_thread, n_steps):
     step = 1
-    while interrupted_at(step, partial(with_one_blas_thread, int)):
+    while interrupted_at(step, partial(with_one_thread, int)):
         assert library.get_num_threads() == 4, step
         assert not parallel._threads.calls, step
         step += 1
-    assert step > 40
+    assert step > n_steps
 
 
 def test_ctrl_c_at_any_bytecode_of_shared_work(library):
