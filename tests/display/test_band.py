@@ -66,17 +66,21 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 60, 600])
 def test_band_is_that_of_simulated_regressions(rng, kind, weighted, n):
+    """Of the rows with weight."""
     p = rng.uniform(size=n).round(2)
     y = np.arange(n) % 2
-    w = rng.integers(1, 4, size=n) if weighted else None
+    w = np.append(1, rng.integers(4, size=n - 1)) if weighted else None
     params = {"sample_weight": w, "n_resamples": 15, "random_state": 3, "confidence_level": 0.8}
     display = drawn(y, p, kind=kind, labels=[0, 1], **params)
     x, low, high = band_of(display)
-    score = np.maximum(p, 1 - p) if kind == "top-label" else p
+    assert drawn(y, p, kind=kind, labels=[0, 1], confidence_level=None).band_ is None
+    kept = slice(None) if w is None else w > 0
+    score, w = np.maximum(p, 1 - p) if kind == "top-label" else p, w if w is None else w[kept]
+    score = score[kept]
     random = np.random.RandomState(3)
     curves = []
     for _ in range(15):
-        hit = random.uniform(size=n) < score
+        hit = random.uniform(size=len(score)) < score
         curves.append(IsotonicRegression().fit(score, hit, w).predict(x))
     expected = np.quantile(curves, [0.1, 0.9], axis=0)
     np.testing.assert_allclose([low, high], expected, rtol=1e-9, atol=1e-12)
@@ -91,50 +95,3 @@ def test_band_has_places_all_along_the_scores():
     x, _, _ = band_of(drawn(np.arange(501) % 2, p, n_resamples=3))
     assert np.diff(x).max() < 0.011
     assert np.sum(x <= 0.02) >= 95
-
-
-def test_rows_without_weight_are_not_in_the_band(rng):
-    p, y = rng.uniform(size=80), rng.integers(2, size=80)
-    w = np.where(p < 0.3, 0.0, rng.integers(1, 4, size=80))
-    with_them = drawn(y, p, sample_weight=w, n_resamples=9)
-    without = drawn(y[w > 0], p[w > 0], sample_weight=w[w > 0], n_resamples=9)
-    np.testing.assert_array_equal(band_of(with_them), band_of(without))
-
-
-def test_scale_of_weights_does_not_matter(rng):
-    p, y, w = rng.uniform(size=80), rng.integers(2, size=80), rng.integers(1, 4, size=80)
-    one, other = (drawn(y, p, sample_weight=c * w, n_resamples=9) for c in (1.0, 4.0))
-    np.testing.assert_allclose(band_of(one), band_of(other), rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_band_is_where_calibrated_models_lie(rng):
-    p = rng.uniform(size=2000)
-    make = partial(ReliabilityDisplay.from_predictions, kind="binary", style="corp")
-    x, low, high = band_of(make(rng.uniform(size=2000) < p, p))
-    assert np.mean((low <= x) & (x <= high)) > 0.95
-    assert np.mean(high - low) < 0.2
-    display = make(rng.uniform(size=2000) < p, p)
-    inside = [np.interp(x, *display.line_.get_data())]
-    assert np.mean((low <= inside) & (inside <= high)) > 0.8
-    x, low, high = band_of(display := make(rng.uniform(size=2000) < p**3, p))
-    curve = np.interp(x, *display.line_.get_data())
-    assert np.mean((low <= curve) & (curve <= high)) < 0.3
-
-
-@pytest.mark.slow
-def test_band_follows_level_weights_and_seed(rng):
-    p, w = rng.uniform(size=300), rng.integers(3, size=300)
-    y = rng.uniform(size=300) < p
-    make = partial(
-        ReliabilityDisplay.from_predictions, y, p, kind="binary", style="corp", sample_weight=w
-    )
-    x, low, high = band_of(make())
-    _, low_again, high_again = band_of(make())
-    assert np.array_equal(low, low_again)
-    assert np.array_equal(high, high_again)
-    assert not np.array_equal(low, band_of(make(random_state=1))[1])
-    _, low_half, high_half = band_of(make(confidence_level=0.5))
-    assert np.all((low <= low_half) & (high_half <= high))
-    assert x[0] == p[w > 0].min()
-    assert make(confidence_level=None).band_ is None

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from drawing import in_legend, partly_slow
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy.special import expit, logit, softmax
@@ -54,7 +55,8 @@ def from_estimator(display, y, P, names, **params):
     return display.from_estimator(Fixed(names), P, y, **params)
 
 
-both_ways = pytest.mark.parametrize("make", [from_predictions, from_estimator])
+WAYS = [from_predictions, from_estimator]
+both_ways = pytest.mark.parametrize("make", WAYS)
 
 
 def assert_same(curve, expected):
@@ -73,11 +75,6 @@ def with_weight_alone(y, P, sample_weight=None, **params):
 def miscalibration(y, P, names, **params):
     parts = score_decomposition(y, P, labels=names, score="brier_score", **params)
     return parts.miscalibration
-
-
-def in_legend(ax):
-    """Labels without the breaks of their lines."""
-    return [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
 
 
 def heights(bars):
@@ -99,9 +96,7 @@ def whiskers(display):
 BINS = [{}, {"n_bins": 4, "weighted": True}, {"n_bins": 40, "strategy": "quantile"}]
 
 
-@both_ways
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("bins", BINS, ids=str)
+@pytest.mark.parametrize(("style", "bins", "make"), partly_slow(STYLES, BINS, WAYS, quick=6))
 def test_bins_are_those_asked_for(make, style, bins, rows):
     y, P, names, w = rows
     params = {**bins, "sample_weight": w if bins.get("weighted") else None}
@@ -224,14 +219,12 @@ def test_histogram_of_the_confidence(make, weighted, n_bins, rows):
 # Several models on the same axes ----------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", ["linear", "logit"])
-@pytest.mark.parametrize("style", ["dots", "corp"])
+@pytest.mark.parametrize(("style", "scale"), partly_slow(["dots", "corp"], ["linear", "logit"]))
 def test_each_model_has_a_look_of_its_own(rows, style, scale):
     y, P, names, _ = rows
     ax = Figure(figsize=(9, 11)).subplots()
     colours = Theme.of(ax).models
-    dashes = {"line": set(), "counts": set()}
+    dashes, displays, labels = {"line": set(), "counts": set()}, [], []
     for k in range(9):
         name = None if k in {0, 4} else f"model {k}"
         display = from_predictions(
@@ -258,13 +251,19 @@ def test_each_model_has_a_look_of_its_own(rows, style, scale):
             dashes["line"].add(str(display.line_._unscaled_dash_pattern))
             dashes["counts"].add(str(display.counts_.get_linestyle()))
         assert display.line_.get_label() == label
-        assert in_legend(ax).count(label) == 1
+        displays.append(display)
+        labels.append(label)
     if style == "corp":
         assert list(map(len, dashes.values())) == [4, 4]
-    texts = in_legend(ax)
-    assert len(texts) == len(set(texts)) == 9 + 2  # the diagonal and the whiskers or the band
-    assert len(ax.child_axes) == 1
+    *texts, interval, diagonal = in_legend(ax)
+    assert texts == labels
+    assert interval == ("95 % interval" if style == "dots" else "95 % band if calibrated")
+    assert diagonal == "Perfect"
+    assert len({display.diagonal_ for display in displays}) == 1
+    assert ax.child_axes == [displays[0].counts_ax_]
+    assert {display.counts_ax_ for display in displays} == {*ax.child_axes}
     assert ax.get_xlim() == ax.child_axes[0].get_xlim()
+    assert ax.get_xscale() == ax.get_yscale() == scale
 
 
 @pytest.mark.slow
@@ -309,7 +308,6 @@ def test_logit_axes_show_all_models(style):
         assert display.counts_ax_.get_xlim() == pytest.approx(wanted)
 
 
-@pytest.mark.slow
 def test_limits_of_logit_axes_leave_a_margin_around_the_dots():
     rng = np.random.default_rng(0)
     p = expit(rng.normal(0, 1, size=4000))
@@ -324,7 +322,6 @@ def test_limits_of_logit_axes_leave_a_margin_around_the_dots():
     np.testing.assert_allclose(display.ax_.get_xlim(), wanted)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("style", ["dots", "corp"])
 def test_logit_axes_end_a_tenth_of_a_row_from_zero_and_one(style):
     p = np.repeat([1e-9, 0.5, 1 - 1e-9], 40)
@@ -404,10 +401,13 @@ def literal_sweep(Z, y, w, T, n_bins):
 
 
 @pytest.mark.parametrize(
-    ("scale", "weighted", "n_bins"), [(1.0, False, None), (0.2, True, None), (30.0, True, 4)]
+    ("given", "way"),
+    partly_slow(
+        [(1.0, False, None), (0.2, True, None), (30.0, True, 4)], ["logits", "estimator"], quick=2
+    ),
 )
-@pytest.mark.parametrize("way", ["logits", "estimator"])
-def test_sweep_is_made_of_everything_it_is_given(logits, scale, weighted, n_bins, way):
+def test_sweep_is_made_of_everything_it_is_given(logits, given, way):
+    scale, weighted, n_bins = given
     Z, y, w = logits
     Z, w = scale * Z, w if weighted else None
     given = {"ax": Figure().subplots(2), "sample_weight": w}
@@ -456,22 +456,7 @@ def test_legend_of_a_sweep_names_each_line_once(logits, stacked):
     ax = figure.subplots(2) if stacked else figure.subplots()
     vector = VectorScaling().fit(*logits[:2])
     display = TemperatureSweepDisplay.from_estimator(vector, *logits[:2], ax=ax, name="V")
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    texts = in_legend(display.ax_)
     assert len(texts) == len(set(texts)) == (4 if stacked else 5)
     assert ("ECE" in texts) == (not stacked)
     assert (len(display.best_lines_), len(display.start_lines_)) == ((2, 2) if stacked else (1, 1))
-
-
-# Sizes ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 4, 9])
-def test_diagrams_of_a_grid_are_large_enough_to_be_seen(n_classes):
-    P = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=50)
-    y = np.arange(50) % n_classes
-    grid = ReliabilityDisplay.from_predictions(y, P, kind="classwise", counts=False)
-    grid.figure_.draw_without_rendering()
-    sizes = [ax.get_window_extent().size / grid.figure_.dpi for ax in grid.axes_]
-    assert np.min(sizes) > 1.5
-    assert np.max(sizes) < 4.5

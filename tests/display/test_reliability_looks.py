@@ -6,18 +6,15 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from combinations import pairs, partly_slow
+from drawing import in_legend, inside, pairs, partly_slow, slow, texts_of
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
 from scipy.special import expit, softmax
 
 from skcalib import (
     ReliabilityDisplay,
-    TemperatureScaling,
     TemperatureSweepDisplay,
-    calibration_report,
 )
 from skcalib._output.theme import (
     BLUE,
@@ -41,10 +38,6 @@ KINDS = ["top-label", "binary"]
 MODELS = [(1, LONG), (2, "_x"), (3, "$a$ " * 10), (5, "n" * 40), (5, None)]
 SHEETS = ["default", "dark_background", "ggplot", "grayscale"]
 
-every_drawing = pytest.mark.parametrize(("style", "scale"), DRAWN)
-every_kind = pytest.mark.parametrize("kind", KINDS)
-in_every_sheet = pytest.mark.parametrize("sheet", SHEETS)
-
 
 @pytest.fixture(scope="module")
 def rows():
@@ -63,24 +56,6 @@ def drawn(rows, ax, style, n_models=1, **params):
     return [make(*rows, ax=ax, **params) for _ in range(n_models)]
 
 
-def texts_of(figure):
-    """Texts that are drawn: without labels of ticks beyond the limits."""
-    found = (text for text in figure.findobj(Text) if text.get_visible())
-    beyond = set()
-    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
-        beyond |= {tick.label1 for tick in {*axis.majorTicks} - set(axis._update_ticks())}
-    return [text for text in found if text.get_text().strip() and text not in beyond]
-
-
-def inside(box, outer, by=0.5):
-    return (
-        outer.x0 - by <= box.x0
-        and box.x1 <= outer.x1 + by
-        and outer.y0 - by <= box.y0
-        and box.y1 <= outer.y1 + by
-    )
-
-
 def square_of(ax):
     """The diagram, without the histogram above it, in pixels."""
     low, high = ax.get_xlim()
@@ -91,7 +66,7 @@ def square_of(ax):
 # Colours ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("drawing", "kind", "sheet"), partly_slow(DRAWN, KINDS, SHEETS))
+@pytest.mark.parametrize(("drawing", "kind", "sheet"), partly_slow(DRAWN, KINDS, SHEETS, quick=3))
 def test_texts_and_lines_are_seen_on_their_background(rows, drawing, kind, sheet):
     style, scale = drawing
     with plt.style.context(sheet):
@@ -99,9 +74,8 @@ def test_texts_and_lines_are_seen_on_their_background(rows, drawing, kind, sheet
         ax = figure.subplots()
         displays = drawn(rows, ax, style, 6, scale=scale, kind=kind)
         theme, page = Theme.of(ax), figure.get_facecolor()
-        figure.draw_without_rendering()
         for text in texts_of(figure):
-            in_axes = inside(text.get_window_extent(), ax.get_window_extent())
+            in_axes = inside(text.get_window_extent(), ax.get_window_extent(), by=0.5)
             behind = theme.background if in_axes else page
             assert contrast(text.get_color(), behind) >= 3, text
         whiskers = [d.intervals_.lines[2][0] for d in displays if d.intervals_ is not None]
@@ -144,8 +118,7 @@ def strengths(display):
     return found
 
 
-@in_every_sheet
-@pytest.mark.parametrize("style", ["bars", "dots"])
+@pytest.mark.parametrize(("sheet", "style"), partly_slow(SHEETS, ["bars", "dots"]))
 def test_bins_fade_with_their_number_of_rows(style, sheet):
     sizes = [1, 2, 5, 20, 100, 1000]
     p = np.repeat([0.15, 0.35, 0.55, 0.65, 0.75, 0.95], sizes)
@@ -178,7 +151,7 @@ def test_gaps_show_whether_the_confidence_is_too_high(signs):
         np.testing.assert_allclose(bar.get_edgecolor()[:3], theme.mixed(colour, n))
         assert bar.get_hatch() == hatch
     legend = display.ax_.get_legend()
-    labels = [text.get_text() for text in legend.get_texts()]
+    labels = in_legend(display.ax_)
     assert labels[0] == f"Frequency (ECE {display.expected_calibration_error:.3f})"
     assert labels[-2:] == ["95 % interval", "Perfect"]
     wanted = [name for s, name in ((1, "Over-confident"), (-1, "Under-confident")) if s in signs]
@@ -204,7 +177,6 @@ def test_small_figures_hold_all_texts(rows, drawing, sheet, layout):
         figure = Figure(figsize=(3, 3), layout=layout)
         ax = figure.subplots()
         drawn(rows, ax, style, 2, scale=scale, name=LONG)
-        figure.draw_without_rendering()
         for text in texts_of(figure):
             assert text.get_fontsize() >= SMALLEST, text
             assert inside(text.get_window_extent(), figure.bbox), text
@@ -247,7 +219,7 @@ def boxes(figure, displays):
 
 @pytest.mark.parametrize(
     ("style", "n_axes", "layout"),
-    partly_slow(["bars", "dots", "corp"], [1, 3], [None, "constrained"]),
+    partly_slow(["dots", "bars", "corp"], [1, 3], [None, "constrained"], quick=1),
 )
 def test_diagrams_keep_their_place(rows, style, n_axes, layout):
     """Whatever is added to the axes: models, their names, and the legend."""
@@ -343,17 +315,6 @@ def test_narrow_bands_stand_above_wide_ones(rows, order):
     assert of[500].get_zorder() > of[50].get_zorder()
 
 
-@every_drawing
-def test_legend_has_one_entry_for_each_model_and_the_line_last(rows, style, scale):
-    ax = Figure(figsize=(9, 11)).subplots()
-    displays = drawn(rows, ax, style, 4, scale=scale)
-    labels = [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
-    assert labels[-1] == "Perfect"
-    assert "95 %" in labels[-2]
-    scores = [label for label in labels if "(ECE " in label or "(MCB " in label]
-    assert labels[: len(displays)] == scores
-
-
 def test_scores_are_not_broken_where_there_is_room(rows):
     (display,) = drawn(rows, Figure(figsize=(3, 3)).subplots(), "bars", kind="top-label")
     label = display.ax_.get_legend().get_texts()[0].get_text()
@@ -386,7 +347,7 @@ def test_a_grid_of_lines_is_drawn_once(logits):
     assert not lower.get_visible()
 
 
-@pytest.mark.parametrize("size", [(3, 3), (5, 6), (10, 8)])
+@pytest.mark.parametrize("size", [(3, 3), *slow(((5, 6),), ((10, 8),))])
 def test_names_of_many_calibrators_stand_apart(size):
     names = ["uncalibrated", *(f"Calibrator{k:02}OfEnsemblesAndTemperatures" for k in range(15))]
     scores = {"log loss": np.random.default_rng(0).uniform(size=(len(names), 5))}
@@ -399,19 +360,6 @@ def test_names_of_many_calibrators_stand_apart(size):
     assert all(one.y0 > other.y1 - 1.5 for one, other in itertools.pairwise(boxes))
     assert min(box.x0 for box in boxes) >= 0
     assert ax.get_window_extent().width > 0.3 * figure.bbox.width
-
-
-@pytest.mark.parametrize("size", [(5, 6), (10, 8)])
-def test_texts_of_a_report_are_inside_of_its_figure(logits, size):
-    Z, y = logits
-    figure = Figure(size, layout="constrained")
-    calibration_report(TemperatureScaling().fit(Z, y), Z, y, figure=figure)
-    figure.draw_without_rendering()
-    for ax in figure.axes:
-        for text in [ax.title, ax.xaxis.label, *ax.texts]:
-            box = text.get_window_extent()
-            assert box.x0 >= -1
-            assert box.x1 <= figure.bbox.width + 1
 
 
 def test_shortened_texts_keep_their_ends():

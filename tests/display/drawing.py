@@ -1,0 +1,62 @@
+"""What tests of pictures share: combinations of parameters, and texts and places in a figure."""
+
+from itertools import product
+
+import pytest
+from matplotlib.text import Text
+
+
+def pairs(first, second, *others):
+    """All combinations of the first two, with the values of the others in turn."""
+    chosen = product(enumerate(first), enumerate(second))
+    return [(a, b, *(of[(i + j) % len(of)] for of in others)) for (i, a), (j, b) in chosen]
+
+
+def slow(*combinations):
+    """Combinations for the slow tests alone."""
+    return [pytest.param(*values, marks=pytest.mark.slow) for values in combinations]
+
+
+def partly_slow(*values, quick=None):
+    """All combinations, of which a diagonal is quick, in which every value occurs, or its start."""
+    indices = [range(len(of)) for of in values]
+    n_quick = max(map(len, values)) if quick is None else quick
+    diagonal = {tuple(k % len(of) for of in values) for k in range(n_quick)}
+    return [
+        pytest.param(
+            *(of[k] for of, k in zip(values, chosen, strict=True)),
+            marks=() if chosen in diagonal else pytest.mark.slow,
+        )
+        for chosen in product(*indices)
+    ]
+
+
+def texts_of(figure):
+    """Texts that are drawn: without those of hidden axes, and of ticks beyond the limits."""
+    figure.draw_without_rendering()
+    found = [
+        text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()
+    ]
+    unseen = set()
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
+        if axis.get_visible():
+            beyond = {*axis.majorTicks, *axis.minorTicks} - set(axis._update_ticks())
+            unseen |= {label for tick in beyond for label in (tick.label1, tick.label2)}
+        else:
+            unseen |= {*axis.findobj(Text)}
+    return [text for text in found if text not in unseen]
+
+
+def in_legend(ax):
+    """Labels without the breaks of their lines."""
+    return [" ".join(text.get_text().split()) for text in ax.get_legend().get_texts()]
+
+
+def inside(box, outer, by=1.0):
+    """Whether a box is in another one, but for so many pixels."""
+    return (
+        outer.x0 - by <= box.x0
+        and box.x1 <= outer.x1 + by
+        and outer.y0 - by <= box.y0
+        and box.y1 <= outer.y1 + by
+    )
