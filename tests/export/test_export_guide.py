@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).parents[2] / "doc" / "guide" / "export.rst").read_text()
 
 

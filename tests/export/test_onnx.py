@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -108,11 +109,19 @@ def check_agreement(calibrator, X, *, optimized=(False, True)):
         assert (found["probabilities"][X == -np.inf] == 0).all() if X.shape[1] > 1 else True
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "widths"),
+    [
+        ("float32", (1, 3)),
+        ("float64", (2,)),
+        pytest.param("float32", (2, 10), marks=pytest.mark.slow),
+        pytest.param("float64", (1, 3, 10), marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
-def test_every_calibrator(form, dtype, rng):
+def test_every_calibrator(form, dtype, widths, rng):
     form = real(form)
-    for n_columns in (1, 2, 3, 10):
+    for n_columns in widths:
         Z, y = logits_of(n_columns)
         calibrator = clone(form).fit(Z.astype(dtype), y)
         X = hard_rows(Z, 200, rng, masked=form._takes_masked).astype(dtype)
@@ -152,13 +161,13 @@ def test_any_number_of_rows(calibrator):
         Z, y = logits_of(n_columns)
         X = Z[:20].astype(np.float32)
         model = to_onnx(clone(calibrator).fit(Z, y), outputs=OUTPUTS)
+        one_by_one, nothing = [run(model, X[i : i + 1]) for i in range(3)], run(model, X[:0])
         for name, together in run(model, X).items():
-            one_by_one = np.concatenate([run(model, X[i : i + 1])[name] for i in range(5)])
+            alone = np.concatenate([found[name] for found in one_by_one])
             np.testing.assert_allclose(
-                *(A if name != "label" else A == A[0] for A in (one_by_one, together[:5])),
-                rtol=1e-5,
+                *(A if name != "label" else A == A[0] for A in (alone, together[:3])), rtol=1e-5
             )
-            assert run(model, X[:0])[name].shape == (0, *together.shape[1:])
+            assert nothing[name].shape == (0, *together.shape[1:])
 
 
 @pytest.mark.parametrize(
@@ -309,8 +318,21 @@ def test_rows_that_calibrators_refuse(calibrator, dtype):
 class TestNumbers:
     """Parameters and logits far from 1, which single precision does not hold."""
 
-    @pytest.mark.parametrize("dtype", DTYPES)
-    @pytest.mark.parametrize("scale", [1e-35, 1e-12, 1e12, 1e35])
+    @pytest.mark.parametrize(
+        ("dtype", "scale"),
+        [
+            ("float32", 1e-35),
+            ("float64", 1e35),
+            *(
+                pytest.param(*case, marks=pytest.mark.slow)
+                for case in [
+                    *product(DTYPES, [1e-12, 1e12]),
+                    ("float32", 1e35),
+                    ("float64", 1e-35),
+                ]
+            ),
+        ],
+    )
     @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
     def test_scales(self, calibrator, scale, dtype):
         if isinstance(calibrator, skcalib.PlattScaling | skcalib.TopLabelCalibration):
@@ -343,7 +365,10 @@ class TestNumbers:
         expected = np.clip(X.astype(np.float64) / temperature, -largest, largest)
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-37)
 
-    @pytest.mark.parametrize("smoothing", [1e-45, 1e-20, 1e-10, 0.3])
+    @pytest.mark.parametrize(
+        "smoothing",
+        [1e-45, 0.3, *(pytest.param(s, marks=pytest.mark.slow) for s in (1e-20, 1e-10))],
+    )
     @pytest.mark.parametrize("n_columns", [1, 3])
     def test_smoothing(self, smoothing, n_columns):
         Z, y = logits_of(n_columns)

@@ -58,15 +58,18 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-6}
 CLASSIFIERS = [
     LogisticRegression(),
     LinearSVC(),
+    HistGradientBoostingClassifier(max_iter=4, random_state=0),
+    RandomForestClassifier(5, random_state=0),
+]
+OTHERS = [
     LinearDiscriminantAnalysis(),
     SVC(),
     GaussianNB(),
     MLPClassifier((4,), max_iter=30, tol=0.1, random_state=0),
     GradientBoostingClassifier(n_estimators=4, random_state=0),
-    HistGradientBoostingClassifier(max_iter=4, random_state=0),
-    RandomForestClassifier(5, random_state=0),
     ExtraTreesClassifier(5, random_state=0),
 ]
+CLASSIFIERS += [pytest.param(classifier, marks=pytest.mark.slow) for classifier in OTHERS]
 
 
 @pytest.fixture(scope="module", autouse=True)

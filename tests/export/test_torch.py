@@ -1,10 +1,12 @@
 """Modules of torch: the outputs of the library, with gradients, moved, exported and saved."""
 
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -60,11 +62,12 @@ def torch():
     return pytest.importorskip("torch", reason="modules of torch need torch")
 
 
+@cache
 def fitted(calibrator, width):
+    """A calibrator and rows, which tests must not change."""
     X, y = make_logits(300, max(width, 2), temperature=1.7, random_state=0)
     X = X[:, 1:] - X[:, :1] if width == 1 else X
-    calibrator.fit(X, y)
-    return calibrator, np.vstack([X, 100 * X, X / 1000])
+    return clone(calibrator).fit(X, y), np.vstack([X, 100 * X, X / 1000])
 
 
 def of_logits(S):
@@ -96,7 +99,7 @@ def test_outputs_are_those_of_the_library(torch, calibrator, width):
 @pytest.mark.parametrize("width", [2, 5])
 def test_masked_classes_and_gradients(torch, calibrator, width):
     calibrator, X = fitted(calibrator, width)
-    X = X[:300]
+    X = X[:300].copy()
     X[::3, -1] = -np.inf
     module = to_torch(calibrator, dtype="float64").requires_grad_()
     Z = torch.tensor(X, requires_grad=True)
@@ -128,13 +131,10 @@ def test_a_network_before_it_is_trained_and_the_calibrator_is_not(torch):
     calibrator, X = fitted(VectorScaling(), 5)
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(5, 5), to_torch(calibrator))
-    before = [p.detach().clone() for p in model.parameters()]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     model(torch.tensor(X, dtype=torch.float32)).logsumexp(1).sum().backward()
-    optimizer.step()
-    changed = [not torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True)]
-    assert changed == [True, True] + [False] * (len(changed) - 2)
-    assert len(changed) > 2
+    trained = [p.grad is not None and bool(p.grad.any()) for p in model.parameters()]
+    assert trained == [True, True] + [False] * (len(trained) - 2)
+    assert len(trained) > 2
 
 
 @pytest.mark.parametrize("calibrator", SUPPORTED, ids=repr)
@@ -165,7 +165,8 @@ def test_half_precision(torch):
 def test_programs_are_exported_and_loaded(torch, member, tmp_path):
     """Programs, which need neither this library nor its dependencies, for any number of rows."""
     calibrator, X = fitted(member, 5)
-    X[::3, -1] = -np.inf if calibrator in TAKE_MASKED else 0
+    X = X.copy()
+    X[::3, -1] = -np.inf if member in TAKE_MASKED else 0
     module, Z = to_torch(calibrator).eval(), torch.tensor(X, dtype=torch.float32)
     rows = ({0: torch.export.Dim("rows")},)
     program = torch.export.export(module, (Z[:7],), dynamic_shapes=rows)
@@ -214,8 +215,8 @@ def test_classes_derived_from_calibrators(torch):
 
 def test_fitted_values_can_be_trained(torch):
     for calibrator in (TemperatureScaling(), VectorScaling(), AutoCalibrator(CANDIDATES, cv=2)):
-        _, X = fitted(calibrator, 5)
-        module = to_torch(calibrator).requires_grad_()
+        made, X = fitted(calibrator, 5)
+        module = to_torch(made).requires_grad_()
         module(torch.tensor(X[:9], dtype=torch.float32))[:, 0].sum().backward()
         grads = [p.grad.abs().sum() for p in module.parameters() if p.grad is not None]
         assert sum(grads) > 0

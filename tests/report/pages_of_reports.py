@@ -84,7 +84,7 @@ def every_case(*quick):
 
 
 cases = every_case(hostile, two_classes, masked)
-drawn_cases = every_case(hostile)  # drawing all pictures of a page takes seconds
+drawn_cases = every_case()  # drawing all pictures of a page takes seconds
 
 
 @cache

@@ -83,7 +83,6 @@ def test_headings_links_and_tables_can_be_read_aloud(case):
     assert len(page.all("caption")) == len(page.all("table"))
 
 
-@pytest.mark.slow
 @drawn_cases
 def test_nothing_is_loaded_from_anywhere(case):
     page = parsed(case, drawn=True)

@@ -1,5 +1,8 @@
 """The default calibrator: its formula, its folds, its candidates, and what may go wrong with it."""
 
+from copy import deepcopy
+from functools import cache
+
 import dask.array as da
 import families
 import numpy as np
@@ -380,7 +383,7 @@ def test_a_candidate_that_fails_on_a_fold_is_left_out(candidate, why, combine):
         c = AutoCalibrator(named, combine=combine).fit(Z, Y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    same(c, AutoCalibrator(FAST, combine=combine).fit(Z, Y), rtol=0)
+    same(c, quick_fit(combine=combine), rtol=0)
 
 
 def test_all_candidates_fail():
@@ -396,6 +399,11 @@ class NoWeights(BaseEstimator):
 
     def predict_proba(self, X):
         return softmax(X, axis=1)
+
+
+@cache
+def quick_fit(**params):
+    return AutoCalibrator(FAST, **params).fit(Z, Y)
 
 
 W = np.ones(N)
@@ -452,7 +460,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_changes_nothing(case):
     params, arguments, message = BAD[case]
-    c = AutoCalibrator(FAST).fit(Z, Y)
+    c = deepcopy(quick_fit())
     before, state = c.predict_proba(Z), set(vars(c))
     c.set_params(**params)
     with pytest.raises((ValueError, IndexError), match=message):

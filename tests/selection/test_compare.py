@@ -409,7 +409,7 @@ def test_measures_that_there_are_not(found, method):
         getattr(found, method)("loss")
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
     """Also those of fits in other processes, which nobody would see."""
     y = np.repeat([0, 1], 20)
