@@ -11,22 +11,14 @@ from skcalib._output.theme import BLUE, GREEN, VERMILION, Theme, faded
 from skcalib._rows import Floats
 from skcalib.metrics import ReliabilityCurve
 
-from ._bins import ece_of, miscalibration_of, shown_bins
-from ._curves import SmoothCurve, consistency_band, drawn_curve, isotonic_curve, smooth_band
+from . import _curves
 from ._layout import BOTTOM, TOP, draw_title, size_of
 from ._style import DIAGONAL, KEY, Look, area_key, record, recorded, whisker_key
 
 if TYPE_CHECKING:
+    from matplotlib import collections, lines, patches
     from matplotlib.axes import Axes
-    from matplotlib.collections import (
-        FillBetweenPolyCollection,
-        LineCollection,
-        PathCollection,
-    )
     from matplotlib.container import BarContainer, ErrorbarContainer
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import StepPatch
-    from matplotlib.transforms import Transform
 
 # Colour and hatch of gaps of bins whose confidence is below and above the accuracy.
 _GAPS = {"Over-confident": (VERMILION, "////"), "Under-confident": (GREEN, "\\\\\\\\")}
@@ -54,9 +46,9 @@ def draw_model(
     display: Any, look: Look, name: str | None, level: float | None, resampling: tuple[int, Any]
 ) -> dict[str, Any]:
     """The artists of the model of a display, by the attribute that is to hold each, or None."""
-    ax, curve, rows = display.ax_, shown_bins(display), display.rows
+    ax, curve, rows = display.ax_, _curves.shown_bins(display), display.rows
     found: dict[str, Any] = dict.fromkeys(_ARTISTS)
-    ece = f"ECE {ece_of(curve):.3f}"
+    ece = f"ECE {_curves.ece_of(curve):.3f}"
     area: Any = None
     drawn: tuple[Any, ...]
     if look.style == "bars":
@@ -67,13 +59,16 @@ def draw_model(
         drawn = dots(ax, curve, look, look.label(name, ece))
         found["line_"], found["joins_"], found["dots_"] = drawn
     elif look.style == "corp":
-        label = look.label(name, f"MCB {miscalibration_of(rows):.3f}")
-        found["line_"], area = line(ax, *isotonic_curve(rows), look, label), consistency_band
+        label = look.label(name, f"MCB {_curves.miscalibration_of(rows):.3f}")
+        found["line_"], area = (
+            line(ax, *_curves.isotonic_curve(rows), look, label),
+            _curves.consistency_band,
+        )
     else:
-        smooth = drawn_curve(rows)
+        smooth = _curves.drawn_curve(rows)
         drawn = strokes(ax, smooth, look, look.label(name, f"smECE {smooth.error:.3f}"))
         found["line_"], found["strokes_"], found["dots_"] = drawn
-        area = partial(smooth_band, drawn=smooth)
+        area = partial(_curves.smooth_band, drawn=smooth)
     if level is not None and area is None:
         found["intervals_"] = intervals(ax, curve, look, level)
     elif level is not None:
@@ -82,7 +77,7 @@ def draw_model(
     return found
 
 
-def diagonal(ax: Axes, theme: Theme) -> Line2D:
+def diagonal(ax: Axes, theme: Theme) -> lines.Line2D:
     """The line of perfect calibration, drawn once for all models on the axes."""
     for found in recorded(ax.lines, DIAGONAL):
         return found
@@ -96,30 +91,40 @@ def bars(
     ax: Axes, curve: ReliabilityCurve, look: Look, label: str
 ) -> tuple[BarContainer, BarContainer]:
     """Bars of the accuracy, and of the gap between it and the mean confidence."""
-    theme, n, width = look.theme, curve.n_samples, curve.upper - curve.lower
-    place: dict[str, Any] = {"align": "edge", "linewidth": 0.5}
-    edge = theme.background
-    accuracy = ax.bar(
-        curve.lower, curve.accuracy, width, color=theme.tints(BLUE, n), edgecolor=edge, **place
-    )
-    record(accuracy[0], look)
+    theme, n = look.theme, curve.n_samples
+    drawn = _rectangles(ax, curve, np.zeros(len(n)), curve.accuracy)
+    for bar, face in zip(drawn, theme.tints(BLUE, n), strict=True):
+        bar.set(facecolor=face, edgecolor=theme.background)
+    record(drawn[0], look)
     record(area_key(ax, label, facecolor=BLUE), look)
     tint = _DARK_TINT if theme.is_dark else _TINT
     names = np.where(curve.gap > 0, *_GAPS)
-    colours, hatches = zip(*(_GAPS[name] for name in names), strict=True)
-    faces = [theme.tints(colour, [k], tint)[0] for colour, k in zip(colours, n, strict=True)]
-    edges = [theme.tints(colour, [k])[0] for colour, k in zip(colours, n, strict=True)]
-    gaps = ax.bar(
-        curve.lower, curve.gap, width, curve.accuracy, color=faces, edgecolor=edges,
-        hatch=hatches, **place,
-    )  # fmt: skip
+    gaps = _rectangles(ax, curve, curve.accuracy, curve.gap)
+    for bar, name, k in zip(gaps, names, n, strict=True):
+        colour, hatch = _GAPS[name]
+        (face,), (edge,) = theme.tints(colour, [k], tint), theme.tints(colour, [k])
+        bar.set(facecolor=face, edgecolor=edge, hatch=hatch)
     for name, (colour, hatch) in _GAPS.items():
         if np.any(curve.gap[names == name]):
             area_key(ax, name, theme.mixed(colour, tint), edgecolor=colour, hatch=hatch)
-    return accuracy, gaps
+    return drawn, gaps
 
 
-def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> Line2D:
+def _rectangles(ax: Axes, curve: ReliabilityCurve, bottom: Floats, height: Floats) -> BarContainer:
+    """A rectangle for each bin, as of ``ax.bar``, which takes long to find their limits."""
+    from matplotlib.container import BarContainer
+    from matplotlib.patches import Rectangle
+
+    places = zip(curve.lower, bottom, curve.upper - curve.lower, height, strict=True)
+    found = [Rectangle((x, y), *size, linewidth=0.5, in_layout=False) for x, y, *size in places]
+    for rectangle in found:
+        ax.add_artist(rectangle)
+    container = BarContainer(found, datavalues=height, orientation="vertical")
+    ax.add_container(container)
+    return container
+
+
+def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> lines.Line2D:
     """A curve."""
     drawn = ax.plot(
         x, y, label=label, color=look.colour, linestyle=look.dashes, linewidth=1.6,
@@ -131,7 +136,7 @@ def line(ax: Axes, x: Floats, y: Floats, look: Look, label: str) -> Line2D:
 
 def dots(
     ax: Axes, curve: ReliabilityCurve, look: Look, label: str
-) -> tuple[Line2D, LineCollection, PathCollection]:
+) -> tuple[lines.Line2D, collections.LineCollection, collections.PathCollection]:
     """The data and the legend entry of dots, the lines between them, and the dots."""
     x, y, n = curve.confidence, curve.accuracy, curve.n_samples
     place: dict[str, Any] = {"transform": _shifted(ax, look), "clip_on": look.scale == "logit"}
@@ -147,8 +152,8 @@ def dots(
 
 
 def strokes(
-    ax: Axes, curve: SmoothCurve, look: Look, label: str
-) -> tuple[Line2D, LineCollection, PathCollection | None]:
+    ax: Axes, curve: _curves.SmoothCurve, look: Look, label: str
+) -> tuple[lines.Line2D, collections.LineCollection, collections.PathCollection | None]:
     """The data and the legend entry of a smooth curve, its strokes, and markers on it."""
     from matplotlib.patches import Rectangle
 
@@ -177,7 +182,7 @@ def thickness(density: Floats, width: float) -> Floats:
     return np.maximum(thickest * density / most, THINNEST)
 
 
-def _markers(ax: Axes, curve: SmoothCurve, look: Look) -> PathCollection:
+def _markers(ax: Axes, curve: _curves.SmoothCurve, look: Look) -> collections.PathCollection:
     """Markers at places that depend on the number of the model, so that they stand side by side."""
     places = np.arange(_APART * (look.number * 0.382 % 1), 1, _APART)
     finite = np.flatnonzero(np.isfinite(curve.score))
@@ -208,7 +213,7 @@ def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> Er
 
 def band(
     ax: Axes, area: tuple[Floats, Floats, Floats], look: Look, level: float
-) -> FillBetweenPolyCollection:
+) -> collections.FillBetweenPolyCollection:
     """The band in which the curve of a calibrated model would lie."""
     theme = look.theme
     colour = theme.mixed(theme.foreground, 0.2)
@@ -224,7 +229,7 @@ def band(
     return ax.fill_between(*area, zorder=place, linewidth=0.6, **tints)
 
 
-def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | StepPatch:
+def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | patches.StepPatch:
     """The histogram of rows: bars, or an outline in the colour of the model."""
     from matplotlib.ticker import EngFormatter
 
@@ -243,7 +248,7 @@ def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | Step
     return drawn
 
 
-def counts_above(ax: Axes, curve: ReliabilityCurve, style: str, most: float) -> StepPatch:
+def counts_above(ax: Axes, curve: ReliabilityCurve, style: str, most: float) -> patches.StepPatch:
     """The histogram of rows above a panel of a grid, as high as the number of rows is of most.
 
     As a single artist, since a hundred of other axes would take long.
@@ -262,7 +267,9 @@ def counts_above(ax: Axes, curve: ReliabilityCurve, style: str, most: float) -> 
     return drawn
 
 
-def _segments(ax: Axes, x: Floats, y: Floats, some: Any = ..., **params: Any) -> LineCollection:
+def _segments(
+    ax: Axes, x: Floats, y: Floats, some: Any = ..., **params: Any
+) -> collections.LineCollection:
     """Lines from each point to the next, or some of them."""
     from matplotlib.collections import LineCollection
 
@@ -272,7 +279,7 @@ def _segments(ax: Axes, x: Floats, y: Floats, some: Any = ..., **params: Any) ->
     return lines
 
 
-def _shifted(ax: Axes, look: Look) -> Transform:
+def _shifted(ax: Axes, look: Look) -> Any:
     """Places of data, shifted so that models do not hide each other."""
     from matplotlib.transforms import ScaledTranslation
 

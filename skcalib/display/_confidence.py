@@ -11,7 +11,7 @@ from skcalib._rows import ArrayLike, on_host
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import scored_rows
 
-from ._bins import curve_of_rows, with_weight
+from ._curves import curve_of_rows, with_weight
 from ._layout import draw_title, legend_above, new_figure
 
 if TYPE_CHECKING:
@@ -97,10 +97,8 @@ class ConfidenceDisplay:
         X: ArrayLike,
         y: ArrayLike,
         *,
-        n_bins: int = 15,
-        sample_weight: ArrayLike | None = None,
         name: str | None = None,
-        ax: Axes | None = None,
+        **params: Any,
     ) -> Self:
         """Draw the histogram of a fitted classifier.
 
@@ -112,14 +110,10 @@ class ConfidenceDisplay:
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
-        n_bins : int, default=15
-            Number of bins of equal width on [0, 1].
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights.
         name : str, default=None
             Title; by default the name of the estimator's class.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+        **params
+            Other arguments of :meth:`from_predictions`: ``n_bins``, ``sample_weight`` and ``ax``.
 
         Returns
         -------
@@ -129,11 +123,9 @@ class ConfidenceDisplay:
         return cls.from_predictions(
             y,
             estimator.predict_proba(X),
-            n_bins=n_bins,
-            sample_weight=sample_weight,
             labels=on_host(estimator.classes_),
             name=type(estimator).__name__ if name is None else name,
-            ax=ax,
+            **params,
         )
 
     @classmethod

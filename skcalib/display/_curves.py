@@ -1,4 +1,4 @@
-r"""Curves of reliability diagrams, and their consistency bands.
+r"""Rows of a diagram: their bins, the limits of axes, curves without bins and their bands.
 
 The isotonic curve is the regression of the events on the scores, the smooth one a kernel estimate.
 
@@ -15,23 +15,24 @@ smoothing does not bend it, as it would with a mean of the events alone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from skcalib._rows import Floats, Indices, Ranked
 from skcalib._rows.ranking import ranked
+from skcalib._scores import kernel
+from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._scores.kernel import (
-    N_CELLS,
-    kernel_height,
-    midpoints,
-    on_grid,
-    smooth_error,
-    smoothed,
-)
+from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
+from skcalib.metrics._calibration_error import FORMULAS
+
+# Limits of logit axes are no nearer to 0 and 1 than that.
+NEAREST = 1e-6
 
 # The bandwidth is the smECE, or this if the smECE is smaller: a hundredth of the axis is what can
 # be seen. Narrower kernels would draw a comb of single rows. As smoothing only lessens the mean of
@@ -49,6 +50,106 @@ POINTS = 200
 
 # Cells whose rows are resampled together: a twentieth of the smallest bandwidth.
 BUNCH = 8
+
+
+def with_weight(rows: Scored) -> Scored:
+    """The rows with a positive weight: others are neither counted nor drawn."""
+    w = rows.weight
+    if w is None or (len(w) and w.all()):
+        return rows
+    if not w.any():
+        raise ValueError(
+            "rows must have a positive total weight, got zero weights only. Pass weight=None for "
+            "equal weights."
+        )
+    return Scored(rows.label, rows.score[w > 0], rows.event[w > 0], w[w > 0])
+
+
+def _of_events(rows: Scored) -> dict[str, Any]:
+    """Arguments of measures that take the rows as those of a binary model."""
+    weight = {"sample_weight": rows.weight, "labels": [False, True]}
+    return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
+
+
+def curve_of_rows(rows: Scored, n_bins: int, strategy: Strategy) -> ReliabilityCurve:
+    """The bins of the rows."""
+    return reliability_curve(n_bins=n_bins, strategy=strategy, **_of_events(rows))
+
+
+def curve_of_class(
+    rows: Scored, n_bins: int, strategy: Strategy | None
+) -> tuple[ReliabilityCurve, bool]:
+    """The bins of the rows of a class, and whether they are quantile bins for want of others.
+
+    That is so without a strategy where all scores are in one uniform bin, which shows nothing.
+    """
+    curve = curve_of_rows(rows, n_bins, strategy or "uniform")
+    if strategy is None and len(curve.n_samples) == 1 < n_bins:
+        finer = curve_of_rows(rows, n_bins, "quantile")
+        if len(finer.n_samples) > 1:
+            return finer, True
+    return curve, False
+
+
+def ece_of(curve: ReliabilityCurve) -> float:
+    """The expected calibration error of the bins."""
+    return float(FORMULAS["expected_calibration_error"](curve))
+
+
+def miscalibration_of(rows: Scored) -> float:
+    """The miscalibration of the Brier score of the rows."""
+    return float(score_decomposition(score="brier_score", **_of_events(rows)).miscalibration)
+
+
+def logit_limits(display: Any, style: str) -> tuple[float, float]:
+    """Limits of logit axes that show scores and frequencies, but not 0 and 1."""
+    x = np.append(display.curve.confidence, display.curve.accuracy)
+    if style == "corp":
+        # A few extreme scores, or frequencies of 0 and 1, must not squeeze all others.
+        score, value = np.asarray(display.line_.get_data())
+        score = np.clip(score, *np.quantile(display.rows.score, [0.005, 0.995]))
+        x = np.append(score, value)[np.tile((value > 0) & (value < 1), 2)]
+    # Frequencies that are nearer to 0 and 1 cannot be told apart with this number of rows.
+    nearest = max(NEAREST, 0.1 / display.curve.n_samples.sum())
+    z = logit(np.clip(x[(x > 0) & (x < 1)], nearest, 1 - nearest))
+    low, high = (z.min(), z.max()) if len(z) else (-2.0, 2.0)
+    margin = max(0.05 * (high - low), 0.3)
+    return float(expit(low - margin)), float(expit(high + margin))
+
+
+def linear_limits(display: Any) -> tuple[float, float]:
+    """Limits of the axes of a display: 0 and 1, or on zoomed axes the scores and accuracies."""
+    if not display.zoomed or display.rows is None:
+        return 0.0, 1.0
+    scores = display.rows.score
+    shown = np.concatenate([[scores.min(), scores.max()], display.curve.accuracy])
+    low, high = float(shown.min()), float(shown.max())
+    margin = 0.05 * (high - low)
+    # Where 0 or 1 is near, it is worth more than some magnification.
+    near = 0.5 * (high - low)
+    low = 0.0 if low < near else low - margin
+    return low, 1.0 if high > 1 - near else high + margin
+
+
+def shown_bins(display: Any) -> ReliabilityCurve:
+    """The bins of a display, of which the first and the last end where zoomed axes do."""
+    curve: ReliabilityCurve = display.curve
+    low, high = linear_limits(display)
+    lower, upper = np.maximum(curve.lower, low), np.minimum(curve.upper, high)
+    return replace(curve, lower=lower, upper=upper)
+
+
+def shown_rows(display: Any) -> ReliabilityCurve:
+    """The bins of the histogram of a display.
+
+    On zoomed axes they are as many bins of equal width: quantile bins all hold as many rows.
+    """
+    curve = shown_bins(display)
+    if not display.zoomed or display.rows is None:
+        return curve
+    n = len(curve.n_samples)
+    counts, edges = np.histogram(display.rows.score, n, linear_limits(display))
+    return replace(curve, lower=edges[:-1], upper=edges[1:], n_samples=counts)
 
 
 def isotonic_curve(rows: Scored) -> tuple[Floats, Floats]:
@@ -111,17 +212,19 @@ def smooth_curve(rows: Scored) -> SmoothCurve:
     """
     weight = _weights(rows)
     values = (weight * (rows.event - rows.score), weight, weight**2)
-    residuals, *others = (on_grid(rows.score[:, None], x[:, None])[0] for x in values)
-    error = smooth_error(residuals)
+    residuals, *others = (kernel.on_grid(rows.score[:, None], x[:, None])[0] for x in values)
+    error = kernel.smooth_error(residuals)
     bandwidth = max(error, NARROWEST)
-    above, density, squares = N_CELLS * smoothed(np.array([residuals, *others]), bandwidth)
-    t = midpoints()
+    above, density, squares = kernel.N_CELLS * kernel.smoothed(
+        np.array([residuals, *others]), bandwidth
+    )
+    t = kernel.midpoints()
     # Elsewhere, rounding errors are all there is.
     reached = (density > 1e-9 * density.max()) & (squares > 0)
     above, density = np.where(reached, above, 0.0), np.where(reached, density, 0.0)
     value, n_rows = t.copy(), np.zeros_like(t)
     value[reached] += above[reached] / density[reached]
-    height = kernel_height(t[reached], bandwidth)
+    height = kernel.kernel_height(t[reached], bandwidth)
     n_rows[reached] = density[reached] ** 2 / (squares[reached] * height)
     return SmoothCurve(t, value, density, n_rows, bandwidth, error)
 
@@ -132,10 +235,10 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     Pieces end where two neighbouring scores are more than two bandwidths apart, and where too few
     rows are within reach of the kernel.
     """
-    occupied = np.flatnonzero(np.bincount(_cells(scores), minlength=N_CELLS))
-    breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * N_CELLS)
+    occupied = np.flatnonzero(np.bincount(_cells(scores), minlength=kernel.N_CELLS))
+    breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * kernel.N_CELLS)
     starts, ends = occupied[np.append(0, breaks + 1)], occupied[np.append(breaks, -1)]
-    among = np.zeros(N_CELLS, dtype=bool)
+    among = np.zeros(kernel.N_CELLS, dtype=bool)
     for first, last in zip(starts, ends, strict=True):
         among[max(first - MARGIN, 0) : last + MARGIN + 1] = True
     edges = np.flatnonzero(np.diff(among & (curve.n_rows >= FEWEST), prepend=False, append=False))
@@ -165,16 +268,16 @@ def smooth_band(
     random = check_random_state(random_state)
     bunch, weight = _cells(rows.score) // BUNCH, _weights(rows)
     values = (weight, weight**2, weight**2 * rows.score)
-    total, squares, scores = (np.bincount(bunch, x, N_CELLS // BUNCH) for x in values)
+    total, squares, scores = (np.bincount(bunch, x, kernel.N_CELLS // BUNCH) for x in values)
     filled = np.flatnonzero(squares)
     total, squares, scores = (x[filled] for x in (total, squares, scores))
     number, chance = np.rint(total**2 / squares).astype(np.int64), np.clip(scores / squares, 0, 1)
-    at = np.nan_to_num(drawn.score * N_CELLS).astype(np.intp)
-    curves, noise = np.empty((n_resamples, len(at))), np.zeros(N_CELLS)
+    at = np.nan_to_num(drawn.score * kernel.N_CELLS).astype(np.intp)
+    curves, noise = np.empty((n_resamples, len(at))), np.zeros(kernel.N_CELLS)
     for curve in curves:
         excess = random.binomial(number, chance) - number * chance
         noise[BUNCH * filled + BUNCH // 2] = excess * np.sqrt(squares / number)
-        curve[:] = N_CELLS * smoothed(noise, drawn.bandwidth)[at]
+        curve[:] = kernel.N_CELLS * kernel.smoothed(noise, drawn.bandwidth)[at]
     ends = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0) / drawn.density
     low, high = np.clip(drawn.score + ends, 0, 1)
     return drawn.score, low, high
@@ -188,7 +291,7 @@ def _weights(rows: Scored) -> Floats:
 
 def _cells(scores: Floats) -> Indices:
     """The cell in which each score lies."""
-    return np.minimum(scores * N_CELLS, N_CELLS - 1).astype(np.intp)
+    return np.minimum(scores * kernel.N_CELLS, kernel.N_CELLS - 1).astype(np.intp)
 
 
 def _between(first: int, last: int) -> Indices:

@@ -137,8 +137,6 @@ def set_scale(ax: Axes, scale: str) -> None:
 
 def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) -> None:
     """Set scale, limits, ticks and legend of a reliability diagram, which is a square."""
-    from matplotlib.ticker import LogitLocator, MaxNLocator
-
     ax.set_autoscale_on(False)  # it would follow frequencies of 0 to minus infinity
     set_scale(ax, scale)
     ax.set(xlim=limits, ylim=limits)
@@ -146,16 +144,25 @@ def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) 
     ax.set_anchor("N")  # so that titles have the place that layouts give them
     side = side_of(ax)
     for axis in (ax.xaxis, ax.yaxis):
-        steps: Any = {"nbins": "auto", "steps": [1, 2, 5, 10]}
-        axis.set_major_locator(MaxNLocator(**steps) if scale == "linear" else LogitLocator())
-        axis.set_major_formatter("{x:.7g}")
-        if side < SMALL:
-            shrink(axis, side)
-        axis.set_minor_formatter("")
+        if axis.get_visible():  # those of many panels are not, whose ticks would take long
+            set_ticks(axis, side)
     if scale == "linear":
         ax.minorticks_off()
     if legend and side >= LEAST:
         legend_inside(ax, side)
+
+
+def set_ticks(axis: Any, side: float) -> None:
+    """Set ticks and labels of an axis of a reliability diagram with a side in inches."""
+    from matplotlib.ticker import LogitLocator, MaxNLocator
+
+    steps: Any = {"nbins": "auto", "steps": [1, 2, 5, 10]}
+    is_linear = axis.get_scale() == "linear"
+    axis.set_major_locator(MaxNLocator(**steps) if is_linear else LogitLocator())
+    axis.set_major_formatter("{x:.7g}")
+    if side < SMALL:
+        shrink(axis, side)
+    axis.set_minor_formatter("")
 
 
 def shrink(axis: Any, side: float) -> None:

@@ -14,31 +14,16 @@ from skcalib._validation.inputs import check_integer
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
+from . import _curves
 from ._artists import counts as draw_counts, diagonal, draw_model
-from ._bins import (
-    curve_of_class,
-    curve_of_rows,
-    ece_of,
-    linear_limits,
-    logit_limits,
-    shown_rows,
-    with_weight,
-)
 from ._layout import arrange, histogram_on, new_figure, set_scale
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
 from ._style import AXIS_NAMES, Look, Scale, Style, check_look
 
 if TYPE_CHECKING:
+    from matplotlib import collections, container, lines, patches
     from matplotlib.axes import Axes
-    from matplotlib.collections import (
-        FillBetweenPolyCollection,
-        LineCollection,
-        PathCollection,
-    )
-    from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.figure import Figure, SubFigure
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import StepPatch
 
 
 class ReliabilityDisplay:
@@ -155,16 +140,16 @@ class ReliabilityDisplay:
     ax_: Axes
     counts_ax_: Axes | None
     figure_: Figure | SubFigure
-    bars_: BarContainer | None
-    gaps_: BarContainer | None
-    counts_: BarContainer | StepPatch | None
-    intervals_: ErrorbarContainer | None
-    line_: Line2D | None
-    dots_: PathCollection | None
-    joins_: LineCollection | None
-    strokes_: LineCollection | None
-    band_: FillBetweenPolyCollection | None
-    diagonal_: Line2D
+    bars_: container.BarContainer | None
+    gaps_: container.BarContainer | None
+    counts_: container.BarContainer | patches.StepPatch | None
+    intervals_: container.ErrorbarContainer | None
+    line_: lines.Line2D | None
+    dots_: collections.PathCollection | None
+    joins_: collections.LineCollection | None
+    strokes_: collections.LineCollection | None
+    band_: collections.FillBetweenPolyCollection | None
+    diagonal_: lines.Line2D
 
     def __init__(
         self,
@@ -178,13 +163,13 @@ class ReliabilityDisplay:
         self.curve = curve
         self.kind = kind
         self.name = name
-        self.rows = None if rows is None else with_weight(rows)
+        self.rows = None if rows is None else _curves.with_weight(rows)
         self.zoomed = zoomed
 
     @property
     def expected_calibration_error(self) -> float:
         """The ECE of the bins."""
-        return ece_of(self.curve)
+        return _curves.ece_of(self.curve)
 
     @classmethod
     def from_estimator(
@@ -193,17 +178,9 @@ class ReliabilityDisplay:
         X: ArrayLike,
         y: ArrayLike,
         *,
-        n_bins: int = 15,
-        strategy: Strategy | None = None,
         kind: Kind = "top-label",
-        sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
         name: str | None = None,
-        ax: Axes | None = None,
-        classes: ArrayLike | None = None,
-        max_classes: int = 9,
-        figure: Figure | SubFigure | None = None,
-        **plot_params: Any,
+        **params: Any,
     ) -> Self | Any:
         """Draw the diagram of a fitted classifier.
 
@@ -215,38 +192,26 @@ class ReliabilityDisplay:
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
-        n_bins, strategy, kind, sample_weight, pos_label
+        kind : {"top-label", "classwise", "binary", "multilabel"}, default="top-label"
             As for :meth:`from_predictions`.
         name : str, default=None
             Name of the model; by default the name of the estimator's class.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
-        classes, max_classes, figure
-            As for :meth:`from_predictions`.
-        **plot_params
-            Passed to :meth:`plot`.
+        **params
+            Other arguments of :meth:`from_predictions`, such as ``n_bins`` and ``ax``, and of
+            :meth:`plot`, such as ``style``.
 
         Returns
         -------
         ReliabilityDisplay or ReliabilityGridDisplay
             With the diagram drawn; a grid with ``kind="classwise"`` or ``"multilabel"``.
         """
-        several = kind == "multilabel"
         return cls.from_predictions(
             y,
             of_outputs(estimator.predict_proba(X), estimator.classes_),
-            n_bins=n_bins,
-            strategy=strategy,
             kind=kind,
-            sample_weight=sample_weight,
-            labels=None if several else on_host(estimator.classes_),
-            pos_label=pos_label,
+            labels=None if kind == "multilabel" else on_host(estimator.classes_),
             name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            classes=classes,
-            max_classes=max_classes,
-            figure=figure,
-            **plot_params,
+            **params,
         )
 
     @classmethod
@@ -311,18 +276,16 @@ class ReliabilityDisplay:
         of_rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         check_grid(kind, ax, classes, max_classes, figure)
         if kind in OF_EACH:
-            displays = [cls._of_class(rows, n_bins, strategy) for rows in of_rows]
+            displays = []
+            for rows in map(_curves.with_weight, of_rows):
+                curve, zoomed = _curves.curve_of_class(rows, n_bins, strategy)
+                found = cls(curve, kind="binary", name=str(rows.label), rows=rows, zoomed=zoomed)
+                displays.append(found)
             displays = chosen(displays, classes, max_classes)
             return ReliabilityGridDisplay(displays, name=name).plot(figure, **plot_params)
-        rows = with_weight(next(of_rows))
-        curve = curve_of_rows(rows, n_bins, strategy or "uniform")
+        rows = _curves.with_weight(next(of_rows))
+        curve = _curves.curve_of_rows(rows, n_bins, strategy or "uniform")
         return cls(curve, kind=kind, name=name, rows=rows).plot(ax, **plot_params)
-
-    @classmethod
-    def _of_class(cls, rows: Scored, n_bins: int, strategy: Strategy | None) -> Self:
-        rows = with_weight(rows)
-        curve, zoomed = curve_of_class(rows, n_bins, strategy)
-        return cls(curve, kind="binary", name=str(rows.label), rows=rows, zoomed=zoomed)
 
     def plot(
         self,
@@ -394,11 +357,11 @@ class ReliabilityDisplay:
         self.counts_ax_ = self.counts_ = None
         if counts:
             self.counts_ax_ = histogram_on(ax)
-            self.counts_ = draw_counts(self.counts_ax_, shown_rows(self), look)
+            self.counts_ = draw_counts(self.counts_ax_, _curves.shown_rows(self), look)
         ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
-        limits = linear_limits(self)
+        limits = _curves.linear_limits(self)
         if scale == "logit":
-            low, high = logit_limits(self, style)
+            low, high = _curves.logit_limits(self, style)
             limits = (min(low, before[0]), max(high, before[1])) if look.number else (low, high)
         arrange(ax, scale, limits, legend=legend)
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,8 +15,8 @@ from skcalib._validation.labels import shown
 from skcalib.metrics._input import OF_EACH
 
 from ._artists import counts_above
-from ._bins import shown_rows
-from ._layout import TOP, draw_legend, entries, new_figure, size_of
+from ._curves import shown_rows
+from ._layout import TOP, draw_legend, entries, new_figure, set_ticks, side_of, size_of
 from ._style import AXIS_NAMES, kind_of
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class ReliabilityGridDisplay:
             n_columns = int(np.ceil(np.sqrt(len(self.displays))))
         check_integer("n_columns", n_columns)
         n_rows = -(-len(self.displays) // n_columns)
-        counts = plot_params.pop("counts", True)
+        counts, style = plot_params.pop("counts", True), plot_params.get("style", "bars")
         if figure is None:
             side = min(2.1, max(1.2, 14 / n_columns))  # of diagrams, in inches
             size = max(1.15 * side * n_columns + 0.4, 4.5), 1.5 * side * n_rows + 0.8
@@ -127,11 +128,13 @@ class ReliabilityGridDisplay:
             figure.add_subplot(places[1 + k // n_columns, k % n_columns])
             for k in range(len(self.displays))
         ]
+        for ax in self.axes_ if len(self.displays) > MANY else []:
+            ax.xaxis.set_visible(False)
+            ax.yaxis.set_visible(False)
         most = max(float(shown_rows(display).n_samples.max()) for display in self.displays)
         for display, ax in zip(self.displays, self.axes_, strict=True):
             display.plot(ax, **{**plot_params, "counts": False, "legend": False})
             if counts:
-                style = plot_params.get("style", "bars")
                 display.counts_ax_ = ax
                 display.counts_ = counts_above(ax, shown_rows(display), style, most)
         self._label(n_columns, counts=counts)
@@ -150,9 +153,12 @@ class ReliabilityGridDisplay:
             ax.set(xlabel="", ylabel="")
             below, left = limits[k + n_columns :: n_columns], limits[k - k % n_columns : k]
             labelled = limits[k] not in below, limits[k] not in left
-            ax.tick_params(labelbottom=labelled[0], labelleft=labelled[1])
-            for axis, is_labelled in zip((ax.xaxis, ax.yaxis), labelled, strict=True):
-                axis.set_visible(is_labelled or len(limits) <= MANY)
+            if len(limits) <= MANY:
+                ax.tick_params(labelbottom=labelled[0], labelleft=labelled[1])
+            else:
+                for axis in itertools.compress((ax.xaxis, ax.yaxis), labelled):
+                    axis.set_visible(True)
+                    set_ticks(axis, side_of(ax))
             title = wrapped(_title(display), 1.2 * width, size)
             # A fixed height spares Matplotlib the search for one.
             as_written(ax.set_title(title, fontsize=size, y=TOP if counts else 1, pad=3))

@@ -18,7 +18,7 @@ from skcalib._validation.labels import as_labels, encode
 from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
-from ._bins import curve_of_rows, ece_of
+from ._curves import curve_of_rows, ece_of
 from ._layout import legend_above, new_figure
 from ._style import entry
 
