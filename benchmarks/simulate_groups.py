@@ -37,8 +37,9 @@ def differences(spread: float, per_group: int, n_rows: int, n_classes: int, seed
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of separable groups
             calibrator = GroupCalibrator(shrinkage=shrinkage).fit(Z, y, groups=groups)
-        losses = [log_loss(labels, calibrator.predict_proba(new, groups=g)) for g in (of_new, None)]
-        found.append(losses[0] - losses[1])
+        pooled = calibrator.pooled_calibrator_.predict_proba(new)
+        own = calibrator.predict_proba(new, groups=of_new)
+        found.append(log_loss(labels, own) - log_loss(labels, pooled))
     return found
 
 

@@ -52,6 +52,7 @@ The exit status is 2 if anything that is given cannot be used, and 130 after Ctr
 
 import argparse
 import io
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -66,7 +67,8 @@ INTERRUPTED = 130  # exit status of a process that Ctrl-C ended
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    args = _parser().parse_args(argv)
+    typed = ["python", "-m", "skcalib", *(sys.argv[1:] if argv is None else argv)]
+    args = _parser().parse_args(argv, argparse.Namespace(command=shlex.join(typed)))
     if isinstance(sys.stdout, io.TextIOWrapper):  # names may hold what its encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():

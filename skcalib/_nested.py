@@ -1,6 +1,7 @@
 """Calibrators and classifiers inside other estimators, fitted to logits with weights."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,12 @@ def fit_calibrator(
     names = [name for name, value in _classes_params(fitted).items() if value is None]
     fitted.set_params(**dict.fromkeys(names, classes))
     return fitted.fit(Z, y, **weight_params(fitted, w), **arguments)
+
+
+def groups_for(calibrator: Any, groups: Any) -> dict[str, Any]:
+    """The groups of rows as an argument of a calibrator whose predictions depend on them."""
+    takes_groups = "groups" in signature(calibrator.predict_proba).parameters
+    return {"groups": groups} if takes_groups and groups is not None else {}
 
 
 def fit_to_rows(calibrator: Any, rows: Rows) -> Any:

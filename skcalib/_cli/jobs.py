@@ -121,7 +121,9 @@ def compare(args: argparse.Namespace) -> None:
     show("drawing ...")
     with replacing(picture) as file:
         _diagrams(curves).savefig(file, dpi=150, format=picture.suffix[1:].lower())
-    calibration_report(calibrator, *some[:2], name=best, comparison=found).to_html(page)
+    report = calibration_report(calibrator, *some[:2], name=best, comparison=found)
+    report.command = args.command
+    report.to_html(page)
     say(f"Reliability diagrams: {picture}\nReport on {best}: {page}")
 
 

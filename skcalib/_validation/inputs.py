@@ -271,6 +271,11 @@ def check_weights(
     if sample_weight is None:
         return None
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
+    if w.size and isinstance(w.flat[0], str):
+        raise ValueError(
+            f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
+            "in fit(X, y, groups=groups)."
+        )
     w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(

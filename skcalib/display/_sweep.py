@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_takes_logits
+from skcalib._nested import check_takes_logits, groups_for
 from skcalib._output.theme import Theme
 from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
@@ -118,6 +118,7 @@ class TemperatureSweepDisplay:
         temperatures: ArrayLike | None = None,
         n_bins: int = 15,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
@@ -133,6 +134,8 @@ class TemperatureSweepDisplay:
             Labels.
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
+        groups : array-like of shape (n_samples,), default=None
+            The group of each row, for :class:`GroupCalibrator`.
         name : str, default=None
             Name of the calibrator; by default the name of its class.
         ax : matplotlib Axes or two of them, default=None
@@ -150,7 +153,7 @@ class TemperatureSweepDisplay:
             classifier of features.
         """
         params = {"n_bins": n_bins, "temperatures": temperatures}
-        sweep, reference = sweep_of(calibrator, X, y, sample_weight, **params)
+        sweep, reference = sweep_of(calibrator, X, y, sample_weight, groups, **params)
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
 
@@ -296,12 +299,23 @@ class TemperatureSweepDisplay:
 
 
 def sweep_of(
-    calibrator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **params: Any
+    calibrator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None = None,
+    **params: Any,
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
     """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
-    P = on_host(calibrator.predict_proba(X))
+    given = groups_for(calibrator, groups)
+    if groups is not None and not given:
+        raise ValueError(
+            "groups are for a calibrator whose predictions depend on them, got groups and "
+            f"{type(calibrator).__name__}. Leave them out, or pass a fitted GroupCalibrator."
+        )
+    P = on_host(calibrator.predict_proba(X, **given))
     sweep = _sweep(X, y, sample_weight, on_host(calibrator.classes_), **params)
     w = check_weights(sample_weight, len(P))
     losses = log_losses(P, encode(column_or_1d(as_labels(y)), on_host(calibrator.classes_)))

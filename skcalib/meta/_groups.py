@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import KFold
-from sklearn.utils import check_consistent_length
 
 from skcalib._base import BaseCalibrator, accuracy, labels_of
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
@@ -22,7 +21,7 @@ from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._splits import Split, hold_two_classes
 from skcalib._validation.inputs import check_fitted, check_real, check_weights
 from skcalib._validation.labels import as_labels, encode, shown
-from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
+from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
 from skcalib.scaling import TemperatureScaling
 
 # Shrinkages that are compared out-of-fold, the last one for a single calibrator of all rows.
@@ -56,7 +55,11 @@ def checked_groups(X: Any, groups: Any) -> Array:
             f"[{groups!r}] * len(X)."
         )
     labels = as_labels(groups, "groups")
-    check_consistent_length(X, labels)
+    if len(labels) != X.shape[0]:
+        raise ValueError(
+            f"groups must have one entry per row, {X.shape[0]}, got {len(labels)}. Pass the groups "
+            "of the same rows, in their order."
+        )
     return labels
 
 
@@ -472,9 +475,14 @@ class GroupCalibrator(BaseCalibrator):
         return accuracy(y, self.predict(X, groups=groups), sample_weight)
 
     def _outputs(self, X: Any, method: str, groups: Any = None) -> Array:
-        if groups is None:
-            return super()._outputs(X, method)
         check_fitted(self)
+        if groups is None:
+            if len(self.groups_):
+                warn(
+                    "The calibrator was fitted with groups, got none: every row is calibrated like "
+                    "one of an unknown group. Pass groups=, the group of each row."
+                )
+            return super()._outputs(X, method)
         X = as_array(X, n_columns=self.n_features_in_)
         self._check_library(X, method)
         if xa.is_tensor(X):

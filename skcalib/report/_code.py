@@ -13,11 +13,15 @@ WHOLE = 10**6  # characters, of which scikit-learn shows fewer by default
 
 
 def to_repeat(results: Results) -> str:
-    """Code that fits the calibrator and makes the report."""
-    rows = results.rows
+    """The command line, or code that fits the calibrator and makes the report."""
+    if results.command:
+        return results.command
+    rows, groups = results.rows, ["groups=groups"] * results.groups
     arguments = ["calibrator", "logits_test", "y_test"]
     if rows.w is not None:
         arguments.append("sample_weight=weights_test")
+    if results.groups:
+        arguments.append("groups=groups_test")
     if results.given_name is not None:
         arguments.append(f"name={results.given_name!r}")
     if rows.n_bins != 15:
@@ -25,12 +29,17 @@ def to_repeat(results: Results) -> str:
     if results.comparison is not None:
         arguments.append("comparison=comparison")
     names = {"calibration_report"} | ({"compare_calibrators"} if results.comparison else set())
-    compared = ["comparison = compare_calibrators(logits, y)"] if results.comparison else []
+    compared = []
+    if results.comparison:
+        # With fitted calibrators it was made on a test set.
+        test = ["test=(logits_test, y_test)"] * bool(results.comparison.calibrators)
+        call = ", ".join(["logits", "y", *test, *groups])
+        compared = [f"comparison = compare_calibrators({call})"]
     return "\n".join([
         *imports(results.calibrator, names),
         "",
         f"calibrator = {constructor(results.calibrator)}",
-        "calibrator.fit(logits, y)  # held-out rows of the classifier",
+        f"calibrator.fit({', '.join(['logits', 'y', *groups])})  # held-out rows of the classifier",
         *compared,
         f"report = calibration_report({', '.join(arguments)})",
         'report.to_html("report.html")',
@@ -39,7 +48,8 @@ def to_repeat(results: Results) -> str:
 
 def to_apply(results: Results) -> str:
     """Code that applies the calibrator, and stores it as JSON if that holds it."""
-    lines = ["probabilities = calibrator.predict_proba(new_logits)"]
+    groups = ", groups=new_groups" * results.groups
+    lines = [f"probabilities = calibrator.predict_proba(new_logits{groups})"]
     # JSON holds what is of skcalib, in pipelines or not.
     if all(
         isinstance(part, Pipeline) or type(part).__module__.startswith("skcalib.")

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from skcalib._nested import groups_for
 from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._rows import ArrayLike, MemoryRows, both_columns, on_host
@@ -125,6 +126,7 @@ def calibration_report(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     name: str | None = None,
     figure: Figure | SubFigure | None = None,
     n_bins: int = 15,
@@ -156,6 +158,8 @@ def calibration_report(
         Labels.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
+    groups : array-like of shape (n_samples,), default=None
+        The group of each row, for :class:`GroupCalibrator`.
     name : str, default=None
         Name of the calibrator; by default the name of its class.
     figure : matplotlib Figure or SubFigure, default=None
@@ -174,9 +178,10 @@ def calibration_report(
     Raises
     ------
     ValueError
-        If logits, labels or weights are invalid, ``n_bins`` is not an integer of at least 1,
-        ``calibrator`` is not fitted to logits, such as a classifier of features, or ``comparison``
-        is not the result of :func:`compare_calibrators`.
+        If logits, labels, weights or groups are invalid, or the calibrator takes no groups,
+        ``n_bins`` is not an integer of at least 1, ``calibrator`` is not fitted to logits, such as
+        a classifier of features, or ``comparison`` is not the result of
+        :func:`compare_calibrators`.
     NotFittedError
         If the calibrator is not fitted.
 
@@ -232,8 +237,8 @@ def calibration_report(
     shown_name = as_text(type(calibrator).__name__ if name is None else name)
     with recorded() as messages:
         # First, because it checks logits and labels.
-        found, reference = sweep_of(calibrator, logits, y, sample_weight, n_bins=n_bins)
-        rows, Z = _evaluated(calibrator, logits, y, sample_weight, n_bins)
+        found, reference = sweep_of(calibrator, logits, y, sample_weight, groups, n_bins=n_bins)
+        rows, Z = _evaluated(calibrator, logits, y, sample_weight, groups, n_bins)
     give([("", messages)])
     report = CalibrationReport(
         name=shown_name,
@@ -245,16 +250,18 @@ def calibration_report(
         sweep=TemperatureSweepDisplay(*found, reference=reference, name=shown_name),
         n_columns=Z.shape[1],
         facts=facts_of(Z, rows),
+        groups=bool(groups_for(calibrator, groups)),
     )
     report.figure_ = figure_of(report, figure)
     return report
 
 
 def _evaluated(
-    calibrator: Any, logits: Any, y: Any, sample_weight: Any, n_bins: int
+    calibrator: Any, logits: Any, y: Any, sample_weight: Any, groups: Any, n_bins: int
 ) -> tuple[Evaluation, Any]:
     """Rows with the probabilities before and after calibration, and their logits."""
-    after, logits, y = map(on_host, (calibrator.predict_proba(logits), logits, y))
+    P = calibrator.predict_proba(logits, **groups_for(calibrator, groups))
+    after, logits, y = map(on_host, (P, logits, y))
     given = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
     before = MemoryRows(both_columns(given)).map(lambda z: softmax(z, axis=1))
     w = check_weights(sample_weight, len(given))

@@ -39,6 +39,8 @@ class Results:
     sweep: TemperatureSweepDisplay
     n_columns: int  #: of the logits
     facts: list[tuple[str, str]]  #: about the logits and their rows
+    groups: bool = False  #: whether predictions were given groups
+    command: str = ""  #: the command line that was typed
     figure_: Any = None
 
     @property

@@ -18,6 +18,7 @@ from skcalib._splits import Split, checked_splits
 from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
+from skcalib.meta._groups import GroupCalibrator, checked_groups, in_groups
 
 from ._auto import AutoCalibrator
 from ._candidates import Uncalibrated, by_name, taking_masked
@@ -34,6 +35,7 @@ def compare_calibrators(
     test: tuple[ArrayLike, ...] | None = None,
     scoring: str | Sequence[str] | Mapping[str, str | Scorer] | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -53,11 +55,12 @@ def compare_calibrators(
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
         What to compare; by default :class:`AutoCalibrator` and every single method of skcalib with
-        its default parameters, except :class:`MatrixScaling` where classes are masked.
+        its default parameters, except :class:`MatrixScaling` where classes are masked, and with
+        :class:`GroupCalibrator` where there are groups.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows. An integer is the number of stratified folds. Of a splitter that
-        needs groups pass the splits, ``splitter.split(logits, y, groups)``.
-    test : tuple (logits, y) or (logits, y, sample_weight), default=None
+        How to split the rows. An integer is the number of stratified folds. A splitter is given
+        the groups.
+    test : tuple (logits, y[, sample_weight[, groups]]), default=None
         Test set to score on instead, after fits to all of ``logits``. There are no standard
         errors then.
     scoring : str, list of str or dict of str to str or callable, default=None
@@ -69,6 +72,9 @@ def compare_calibrators(
         error.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
+    groups : array-like of shape (n_samples,), default=None
+        The group of each row, for calibrators whose predictions depend on it, such as
+        :class:`GroupCalibrator`, and for ``cv``.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns, as for the calibrators.
     n_jobs : int, default=None
@@ -111,10 +117,15 @@ def compare_calibrators(
     ['MatrixScaling', 'BBQ', 'uncalibrated']
     """
     checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
-    rows = Sample(*if_in_memory(_arrays, logits, y, sample_weight))
+    Z, labels, w = if_in_memory(_arrays, logits, y, sample_weight)
+    rows = Sample(Z, labels, w, None if groups is None else checked_groups(logits, groups))
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
-    members = _members(calibrators, masked=checked.masked_ or masked)
+    if calibrators is None:
+        calibrators = _every_calibrator() + [GroupCalibrator()] * (groups is not None)
+        masked = masked or checked.masked_
+        calibrators = taking_masked(by_name(calibrators)) if masked else calibrators
+    members = _members(calibrators)
     for member in members.values():
         nested.check_calibrator(member, rows.w)
         nested.check_order(member, labels)
@@ -137,18 +148,14 @@ def compare_calibrators(
     return _collected(list(members), found, greater, keep=test is not None)
 
 
-def _members(
-    calibrators: Mapping[str, Any] | Sequence[Any] | None, *, masked: bool
-) -> dict[str, Any]:
-    """Calibrators by name, after the uncalibrated logits; every method by default."""
-    named = by_name(_every_calibrator() if calibrators is None else calibrators)
+def _members(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Calibrators by name, after the uncalibrated logits."""
+    named = by_name(calibrators)
     if UNCALIBRATED in named:
         raise ValueError(
             f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
             f"got {list(named)}."
         )
-    if calibrators is None and masked:
-        named = taking_masked(named)
     return {UNCALIBRATED: Uncalibrated(), **named}
 
 
@@ -173,10 +180,12 @@ def _outcome(
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        fitted = nested.fit_calibrator(calibrator, *train, classes)
+        groups = nested.groups_for(calibrator, train.groups)
+        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **groups)
     seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
-    P = nested.with_unknown_classes(fitted.predict_proba(test.Z), known, classes)
+    P = fitted.predict_proba(test.Z, **nested.groups_for(fitted, test.groups))
+    P = nested.with_unknown_classes(P, known, classes)
     return Outcome(measured(P, test, classes, measures), fitted, seconds, messages)
 
 
@@ -215,12 +224,12 @@ def _checked_test(
     test: tuple[ArrayLike, ...], classes: Array, n_columns: int
 ) -> tuple[Sample, bool]:
     """The test rows, and whether some of their classes are masked."""
-    if not (isinstance(test, tuple | list) and len(test) in {2, 3}):
+    if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4}):
         raise ValueError(
-            "test must be a pair (logits, y) or (logits, y, sample_weight), got "
-            f"{type(test).__name__}."
+            "test must be a tuple (logits, y), (logits, y, sample_weight) or (logits, y, "
+            f"sample_weight, groups), got {type(test).__name__}."
         )
-    logits, y, sample_weight = (*test, None)[:3]
+    logits, y, sample_weight, groups = (*test, None, None)[:4]
     rows, found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
     check_total_weight(found.weight)
     if rows.n_columns != n_columns:
@@ -235,8 +244,9 @@ def _checked_test(
             f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with classes=."
         )
-    arrays = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
-    return Sample(*arrays), found.masked
+    Z, labels, w = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
+    grouped = in_groups(rows, logits, groups, sample_weight)
+    return Sample(Z, labels, w, grouped.groups), found.masked
 
 
 def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
@@ -247,4 +257,5 @@ def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
     )
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    return checked_splits(cv, rows.Z, rows.y, rows.w)
+    groups = {} if isinstance(cv, Integral) else {"groups": rows.groups}  # else it would warn
+    return checked_splits(cv, rows.Z, rows.y, rows.w, **groups)

@@ -33,15 +33,16 @@ EVERY_MEASURE = {
 
 
 class Sample(NamedTuple):
-    """Logits, labels and weights of rows to fit to or to score on: arrays, or Dask collections."""
+    """Logits, labels, weights and groups of rows, to fit to or to score on: arrays, or of Dask."""
 
     Z: Any
     y: Any
     w: Any
+    groups: Any
 
     def part(self, rows: Any) -> Sample:
         """Some of the rows."""
-        return Sample(self.Z[rows], self.y[rows], None if self.w is None else self.w[rows])
+        return Sample(*(None if array is None else array[rows] for array in self))
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
@@ -89,9 +90,9 @@ def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) 
     classes, P = classes[order], xa.double(P[:, order])
     if all(measure.takes_rows for measure in measures):  # one check for all of them
         P = check_input(test.y, P, test.w, classes)
-        test = Sample(test.Z, None, None)
+        test = Sample(test.Z, None, None, None)
     predictions = Predictions(classes, P)
-    return {measure.name: measure(predictions, *test) for measure in measures}
+    return {measure.name: measure(predictions, *test[:3]) for measure in measures}
 
 
 def measures_of(scoring: Any, logits: Any) -> list[NamedScorer]:

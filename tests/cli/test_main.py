@@ -51,6 +51,7 @@ def test_digits(tmp_path, monkeypatch, capsys):
     assert (tmp_path / NAME).read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / REPORT).read_text("utf-8")
     assert page.startswith("<!DOCTYPE html>")
+    assert ">python -m skcalib<" in page
     for name in COMPARED:  # the comparison is part of the page
         assert name.__name__ in page.replace("<wbr>", "")
     assert {p.name for p in tmp_path.iterdir()} == {NAME, REPORT}

@@ -5,11 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from matplotlib.figure import Figure
 from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -20,10 +21,13 @@ from skcalib import (
     MatrixScaling,
     PlattScaling,
     TemperatureScaling,
+    calibration_report,
+    compare_calibrators,
 )
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.meta._groups import SHRINKAGES, out_of_fold_losses
+from skcalib.report._code import to_apply, to_repeat
 
 ONE_BIN = HistogramBinning(n_bins=1)
 OUTPUTS = ("predict_proba", "predict_log_proba", "transform", "predict")
@@ -96,8 +100,9 @@ def test_without_shrinkage_groups_are_calibrated_by_themselves(name, calibrator)
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_other_groups_and_none_are_calibrated_by_all_rows(name):
     c = GroupCalibrator().fit(Z, Y, groups=G)
-    pooled = getattr(c, name)(Z)
-    np.testing.assert_array_equal(getattr(c, name)(Z, groups=["dog"] * 900), pooled)
+    pooled = getattr(c, name)(Z, groups=["dog"] * 900)
+    with pytest.warns(UserWarning, match="fitted with groups, got none: .*Pass groups=, the group"):
+        np.testing.assert_array_equal(getattr(c, name)(Z), pooled)
     plain = GroupCalibrator().fit(Z, Y)
     assert plain.calibrators_ == []
     assert plain.groups_.size == 0
@@ -219,11 +224,11 @@ def test_fit_transform_and_score_have_the_groups():
     c = GroupCalibrator(shrinkage=5).fit(Z, Y, w, groups=G)
     found = GroupCalibrator(shrinkage=5).fit_transform(Z, Y, w, groups=G)
     np.testing.assert_array_equal(found, c.transform(Z, groups=G))
-    assert np.abs(found - c.transform(Z)).max() > 1
+    assert np.abs(found - c.transform(Z, groups=["dog"] * 900)).max() > 1
     binned = GroupCalibrator(HistogramBinning(smoothing=1), shrinkage=5).fit(Z, Y, w, groups=G)
     right = binned.predict(Z, groups=G) == Y
     assert binned.score(Z, Y, w, groups=G) == pytest.approx(w @ right / w.sum(), rel=1e-12)
-    assert binned.score(Z, Y, groups=G) != binned.score(Z, Y)
+    assert binned.score(Z, Y, groups=G) != binned.score(Z, Y, groups=["dog"] * 900)
     with sklearn.config_context(enable_metadata_routing=True):
         first = GroupCalibrator(shrinkage=5).set_fit_request(groups=True)
         first.set_transform_request(groups=True)
@@ -256,7 +261,7 @@ CHUNKED = da.from_array(Z, chunks=(300, 3)), da.from_array(Y, chunks=300)
         ({"shrinkage": -1}, (Z, Y), G, "'auto' or a finite number of at least 0, got -1"),
         ({"calibrator": 1}, (Z, Y), G, "calibrator must be an estimator"),
         ({"calibrator": PlattScaling(classes=[2, 1, 0])}, (Z, Y), G, "in the order of the logits"),
-        ({}, (Z, Y), G[1:], r"inconsistent numbers of samples: \[900, 899\]"),
+        ({}, (Z, Y), G[1:], "groups must have one entry per row, 900, got 899"),
         ({}, (Z, Y), [None, *G[1:]], "groups contains None: .* at position 0"),
         ({}, CHUNKED, G, "Groups are for rows in memory, got a Dask collection"),
         ({}, (Z, Y), np.c_[G, G], "groups must have one dimension"),
@@ -275,7 +280,7 @@ def test_bad_outputs():
     with pytest.raises(NotFittedError):
         GroupCalibrator().predict(Z, groups=G)
     c = GroupCalibrator().fit(Z, Y, groups=G)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="groups must have one entry per row, 900, got 899"):
         c.predict_proba(Z, groups=G[1:])
     numbers = np.searchsorted(c.groups_, G)
     of_numbers = GroupCalibrator(shrinkage=5).fit(Z, Y, groups=numbers)
@@ -290,4 +295,55 @@ def test_bad_outputs():
         c.predict_proba(np.vstack([Z[:3], [[np.nan, 0, 0]]]), groups=G[:4])
     with pytest.raises(ValueError, match="Groups are for rows in memory"):
         c.predict_proba(CHUNKED[0], groups=G)
-    np.testing.assert_array_equal(c.predict_proba(CHUNKED[0]).compute(), c.predict_proba(Z))
+    with pytest.warns(UserWarning, match="fitted with groups, got none"):
+        found, pooled = c.predict_proba(CHUNKED[0]).compute(), c.predict_proba(Z)
+    np.testing.assert_array_equal(found, pooled)
+
+
+def test_groups_by_position_are_not_taken_for_weights():
+    with pytest.raises(ValueError, match=r"must be numbers, got '\w+'. Pass groups by name"):
+        GroupCalibrator().fit(Z, Y, G)
+
+
+def rows_of_some(rows):
+    return Z[rows], Y[rows], None, G[rows]
+
+
+def test_a_comparison_judges_the_calibrators_of_the_groups():
+    fit, test = slice(None, None, 2), slice(1, None, 2)
+    found = compare_calibrators(
+        Z[fit],
+        Y[fit],
+        groups=G[fit],
+        test=rows_of_some(test),
+        calibrators=[GroupCalibrator(), TemperatureScaling()],
+    )
+    c = GroupCalibrator().fit(Z[fit], Y[fit], groups=G[fit])
+    P = c.predict_proba(Z[test], groups=G[test])
+    row = found.names.index("GroupCalibrator")
+    assert found.scores["log loss"][row, 0] == pytest.approx(log_loss(Y[test], P), rel=1e-12)
+    folds = compare_calibrators(Z, Y, groups=G, cv=2, calibrators=[TemperatureScaling()])
+    splits = GroupKFold(2)
+    of_groups = compare_calibrators(Z, Y, groups=G, cv=splits, calibrators=[TemperatureScaling()])
+    assert not np.array_equal(folds.scores["log loss"], of_groups.scores["log loss"])
+
+
+@pytest.mark.parametrize("groups", [G, None])
+def test_by_default_groups_are_compared_as_well(monkeypatch, groups):
+    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: [PlattScaling()])
+    found = compare_calibrators(Z, Y, groups=groups, cv=2)
+    assert ("GroupCalibrator" in found.names) == (groups is not None)
+
+
+def test_a_report_judges_the_calibrators_of_the_groups():
+    c = GroupCalibrator().fit(Z[:450], Y[:450], groups=G[:450])
+    new, figure = (Z[450:], Y[450:]), Figure((10, 8))
+    report = calibration_report(c, *new, groups=G[450:], figure=figure)
+    P = c.predict_proba(Z[450:], groups=G[450:])
+    np.testing.assert_array_equal(report.rows.after, P)
+    assert report.sweep.reference == pytest.approx(log_loss(Y[450:], P), rel=1e-12)
+    assert "calibrator.fit(logits, y, groups=groups)" in to_repeat(report)
+    assert "logits_test, y_test, groups=groups_test)" in to_repeat(report)
+    assert "predict_proba(new_logits, groups=new_groups)" in to_apply(report)
+    with pytest.raises(ValueError, match="whose predictions depend on them, got groups and Temper"):
+        calibration_report(c.pooled_calibrator_, *new, groups=G[450:])

@@ -343,7 +343,9 @@ def test_code_repeats_the_report(calibrator, tmp_path, monkeypatch):
 
 def test_json_is_offered_where_it_holds_the_calibrator():
     Z, y = make_logits(200, 3, random_state=0)
-    code = [_code.to_apply(SimpleNamespace(calibrator=member)) for member in CALIBRATORS]
+    code = [
+        _code.to_apply(SimpleNamespace(calibrator=member, groups=False)) for member in CALIBRATORS
+    ]
     offered = ["to_json" in lines for lines in code]
     assert offered == [True, True, True, False, True]
     y = np.array(["a", "b", "c"])[y]
@@ -354,7 +356,8 @@ def test_json_is_offered_where_it_holds_the_calibrator():
 
 def test_code_of_the_comparison():
     code, _ = blocks(parsed(hostile))
-    assert "comparison = compare_calibrators(logits, y)" in code
+    test = ", test=(logits_test, y_test)" * bool(report_of(hostile).comparison.calibrators)
+    assert f"comparison = compare_calibrators(logits, y{test})" in code
     assert "comparison=comparison" in code
     without, _ = blocks(parsed(plain))
     assert "compar" not in without

@@ -353,7 +353,7 @@ def test_progress(rows):
         ({"calibrators": [BBQ(), BBQ()]}, "must differ, or be a dict with names"),
         ({"calibrators": ["temperature"]}, "calibrator must be an estimator with fit and"),
         ({"scoring": "ece"}, "no scorer named 'ece'"),
-        ({"test": 0.2}, r"test must be a pair \(logits, y\) or .*, got float"),
+        ({"test": 0.2}, r"test must be a tuple \(logits, y\), .*, got float"),
         ({"test": (np.zeros((4, 2)), [0, 1, 2, 0])}, "as many columns as logits, 3, got 2"),
         ({"test": (np.zeros((2, 3)), [0, 9])}, "among those of y, got 9"),
         ({"test": (np.full((2, 3), np.nan), [0, 1])}, r"finite logits .*got 6 NaN"),
