@@ -1,6 +1,7 @@
 """Fixtures and settings shared by all tests."""
 
 import gc
+import sys
 
 import families
 import matplotlib as mpl
@@ -55,9 +56,8 @@ def logits3():
 @pytest.fixture(autouse=True)
 def _close_figures():
     yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,6 @@ from sklearn.tree import DecisionTreeClassifier
 import skcalib
 from skcalib import metrics
 from skcalib._rows.arrays import both_columns
-from skcalib.datasets import make_logits
 
 # Properties of everything there is: quick ones are beside their subjects.
 pytestmark = pytest.mark.slow
@@ -247,21 +246,3 @@ def test_classifiers(answers, problem, calibrator, ensemble):
     if logits is not None:
         assert np.isfinite(logits).all()
         assert logits.shape == transformer.transform(X).shape
-
-
-@settings(max_examples=20)
-@given(
-    n=st.integers(0, 20),
-    K=rarely(2, 1) | st.integers(2, 5),
-    temperature=rarely(1.0, np.inf) | st.sampled_from([1e-8, 1e8]),
-    spread=rarely(1.0, 0.0) | st.sampled_from([1e-8, 1e8]),
-    seed=st.integers(0, 9),
-)
-def test_made_logits(answers, n, K, temperature, spread, seed):
-    made = answers.of(make_logits, n, K, temperature=temperature, spread=spread, random_state=seed)
-    if made is not None:
-        Z, y = made
-        assert Z.shape == (n, K)
-        assert y.shape == (n,)
-        assert np.isfinite(Z).all()
-        assert ((y >= 0) & (y < K)).all()

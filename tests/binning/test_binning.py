@@ -107,15 +107,6 @@ def test_published_range_of_bins(n, low, high, rng):
 # Isotonic.
 
 
-def test_constant_and_linear_agree_on_the_rows_of_the_fit(problem):
-    p, y, w = problem
-    one, other = (
-        of_second(fit(IsotonicCalibration(interpolation=i), p, y, w), p)
-        for i in ("constant", "linear")
-    )
-    np.testing.assert_allclose(one, other, atol=1e-12)
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_isotonic_is_monotone_and_no_nudge_helps(n_classes, rng):
     Z, y = make_logits(300, n_classes, random_state=0)
@@ -217,39 +208,6 @@ def test_several_classes_are_one_versus_rest_and_rows_are_normalised(calibrator)
         axis=1,
     )
     np.testing.assert_allclose(together, apart / apart.sum(axis=1, keepdims=True), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("calibrator", "message"),
-    [
-        (HistogramBinning(n_bins=0), "n_bins must be an integer of at least 1, got 0"),
-        (HistogramBinning(n_bins=2.5), "n_bins must be an integer of at least 1, got 2.5"),
-        (HistogramBinning(n_bins=True), "n_bins must be an integer of at least 1, got True"),
-        (HistogramBinning(strategy="mass"), "must be one of 'uniform', 'quantile', got 'mass'"),
-        (HistogramBinning(smoothing=-1), "must be a finite number of at least 0, got -1"),
-        (HistogramBinning(smoothing=np.inf), "must be a finite number of at least 0, got inf"),
-        (HistogramBinning(smoothing=True), "must be a finite number of at least 0, got True"),
-        (
-            IsotonicCalibration(interpolation="cubic"),
-            "'constant', 'linear', 'centered', got 'cubic'",
-        ),
-        (IsotonicCalibration(smoothing=-1), "smoothing must be a finite number of at least 0"),
-        (IsotonicCalibration(smoothing="auto"), "at least 0, got 'auto'"),
-        (VennAbersCalibration(merge="mean"), "one of 'log_loss', 'brier', got 'mean'"),
-        (VennAbersCalibration(multi_class="all"), "one of 'ovr', 'ovo', got 'all'"),
-        (BBQ(bin_range=()), r"bin_range must be a pair of integers.*got \(\)"),
-        (BBQ(bin_range=5), "bin_range must be a pair of integers.*got 5"),
-        (BBQ(bin_range=(0, 5)), r"at least 1.*got \(0, 5\)"),
-        (BBQ(bin_range=(5, 2)), r"got \(5, 2\)"),
-        (BBQ(bin_range=(1.0, 2)), r"got \(1.0, 2\)"),
-    ],
-)
-def test_bad_parameters(calibrator, message):
-    Z, y = make_logits(50, 3, random_state=0)
-    before = dict(vars(calibrator))
-    with pytest.raises(ValueError, match=message):
-        calibrator.fit(Z, y)
-    assert vars(calibrator) == before
 
 
 @pytest.mark.parametrize(("n", "most"), [(5, 1), (7, 2), (40, 8), (1001, 101)])

@@ -209,20 +209,3 @@ def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
         np.testing.assert_array_equal(found.calibrators["a"].predict_proba(X), expected)
         assert found.calibrators["a"].classes_.tolist() == labels
     CalibratedClassifier(LogisticRegression(), chain, cv=2).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"shrinkage": -1}, "shrinkage must be a finite number of at least 0, got -1"),
-        ({"shrinkage": "auto"}, "got 'auto'"),
-        ({"calibrator": PlattScaling}, "calibrator must be an estimator with fit and predict_p"),
-        ({"calibrator": PlattScaling(classes=[1, 0])}, r"in the order of the logits.*\[0, 1\]"),
-    ],
-)
-def test_bad_parameters(params, message):
-    c = TopLabelCalibration(**params)
-    before = dict(vars(c))
-    with pytest.raises(ValueError, match=message):
-        c.fit(*over_predicted(50))
-    assert vars(c) == before

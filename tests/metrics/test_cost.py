@@ -4,10 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
-from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import make_scorer
-from sklearn.model_selection import cross_val_score
 
 from skcalib._rows import rows as memory
 from skcalib.metrics import bayes_decision, expected_cost
@@ -101,24 +97,6 @@ def test_one_dimension_and_pos_label():
         other = np.asarray(cost)[..., ::-1, :]
         assert expected_cost(y, p, other, labels=["yes", "no"], pos_label="yes") == both
         assert expected_cost(y, 1 - p, other, labels=["yes", "no"]) == pytest.approx(both)
-
-
-@pytest.mark.slow
-def test_as_a_scorer_of_scikit_learn():
-    X, y = load_iris(return_X_y=True)
-    scorer = make_scorer(
-        expected_cost, response_method="predict_proba", greater_is_better=False,
-        cost=1 - np.eye(3),
-    )  # fmt: skip
-    model = LogisticRegression(max_iter=1000)
-    accuracy = cross_val_score(model, X, y)
-    np.testing.assert_allclose(cross_val_score(model, X, y, scoring=scorer), accuracy - 1)
-    two = make_scorer(
-        expected_cost, response_method="predict_proba", greater_is_better=False, cost=FRAUD
-    )
-    binary = model.fit(X, y == 2)
-    expected = -expected_cost(y == 2, binary.predict_proba(X), FRAUD)
-    assert two(binary, X, y == 2) == pytest.approx(expected)
 
 
 def test_named_rows_of_costs_are_in_the_order_of_classes():

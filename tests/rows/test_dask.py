@@ -1,6 +1,7 @@
 """Dask: the same answers from chunks of rows, lazily, and only sums on the way."""
 
 import pickle
+from functools import cache
 
 import dask
 import dask.array as da
@@ -146,17 +147,20 @@ def refuse(*_, **__):
 
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
 def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
-    Z, y, _ = problem(4)
-    labels = np.array(["ant", "bee", "cat", "dog"])[y]
-    calibrator = kind().fit(Z, labels)
-    (X,) = chunked(Z)
-    for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
-        with dask.config.set(scheduler=refuse):
-            lazy = getattr(calibrator, name)(X)
-        here = getattr(calibrator, name)(Z)
-        assert lazy.chunks[0] == X.chunks[0]
-        assert (lazy.shape, lazy.dtype) == (here.shape, here.dtype)
-        assert np.array_equal(lazy.compute(), here)
+    Z, y, _ = problem(4, n=400)
+    calibrator = kind().fit(Z, np.array(["ant", "bee", "cat", "dog"])[y])
+    for lengths in [(150, 150, 100), *(LENGTHS if kind is TemperatureScaling else [])]:
+        rows = Z[: sum(lengths)]
+        X = da.from_array(rows, chunks=(lengths, 4))
+        for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
+            with dask.config.set(scheduler=refuse):
+                lazy = getattr(calibrator, name)(X)
+            here = getattr(calibrator, name)(rows)
+            assert lazy.chunks == (lengths, *((n,) for n in here.shape[1:]))
+            assert lazy.dtype == here.dtype
+            blocks = [np.asarray(block) for block in dask.compute(*np.ravel(lazy.to_delayed()))]
+            assert tuple(map(len, blocks)) == lengths
+            np.testing.assert_array_equal(np.concatenate(blocks), here)
 
 
 def frames(n=400, n_classes=3, npartitions=4):
@@ -248,6 +252,57 @@ def test_parquet_files_of_which_few_columns_are_read(tmp_path):
     error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
     expected = metrics.expected_calibration_error(frame["y"], here.predict_proba(frame[names]))
     assert error == pytest.approx(expected)
+
+
+# --------------------------------------------------------------------------------------
+# Chunks of rows of any length: none, one, known beforehand or not.
+
+LENGTHS = [(0, 60, 0, 0, 1, 39, 0), (100,), (0, 100), (50, 50)]
+
+
+@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict"])
+def test_partitions_without_rows_have_none_afterwards(method):
+    Z, y = make_logits(100, 3, random_state=0)
+    frame = pd.DataFrame(Z, columns=list("abc"))
+    calibrator = TemperatureScaling().fit(frame, y)
+    largest = Z[:20, 0].max()  # of the first partition, of which nothing is left
+    kept = frame[frame["a"] > largest]
+    lazy = dd.from_pandas(frame, npartitions=5)
+    found = getattr(calibrator, method)(lazy[lazy["a"] > largest])
+    blocks = [np.asarray(block) for block in dask.compute(*np.ravel(found.to_delayed()))]
+    assert len(blocks[0]) == 0
+    np.testing.assert_array_equal(np.concatenate(blocks), getattr(calibrator, method)(kept))
+
+
+@pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
+def test_fits_to_chunks_of_any_length(kind):
+    Z, y = make_logits(100, 3, random_state=0)
+    w = np.arange(100) % 3.0
+    rows = [da.from_array(Z, chunks=(LENGTHS[0], 3))]
+    rows += [da.from_array(column, chunks=(LENGTHS[0],)) for column in (y, w)]
+    far, here = kind().fit(*rows), kind().fit(Z, y, w)
+    np.testing.assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-3, atol=1e-4)
+    error = metrics.expected_calibration_error(rows[1], here.predict_proba(rows[0]))
+    expected = metrics.expected_calibration_error(y, here.predict_proba(Z))
+    assert error == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("unknown", ["X", "y", "w"])
+def test_chunks_of_which_some_lengths_are_known(unknown):
+    """What is not known beforehand is taken to fit, and looked at when it is computed."""
+    Z, y = make_logits(100, 2, random_state=0)
+    w = np.arange(100) % 3.0
+    frame = pd.DataFrame({"a": Z[:, 0], "b": Z[:, 1], "y": y, "w": w})
+    frame = dd.from_pandas(frame, npartitions=4, sort=False)
+    rows = {
+        "X": da.from_array(Z, chunks=(25, 2)),
+        "y": da.from_array(y, chunks=25),
+        "w": da.from_array(w, chunks=25),
+    }
+    rows[unknown] = frame[["a", "b"]] if unknown == "X" else frame[unknown]
+    far = PlattScaling().fit(rows["X"], rows["y"], rows["w"])
+    here = PlattScaling().fit(Z, y, w)
+    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
 
 
 # --------------------------------------------------------------------------------------
@@ -424,6 +479,7 @@ def damaged(block, block_id=(0, 0)):
     return block
 
 
+@cache
 def bad_fits():
     Z, y, _ = problem(3)
     X, Y = chunked(Z, y)
@@ -469,15 +525,14 @@ def bad_fits():
     }
 
 
-@pytest.mark.parametrize("case", bad_fits())
 @pytest.mark.parametrize("kind", [TemperatureScaling, BBQ])
-def test_bad_input_is_refused_in_a_sentence(kind, case):
-    X, y, w, message = bad_fits()[case]
-    calibrator = kind()
-    with pytest.raises(ValueError, match=message) as refusal:
-        calibrator.fit(X, y, w)
-    assert str(refusal.value).endswith(".")
-    assert vars(calibrator) == kind().get_params()
+def test_bad_input_is_refused_in_a_sentence(kind):
+    for case, (X, y, w, message) in bad_fits().items():
+        calibrator = kind()
+        with families.of_case(case), pytest.raises(ValueError, match=message) as refusal:
+            calibrator.fit(X, y, w)
+        assert str(refusal.value).endswith(".")
+        assert vars(calibrator) == kind().get_params()
 
 
 def test_a_chunk_that_cannot_be_made_is_reported():

@@ -101,17 +101,6 @@ def test_softmax_is_that_of_scipy(rng, width, dtype):
     np.testing.assert_allclose(P, scipy.special.softmax(both_columns(Z), axis=1), rtol=1e-6)
 
 
-def test_errors_in_a_thread_reach_the_caller(monkeypatch):
-    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
-    monkeypatch.setattr(_rows, "max_threads", lambda: 2)
-
-    def fail(a):
-        raise RuntimeError("inside")
-
-    with pytest.raises(RuntimeError, match="inside"):
-        MemoryRows(np.arange(100)).sum(fail)
-
-
 @pytest.mark.parametrize(
     ("value", "expected"), [("1", 1), ("1000", 8), ("", 8), ("0", 8), ("many", 8)]
 )

@@ -167,10 +167,3 @@ def test_separable_rows_without_regularization_warn(params):
     y = np.append(Z[:-4].argmax(axis=1), [0, 1, 2, 3])
     with pytest.warns(ConvergenceWarning, match=r"no minimum|did not|stopped after"):
         DirichletCalibration(smoothing=0, classes=range(4), **params).fit(Z, y)
-
-
-@pytest.mark.parametrize("name", ["alpha", "alpha_intercept"])
-@pytest.mark.parametrize("value", [-1, "rule", np.nan, None])
-def test_bad_strengths_are_refused(name, value):
-    with pytest.raises(ValueError, match=rf"^{name} must be 'auto', 'loo' or a finite number"):
-        DirichletCalibration(**{name: value}).fit(*make_logits(50, 3, random_state=0))

@@ -1,7 +1,5 @@
 """EnsembleTemperatureScaling: its weights, its mixture, its order, rows without a temperature."""
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import EnsembleTemperatureScaling
 from skcalib._optimize import mixture
-from skcalib._warnings import NotConvergedWarning, SmallWeightsWarning
+from skcalib._warnings import NotConvergedWarning
 from skcalib.datasets import make_logits
 
 LOSSES = ["log_loss", "brier"]
@@ -141,22 +139,7 @@ def test_rows_without_a_best_temperature(loss, smoothing):
             assert_allclose(c.predict_proba(X), 1 / 3, atol=1e-5)
 
 
-def test_small_weights_warn_where_they_matter():
-    Z = np.random.default_rng(0).normal(size=(60, 3))
-    y, w = Z.argmax(axis=1), np.full(60, 1 / 60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        with pytest.warns(SmallWeightsWarning):
-            EnsembleTemperatureScaling(smoothing=0.0).fit(Z, y, w)
-
-
 def test_weights_that_do_not_converge_warn(monkeypatch):
     monkeypatch.setattr(mixture, "MAX_ITERATIONS", 1)
     with pytest.warns(NotConvergedWarning, match="weights of the ensemble did not converge in"):
         EnsembleTemperatureScaling().fit(*noisy())
-
-
-def test_unknown_loss_is_refused():
-    message = "loss must be one of 'log_loss', 'brier', got 'log'"
-    with pytest.raises(ValueError, match=message):
-        EnsembleTemperatureScaling(loss="log").fit(*noisy())

@@ -178,17 +178,3 @@ def test_separable_rows_without_regularization_keep_temperature_scaling():
     with pytest.warns(ConvergenceWarning, match="separable"):
         c = OrderPreservingScaling(alpha=0).fit(Z, Z.argmax(axis=1))
     assert (c.slopes_ == 1).all()
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_knots": -1}, "n_knots must be an integer of at least 0, got -1"),
-        ({"n_knots": 2.5}, "n_knots must be an integer of at least 0, got 2.5"),
-        ({"alpha": -1}, "alpha must be 'auto' or a finite number of at least 0, got -1"),
-        ({"smoothing": 1}, "smoothing must be 'auto' or a number of at least 0 and below 1, got 1"),
-    ],
-)
-def test_bad_parameters_are_refused(params, message):
-    with pytest.raises(ValueError, match=message):
-        OrderPreservingScaling(**params).fit(*truncated())

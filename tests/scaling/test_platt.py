@@ -198,6 +198,7 @@ def test_share_on_the_wrong_side_is_counted(weighted, rng):
     np.testing.assert_allclose(problem.share_wrong(np.zeros((3, 2))), 1)  # on the threshold
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ProbabilitiesWarning")
 @pytest.mark.parametrize("centre", [1, 1e3, -1e4])
 @pytest.mark.parametrize("scale", [1e-30, 1, 1e30])
 def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):

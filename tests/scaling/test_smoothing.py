@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import CALIBRATORS, JOINT
+from families import CALIBRATORS
 from hypothesis import given, strategies as st
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -13,7 +13,6 @@ from test_temperature import smoothed_targets
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._base import BaseCalibrator
-from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
 
 # Those whose probabilities are mixed by a share that is a parameter.
@@ -96,57 +95,6 @@ def test_smoothing_of_temperature_scaling_changes_no_prediction(dtype, smoothing
     plain, mixed = (TemperatureScaling(smoothing=s).fit(Z, y) for s in (0, smoothing))
     assert mixed.temperature_ == plain.temperature_
     assert np.array_equal(mixed.predict(Z), plain.predict(Z))
-
-
-@pytest.mark.parametrize("kind", JOINT)
-def test_no_smoothing_is_the_plain_form(kind):
-    Z, y = make_logits(400, 5, random_state=0)
-    c = kind(smoothing=0).fit(Z, y)
-    assert c.smoothing_ == 0
-    F = Z / c.temperature_
-    if kind is not TemperatureScaling:
-        F = F - np.log(np.exp(F).sum(axis=1, keepdims=True))
-        A = np.diag(c.coef_) if c.coef_.ndim == 1 else c.coef_
-        F = F @ A.T + c.intercept_
-    np.testing.assert_allclose(c.predict_proba(Z), softmax(F, axis=1), rtol=1e-10)
-    far = c.predict_proba(1e4 * Z[:5])
-    assert far.min() == 0
-
-
-@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_masked_classes_stay_masked_and_do_not_count(kind, dtype):
-    Z, y = make_logits(600, 4, dtype=dtype, random_state=0)
-    Z[::3, 3] = np.where(y[::3] == 3, Z[::3, 3], -np.inf)
-    c = kind(smoothing=0.1).fit(Z, y)
-    P = c.predict_proba(1e3 * Z)
-    masked = np.isneginf(Z)
-    assert (P[masked] == 0).all()
-    assert np.isneginf(c.transform(Z)[masked]).all()
-    allowed = (~masked).sum(axis=1, keepdims=True)
-    assert (P >= np.where(masked, 0, 0.1 / allowed * (1 - 1e-5))).all()
-    if kind is TemperatureScaling:
-        assert P[masked.any(axis=1)][:, :3].min() == pytest.approx(0.1 / 3, rel=1e-3)
-    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
-
-
-@every
-def test_relative_weights_warn_where_their_sum_is_the_smoothing(kind):
-    Z, y = make_logits(200, 3, random_state=0)
-    w = np.full(200, 1 / 200)
-    with pytest.warns(SmallWeightsWarning, match="regularized, or smoothed, as if there were 1"):
-        c = kind(smoothing="auto").fit(Z, y, w)
-    assert c.smoothing_ == pytest.approx(0.5)
-    if kind is TemperatureScaling:
-        assert c.temperature_ == pytest.approx(kind().fit(Z, y, w).temperature_, rel=1e-12)
-
-
-@every
-@pytest.mark.parametrize("smoothing", [-0.1, 1, 1.5, np.nan, np.inf, True, None, "none"])
-def test_invalid_smoothing(kind, smoothing):
-    Z, y = make_logits(50, 3, random_state=0)
-    with pytest.raises(ValueError, match=r"smoothing must be 'auto' or a number .* got"):
-        kind(smoothing=smoothing).fit(Z, y)
 
 
 # --------------------------------------------------------------------------------------

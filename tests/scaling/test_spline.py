@@ -322,21 +322,6 @@ def test_it_warns_if_newton_does_not_converge(monkeypatch):
         SplineCalibration(alpha=0.1).fit(*bent())
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_knots": 1}, "n_knots must be an integer of at least 2, got 1"),
-        ({"n_knots": 2.5}, "n_knots must be an integer"),
-        ({"alpha": "cv"}, "alpha must be 'auto', 'loo' or"),
-        ({"alpha": -1.0}, "alpha must be"),
-        ({"smoothing": 1.0}, "smoothing must be"),
-    ],
-)
-def test_parameters_are_checked(params, message):
-    with pytest.raises(ValueError, match=message):
-        SplineCalibration(**params).fit(*bent(50))
-
-
 def test_the_temperature_and_the_share_are_those_of_temperature_scaling():
     Z, y = make_logits(300, 3, random_state=0)
     c = SplineCalibration().fit(Z, y)

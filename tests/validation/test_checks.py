@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from families import CALIBRATORS
 from numpy.testing import assert_array_equal
 from sklearn.utils import check_X_y
 
@@ -20,7 +19,6 @@ from skcalib._validation.inputs import (
     check_rows,
 )
 from skcalib._validation.labels import as_labels, encode
-from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
 
@@ -110,15 +108,6 @@ def test_a_number_or_an_option():
         check_real("min_proba", "a", high=1, option="auto", remedy="Try 0.5.")
 
 
-@pytest.mark.parametrize("kind", CALIBRATORS)
-def test_flags_of_calibrators_are_checked(kind):
-    Z, y = make_logits(60, 2, random_state=0)
-    for name, default in kind().get_params(deep=False).items():
-        if isinstance(default, bool):
-            with pytest.raises(ValueError, match=f"{name} must be True or False, got 'no'"):
-                kind(**{name: "no"}).fit(Z, y)
-
-
 @pytest.mark.parametrize("options", [Literal["a", "b"], ["a", "b"], {"a": 1, "b": 2}])
 def test_options(options):
     check_option("strategy", "b", options)
@@ -170,16 +159,6 @@ def test_scikit_learn_checks_all_other_arrays(rng, change, message):
     Z, y = change(rng.normal(size=(20, 2)), rng.integers(0, 2, size=20))
     with pytest.raises((ValueError, TypeError), match=message):
         TemperatureScaling().fit(Z, y)
-
-
-def test_a_second_fit_forgets_the_names_of_the_first():
-    pandas = pytest.importorskip("pandas")
-    Z, y = make_logits(30, 3, temperature=2.0, random_state=0)
-    c = TemperatureScaling().fit(pandas.DataFrame(Z, columns=list("abc")), y)
-    c.fit(Z[:, :2], Z[:, 1] > Z[:, 0] + np.linspace(-2, 2, 30))
-    assert c.n_features_in_ == 2
-    assert not hasattr(c, "feature_names_in_")
-    assert c.predict(Z[:, :2]).shape == (30,)
 
 
 @pytest.mark.parametrize("n", [3, 200])
