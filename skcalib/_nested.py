@@ -30,10 +30,20 @@ def check_classifier(estimator: Any, name: str) -> None:
         )
 
 
+def may_have(estimator: Any, method: str) -> bool:
+    """Whether a classifier has a method, or may have it once it is fitted.
+
+    A ``StackingClassifier``, or a pipeline that ends in one, has neither of the two before.
+    """
+    known = ("decision_function", "predict_proba")
+    fitted_first = not any(hasattr(estimator, name) for name in known)
+    return hasattr(estimator, method) or (fitted_first and hasattr(type(estimator), method))
+
+
 def check_calibrator(calibrator: Any, w: Floats | None) -> None:
     """Raise a ValueError unless it is a calibrator, which takes weights if there are any."""
     needs = ("fit", "predict_proba", "get_params")
-    if isinstance(calibrator, type) or not all(hasattr(calibrator, name) for name in needs):
+    if isinstance(calibrator, type) or not all(may_have(calibrator, name) for name in needs):
         raise ValueError(
             "calibrator must be an estimator with fit and predict_proba that takes logits, such "
             f"as TemperatureScaling(), got {calibrator!r}."

@@ -95,14 +95,14 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, LogitTransformer):
         expected["check_transformer_general"] = _HELD_OUT
         expected["check_transformer_data_not_an_array"] = _HELD_OUT
-    if isinstance(estimator, CalibratedClassifier):
-        if isinstance(estimator.cv, Integral) and int(estimator.cv) > 3:
-            expected["check_fit2d_1feature"] = _FOLDS
-            expected["check_n_features_in_after_fitting"] = _FOLDS  # of scikit-learn 1.6
-        if estimator.calibrator is None:
-            expected[weights] = _ROWS_OF_FOLDS
-            if get_tags(estimator).input_tags.sparse:
-                expected[weights.replace("dense", "sparse")] = _ROWS_OF_FOLDS
+    across_folds = isinstance(estimator, LogitTransformer | CalibratedClassifier)
+    if across_folds and isinstance(estimator.cv, Integral) and int(estimator.cv) > 3:
+        expected["check_fit2d_1feature"] = _FOLDS
+        expected["check_n_features_in_after_fitting"] = _FOLDS  # of scikit-learn 1.6
+    if isinstance(estimator, CalibratedClassifier) and estimator.calibrator is None:
+        expected[weights] = _ROWS_OF_FOLDS
+        if get_tags(estimator).input_tags.sparse:
+            expected[weights.replace("dense", "sparse")] = _ROWS_OF_FOLDS
     if isinstance(estimator, MultiLabelCalibrator):
         expected = {f"check_{name}": _LABELS for name in _OF_LABELS}
     return expected

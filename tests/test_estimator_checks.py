@@ -112,7 +112,8 @@ def test_calibrators_with_stand_ins(estimator, check):
 @skips
 @checks([LogitTransformer(SMOOTH), LogitTransformer(SMOOTH, cv=3)])
 def test_logit_transformer(estimator, check):
-    run(check, estimator, expected_failed_checks(estimator))
+    if name_of(check) != "check_n_features_in_after_fitting":  # passes since scikit-learn 1.7
+        run(check, estimator, expected_failed_checks(estimator))
 
 
 @skips

@@ -19,8 +19,8 @@ from skcalib._warnings import warn
 from skcalib.meta._multilabel import MultiLabelCalibrator
 from skcalib.selection import AutoCalibrator
 
-from ._folds import CalibrationSet, calibration_set, check_width, held_out, splits_of
-from ._over_classifier import FitArguments, ResponseMethod, _OverClassifier, logits_of
+from ._folds import CalibrationSet, calibration_set, held_out, splits_of
+from ._over_classifier import FitArguments, MinProba, Response, ResponseMethod, _OverClassifier
 
 
 class CalibratedClassifier(ClassifierMixin, _OverClassifier):
@@ -52,7 +52,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         the average by itself improves probabilities and lowers confidence.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where logits come from, as in :class:`LogitTransformer`.
-    min_proba : float, default=1e-15
+    min_proba : float or "auto", default="auto"
         The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
     n_jobs : int, default=None
         Number of splits that are fitted in parallel.
@@ -68,7 +68,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     response_method_ : str
         Where logits come from, "decision_function" or "predict_proba".
     min_proba_ : float
-        As ``min_proba`` was in ``fit``.
+        The smallest probability that the logarithm is taken of.
     multilabel_ : bool
         Whether rows have several labels.
     n_features_in_ : int
@@ -127,7 +127,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         cv: Any = 5,
         ensemble: bool = False,
         response_method: ResponseMethod = "auto",
-        min_proba: float = 1e-15,
+        min_proba: MinProba = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -185,11 +185,11 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             classes = np.unique(arguments.y)
             classes = np.asarray(on_host(self.estimator.classes_)) if frozen else classes
             nested.check_order(calibrator, classes)
-        sets = self._calibration_sets(arguments, w)
+        sets, response = self._calibration_sets(arguments, w)
         self.calibrators_ = [self._fitted(calibrator, one, arguments) for one in sets]
         self.estimators_ = [one.estimator for one in sets]
         self._take_over_features(self.estimators_[0])
-        self._store_response(self.estimators_[0], arguments)
+        self._store_response(self.estimators_[0], response)
         self.classes_ = classes
         return self
 
@@ -227,19 +227,21 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         )
         return {}
 
-    def _calibration_sets(self, arguments: FitArguments, w: Floats | None) -> list[CalibrationSet]:
-        X, y, response, fit_params, _ = arguments
+    def _calibration_sets(
+        self, arguments: FitArguments, w: Floats | None
+    ) -> tuple[list[CalibrationSet], Response]:
+        """What each calibrator is fitted to, and where its logits come from."""
+        X, y, _, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
-            Z = logits_of(self.estimator, X, response)
-            if response.multilabel:
-                check_width(Z, y.shape[1], self.estimator.estimator)
-            return [CalibrationSet(self.estimator, Z, np.arange(len(y)), w)]
+            [part], response = held_out(self.estimator, arguments, [], None, w)
+            return [CalibrationSet(self.estimator, part.logits, part.rows, w)], response
         splits = splits_of(self.cv, arguments, w=w, ensemble=self.ensemble)
-        parts = held_out(self.estimator, arguments, splits, self.n_jobs)
+        parts, response = held_out(self.estimator, arguments, splits, self.n_jobs, w)
         if self.ensemble:
-            return [calibration_set(part.estimator, [part], arguments, w) for part in parts]
-        estimator = clone(self.estimator).fit(X, y, **fit_params)
-        return [calibration_set(estimator, parts, arguments, w)]
+            pairs = [(part.estimator, [part]) for part in parts]
+        else:
+            pairs = [(clone(self.estimator).fit(X, y, **fit_params), parts)]
+        return [calibration_set(*pair, y, response, w) for pair in pairs], response
 
     @property
     def estimator_(self) -> Any:

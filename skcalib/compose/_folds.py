@@ -10,25 +10,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from skcalib._rows import Array, Bools, Floats, Indices, both_columns
+from skcalib._rows import Array, Bools, Floats, Indices, both_columns, on_host
 from skcalib._splits import Presence, Split, made_splits, presence
 from skcalib._validation.labels import encode, shown
 from skcalib._warnings import warn
 
-from ._over_classifier import FitArguments, Response, log_odds, logits_of
+from ._over_classifier import FitArguments, Response, as_logits, log_odds, outputs_of
 
 
 class HeldOut(NamedTuple):
     """The classifier fitted to the training rows of one split, and logits of the test rows."""
 
     estimator: Any
+    response: Response
     rows: Indices  #: numbers of the test rows
-    logits: Floats  #: of these rows, one column per class that the classifier knows
+    logits: Floats  #: of these rows, one column per class that it knows; first its outputs
     classes: Array  #: those, or the numbers of several labels
     known: Bools | None = None  #: labels (n_labels,) that training rows have and lack
 
@@ -103,14 +105,42 @@ def _check_test_rows(classes: Presence, *, ensemble: bool) -> None:
 
 
 def held_out(
-    estimator: Any, arguments: FitArguments, splits: list[Split], n_jobs: int | None
-) -> list[HeldOut]:
-    """A copy of the classifier for each split, with the logits of its test rows.
+    estimator: Any,
+    arguments: FitArguments,
+    splits: list[Split],
+    n_jobs: int | None,
+    w: Floats | None = None,
+) -> tuple[list[HeldOut], Response]:
+    """A copy of the classifier for each split with the logits of its test rows, and their source.
 
-    Warns of labels that the training rows of some split all have, or lack.
+    A frozen classifier has one test set, of all rows. Rows of weight zero do not tell what the
+    least probability is.
     """
-    jobs = (delayed(_held_out)(estimator, arguments, train, test) for train, test in splits)
-    parts = list(Parallel(n_jobs=n_jobs)(jobs))
+    if isinstance(estimator, FrozenEstimator):
+        parts = [_of_frozen(estimator, arguments)]
+    else:
+        jobs = (delayed(_held_out)(estimator, arguments, train, test) for train, test in splits)
+        parts = list(Parallel(n_jobs=n_jobs)(jobs))
+    _warn_of_unknown_labels(parts)
+    first, methods = parts[0].response, {part.response.method for part in parts}
+    if len(methods) > 1:
+        raise ValueError(
+            "The classifier must have the same method after each fit, got "
+            f"{' and '.join(sorted(methods))}. Set response_method to one that it always has."
+        )
+    response = first.with_least([_counted(part, w) for part in parts])
+    logits = [as_logits(part.logits, response) for part in parts]
+    return [part._replace(logits=Z) for part, Z in zip(parts, logits, strict=True)], response
+
+
+def _counted(part: HeldOut, w: Floats | None) -> Floats:
+    """Outputs of rows that weigh something, for labels that the training rows tell of."""
+    outputs = part.logits if w is None else part.logits[w[part.rows] > 0]
+    return outputs if part.known is None else outputs[:, part.known]
+
+
+def _warn_of_unknown_labels(parts: list[HeldOut]) -> None:
+    """Warn of labels that the training rows of some split all have, or lack."""
     unknown = np.array([~part.known for part in parts if part.known is not None])
     if unknown.any():
         warn(
@@ -119,25 +149,41 @@ def held_out(
             "the classifier fitted to them says nothing about it. Use fewer splits, or leave "
             "such labels out."
         )
-    return parts
+
+
+def _of_frozen(estimator: Any, arguments: FitArguments) -> HeldOut:
+    """Outputs of a classifier that was fitted to other rows."""
+    X, y, response, _, _ = arguments
+    response = response.of_fitted(estimator)
+    outputs = outputs_of(estimator, X, response)
+    classes = np.asarray(on_host(estimator.classes_))
+    if response.multilabel:
+        check_width(outputs, y.shape[1], estimator.estimator)
+        classes = np.arange(y.shape[1])
+    return HeldOut(estimator, response, np.arange(len(y)), outputs, classes)
 
 
 def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Indices) -> HeldOut:
+    """Outputs of a copy of the classifier that is fitted to the training rows."""
     X, y, response, fit_params, _ = arguments
     fitted = clone(estimator)
     X_train, y_train = _safe_split(fitted, X, y, train)
     X_test, _ = _safe_split(fitted, X, y, test, train)
     fitted.fit(X_train, y_train, **_check_method_params(X, fit_params, train))
-    Z = logits_of(fitted, X_test, response)
+    response = response.of_fitted(fitted)
+    outputs = outputs_of(fitted, X_test, response)
     if not response.multilabel:
-        return HeldOut(fitted, test, Z, fitted.classes_)
-    check_width(Z, y.shape[1], fitted)
+        return HeldOut(fitted, response, test, outputs, fitted.classes_)
+    check_width(outputs, y.shape[1], fitted)
     # Labels that all rows have, or lack, are left as the classifier fitted to all rows has them.
     # Others that all training rows lack, or have, get the least probability, or the largest.
     varies = y.min(axis=0) != y.max(axis=0)
     known = ~varies | (y_train.min(axis=0) != y_train.max(axis=0))
-    Z[:, ~known] = log_odds(y_train[0, ~known].astype(Z.dtype), response.least(Z.dtype))
-    return HeldOut(fitted, test, Z, np.arange(Z.shape[1]), known)
+    constant = y_train[0, ~known].astype(outputs.dtype)
+    is_margin = response.method == "decision_function"
+    least = response.least(outputs.dtype)
+    outputs[:, ~known] = log_odds(constant, least) if is_margin else constant
+    return HeldOut(fitted, response, test, outputs, np.arange(outputs.shape[1]), known)
 
 
 def check_width(Z: Floats, n_labels: int, estimator: Any) -> None:
@@ -161,11 +207,12 @@ def _in_columns(part: HeldOut, classes: Array, least: float) -> Floats:
     return out
 
 
-def averaged(parts: list[HeldOut], classes: Array, times: Indices, response: Response) -> Floats:
+def averaged(parts: list[HeldOut], classes: Array, n_rows: int, response: Response) -> Floats:
     """Held-out logits of all rows, averaged over the test sets that each is in."""
+    times = np.bincount(np.concatenate([part.rows for part in parts]), minlength=n_rows)
     dtype = parts[0].logits.dtype
     logits = [_in_columns(part, classes, response.least(dtype)) for part in parts]
-    total = np.zeros((len(times), logits[0].shape[1]), dtype)
+    total = np.zeros((n_rows, logits[0].shape[1]), dtype)
     for part, Z in zip(parts, logits, strict=True):
         # Not +=, which would add a row that is twice in one test set only once.
         np.add.at(total, part.rows, Z / times[part.rows, None].astype(dtype))
@@ -173,14 +220,13 @@ def averaged(parts: list[HeldOut], classes: Array, times: Indices, response: Res
 
 
 def calibration_set(
-    estimator: Any, parts: list[HeldOut], arguments: FitArguments, w: Floats | None
+    estimator: Any, parts: list[HeldOut], y: Array, response: Response, w: Floats | None
 ) -> CalibrationSet:
     """Held-out logits of all parts in the order of the rows, as fit_transform has them.
 
     Rows of classes that the training rows of their split lack are left out; of several labels, a
     row has the weight 0 for those that are not known.
     """
-    y, response = arguments.y, arguments.response
     classes = np.arange(y.shape[1]) if response.multilabel else estimator.classes_
     least = response.least(parts[0].logits.dtype)
     rows = np.concatenate([part.rows for part in parts])

@@ -8,10 +8,11 @@ from sklearn.frozen import FrozenEstimator
 
 from skcalib._rows import Array, ArrayLike, Floats, on_host
 from skcalib._rows.arrays import following
+from skcalib._splits import Split
 from skcalib._validation.inputs import check_fitted
 
 from ._folds import averaged, held_out, splits_of
-from ._over_classifier import FitArguments, ResponseMethod, _OverClassifier
+from ._over_classifier import FitArguments, MinProba, Response, ResponseMethod, _OverClassifier
 
 
 class LogitTransformer(TransformerMixin, _OverClassifier):
@@ -36,10 +37,11 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Where logits come from: "auto" is ``decision_function`` if the classifier has it (and its
         parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. It is never
         inferred from values.
-    min_proba : float, default=1e-15
-        Lower bound of the probabilities that the logarithm is taken of. Classifiers that count
-        votes, such as forests and nearest neighbours, give zeros that mean "less than one vote":
-        for them try half a vote, as 0.5 / n_estimators.
+    min_proba : float or "auto", default="auto"
+        Lower bound of the probabilities that the logarithm is taken of, one for all classes. "auto"
+        is half the least positive held-out probability where some are zero, and else 1e-15, which
+        is the least that it can be. Classifiers that count votes, such as forests and nearest
+        neighbours, give zeros that mean "less than one vote": for them it is half a vote.
     n_jobs : int, default=None
         Number of splits that are fitted in parallel.
 
@@ -52,7 +54,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     response_method_ : str
         Where logits come from, "decision_function" or "predict_proba".
     min_proba_ : float
-        As ``min_proba`` was in ``fit``.
+        The lower bound of probabilities.
     multilabel_ : bool
         Whether rows have several labels.
     n_features_in_ : int
@@ -103,7 +105,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         *,
         cv: Any = 5,
         response_method: ResponseMethod = "auto",
-        min_proba: float = 1e-15,
+        min_proba: MinProba = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -114,6 +116,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
 
     def fit(self, X: Any, y: ArrayLike, **params: Any) -> Self:
         """Fit the classifier to all rows.
+
+        Where the logits are those of probabilities, ``min_proba="auto"`` fits it across folds as
+        well, as :meth:`fit_transform` does. For a single fit pass a number.
 
         Parameters
         ----------
@@ -138,7 +143,11 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             classifier takes one.
         """
         arguments = self._checked_arguments("fit", X, y, params)
-        return self._fit_to_all_rows(arguments)
+        response = arguments.response
+        if response.min_proba is None:
+            self.fit_transform(X, y, **params)
+            return self
+        return self._fit_to_all_rows(arguments, response)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Floats:
         """Fit the classifier to all rows; return their held-out logits.
@@ -165,29 +174,32 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             if some row is in no test set.
         """
         arguments = self._checked_arguments("fit_transform", X, y, params)
+        splits = self._splits(arguments)
+        parts, response = held_out(self.estimator, arguments, splits, self.n_jobs)
+        self._fit_to_all_rows(arguments, response)
+        return following(averaged(parts, self.classes_, len(arguments.y), response), X)
+
+    def _splits(self, arguments: FitArguments) -> list[Split]:
+        """Splits that put every row into a test set; none for a frozen classifier."""
         if isinstance(self.estimator, FrozenEstimator):
-            return self._fit_to_all_rows(arguments).transform(X)
+            return []
         splits = splits_of(self.cv, arguments)
-        times = np.bincount(
-            np.concatenate([test for _, test in splits]), minlength=len(arguments.y)
-        )
-        if not times.all():
+        held = np.isin(np.arange(len(arguments.y)), np.concatenate([test for _, test in splits]))
+        if not held.all():
             raise ValueError(
                 "fit_transform needs cv to put every row into a test set, got "
-                f"{np.count_nonzero(times == 0)} of {len(times)} rows that are in none. "
+                f"{np.count_nonzero(~held)} of {len(held)} rows that are in none. "
                 "CalibratedClassifier takes such splits."
             )
-        parts = held_out(self.estimator, arguments, splits, self.n_jobs)
-        self._fit_to_all_rows(arguments)
-        return following(averaged(parts, self.classes_, times, arguments.response), X)
+        return splits
 
-    def _fit_to_all_rows(self, arguments: FitArguments) -> Self:
+    def _fit_to_all_rows(self, arguments: FitArguments, response: Response) -> Self:
         estimator = clone(self.estimator).fit(arguments.X, arguments.y, **arguments.fit_params)
         self._take_over_features(estimator)
-        self._store_response(estimator, arguments)
+        self._store_response(estimator, response)
         self.estimator_ = estimator
-        several = arguments.response.multilabel
         n_labels = arguments.y.shape[-1]
+        several = self.multilabel_
         self.classes_ = np.arange(n_labels) if several else np.asarray(on_host(estimator.classes_))
         return self
 

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
-from skcalib._nested import check_classifier
+from skcalib._nested import check_classifier, may_have
 from skcalib._rows import Array, Floats, as_numpy, on_host
 from skcalib._rows.arrays import is_tensor
 from skcalib._validation import labels
@@ -20,31 +20,57 @@ from skcalib._validation.inputs import check_option, check_real
 from skcalib._version import Versioned
 
 ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
+MinProba = float | Literal["auto"]
+LEAST_PROBA = 1e-15  # what is less is the rounding error of a sum of probabilities
 
 
 class Response(NamedTuple):
     """Where the logits of a classifier come from."""
 
-    method: str
-    min_proba: float  #: lower bound of probabilities
+    method: str  #: "auto" until a classifier is fitted that has neither method before
+    min_proba: float | None  #: lower bound of probabilities; None until held-out ones tell
     multilabel: bool = False  #: whether rows have several labels
 
     def least(self, dtype: np.dtype[Any]) -> float:
         """The smallest probability."""
-        return max(self.min_proba, float(np.finfo(dtype).tiny))
+        return max(self.min_proba or LEAST_PROBA, float(np.finfo(dtype).tiny))
+
+    def with_least(self, outputs: list[Floats]) -> "Response":
+        """With the lower bound that held-out probabilities tell, unless it is known.
+
+        Where some are zero it is half the least positive one: of votes half a vote. Each of several
+        labels has two probabilities.
+        """
+        if self.min_proba is not None:
+            return self
+        least, zeros = 1.0, False
+        for P in outputs:
+            # Rounded, as the sum of all votes may be off one.
+            for Q in (P, 1 - P.round(15)) if self.multilabel else (P,):
+                zeros |= bool((Q == 0).any())
+                least = float(np.min(Q, where=Q > 0, initial=least))
+        return self._replace(min_proba=max(least / 2, LEAST_PROBA) if zeros else LEAST_PROBA)
+
+    def of_fitted(self, estimator: Any) -> "Response":
+        """With the method that a fitted classifier has."""
+        min_proba: MinProba = "auto" if self.min_proba is None else self.min_proba
+        found = response_of(estimator, self.method, min_proba, fitted=True)
+        return found._replace(multilabel=self.multilabel)
 
 
-def response_of(estimator: Any, response_method: ResponseMethod, min_proba: float) -> Response:
-    """Where the logits of a classifier come from, which may be fitted or not."""
-    check_real("min_proba", min_proba, high=1)
-    check_option("response_method", response_method, ResponseMethod)
+def response_of(estimator: Any, method: str, min_proba: MinProba, *, fitted: bool) -> Response:
+    """Where the logits of a classifier come from."""
     known = ["decision_function", "predict_proba"]
-    wanted = known if response_method == "auto" else [response_method]
-    if response_method == "auto" and _is_one_versus_one(estimator):
-        wanted = ["predict_proba"]
+    if method == "auto" and _is_one_versus_one(estimator):
+        method = known[1]
+    wanted = known if method == "auto" else [method]
+    least = None if isinstance(min_proba, str) else min_proba
     for name in wanted:
         if hasattr(estimator, name):
-            return Response(name, min_proba)
+            # Margins have no least one: that of labels which training rows lack is given here.
+            return Response(name, LEAST_PROBA if least is None and name == known[0] else least)
+    if not fitted and any(may_have(estimator, name) for name in wanted):
+        return Response(method, least)
     remedy = (
         " Its margins are those of pairs of classes: set decision_function_shape='ovr'."
         if _is_one_versus_one(estimator)
@@ -62,29 +88,36 @@ def _is_one_versus_one(estimator: Any) -> bool:
     )
 
 
-def logits_of(estimator: Any, X: Any, response: Response) -> Floats:
-    """Logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two classes.
+def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
+    """Probabilities or margins (n, n_classes) of a fitted classifier, or margins (n, 1) of two.
 
-    Of several labels per row the log-odds (n, n_labels).
+    Of several labels per row (n, n_labels).
     """
-    method, outputs = response.method, getattr(estimator, response.method)(X)
+    outputs = getattr(estimator, response.method)(X)
     if response.multilabel:
         outputs = of_outputs(outputs, estimator.classes_)
     Z = np.asarray(on_host(outputs))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
-    least = response.least(Z.dtype)
     if response.multilabel:
-        return Z if method == "decision_function" else log_odds(Z, least)
+        return Z
     Z = Z[:, None] if Z.ndim == 1 else Z
     n_classes = len(on_host(estimator.classes_))
-    margins = method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
+    margins = response.method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
     if Z.shape[1] != n_classes and not margins:
         raise ValueError(
-            f"{method} must give one column for each of the {n_classes} classes, got "
+            f"{response.method} must give one column for each of the {n_classes} classes, got "
             f"{Z.shape[1]} columns from {type(estimator).__name__}. Choose another "
             "response_method."
         )
-    return Z if method == "decision_function" else np.log(np.maximum(Z, least))
+    return Z
+
+
+def as_logits(outputs: Floats, response: Response) -> Floats:
+    """Logits, or log-odds of several labels per row, from probabilities or margins."""
+    if response.method == "decision_function":
+        return outputs
+    least = response.least(outputs.dtype)
+    return log_odds(outputs, least) if response.multilabel else np.log(np.maximum(outputs, least))
 
 
 def log_odds(P: Floats, least: float) -> Floats:
@@ -109,7 +142,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     cv: Any
     response_method: ResponseMethod
-    min_proba: float
+    min_proba: MinProba
     response_method_: str
     min_proba_: float
     multilabel_: bool
@@ -124,7 +157,9 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         check_classifier(self.estimator, type(self).__name__)
-        response = self._response(self.estimator)
+        check_real("min_proba", self.min_proba, high=1, option="auto")
+        check_option("response_method", self.response_method, ResponseMethod)
+        response = response_of(self.estimator, self.response_method, self.min_proba, fitted=False)
         if has_columns(y) and _takes_several(self.estimator, y):
             X, E = indexable(_taken_by(self.estimator, X), as_indicator(y).astype(np.intp))
             response = response._replace(multilabel=True)
@@ -138,19 +173,17 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"y must hold at least two classes, got {found}.")
         return FitArguments(X, y, response, *self._routed(caller, params))
 
-    def _response(self, estimator: Any) -> Response:
-        return response_of(estimator, self.response_method, self.min_proba)
-
-    def _store_response(self, estimator: Any, arguments: FitArguments) -> None:
-        self.response_method_, self.min_proba_, _ = self._response(estimator)
-        self.multilabel_ = arguments.response.multilabel
+    def _store_response(self, estimator: Any, response: Response) -> None:
+        """What predictions of a fitted classifier need to know."""
+        self.response_method_, least, self.multilabel_ = response.of_fitted(estimator)
+        self.min_proba_ = LEAST_PROBA if least is None else least
 
     def _logits(self, estimator: Any, X: Any) -> Floats:
         """Logits of a fitted classifier, as they were in ``fit``."""
         # Of pickles of versions that took one label per row only, there is no multilabel_.
         several = getattr(self, "multilabel_", False)
         response = Response(self.response_method_, self.min_proba_, several)
-        return logits_of(estimator, _taken_by(estimator, X), response)
+        return as_logits(outputs_of(estimator, _taken_by(estimator, X), response), response)
 
     def _routed(self, caller: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments of the classifier's ``fit`` and of the splitter's ``split``."""

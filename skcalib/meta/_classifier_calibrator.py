@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_classifier, weight_params, with_unknown_classes
+from skcalib._nested import check_classifier, may_have, weight_params, with_unknown_classes
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, namespace
@@ -184,7 +184,7 @@ class ClassifierCalibrator(BaseCalibrator):
 
 def _check_estimator(estimator: Any) -> None:
     check_classifier(estimator, ClassifierCalibrator.__name__)
-    if not hasattr(estimator, "predict_proba"):
+    if not may_have(estimator, "predict_proba"):
         raise ValueError(
             f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, or "
             "wrap it as in CalibratedClassifier(estimator)."

@@ -14,7 +14,11 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+)
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
@@ -43,6 +47,7 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
+    ClassifierCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
@@ -188,7 +193,8 @@ def test_a_memorising_classifier_is_found_out():
     X, y = make_classification(600, flip_y=0.3, random_state=0)
     half = slice(0, 300), slice(300, None)
     tree = DecisionTreeClassifier(random_state=0)
-    leak = LogitTransformer(FrozenEstimator(clone(tree).fit(X[half[0]], y[half[0]])))
+    frozen = FrozenEstimator(clone(tree).fit(X[half[0]], y[half[0]]))
+    leak = LogitTransformer(frozen, min_proba=LEAST)
     Z = leak.fit_transform(X[half[0]], y[half[0]])
     assert softmax(Z, axis=1).max(axis=1).mean() > 0.999
     with warnings.catch_warnings():
@@ -220,6 +226,85 @@ def test_logarithm_of_zero(min_proba, least):
     assert Z.min() == np.log(least)
     P = t.estimator_.predict_proba(X)
     assert_array_equal(np.exp(t.transform(X)) > 1.5 * least, P > 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_vote_is_half_a_vote(n_classes):
+    X, y = problem(n_classes)
+    for base in (RandomForestClassifier(8, random_state=0), KNeighborsClassifier(8)):
+        c = CalibratedClassifier(base, TemperatureScaling(), cv=3).fit(X, y)
+        t = LogitTransformer(base, cv=3)
+        Z = t.fit_transform(X, y)
+        assert c.min_proba_ == t.min_proba_ == LogitTransformer(base, cv=3).fit(X, y).min_proba_
+        assert c.min_proba_ == 1 / 16 == pytest.approx(np.exp(Z.min()))
+        P = t.estimator_.predict_proba(X)
+        assert_allclose(np.exp(t.transform(X)), np.where(P == 0, 1 / 16, P))
+        given = clone(c).set_params(min_proba=1 / 16).fit(X, y)
+        assert_array_equal(c.predict_proba(X), given.predict_proba(X))
+
+
+def test_votes_for_several_labels_have_two_least_probabilities():
+    """That of the label, and that of none."""
+    X, y = problem(4)
+    Y = np.column_stack([y != 0, y == 1])  # the first has few rows without it
+    neighbours = KNeighborsClassifier(8)
+    t = LogitTransformer(neighbours, cv=3).fit(X, Y)
+    c = CalibratedClassifier(neighbours, cv=3).fit(X, Y)
+    assert t.min_proba_ == c.min_proba_ == 1 / 16
+    assert_allclose(t.transform(X).max(), np.log(16))
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A classifier of which the features are the probabilities of three classes."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.asarray(X)
+
+
+@pytest.mark.parametrize(
+    ("rare", "least"),
+    [
+        ([0.2, 0.8, 0], 0.1),
+        ([1e-3, 0.999, 0], 5e-4),
+        ([1e-3, 0.998, 1e-3], 1e-15),  # no zero
+        ([1e-300, 1, 0], 1e-15),  # zeros of naive Bayes, which counts no votes
+    ],
+)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_least_probability_is_half_the_least_positive_one_where_some_are_zero(rare, least, frozen):
+    y = np.arange(60) % 3
+    P = np.full((60, 3), 0.2) + 0.4 * np.eye(3)[y]
+    P[7], y[::10] = rare, 0
+    base = FrozenEstimator(Given().fit(P, y)) if frozen else Given()
+    for kind in (LogitTransformer(base), CalibratedClassifier(base, TemperatureScaling())):
+        assert kind.fit(P, y).min_proba_ == least
+    # A row without weight is no row: the others have no zero.
+    w = (np.arange(60) != 7).astype(float)
+    c = CalibratedClassifier(base, TemperatureScaling())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a classifier that takes no weights
+        assert c.fit(P, y, sample_weight=w).min_proba_ == LEAST
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_forest_with_platts_sigmoid_is_as_good_as_that_of_scikit_learn(n_classes):
+    """A least probability of 1e-15 loses to it by 0.05 and more in log loss."""
+    X, y = make_classification(
+        2000, n_informative=6, n_classes=n_classes, flip_y=0.05, random_state=0
+    )
+    train, test = slice(0, 600), slice(600, None)
+    forest = RandomForestClassifier(25, random_state=0)
+    ours, clipped = (
+        CalibratedClassifier(forest, PlattScaling(), min_proba=m).fit(X[train], y[train])
+        for m in ("auto", LEAST)
+    )
+    theirs = CalibratedClassifierCV(forest, ensemble=False).fit(X[train], y[train])
+    losses = [log_loss(y[test], c.predict_proba(X[test])) for c in (ours, theirs, clipped)]
+    assert losses[0] - 0.015 < losses[1] < losses[2] - 0.05
 
 
 class Certain(ClassifierMixin, BaseEstimator):
@@ -493,6 +578,57 @@ def test_frozen_classifier_that_knows_more_classes(kind, missing):
 
 
 # --------------------------------------------------------------------------------------
+# Classifiers that have their methods only once they are fitted.
+
+
+def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
+    X, y = problem()
+    stacking = StackingClassifier([("a", GaussianNB()), ("b", LinearSVC())], cv=2)
+    for base in (stacking, make_pipeline(StandardScaler(), stacking)):
+        c = CalibratedClassifier(base, TemperatureScaling(), cv=2).fit(X, y)
+        t = LogitTransformer(base, cv=2, response_method="predict_proba").fit(X, y)
+        assert (c.response_method_, t.response_method_) == ("decision_function", "predict_proba")
+        assert log_loss(y, c.predict_proba(X)) < 0.9
+        assert_allclose(softmax(t.transform(X), axis=1), t.estimator_.predict_proba(X))
+    for calibrator in (stacking, ClassifierCalibrator(stacking)):
+        c = CalibratedClassifier(GaussianNB(), calibrator, cv=2).fit(X, y)
+        assert log_loss(y, c.predict_proba(X)) < 0.9
+
+
+class Fickle(GaussianNB):
+    """A classifier with margins if the first row has label 0, and without methods before a fit."""
+
+    @property
+    def decision_function(self):
+        if self.first_ != 0:
+            raise AttributeError
+        return self.predict_log_proba
+
+    @property
+    def predict_proba(self):
+        if not hasattr(self, "first_"):
+            raise AttributeError
+        return super().predict_proba
+
+    def fit(self, X, y):
+        self.first_ = y[0]
+        return super().fit(X, y)
+
+
+def test_methods_that_differ_between_fits():
+    X, y = problem()
+    y[:2] = 0, 1
+    every = np.arange(len(y))
+    splits = [(every[k:], every[: 120 + k]) for k in (0, 1)]
+    with pytest.raises(ValueError, match=r"got decision_function and predict_proba\. Set resp"):
+        CalibratedClassifier(Fickle(), TemperatureScaling(), cv=splits).fit(X, y)
+    c = CalibratedClassifier(
+        Fickle(), TemperatureScaling(), cv=splits, response_method="predict_proba"
+    )
+    assert c.fit(X, y).response_method_ == "predict_proba"
+
+
+# --------------------------------------------------------------------------------------
 # Calibrators of the user.
 
 
@@ -660,10 +796,10 @@ def test_bad_estimators(kind, estimator, message):
     [
         ({"response_method": "predict"}, "response_method must be one of 'auto', "),
         ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
-        ({"min_proba": 0}, "min_proba must be a number between 0 and 1, got 0"),
-        ({"min_proba": 1}, "min_proba must be a number between 0 and 1, got 1"),
-        ({"min_proba": 1.5}, "min_proba must be a number between 0 and 1, got 1.5"),
-        ({"min_proba": "eps"}, "min_proba must be a number between 0 and 1, got 'eps'"),
+        ({"min_proba": 0}, "min_proba must be 'auto' or a number between 0 and 1, got 0"),
+        ({"min_proba": 1}, "min_proba must be 'auto' or a number between 0 and 1, got 1"),
+        ({"min_proba": 1.5}, "min_proba must be 'auto' or a number between 0 and 1, got 1.5"),
+        ({"min_proba": "eps"}, "min_proba must be 'auto' or a number between 0 and 1, got 'eps'"),
         ({"cv": 60}, "got 40 of class 'c' for 60 folds. Pass a smaller cv"),
         ({"cv": StratifiedKFold(60)}, "got 40 of class 'c' for 60 folds"),
         ({"cv": LeaveOneGroupOut()}, "The 'groups' parameter should not be None"),
