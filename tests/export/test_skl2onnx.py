@@ -265,6 +265,7 @@ def test_columns_of_probabilities():
     assert with_classes[2].tolist() == [0, 1, 2]
 
 
+@pytest.mark.filterwarnings("ignore:The calibrator was fitted with groups, got none")
 def test_calibrators_alone_and_groups():
     """Models have no input for groups, as ``predict_proba`` of a pipeline has none."""
     Z, y = make_logits(200, 3, random_state=0)
