@@ -1,7 +1,6 @@
 """``--apply``: a saved calibrator for logits in files."""
 
 import csv
-import gzip
 import json
 import pathlib
 import sys
@@ -156,19 +155,17 @@ def test_saved_and_applied(calibrator, ending, monkeypatch, capsys):
         assert "onnxruntime" in how
 
 
-def test_skops_files_without_skops(calibrator, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "skops.io", None)
-    assert main(["--apply", "c.skops", "--logits", "new.npy"]) == 2
-    assert "import of skops.io halted; None in sys.modules: install it" in capsys.readouterr().err
-
-
-def test_saving_as_onnx_without_onnx(calibrator, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "onnx", None)
+@pytest.mark.parametrize("module", ["skops.io", "onnx"])
+def test_formats_whose_library_is_missing(calibrator, module, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, module, None)
     np.save("y.npy", Y[:50])
     given = ["--logits", "new.npy", "--labels", "y.npy"]
-    assert main([*given, "--save", "c.onnx"]) == 2
-    err = capsys.readouterr().err
-    assert "import of onnx halted; None in sys.modules: install it" in err
+    writing = [*given, "--save", "c.onnx" if module == "onnx" else "d.skops"]
+    reading = ["--apply", "c.skops", "--logits", "new.npy"]
+    for arguments in [writing, reading] if module == "skops.io" else [writing]:
+        assert main(arguments) == 2
+        said = f"import of {module} halted; None in sys.modules: install it"
+        assert said in capsys.readouterr().err
 
 
 BAD = {
@@ -269,17 +266,6 @@ def test_a_class_that_is_called_label(calibrator):
     pathlib.Path("c.json").write_text(to_json(fitted), encoding="utf-8-sig")  # as of PowerShell
     assert applied("new.npy", "--output", "p.csv") == 0
     assert list(pd.read_csv("p.csv").columns) == [*names, "predicted label"]
-
-
-def test_compressed_text_is_read(calibrator):
-    with gzip.open("new.csv.gz", "wt") as file:
-        file.write("\n".join(",".join(map(repr, row)) for row in Z[:9].tolist()))
-    assert applied("new.csv.gz") == 0
-    np.savez("new.npz", Z[:9])
-    assert applied("new.npz") == 0
-    assert pathlib.Path("skcalib-probabilities.npy").exists()
-    P, _ = written(pathlib.Path("skcalib-probabilities.csv"))
-    np.testing.assert_array_equal(P, calibrator.predict_proba(Z[:9]))
 
 
 def test_another_version_is_a_warning(calibrator, capsys):

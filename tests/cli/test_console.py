@@ -22,7 +22,7 @@ import skops.io
 import skcalib
 from skcalib.__main__ import main
 from skcalib._cli import jobs
-from skcalib._cli.jobs import save_calibrator, show
+from skcalib._cli.jobs import show
 from skcalib._output import replacing
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
@@ -313,21 +313,6 @@ def test_a_folder_that_may_not_be_written(folder, monkeypatch, capsys):
     assert "must lie in a directory that exists and is writable" in capsys.readouterr().err
 
 
-def test_no_room_for_a_picture(folder, quick, capsys, monkeypatch):
-    def full(file, **_):
-        file.write(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(
-        "skcalib._cli.jobs._diagrams", lambda *_: types.SimpleNamespace(savefig=full)
-    )
-    (folder / NAME).write_text("old")
-    assert main(GIVEN) == 2
-    assert "No space left" in capsys.readouterr().err
-    assert (folder / NAME).read_text() == "old"
-    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME}
-
-
 # --------------------------------------------------------------------------------------
 # Calibrators.
 
@@ -359,28 +344,6 @@ def test_the_best_calibrator_is_saved(folder, quick, capsys, suffix, probabiliti
     np.testing.assert_array_equal(loaded.predict_proba(X), expected.predict_proba(X))
     assert loaded.classes_.tolist() == ["ant", "bee", "cat"]
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME, REPORT, name}
-
-
-@pytest.mark.parametrize(
-    "calibrator",
-    [skcalib.TemperatureScaling(), skcalib.BBQ(), skcalib.IsotonicCalibration()],
-    ids=repr,
-)
-@pytest.mark.parametrize("suffix", ["skops", "joblib", "pkl", "json"])
-def test_saved_calibrators_are_those_that_load(tmp_path, calibrator, suffix, logits3):
-    calibrator.fit(*logits3)
-    how = save_calibrator(calibrator, tmp_path / f"c.{suffix}")
-    loaded = eval(how, dict(LOADERS))
-    expected = calibrator.predict_proba(logits3[0])
-    np.testing.assert_array_equal(loaded.predict_proba(logits3[0]), expected)
-
-
-def test_saving_without_skops(folder, quick, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "skops.io", None)
-    assert main([*GIVEN, "--save", "c.pkl"]) == 0
-    capsys.readouterr()
-    assert main([*GIVEN, "--save", "c.skops"]) == 2
-    assert "import of skops.io halted; None in sys.modules: install it" in (capsys.readouterr().err)
 
 
 # --------------------------------------------------------------------------------------

@@ -222,14 +222,6 @@ def test_classes_in_the_order_of_the_columns(files, quick, capsys):
     assert main([*arguments[:-2], "False", "True"]) == 0
 
 
-def test_rare_class_in_the_split(folder, quick, capsys):
-    y = np.where(np.load("y.npy") == 2, 0, np.load("y.npy"))
-    y[0] = 2  # one row of its class: no stratified split
-    np.save("y.npy", y)
-    assert main(GIVEN) == 0
-    assert "3 classes" in capsys.readouterr().out
-
-
 def test_warnings_are_sentences(files, quick, capsys):
     logits, _ = files
     np.save("best.npy", logits.argmax(axis=1))

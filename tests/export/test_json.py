@@ -31,7 +31,6 @@ from skcalib import (
     PlattScaling,
     PriorShift,
     TemperatureScaling,
-    TopLabelCalibration,
     VectorScaling,
     VennAbersCalibration,
 )
@@ -245,15 +244,6 @@ def test_prior_shift_can_be_adapted_again():
     np.testing.assert_array_equal(loaded.adapt(Z[Y < 2]).priors_, shift.adapt(Z[Y < 2]).priors_)
 
 
-def test_masked_classes():
-    X = Z.copy()
-    X[np.arange(0, 240, 3), (Y[::3] + 1) % 3] = -np.inf
-    calibrator = TopLabelCalibration().fit(X, Y)
-    P = from_json(to_json(calibrator)).predict_proba(X)
-    np.testing.assert_array_equal(P, calibrator.predict_proba(X))
-    assert (P[np.isneginf(X)] == 0).all()
-
-
 def test_other_parameters_are_kept():
     forest = RandomForestClassifier(2, max_depth=np.int64(3), random_state=0)
     calibrator = ClassifierCalibrator(forest, smoothing=np.float64(0.1)).fit(Z, Y)
@@ -459,19 +449,6 @@ def test_calibrators_inside_must_fit(texts):
                 says(changed(texts[name], path, inside), "predicts")
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 5])
-def test_each_class_and_group_is_tried(n_columns):
-    X, y = make_logits(200, max(n_columns, 2), random_state=0)
-    X = X[:, 1:] - X[:, :1] if n_columns == 1 else X
-    five = np.arange(200) % 5
-    for calibrator in (
-        TopLabelCalibration().fit(X, y),
-        GroupCalibrator(shrinkage=2.0).fit(X, y, groups=five),
-    ):
-        for k in range(len(calibrator.calibrators_)):
-            says(changed(to_json(calibrator), (*FITTED, "calibrators_", k), "text"), "predicts")
-
-
 def test_labels_that_fill_the_memory(texts):
     classes = ["x" * 10_000, *map(str, range(100_000))]
     text = texts["TemperatureScaling"]
@@ -498,16 +475,6 @@ def test_broken_trees(key):
     k, value = TREE_FAULTS[key]
     path = (*FITTED, "estimator_", "fitted", key)
     says(changed(text, path if k is None else (*path, "values", k), value), "predicts")
-
-
-@pytest.mark.parametrize("key", ["left_", "right_", "feature_", "root_"])
-@pytest.mark.parametrize("number", [-(10**9), -1, 0, 10**9])
-def test_nodes_of_trees(key, number):
-    """Every one replaced by a number: an error, or an end of all ways."""
-    text = to_json(FEW["trees"].fit(Z, Y))
-    path = (*FITTED, "estimator_", "fitted", key, "values")
-    for k in range(len(json.loads(text)["calibrator"]["fitted"]["estimator_"]["fitted"][key])):
-        assert_says(changed(text, (*path, k), number))
 
 
 def test_parameters_have_defaults(texts):
@@ -595,17 +562,6 @@ def test_changed_members(texts, which, changes):
         elif isinstance(part, list):
             part.append(copy.deepcopy(part[last]))
     assert_says(json.dumps(raw))
-
-
-@pytest.mark.slow
-@settings(max_examples=1500)
-@given(data=st.data())
-def test_changed_letters(texts, data):
-    text = data.draw(st.sampled_from(sorted(texts.values())))
-    start = data.draw(st.integers(0, len(text)))
-    stop = min(len(text), start + data.draw(st.integers(0, 4)))
-    letters = st.text(st.sampled_from('0123456789.eE+-"[]{},: \\nulltrfas\x00é\ud800'), max_size=4)
-    assert_says(text[:start] + data.draw(letters) + text[stop:])
 
 
 @pytest.mark.parametrize("name", ["TemperatureScaling", "chain", "TopLabelCalibration"])

@@ -14,14 +14,13 @@ from skcalib import (
     TopLabelCalibration,
     VennAbersCalibration,
 )
-from skcalib.datasets import make_logits
 from skcalib.export import to_onnx
 from skcalib.export._graph import as_log_odds, rounded_down
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 pytest.importorskip("onnx", reason="onnx is not installed")
 
-from onnx_cases import run  # noqa: E402  (after the skip)
+from onnx_cases import logits_of, run  # noqa: E402  (after the skip)
 
 DTYPES = [np.float32, np.float64]
 STEPS = [
@@ -36,12 +35,6 @@ STEPS = [
     VennAbersCalibration(merge="brier"),
 ]
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-6}
-
-
-def logits_of(n_columns, n_rows, dtype):
-    Z, y = make_logits(n_rows, max(n_columns, 2), temperature=2.0, random_state=0)
-    Z = Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z
-    return Z.astype(dtype), y
 
 
 def difference(calibrator, X):
@@ -118,17 +111,6 @@ def test_one_versus_one():
         X = np.concatenate([Z, np.eye(4, dtype=dtype), np.zeros((1, 4), dtype)])
         X = np.concatenate([X, np.where(np.arange(4) == 2, dtype(-np.inf), X)])
         assert difference(calibrator, X).max() < TOLERANCE[dtype]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("calibrator", STEPS, ids=repr)
-def test_many_edges_and_rows(calibrator, dtype):
-    for n_columns in (1, 5):
-        Z, y = logits_of(n_columns, 100_000, dtype)
-        d = difference(calibrator.fit(Z, y), Z)
-        share = 0 if n_columns == 1 or dtype == np.float64 else 2e-3
-        assert (d > TOLERANCE[dtype]).mean() <= share
 
 
 def test_the_size_of_a_search_does_not_grow_with_the_edges():

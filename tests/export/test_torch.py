@@ -162,31 +162,22 @@ def test_half_precision(torch):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("member", SUPPORTED, ids=repr)
-def test_programs_are_exported_and_loaded(torch, member, tmp_path):
+def test_programs_are_exported_loaded_and_compiled(torch, member, tmp_path):
     """Programs, which need neither this library nor its dependencies, for any number of rows."""
     calibrator, X = fitted(member, 5)
     X = X.copy()
     X[::3, -1] = -np.inf if member in TAKE_MASKED else 0
     module, Z = to_torch(calibrator).eval(), torch.tensor(X, dtype=torch.float32)
-    rows = ({0: torch.export.Dim("rows")},)
+    out, rows = module(Z), ({0: torch.export.Dim("rows")},)
     program = torch.export.export(module, (Z[:7],), dynamic_shapes=rows)
     torch.export.save(program, tmp_path / "program.pt2")
     loaded = torch.export.load(tmp_path / "program.pt2").module()
-    torch.testing.assert_close(loaded(Z), module(Z), equal_nan=True)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("member", SUPPORTED, ids=repr)
-def test_modules_are_compiled(torch, member):
-    """As they are, and the program of one as a single graph."""
-    calibrator, X = fitted(member, 5)
-    module, Z = to_torch(calibrator), torch.tensor(X, dtype=torch.float32)
-    out = module(Z)
-    torch.testing.assert_close(torch.compile(module, backend="aot_eager")(Z), out)
+    torch.testing.assert_close(loaded(Z), out, equal_nan=True)
+    # Compiled modules, and the program of one as a single graph.
+    torch.testing.assert_close(torch.compile(module, backend="aot_eager")(Z), out, equal_nan=True)
     program = torch.export.export(module, (Z,)).module()
     compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(compiled(Z), out)
+    torch.testing.assert_close(compiled(Z), out, equal_nan=True)
 
 
 def test_logits_of_another_width_are_refused(torch):

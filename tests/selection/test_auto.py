@@ -17,7 +17,6 @@ from sklearn.model_selection import (
     KFold,
     ShuffleSplit,
     cross_val_predict,
-    cross_val_score,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -34,7 +33,6 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
-    compare_calibrators,
 )
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
@@ -528,16 +526,6 @@ def test_masked_rows_after_a_fit_without():
 
 # --------------------------------------------------------------------------------------
 # Inside other estimators.
-
-
-@pytest.mark.slow
-def test_inside_searches_and_comparisons():
-    params = {"combine": ["stack", "best"], "cv": [3]}
-    search = GridSearchCV(AutoCalibrator(FAST), params, cv=3, scoring="neg_log_loss").fit(Z, LABELS)
-    assert search.best_estimator_.combine == search.best_params_["combine"]
-    assert len(cross_val_score(AutoCalibrator(FAST), Z, LABELS, cv=3)) == 3
-    compared = compare_calibrators(Z, LABELS, calibrators={"auto": AutoCalibrator(FAST)}, cv=3)
-    assert "auto" in str(compared)
 
 
 def test_parameters_set_later_change_no_prediction():

@@ -77,15 +77,6 @@ def test_scores_are_those_of_cross_val_score(rows, found, calibrator, measure):
     assert_allclose(of(found, type(calibrator).__name__, measure), expected)
 
 
-@pytest.mark.slow
-def test_sorted_by_log_loss_never_by_calibration_error(rows):
-    found = compare_calibrators(*rows)
-    losses, errors = found.mean("log loss"), found.mean("ECE")
-    assert (np.diff(losses) >= 0).all()
-    assert (np.diff(errors) < 0).any()
-    assert "Sorted by log loss, a proper scoring rule" in str(found)
-
-
 def test_on_a_test_set(rows):
     logits, y = rows
     rest, y_rest = make_logits(500, 3, temperature=3.0, random_state=1)

@@ -2,28 +2,26 @@
 
 import io
 import pickle
-from functools import cache, partial
+from functools import cache
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from families import CALIBRATORS, REPRESENTATIVES
+from families import CALIBRATORS
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
-    HalvingGridSearchCV,
     cross_validate,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from skcalib import (
     BBQ,
@@ -51,20 +49,6 @@ COMPOSED = [
 
 
 # The few rows that a halving search begins with may be separable, or no better than chance.
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    "search", [GridSearchCV, partial(HalvingGridSearchCV, min_resources=100, random_state=0)]
-)
-def test_the_calibrator_itself_is_searched_for(search):
-    kinds = [kind() for kind in REPRESENTATIVES]
-    classifier = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=2)
-    found = search(classifier, {"calibrator": kinds}, scoring="neg_log_loss", cv=2).fit(X, Y)
-    assert type(found.best_params_["calibrator"]) in REPRESENTATIVES
-    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
-    pipe = make_pipeline(LogitTransformer(GaussianNB(), cv=2), TemperatureScaling())
-    found = search(pipe, {"temperaturescaling": kinds}, scoring="neg_log_loss", cv=2).fit(X, Y)
-    assert type(found.best_estimator_[-1]) in REPRESENTATIVES
 
 
 def test_parameters_of_calibrator_and_classifier_are_searched_for():
@@ -91,18 +75,6 @@ def test_nested_cross_validation_with_several_scorers():
     for name in scoring:
         assert np.isfinite(scores[f"test_{name}"]).all()
     assert (scores["test_ece"] >= scores["test_mce"]).all()
-
-
-@pytest.mark.parametrize("estimator", COMPOSED, ids=repr)
-def test_clone_and_set_params(estimator):
-    fitted = clone(estimator).fit(X, Y)
-    check_is_fitted(fitted)
-    with pytest.raises(NotFittedError):
-        check_is_fitted(clone(fitted))
-    names = fitted.get_params()
-    key = next(n for n in names if n.endswith("estimator__var_smoothing"))
-    assert clone(fitted).set_params(**{key: 0.5}).get_params()[key] == 0.5
-    assert fitted.get_params()[key] == 1e-9
 
 
 # --------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
@@ -29,14 +28,6 @@ def problems(draw):
     return L, w, pseudo_rows
 
 
-def objective(x, L, w, pseudo_rows):
-    w = np.ones(len(L)) if w is None else w
-    prior = pseudo_rows > 0
-    top = L.max(axis=1)
-    of_rows = np.log(np.exp(L - top[:, None]) @ x) + top
-    return -(w @ of_rows + pseudo_rows[prior] @ np.log(x[prior])) / w.sum()
-
-
 # --------------------------------------------------------------------------------------
 # Weights.
 
@@ -54,24 +45,6 @@ def test_no_direction_lowers_the_objective(problem):
     prior = pseudo_rows > 0
     slopes[prior] += pseudo_rows[prior] / x[prior]
     assert slopes.max() <= (w.sum() + pseudo_rows.sum()) * (1 + 1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy 1.12
-@pytest.mark.parametrize("seed", range(5))
-def test_weights_are_those_of_another_optimizer(seed):
-    rng = np.random.default_rng(seed)
-    L, w = np.log(rng.beta(2, 1, size=(200, 4))), rng.uniform(0.5, 2, 200)
-    pseudo_rows = np.array([1.0, 0, 0, 0])
-    found = minimize(
-        objective,
-        np.full(4, 0.25),
-        (L, w, pseudo_rows),
-        method="SLSQP",
-        bounds=[(1e-9, 1)] * 4,
-        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    assert_allclose(stacking_weights(L, w, pseudo_rows), found.x, atol=1e-4)
 
 
 def test_a_pseudo_row_is_a_row_that_only_one_candidate_gives_probability():
