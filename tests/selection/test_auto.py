@@ -449,7 +449,7 @@ BAD = {
         "test rows of each split must hold some weight, got weights of zero only in split 0",
     ),
     "no groups": ({"cv": GroupKFold(3)}, {}, "The 'groups' parameter should not be None"),
-    "few groups": ({}, {"groups": np.arange(9)}, "inconsistent numbers of samples"),
+    "few groups": ({}, {"groups": np.arange(9)}, "groups must have one entry per row, 300, got 9"),
     "one group": ({}, {"groups": np.ones(N)}, "groups must hold at least two groups, .* got 1"),
     "seed": ({"random_state": "a"}, {}, "cannot be used to seed"),
 }
