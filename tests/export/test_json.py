@@ -191,6 +191,7 @@ def test_names_of_columns():
         loaded.predict_proba(X.rename(columns={"0": "9"}))
 
 
+@pytest.mark.filterwarnings("ignore:The calibrator was fitted with groups")
 def test_groups_and_what_is_inside():
     groups = np.array([7, 8, 9])[np.arange(len(Y)) % 3]
     inner = make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=3))
