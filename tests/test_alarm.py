@@ -85,7 +85,7 @@ def mean_over_labels(e_value, rows=P):
 
 
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
-@pytest.mark.parametrize("edges", [[0, 4], [0, 1, 4], [0, 1, 2, 3, 4], [0, 3, 4]])
+@pytest.mark.parametrize("edges", [[0, 4], [0, 1, 3, 4]])
 def test_the_expected_e_value_is_one_for_any_batches(kind, edges, bet_at_once):
     rows = P[:, :2] / P[:, :2].sum(axis=1, keepdims=True) if kind == "binary" else P
     labels = range(rows.shape[1])

@@ -52,22 +52,16 @@ def test_docstrings_of_parts_start_with_a_sentence():
     assert not [sentence for sentence in found.values() if not sentence.endswith(".")]
 
 
-@pytest.mark.parametrize("module", sorted(TREES))
-def test_imports_point_downwards(module):
+def test_imports_point_downwards_and_have_no_cycles():
     number = {name: k for k, names in enumerate(layers.layers()) for name in names}
-    part = layers.part_of(module)
-    for name in layers.imports_of(module, TREES[module]):
-        other = layers.part_of(name)
-        assert other == part or number[other] < number[part], f"{module} imports {name}"
-
-
-@pytest.mark.parametrize("part", sorted({layers.part_of(module) for module in TREES}))
-def test_modules_of_a_package_import_one_another_in_one_direction(part):
-    inside = {module: set() for module in TREES if layers.part_of(module) == part}
-    for module in inside:
-        found = layers.imports_of(module, TREES[module])
-        inside[module] = {name if name in inside else f"{name}.__init__" for name in found}
-    graphlib.TopologicalSorter(inside).prepare()  # raises CycleError
+    graph = {}
+    for module, tree in TREES.items():
+        part, found = layers.part_of(module), set(layers.imports_of(module, tree))
+        for name in found:
+            other = layers.part_of(name)
+            assert other == part or number[other] < number[part], f"{module} imports {name}"
+        graph[module] = {name if name in TREES else f"{name}.__init__" for name in found}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 # They take rows of whatever scikit-learn's estimators take as X, and of arguments of fit; and find
@@ -153,21 +147,14 @@ def test_work_leaves_the_global_random_state_alone():
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-@pytest.mark.parametrize("path", PUBLIC)
-def test_public_names_have_an_example(path):
-    """The doctests run it; that the rest of the docstring is complete, numpydoc checks."""
-    made_by_functions = {
-        f"skcalib.metrics.{name}"
-        for name in (
-            "CalibrationComparisonResult",
-            "CalibrationErrorInterval",
-            "CalibrationTestResult",
-            "ReliabilityCurve",
-            "ScoreDecomposition",
-        )
-    }
-    if path not in made_by_functions:  # which show them
-        assert ">>> " in inspect.getdoc(public_object(path))
+# Results of functions, which show them.
+WITHOUT_EXAMPLE = {
+    "CalibrationComparisonResult",
+    "CalibrationErrorInterval",
+    "CalibrationTestResult",
+    "ReliabilityCurve",
+    "ScoreDecomposition",
+}
 
 
 def wrote(function):
@@ -175,24 +162,18 @@ def wrote(function):
     return PACKAGE in Path(function.__code__.co_filename).parents
 
 
-@pytest.mark.parametrize("path", PUBLIC)
-def test_public_names_have_types(path):
-    obj = public_object(path)
-    functions = [obj]
-    if inspect.isclass(obj):
-        functions = [f for f in vars(obj).values() if inspect.isfunction(f) and wrote(f)]
-    for function in functions:
-        hints = function.__annotations__
-        parameters = [p for p in inspect.signature(function).parameters if p != "self"]
-        assert set(parameters) <= set(hints), function
-        assert "return" in hints, function
-
-
-@pytest.mark.parametrize("path", PUBLIC)
-def test_public_names_are_in_the_api_reference(path):
+def test_public_names_have_an_example_types_and_a_place_in_the_reference():
+    """The doctests run it; that the rest of the docstring is complete, numpydoc checks."""
     text = (ROOT / "doc" / "api.rst").read_text()
-    module, name = path.rsplit(".", 1)
-    assert re.search(rf"currentmodule:: {module}\n(?:(?!currentmodule).)*\b{name}\b", text, re.S)
+    for path in PUBLIC:
+        obj, (module, name) = public_object(path), path.rsplit(".", 1)
+        assert name in WITHOUT_EXAMPLE or ">>> " in inspect.getdoc(obj), path
+        entry = rf"currentmodule:: {module}\n(?:(?!currentmodule).)*\b{name}\b"
+        assert re.search(entry, text, re.S), path
+        of_class = [f for f in vars(obj).values() if inspect.isfunction(f) and wrote(f)]
+        for function in of_class if inspect.isclass(obj) else [obj]:
+            parameters = [p for p in inspect.signature(function).parameters if p != "self"]
+            assert {*parameters, "return"} <= set(function.__annotations__), function
 
 
 def test_version_is_in_the_changelog():

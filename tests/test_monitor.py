@@ -8,7 +8,6 @@ from operator import add
 
 import numpy as np
 import pytest
-import skops.io
 from hypothesis import given, strategies as st
 from sklearn.exceptions import InconsistentVersionWarning
 
@@ -240,6 +239,8 @@ def test_state_is_arrays_and_built_ins():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded(kind, rng):
+    import skops.io  # long
+
     y, p = NAMES[rng.integers(2, size=40)], rng.uniform(size=40)
     monitor = CalibrationMonitor(kind=kind, labels=NAMES[:2]).update(y, p)
     trusted = ["skcalib.monitor._monitor.CalibrationMonitor"]

@@ -42,6 +42,7 @@ def text_of(path):
     return re.sub(r"\s+(# )?", " ", path.read_text())  # phrases may be broken across lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", TERMS)
 def test_terms_of_the_field(term):
     found = {}

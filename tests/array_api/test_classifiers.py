@@ -1,13 +1,25 @@
-"""Classifiers with calibrators, given features of other libraries than NumPy."""
+"""Classifiers, shifted priors and the guide's code, with arrays of other libraries than NumPy."""
+
+import re
+import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
-from skcalib import CalibratedClassifier, LogitTransformer, PlattScaling, TemperatureScaling
+from skcalib import (
+    CalibratedClassifier,
+    LogitTransformer,
+    PlattScaling,
+    PriorShift,
+    TemperatureScaling,
+)
+from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -55,3 +67,35 @@ def test_a_frozen_classifier_is_given_what_it_was_fitted_to(name, strict, torch_
     want = CalibratedClassifier(of_arrays, calibrator).fit(FEATURES, LABELS).predict_proba(FEATURES)
     found = CalibratedClassifier(of_tensors, calibrator).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(lib.numpy(found), want, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_adapt_to_tensors(method, lib):
+    """Priors are the same, and what they shift stays where it is."""
+    Z, Y = make_logits(600, 3, random_state=0)
+    new = Z[Y != 1]
+    want = PriorShift(method=method).fit(Z, Y).adapt(new)
+    found = PriorShift(method=method).fit(lib.array(Z), Y).adapt(lib.array(new))
+    for name in ("priors_", "standard_errors_", "log_ratios_"):
+        np.testing.assert_allclose(lib.numpy(getattr(found, name)), getattr(want, name), rtol=1e-6)
+    calibrated = lib.numpy(found.transform(lib.array(new)))
+    np.testing.assert_allclose(calibrated, want.transform(new), rtol=1e-6)
+    again = PriorShift(method=method).fit(Z, Y).adapt(lib.array(new))
+    np.testing.assert_allclose(again.priors_, want.priors_, rtol=1e-6)
+
+
+PAGE = (Path(__file__).parents[2] / "doc" / "guide" / "tensors.rst").read_text()
+
+
+def test_code_of_the_guide(torch_lib):
+    """All blocks one after the other, as readers run them."""
+    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:    .*\n|\n)+)", PAGE, flags=re.M)
+    assert len(blocks) > 4
+    torch_lib.xp.manual_seed(0)
+    found = {}
+    with config_context(array_api_dispatch=False):  # they switch it on themselves
+        exec("\n".join(map(textwrap.dedent, blocks)), found)
+    assert abs(found["calibrator"].temperature_ - 2) < 0.2
+    np.testing.assert_allclose(found["on_host"], found["proba"].cpu().numpy(), atol=1e-6)
+    assert found["scores"].shape == (5,)
+    assert set(found["predicted"]) <= set("abcdefghij")

@@ -6,7 +6,6 @@ import time
 
 import dask
 import dask.array as da
-import distributed
 import joblib
 import numpy as np
 import pandas as pd
@@ -26,6 +25,8 @@ N, CHUNK = 20_000, 2500
 @pytest.fixture(scope="module")
 def cluster():
     """Two processes that put on disk what is more than some 30 MB."""
+    import distributed  # long
+
     with (
         dask.config.set({"distributed.worker.memory.target": 0.03}),
         distributed.LocalCluster(
@@ -37,7 +38,7 @@ def cluster():
 
 @pytest.fixture
 def client(cluster):
-    with distributed.Client(cluster) as client:
+    with cluster.get_client() as client:
         yield client
 
 
@@ -125,7 +126,7 @@ def test_more_rows_than_memory(rows, client):
 
 
 def test_closed_client(rows, cluster):
-    with distributed.Client(cluster):
+    with cluster.get_client():
         X, Y = (a.persist() for a in with_dask(*rows))
     with pytest.raises(RuntimeError, match="client that is closed"):
         TemperatureScaling().fit(X, Y)

@@ -234,7 +234,7 @@ def test_functions_of_blocks_do_not_hold_the_rows(kind, monkeypatch):
         return reduce(rows, merge, f, *plan)
 
     monkeypatch.setattr(MemoryRows, "reduce", recorded)
-    for n in (1000, 20_000):
+    for n in (1000, 6000):
         sizes[n] = 0
         kind().fit(*make_logits(n, 3, temperature=2.0, random_state=0))
-    assert sizes[20_000] < sizes[1000] + 2000
+    assert sizes[6000] < sizes[1000] + 2000

@@ -45,7 +45,7 @@ def parameters(c):
     return np.concatenate([c.coef_.ravel(), c.intercept_])
 
 
-@pytest.mark.parametrize(("alpha", "alpha_intercept"), [(0.01, 0.1), (1.0, 0.01), (30.0, 30.0)])
+@pytest.mark.parametrize(("alpha", "alpha_intercept"), [(0.01, 0.1), (30.0, 30.0)])
 def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, alpha_intercept):
     Z, y, w = problem
     c = DirichletCalibration(alpha=alpha, alpha_intercept=alpha_intercept, tol=1e-9).fit(Z, y, w)

@@ -53,7 +53,7 @@ def scores(c, F):
 
 
 @both
-@pytest.mark.parametrize("alpha", ["auto", 0.1, 10.0])
+@pytest.mark.parametrize("alpha", ["auto", 10.0])
 def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, kind):
     Z, y, w = problem
     c = kind(alpha=alpha, tol=1e-9).fit(Z, y, w)

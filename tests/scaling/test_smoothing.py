@@ -51,8 +51,8 @@ def temperature(Z, y, w=None):
 
 @every
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("smoothing", ["auto", 0.05, 0.999])
-@pytest.mark.parametrize("n_classes", [1, 2, 10])
+@pytest.mark.parametrize("smoothing", ["auto", 0.999])
+@pytest.mark.parametrize("n_classes", [1, 5])
 def test_no_probability_is_below_its_share(kind, dtype, smoothing, n_classes):
     K = max(n_classes, 2)
     Z, y = make_logits(400, K, temperature=0.1, dtype=dtype, random_state=0)

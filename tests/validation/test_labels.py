@@ -249,7 +249,7 @@ FEATURES = {
 }
 
 
-@every
+@few
 def test_features_and_index_columns_are_warned_of(kind, rng):
     for case, features in FEATURES.items():
         with of_case(case):
@@ -508,7 +508,7 @@ def test_one_hot_labels_are_told_the_remedy():
         TemperatureScaling().fit(Z3, np.c_[Y3, Y3])
 
 
-@every
+@few
 def test_a_row_of_one_dimension_is_a_row(kind, logits3):
     calibrator = kind().fit(*logits3)
     for row in (Z3[0], Z3[0].tolist()):
