@@ -413,3 +413,18 @@ def test_capital_of_bets_that_stake_nothing_stays():
     for n_scores in (1, 4):
         of_scores = Bets.new(n_scores, _drift._LOG_FACTORS.shape[1]).capital
         assert _drift._e_value(of_scores) == pytest.approx(1 / n_scores)
+
+
+def test_one_dimension_is_the_second_class(rng):
+    p = rng.uniform(size=80)
+    one, two = (
+        DriftMonitor(both(p[:40]), kind="binary").update(both(p[40:]))
+        for both in (lambda p: p, lambda p: np.column_stack([1 - p, p]))
+    )
+    assert one.e_value == two.e_value
+
+
+def test_ties_are_broken_independently_of_rows_made_with_the_same_seed():
+    """``default_rng(0)`` and ``default_rng([0, 0])`` give the same numbers."""
+    drift = DriftMonitor(np.random.default_rng(1).random(2000).round(1), kind="binary")
+    assert drift.update(np.random.default_rng(0).random(500).round(1)).e_value < 5

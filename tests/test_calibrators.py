@@ -214,8 +214,10 @@ def test_fit_does_not_depend_on_memory_layout(kind, logits3, tmp_path):
 @few
 def test_second_fit_forgets_the_first(kind, logits3):
     X, y = logits3
-    calibrator = kind().fit(make_logits(200, 5, random_state=1)[0], np.arange(200) % 5)
+    other = pd.DataFrame(make_logits(200, 5, random_state=1)[0], columns=list("abcde"))
+    calibrator = kind().fit(other, np.arange(200) % 5)
     assert_same_fit(calibrator.fit(X, y), plain_fit(kind))
+    assert not hasattr(calibrator, "feature_names_in_")
 
 
 @every
@@ -458,9 +460,9 @@ BAD_PARAMETERS = {
     "smoothing": ([-0.1, np.nan, np.inf, True, "none"], "must be ('auto'|a finite number)"),
     "shrinkage": ([-1, np.nan, "no"], "must be ('auto' or )?a finite number of at least 0"),
     "tol": ([0, np.inf, True], "must be a finite number above 0, got"),
-    "n_bins": COUNT,
+    "n_bins": ([0, *COUNT[0]], COUNT[1]),
     "n_knots": COUNT,
-    "max_iter": COUNT,
+    "max_iter": ([0, *COUNT[0]], COUNT[1]),
     "cv": ([1], "must be"),
     "bin_range": ([(), 5, (0, 5), (5, 2), (1.0, 2)], "must be a pair of integers"),
     "strategy": (["mass"], "must be one of 'uniform', 'quantile', got 'mass'"),

@@ -73,6 +73,9 @@ def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
     np.testing.assert_allclose(
         form.predict_proba(far[:, None])[:, 1], oracle.predict([0, 0, 1, 1]), atol=1e-12
     )
+    if interpolation != "centered":
+        found = form.predict_proba(z[:, None])[:, 1]
+        np.testing.assert_allclose(found, oracle.predict(p), rtol=1e-9, atol=1e-12)
 
 
 # --------------------------------------------------------------------------------------

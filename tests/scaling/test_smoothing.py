@@ -11,8 +11,14 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
-from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib import (
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib._base import BaseCalibrator
+from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
 
 # Those whose probabilities are mixed by a share that is a parameter.
@@ -140,3 +146,18 @@ def test_maps_of_separable_rows_without_a_ridge_are_temperature_scaling(kind):
         c = kind(alpha=0, smoothing=0).fit(Z, y)
     plain = fit_quietly(TemperatureScaling(), Z, y)
     np.testing.assert_allclose(c.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
+
+
+@every
+def test_a_share_of_one_is_refused(kind):
+    with pytest.raises(ValueError, match="number of at least 0 and below 1, got 1"):
+        kind(smoothing=1).fit(*make_logits(50, 3, random_state=0))
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+@pytest.mark.parametrize("kind", [TemperatureScaling, EnsembleTemperatureScaling])
+def test_small_weights_of_separable_rows_warn(kind):
+    """Whose targets are smoothed by the sum of the weights."""
+    Z, y = separable(60, 3)
+    with pytest.warns(SmallWeightsWarning):
+        kind(smoothing=0).fit(Z, y, np.full(60, 1 / 60))

@@ -331,3 +331,8 @@ def test_the_temperature_and_the_share_are_those_of_temperature_scaling():
         log_softmax(c.transform(Z), axis=1), c.predict_log_proba(Z), rtol=1e-12
     )
     assert logit(c.predict_proba(1e3 * Z).min()) >= logit(c.smoothing_ / 3) - 1e-9
+
+
+def test_one_knot_is_refused():
+    with pytest.raises(ValueError, match="n_knots must be an integer of at least 2, got 1"):
+        SplineCalibration(n_knots=1).fit(*bent(50))

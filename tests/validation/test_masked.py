@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from skcalib import (
     BBQ,
     BetaCalibration,
+    IsotonicCalibration,
     MatrixScaling,
     OrderPreservingScaling,
     PlattScaling,
@@ -278,7 +279,11 @@ def test_the_bounds_of_the_temperature_are_exact():
 # Weights that are shares of one.
 
 
-@pytest.mark.parametrize("form", quick(FORMS), ids=repr)
+# With a share, or rows, of smoothing that are not the default.
+SMOOTHED = [TemperatureScaling(smoothing="auto"), IsotonicCalibration(smoothing=0)]
+
+
+@pytest.mark.parametrize("form", [*quick(FORMS), *SMOOTHED], ids=repr)
 def test_weights_that_sum_to_one_warn_where_their_sum_matters(form):
     w = np.full(len(Z), 1 / len(Z))
     with warnings.catch_warnings(record=True) as caught:
