@@ -410,7 +410,7 @@ def test_sweep_is_made_of_everything_it_is_given(logits, given, way):
     scale, weighted, n_bins = given
     Z, y, w = logits
     Z, w = scale * Z, w if weighted else None
-    given = {"ax": Figure().subplots(2), "sample_weight": w}
+    given = {"ax": list(Figure().subplots(2)), "sample_weight": w}
     given |= {} if n_bins is None else {"n_bins": n_bins}
     vector = VectorScaling().fit(Z[:200], y[:200])
     if way == "logits":
