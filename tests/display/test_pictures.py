@@ -331,7 +331,8 @@ def test_logit_axes_end_a_tenth_of_a_row_from_zero_and_one(style):
     )
     nearest = logit(0.1 / 120)
     wanted = [1.1 * nearest, -1.1 * nearest]  # 5 % of twice that as a margin
-    np.testing.assert_allclose(logit(display.ax_.get_xlim()), wanted)
+    for limits in (display.ax_.get_xlim(), display.ax_.get_ylim()):
+        np.testing.assert_allclose(logit(limits), wanted)
 
 
 # Where things are -------------------------------------------------------------------------------
