@@ -1,6 +1,7 @@
 """Batches add up: any split, order and merge gives what the measures give on all rows."""
 
 import copy
+import dataclasses
 import pickle
 from functools import reduce
 from itertools import pairwise
@@ -59,7 +60,7 @@ def batches(rows, edges):
 def assert_same_curve(got, expected):
     for name, values in vars(expected).items():
         found = getattr(got, name)
-        if values is None or values.dtype.kind == "U":
+        if values is None or np.asarray(values).dtype.kind == "U":
             assert np.array_equal(found, values)
         else:
             assert found.dtype == np.float64
@@ -71,7 +72,8 @@ def in_order(curve, labels):
     if curve.label is None:
         return curve
     order = np.concatenate([np.flatnonzero(curve.label == label) for label in labels])
-    return type(curve)(*(values[order] for values in vars(curve).values()))
+    arrays = {name: values[order] for name, values in vars(curve).items() if name != "kind"}
+    return dataclasses.replace(curve, **arrays)
 
 
 def assert_as_at_once(monitor, rows, arguments):
@@ -283,7 +285,7 @@ BAD_ARGUMENTS = {
     "twice": ({"labels": [0, 1, 1]}, "labels must be a list of distinct labels, one"),
     "no bins": ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
     "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
-    "kind": ({"kind": "top"}, "kind must be one of 'top-label', 'classwise', 'binary', got 'top'"),
+    "kind": ({"kind": "top"}, "kind must be one of 'auto', .*'binary', got 'top'"),
     "pos_label": ({"pos_label": 7}, r"pos_label must be one of \[0, 1\], got 7"),
     "binary of three": (
         {"kind": "binary", "labels": [0, 1, 2]}, "kind='binary' is for two classes, got 3",

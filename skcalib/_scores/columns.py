@@ -50,6 +50,7 @@ class Columns:
     labels: list[Any]  #: the class of each column, or None
     score_block: Callable[..., tuple[Floats, Bools]]
     rows: Rows
+    kind: Any = "binary"  #: the score and the event, by their name
 
     def sums(
         self, f: Callable[[Floats, Bools, Floats | None], Floats], plan: Plan = PLAIN

@@ -161,7 +161,7 @@ class ConfidenceDisplay:
         ValueError
             As :func:`skcalib.metrics.reliability_curve`.
         """
-        rows = next(scored_rows(y_true, y_proba, "top-label", sample_weight, labels, None))
+        rows = next(scored_rows(y_true, y_proba, "top-label", sample_weight, labels, None)[1])
         curve = curve_of_rows(with_weight(rows), n_bins, "uniform")
         return cls(curve, name=name).plot(ax)
 

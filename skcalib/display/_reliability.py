@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -71,8 +72,8 @@ class ReliabilityDisplay:
     ----------
     curve : ReliabilityCurve
         The bins.
-    kind : {"top-label", "binary"}, default="top-label"
-        Kind of the bins, which determines the labels of the axes.
+    kind : {"top-label", "binary"}, default=None
+        Kind of the bins, which determines the labels of the axes; by default that of ``curve``.
     name : str, default=None
         Name of the model: the title with bars, else the entry in the legend.
     rows : named tuple (label, score, event, weight), default=None
@@ -155,13 +156,13 @@ class ReliabilityDisplay:
         self,
         curve: ReliabilityCurve,
         *,
-        kind: str = "top-label",
+        kind: str | None = None,
         name: str | None = None,
         rows: Scored | None = None,
         zoomed: bool = False,
     ) -> None:
         self.curve = curve
-        self.kind = kind
+        self.kind = curve.kind if kind is None else kind
         self.name = name
         self.rows = None if rows is None else _curves.with_weight(rows)
         self.zoomed = zoomed
@@ -178,7 +179,7 @@ class ReliabilityDisplay:
         X: ArrayLike,
         y: ArrayLike,
         *,
-        kind: Kind = "top-label",
+        kind: Kind = "auto",
         name: str | None = None,
         **params: Any,
     ) -> Self | Any:
@@ -192,7 +193,7 @@ class ReliabilityDisplay:
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
-        kind : {"top-label", "classwise", "binary", "multilabel"}, default="top-label"
+        kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
             As for :meth:`from_predictions`.
         name : str, default=None
             Name of the model; by default the name of the estimator's class.
@@ -222,7 +223,7 @@ class ReliabilityDisplay:
         *,
         n_bins: int = 15,
         strategy: Strategy | None = None,
-        kind: Kind = "top-label",
+        kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
@@ -273,7 +274,7 @@ class ReliabilityDisplay:
             are not among the labels; for ``ax`` with ``kind="classwise"`` or ``"multilabel"``, and
             for ``classes`` or ``figure`` with another kind.
         """
-        of_rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
+        kind, of_rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         check_grid(kind, ax, classes, max_classes, figure)
         if kind in OF_EACH:
             displays = []
@@ -284,8 +285,8 @@ class ReliabilityDisplay:
             displays = chosen(displays, classes, max_classes)
             return ReliabilityGridDisplay(displays, name=name).plot(figure, **plot_params)
         rows = _curves.with_weight(next(of_rows))
-        curve = _curves.curve_of_rows(rows, n_bins, strategy or "uniform")
-        return cls(curve, kind=kind, name=name, rows=rows).plot(ax, **plot_params)
+        curve = replace(_curves.curve_of_rows(rows, n_bins, strategy or "uniform"), kind=kind)
+        return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
 
     def plot(
         self,

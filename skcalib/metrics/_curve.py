@@ -1,7 +1,7 @@
 """Reliability curves: bins of scores with their confidence and accuracy."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,8 @@ class ReliabilityCurve:
     label : ndarray of shape (n,) or None
         With ``kind="classwise"`` or ``"multilabel"`` the class or label each bin belongs to, else
         None.
+    kind : str
+        The score and the event, as for :func:`reliability_curve`, never "auto".
     """
 
     lower: Floats
@@ -48,6 +50,7 @@ class ReliabilityCurve:
     accuracy: Floats
     n_effective: Floats
     label: Array | None = None
+    kind: Kind = "top-label"
 
     @property
     def gap(self) -> Floats:
@@ -94,7 +97,7 @@ def curves_of(columns: Columns, n_bins: int, strategy: Strategy) -> Iterator[Rel
     edges = edges_of(columns, n_bins, strategy)
     shared = edges[0] if strategy == "uniform" else edges
     sums = columns.sums(partial(bin_sums, edges=shared, n_bins=int(n_bins)))
-    return map(curve_of, columns.labels, edges, sums)
+    return map(partial(curve_of, kind=columns.kind), columns.labels, edges, sums)
 
 
 def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
@@ -107,7 +110,9 @@ def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
     return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
 
 
-def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCurve:
+def curve_of(
+    label: Any, edges: Floats, sums: Floats | BinSums, *, kind: Kind = "binary"
+) -> ReliabilityCurve:
     """The non-empty bins, from the rows of :class:`BinSums`."""
     filled = np.flatnonzero(sums[1] > 0)
     count, weight, weight_squared, hits, scores = np.asarray(sums)[:, filled]
@@ -120,6 +125,7 @@ def curve_of(label: Any, edges: Floats, sums: Floats | BinSums) -> ReliabilityCu
         accuracy=hits / weight,
         n_effective=effective_rows(count, weight, weight_squared),
         label=None if label is None else np.full(len(weight), label),
+        kind=kind,
     )
 
 
@@ -133,8 +139,13 @@ def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Flo
 
 def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
     """The bins of several classes as one curve."""
-    columns = zip(*(vars(curve).values() for curve in curves), strict=True)
-    return ReliabilityCurve(*map(np.concatenate, columns))
+    first, *_ = curves = [*curves]
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(curve, name) for curve in curves])
+        for name in vars(first)
+        if name != "kind"
+    }
+    return replace(first, **joined)
 
 
 def reliability_curve(
@@ -143,7 +154,7 @@ def reliability_curve(
     *,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
-    kind: Kind = "top-label",
+    kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
@@ -175,9 +186,10 @@ def reliability_curve(
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, or of equal weight. In the latter ties share a bin, so there may be
         fewer than ``n_bins``.
-    kind : {"top-label", "classwise", "binary", "multilabel"}, default="top-label"
+    kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
         The score, and the event that it predicts.
 
+        - ``"auto"``: ``"binary"`` for two classes, and ``"top-label"`` for more.
         - ``"top-label"``: the largest probability of the row; the label is its class (the
           definition of [1]_, also for two classes).
         - ``"classwise"``: the probability of each class; the label is that class.
@@ -221,4 +233,4 @@ def reliability_curve(
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     curves = curves_of(columns, n_bins, strategy)
-    return concatenated(curves) if kind in OF_EACH else next(curves)
+    return concatenated(curves) if columns.kind in OF_EACH else next(curves)

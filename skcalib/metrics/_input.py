@@ -1,6 +1,6 @@
 """Checked rows of labels and probabilities, and their scores and events for each kind."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from functools import partial
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from skcalib._scores.columns import Columns, Scored
 from skcalib._validation import indicator, inputs
 from skcalib._validation.labels import check_column_names, encode, exact, resolve_classes, shown
 
-Kind = Literal["top-label", "classwise", "binary", "multilabel"]
+Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
 
 # Kinds with a score for each column.
 OF_EACH = ("classwise", "multilabel")
@@ -41,14 +41,15 @@ def columns_of(
     if average != "macro":
         _check_average(average, kind)
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
+    kind = resolved(kind, rows.classes)
     if kind == "top-label":
-        return Columns([None], _top_label, rows)
+        return Columns([None], _top_label, rows, kind)
     if average == "micro":
         P, E, w = rows.arrays
         w = None if w is None else np.repeat(w, P.shape[1])
-        return Columns([None], partial(_one_class, 1), MemoryRows(P.ravel(), E.ravel(), w))
+        return Columns([None], partial(_one_class, 1), MemoryRows(P.ravel(), E.ravel(), w), kind)
     if kind in OF_EACH:
-        return Columns(list(rows.classes), _each_class, rows)
+        return Columns(list(rows.classes), _each_class, rows, kind)
     if len(rows.classes) != 2:
         raise ValueError(
             f"kind='binary' is for two classes, got {len(rows.classes)}. Use kind='classwise', or "
@@ -56,7 +57,14 @@ def columns_of(
         )
     named = pos_label is not None and rows.X.ndim == 2
     k = position(pos_label, rows.classes) if named else 1
-    return Columns([None], partial(_one_class, k), rows)
+    return Columns([None], partial(_one_class, k), rows, kind)
+
+
+def resolved(kind: Kind, classes: Sized) -> Kind:
+    """The kind, or for "auto" the event of two classes, and the top label of more."""
+    if kind != "auto":
+        return kind
+    return "binary" if len(classes) == 2 else "top-label"
 
 
 def _check_average(average: Any, kind: Kind) -> None:
@@ -74,10 +82,11 @@ def _check_average(average: Any, kind: Kind) -> None:
         )
 
 
-def scored_rows(*args: Any) -> Iterator[Scored]:
-    """Scores and events of all rows of :func:`columns_of`, column by column, in memory."""
+def scored_rows(*args: Any) -> tuple[Kind, Iterator[Scored]]:
+    """The kind, and scores and events of all rows of :func:`columns_of`, column by column."""
     check_in_memory(args)
-    return columns_of(*args).each()
+    columns = columns_of(*args)
+    return columns.kind, columns.each()
 
 
 def check_input(
@@ -86,7 +95,7 @@ def check_input(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any = None,
-    kind: Kind = "top-label",
+    kind: Kind = "auto",
 ) -> Rows:
     """Rows of probabilities, class indices and weights, with the classes of the columns.
 

@@ -76,7 +76,7 @@ def score_decomposition(
     y_proba: ArrayLike,
     *,
     score: Score = "log_loss",
-    kind: Kind = "top-label",
+    kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,

@@ -13,7 +13,7 @@ from skcalib._validation.inputs import check_option
 
 from ._calibration_error import FORMULAS, HOMOGENEOUS, smooth_calibration_error
 from ._curve import ReliabilityCurve, curve_of, edges_of
-from ._input import Kind, check_input, columns_of
+from ._input import Kind, check_input, columns_of, resolved
 
 Random = np.random.RandomState
 Measure = str | Callable[..., float]
@@ -23,7 +23,7 @@ Method = Literal["auto", "inversion", "basic", "percentile"]
 SMOOTH = smooth_calibration_error.__name__
 
 # Arguments that are passed to a callable measure only if they differ from these defaults.
-DEFAULTS = {"kind": "top-label", "n_bins": 15, "strategy": "uniform", "pos_label": None}
+DEFAULTS = {"kind": "auto", "n_bins": 15, "strategy": "uniform", "pos_label": None}
 
 # Relative differences of measures that are smaller than this are treated as ties.
 ROUNDING = 1e-12
@@ -154,7 +154,7 @@ def measured_by(
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight))
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
-    problem = Problem(rows.in_memory(), kind, pos_label)
+    problem = Problem(rows.in_memory(), resolved(kind, rows.classes), pos_label)
     if measure == SMOOTH:
         measure = smooth_calibration_error
     if callable(measure):

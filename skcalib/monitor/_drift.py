@@ -8,7 +8,7 @@ from scipy.special import expit, logsumexp
 from skcalib._rows import ArrayLike, Floats, Indices
 from skcalib._validation.inputs import check_integer, check_option, check_real
 from skcalib._version import Versioned
-from skcalib.metrics._input import Kind, columns_of, unlabelled
+from skcalib.metrics._input import Kind, columns_of, resolved, unlabelled
 
 from ._betting import SHIFTS, Bets, Capital, SequentialTest, after, less_reserve
 
@@ -50,10 +50,10 @@ class DriftMonitor(SequentialTest, Versioned):
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities for the reference rows: rows like those that the model was calibrated on, but
         not these rows themselves.
-    kind : {"top-label", "classwise", "binary"}, default="top-label"
+    kind : {"auto", "top-label", "classwise", "binary"}, default="auto"
         The score: the largest probability, the probability of each class, or that of the second
-        class. With "classwise" the e-value is the largest one of the classes divided by their
-        number.
+        class. "auto" is "binary" for two classes, and "top-label" for more. With "classwise" the
+        e-value is the largest one of the classes divided by their number.
     alarm_level : float, default=0.05
         Largest probability of ever raising a false alarm.
     random_state : int, default=0
@@ -62,7 +62,7 @@ class DriftMonitor(SequentialTest, Versioned):
     Attributes
     ----------
     kind : str
-        The score.
+        The score, never "auto".
     alarm_level : float
         Largest probability of a false alarm.
     random_state : int
@@ -113,11 +113,11 @@ class DriftMonitor(SequentialTest, Versioned):
         self,
         y_proba: ArrayLike,
         *,
-        kind: Kind = "top-label",
+        kind: Kind = "auto",
         alarm_level: float = 0.05,
         random_state: int = 0,
     ) -> None:
-        check_option("kind", kind, ["top-label", "classwise", "binary"])
+        check_option("kind", kind, ["auto", "top-label", "classwise", "binary"])
         check_real("alarm_level", alarm_level, high=1)
         check_integer("random_state", random_state, least=0)
         self.kind = kind
@@ -182,7 +182,7 @@ class DriftMonitor(SequentialTest, Versioned):
     def _cells(self, y_proba: Any) -> tuple[Indices, int]:
         """Cells of the scores, (n_scores, n_samples), and the number of classes."""
         rows = unlabelled(y_proba)
-        n_classes = len(rows.classes)
+        n_classes, self.kind = len(rows.classes), resolved(self.kind, rows.classes)
         if self.n_classes not in {None, n_classes}:
             raise ValueError(
                 "y_proba must have the columns of the reference rows, which have "

@@ -17,7 +17,7 @@ from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_of
-from skcalib.metrics._input import Kind, columns_of
+from skcalib.metrics._input import Kind, columns_of, resolved
 
 from ._betting import ROWS_OF_A_BET, Bets, SequentialTest, bet_on, e_value, together
 
@@ -54,7 +54,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
     n_bins : int, default=15
         Number of bins of equal width on [0, 1]. There are no quantile bins, since their edges
         depend on all rows.
-    kind : {"top-label", "classwise", "binary"}, default="top-label"
+    kind : {"auto", "top-label", "classwise", "binary"}, default="auto"
         The score and the event, as for :func:`skcalib.metrics.reliability_curve`.
     labels : array-like of shape (n_classes,)
         All labels in the order of the columns. A batch may lack some of them.
@@ -73,7 +73,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
     n_bins : int
         Number of bins.
     kind : str
-        The score and the event.
+        The score and the event, never "auto".
     labels : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     pos_label : label or None
@@ -137,7 +137,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
         self,
         *,
         n_bins: int = 15,
-        kind: Kind = "top-label",
+        kind: Kind = "auto",
         labels: ArrayLike,
         pos_label: Any = None,
         alarm_level: float = 0.05,
@@ -149,7 +149,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
                 "them, so they cannot be inferred from it."
             )
         labels = np.array(exact(labels, "labels"))  # a copy, so that the caller cannot change it
-        check_option("kind", kind, ["top-label", "classwise", "binary"])
+        check_option("kind", kind, ["auto", "top-label", "classwise", "binary"])
         width = labels.size
         if width < 2:
             raise ValueError(f"labels must name at least two labels, got {labels.tolist()!r}.")
@@ -160,7 +160,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
         check_real("alarm_level", alarm_level, high=1)
         check_real("tolerance", tolerance, high=1, closed=True)
         self.n_bins = int(n_bins)
-        self.kind = kind
+        self.kind = resolved(kind, labels)
         self.labels = labels
         self.pos_label = pos_label
         self.alarm_level = float(alarm_level)
@@ -268,7 +268,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
         --------
         >>> from skcalib.monitor import CalibrationMonitor
         >>> CalibrationMonitor(labels=[0, 1]).update([0, 1], [0.1, 0.7]).reset()
-        CalibrationMonitor(n_bins=15, kind='top-label', n_samples=0)
+        CalibrationMonitor(n_bins=15, kind='binary', n_samples=0)
         """
         n_curves = len(self.labels) if self.kind == "classwise" else 1
         self._sums = np.zeros((n_curves, len(BinSums._fields), self.n_bins))
@@ -449,7 +449,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
                 "y_true == label and y_proba[:, k] to a monitor with kind='binary' for the "
                 "diagram of a class."
             )
-        return ReliabilityDisplay(self.curve(), kind=self.kind).plot(ax, **params)
+        return ReliabilityDisplay(self.curve()).plot(ax, **params)
 
     def _curves(self) -> list[ReliabilityCurve]:
         """One curve, or with ``kind="classwise"`` one for every label."""
@@ -458,7 +458,8 @@ class CalibrationMonitor(SequentialTest, Versioned):
         edges = uniform_edges(self.n_bins)
         labels = self.labels if self.kind == "classwise" else [None]
         return [
-            curve_of(label, edges, sums) for label, sums in zip(labels, self._sums, strict=True)
+            curve_of(label, edges, sums, kind=self.kind)
+            for label, sums in zip(labels, self._sums, strict=True)
         ]
 
     def __repr__(self) -> str:

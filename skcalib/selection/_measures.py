@@ -87,7 +87,7 @@ def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) 
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
     order = np.argsort(classes)
-    classes, P = classes[order], xa.double(P[:, order])
+    classes, P = classes[order], P[:, order].astype(np.float64, copy=False)
     if all(measure.takes_rows for measure in measures):  # one check for all of them
         P = check_input(test.y, P, test.w, classes)
         test = Sample(test.Z, None, None, None)

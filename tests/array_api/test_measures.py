@@ -68,7 +68,7 @@ def numbers(result):
     if isinstance(result, float):
         return [result]
     assert is_dataclass(result)
-    values = [value for value in astuple(result) if value is not None]
+    values = [value for value in astuple(result) if not isinstance(value, str | None)]
     assert all(isinstance(value, float | np.ndarray) for value in values)
     return values
 

@@ -99,6 +99,18 @@ def rows(draw, max_classes=5):
 
 
 @binned
+@given(data=rows(), n_bins=st.integers(1, 30))
+def test_two_classes_are_one_event_by_default(measure, data, n_bins):
+    """As that is what a user of a risk expects; of more classes the top label counts."""
+    y, P, w = data
+    params = {"n_bins": n_bins, "sample_weight": w, "labels": range(P.shape[1])}
+    kind = "binary" if P.shape[1] == 2 else "top-label"
+    assert measure(y, P, **params) == measure(y, P, kind=kind, **params)
+    if P.shape[1] == 2:
+        assert measure(y, P[:, 1], **params) == measure(y, P[:, 1], kind="binary", **params)
+
+
+@binned
 @given(data=rows(max_classes=2), n_bins=st.integers(1, 30), k=st.integers(0, 1))
 def test_binary_is_the_column_of_the_positive_label(measure, data, n_bins, k):
     y, P, w = data
@@ -297,7 +309,7 @@ BAD = {
     "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
     "true bins": ({"n_bins": True}, "n_bins must be an integer of at least 1, got True"),
     "strategy": ({"strategy": "equal"}, "strategy must be one of 'uniform', 'quantile', got 'eq"),
-    "kind": ({"kind": "top"}, "kind must be one of 'top-label', .*'multilabel', got 'top'"),
+    "kind": ({"kind": "top"}, "kind must be one of 'auto', .*'multilabel', got 'top'"),
     "binary of three": (THREE | {"kind": "binary"}, "kind='binary' is for two classes, got 3"),
     "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5. Pass prob.*not logits"),
     "below zero": ({"y_proba": [0.5, -0.5, 0.1]}, "between 0 and 1, got -0.5"),

@@ -87,7 +87,7 @@ def test_averages_of_other_kinds(measure):
     with pytest.raises(ValueError, match="average='micro' is for kind='multilabel', got kind='cl"):
         measure(y, p, kind="classwise", average="micro")
     with pytest.raises(ValueError, match=r"average=None .* got kind='top-label'"):
-        measure(y, p, average=None)
+        measure(y, p, kind="top-label", average=None)
     with pytest.raises(ValueError, match="average must be one of 'macro', 'micro', got 'mean'"):
         measure(Y, P, average="mean", **OF_LABELS)
 
