@@ -5,7 +5,6 @@ import re
 import reprlib
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -177,7 +176,7 @@ def from_json(text: str) -> Any:
     try:
         with warnings.catch_warnings():  # of wrong numbers, and of columns without names
             warnings.simplefilter("ignore")
-            calibrator = _Reader(len(text)).value(raw["calibrator"], ("calibrator",))
+            calibrator = _read(raw["calibrator"], ("calibrator",), len(text))
             _try(calibrator)
     except Exception as error:  # whatever a calibrator of wrong numbers raises
         reason = " ".join(str(error).split()).rstrip(".")
@@ -317,64 +316,61 @@ def _checked_head(raw: Any) -> str:
     return of_skcalib
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Values of a text of some length, which is the largest size that anything in it has."""
+def _read(raw: Any, path: tuple[str, ...], most: int) -> Any:
+    """The value of JSON, with the names on the way to it and the largest size of an array."""
+    _check(path[:9], f"nested at most {DEEPEST} deep", holds=len(path) <= DEEPEST)
+    if type(raw) is list:
+        return [_read(x, (*path, str(k)), most) for k, x in enumerate(raw)]
+    if type(raw) is not dict:
+        return raw
+    if raw.keys() == {"entries"}:
+        return _read_members(raw["entries"], path, most)
+    if raw.keys() == {"dtype", "shape", "values"}:
+        return _read_array(raw, path, most)
+    return _read_estimator(raw, path, most)
 
-    length: int
 
-    def value(self, raw: Any, path: tuple[str, ...]) -> Any:
-        """The value of JSON, with the names on the way to it."""
-        _check(path[:9], f"nested at most {DEEPEST} deep", holds=len(path) <= DEEPEST)
-        if type(raw) is list:
-            return [self.value(x, (*path, str(k))) for k, x in enumerate(raw)]
-        if type(raw) is not dict:
-            return raw
-        if raw.keys() == {"entries"}:
-            return self._members(raw["entries"], path)
-        if raw.keys() == {"dtype", "shape", "values"}:
-            return self._array(raw, path)
-        return self._estimator(raw, path)
+def _read_members(raw: dict[str, Any], path: tuple[str, ...], most: int) -> dict[str, Any]:
+    _check(path, "an object", holds=type(raw) is dict)
+    return {name: _read(x, (*path, name), most) for name, x in raw.items()}
 
-    def _members(self, raw: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-        _check(path, "an object", holds=type(raw) is dict)
-        return {name: self.value(x, (*path, name)) for name, x in raw.items()}
 
-    def _array(self, raw: dict[str, Any], path: tuple[str, ...]) -> Any:
-        dtype, shape, values = raw["dtype"], raw["shape"], raw["values"]
-        fits = type(dtype) is str and DTYPES.fullmatch(dtype) is not None
-        _check(path, "of a dtype such as float64 or U9", holds=fits)
-        fits = type(values) is list and type(shape) is list and set(map(type, values)) <= SCALARS
-        fits = fits and all(type(size) is int and size <= self.length for size in shape)
-        _check(path, "an array with sizes and values", holds=fits)
-        letters = sum(len(x) + 1 for x in values if type(x) is str)
-        wide = dtype[:1] == "U" and int(dtype[1:]) * len(values) > MOST_LETTERS * letters
-        _check(path, "text of about equal lengths", holds=not wide)
-        array = np.array(values, dtype).reshape(shape)
-        # What the type has rounded, or taken for something else, is not the same again.
-        same = _array(array, "") == raw
-        _check(path, f"values of the type {dtype} in that shape", holds=same)
-        return array if shape else array.item()
+def _read_array(raw: dict[str, Any], path: tuple[str, ...], most: int) -> Any:
+    dtype, shape, values = raw["dtype"], raw["shape"], raw["values"]
+    fits = type(dtype) is str and DTYPES.fullmatch(dtype) is not None
+    _check(path, "of a dtype such as float64 or U9", holds=fits)
+    fits = type(values) is list and type(shape) is list and set(map(type, values)) <= SCALARS
+    fits = fits and all(type(size) is int and size <= most for size in shape)
+    _check(path, "an array with sizes and values", holds=fits)
+    letters = sum(len(x) + 1 for x in values if type(x) is str)
+    wide = dtype[:1] == "U" and int(dtype[1:]) * len(values) > MOST_LETTERS * letters
+    _check(path, "text of about equal lengths", holds=not wide)
+    array = np.array(values, dtype).reshape(shape)
+    # What the type has rounded, or taken for something else, is not the same again.
+    same = _array(array, "") == raw
+    _check(path, f"values of the type {dtype} in that shape", holds=same)
+    return array if shape else array.item()
 
-    def _estimator(self, raw: dict[str, Any], path: tuple[str, ...]) -> Any:
-        name = raw.get("class")
-        fits = type(name) is str and name in CLASSES and "parameters" in raw
-        _check(path, "a calibrator of a class that this version of skcalib has", holds=fits)
-        kind = CLASSES[str(name)]
-        params = self._members(raw["parameters"], path)
-        if kind is Pipeline:
-            params = {"steps": [(name, step) for name, step in params["steps"]]}
-        found = kind(**params)
-        fitted = self._members(raw.get("fitted", {}), path)
-        fits = all(re.fullmatch("[a-z][a-z0-9_]*_", name) for name in fitted)
-        _check(path, "fitted with names that end in an underscore", holds=fits)
-        n = fitted.get("n_features_in_", 1)
-        fits = type(n) is int and 0 < n <= self.length
-        _check(path, "of no more columns than the text is long", holds=fits)
-        vars(found).update(fitted)
-        if kind is Trees:
-            check_trees(found)
-        return found
+
+def _read_estimator(raw: dict[str, Any], path: tuple[str, ...], most: int) -> Any:
+    name = raw.get("class")
+    fits = type(name) is str and name in CLASSES and "parameters" in raw
+    _check(path, "a calibrator of a class that this version of skcalib has", holds=fits)
+    kind = CLASSES[str(name)]
+    params = _read_members(raw["parameters"], path, most)
+    if kind is Pipeline:
+        params = {"steps": [(name, step) for name, step in params["steps"]]}
+    found = kind(**params)
+    fitted = _read_members(raw.get("fitted", {}), path, most)
+    fits = all(re.fullmatch("[a-z][a-z0-9_]*_", name) for name in fitted)
+    _check(path, "fitted with names that end in an underscore", holds=fits)
+    n = fitted.get("n_features_in_", 1)
+    fits = type(n) is int and 0 < n <= most
+    _check(path, "of no more columns than the text is long", holds=fits)
+    vars(found).update(fitted)
+    if kind is Trees:
+        check_trees(found)
+    return found
 
 
 def _check(path: tuple[str, ...], wanted: str, *, holds: bool) -> None:

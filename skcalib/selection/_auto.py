@@ -19,8 +19,7 @@ from skcalib._warnings import give
 from skcalib.meta._groups import in_groups
 
 from ._candidates import by_name, default_candidates, taking_masked
-from ._out_of_fold import fit_all, folds, out_of_fold, rows_to_weigh_on
-from ._stacking import Weighed, components, weighed
+from ._stacking import Weighed, components, fit_all, folds, out_of_fold, rows_to_weigh_on, weighed
 
 
 class AutoCalibrator(BaseCalibrator):

@@ -37,8 +37,7 @@ from skcalib import (
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
-from skcalib.selection._out_of_fold import MANY_ROWS, rows_to_weigh_on
-from skcalib.selection._stacking import stacking_weights
+from skcalib.selection._stacking import MANY_ROWS, rows_to_weigh_on, stacking_weights
 
 N = 300
 

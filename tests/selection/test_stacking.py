@@ -12,8 +12,15 @@ from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.scaling._vector_matrix import _averaged
 from skcalib.selection import _stacking
-from skcalib.selection._out_of_fold import Fits, Fold, log_of_labels
-from skcalib.selection._stacking import components, pruned_weights, stacking_weights, weighed
+from skcalib.selection._stacking import (
+    Fits,
+    Fold,
+    components,
+    log_of_labels,
+    pruned_weights,
+    stacking_weights,
+    weighed,
+)
 
 
 @st.composite
