@@ -209,6 +209,7 @@ def underconfidence_error(bins: ReliabilityCurve) -> Any:
 def _variance(bins: ReliabilityCurve, n: Floats) -> Floats:
     """Variance of the accuracy of bins with ``n`` rows (or less one); 0 where ``n`` is 0."""
     spread = bins.accuracy * (1 - bins.accuracy)
+    n = np.broadcast_to(n, spread.shape)
     return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
 
 
@@ -246,12 +247,12 @@ def debiased_expected_calibration_error(bins: ReliabilityCurve) -> Any:
         z = np.where(deviation > 0, gap / deviation, np.inf)
     # Mean absolute value of a normal variable about the gap, which resampling would estimate.
     size = gap * (1 - 2 * ndtr(-z)) + deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2)
-    return max(np.sum(bins.share * (2 * gap - size)), 0.0)
+    return np.maximum(np.sum(bins.share * (2 * gap - size), axis=-1), 0)
 
 
 def debiased_square(bins: ReliabilityCurve) -> Any:
     """Unbiased estimate of the mean squared gap, which may be negative."""
-    return np.sum(bins.share * (bins.gap**2 - _variance(bins, bins.n_effective - 1)))
+    return np.sum(bins.share * (bins.gap**2 - _variance(bins, bins.n_effective - 1)), axis=-1)
 
 
 @measure_of_bins

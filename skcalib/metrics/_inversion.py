@@ -1,14 +1,18 @@
-"""Confidence limits of calibration errors that are homogeneous in the gaps, by test inversion.
+r"""Confidence limits of calibration errors by the noise of the gaps of bins.
 
-The interval holds the true errors under which the observed error is not significant. True gaps
-are assumed to be multiples ``m * gap`` of the observed ones, which are ``m * gap + noise``. Noise
-is simulated by labels from the probabilities for ``m = 0``, where the model is calibrated, and from
-the accuracies of bins for gaps as large as those observed; quantiles are interpolated between.
-Arrays are of shape (n_columns, n_bins), draws of shape (n_draws, n_columns, n_bins).
+The true error of bins is :math:`\psi(\gamma)`, where :math:`\psi` is sublinear (the mean, largest
+or quadratic mean size of gaps). The gaps observed are :math:`g = \gamma + \epsilon`, with noise
+:math:`\epsilon`, so that for the weights :math:`\lambda` of a subgradient of :math:`\psi` at
+:math:`\gamma`
 
-Where hardly a row is wrong, Wilson's limits of the mean gap bound the interval.
+.. math:: \langle \lambda, \epsilon \rangle \le \psi(g) - \psi(\gamma) \le \psi(\epsilon) ,
+
+whatever the true gaps are. The right side, whose noise is drawn, gives the lower end; the left
+one, a sum over rows, the upper end. Arrays of bins are of shape (n_columns, n_bins), and those of
+draws of shape (n_draws, n_columns, n_bins).
 """
 
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +21,9 @@ from scipy.special import ndtri
 
 from skcalib._rows import Bools, Floats, Indices
 
-from ._calibration_error import Formula
+from ._calibration_error import FORMULAS, HOMOGENEOUS, Formula
 from ._curve import effective_rows
-from ._resampling import ROUNDING, MeasuredByBins, Random, draw_rows, labels_at
+from ._resampling import ROUNDING, MeasuredByBins, Random, labels_at
 
 # Neighbouring bins are pooled to blocks of this many times sqrt(n) of n rows: enough rows to reduce
 # the noise of gaps, and a fraction of all rows that vanishes as n grows.
@@ -28,24 +32,31 @@ POOLED = 4.0
 # Pseudo-counts of calibrated rows that shrink the gaps of bins with few rows towards 0.
 ROWS_ADDED = 2.0
 
-# Variance of the number of events below which labels drawn at the estimate have too little noise.
-ENOUGH = 10.0
+# Of more scores in one column than this, neighbours in a bin are drawn together, as so many cells.
+MOST_ROWS, CELLS = 1 << 13, 1 << 10
 
-# Bound on the largest multiple of a gap, at which accuracies have long been clipped to 0 or 1.
-FAR = 1e3
+# The lower end, as a fraction of the estimate, is searched between noise of gaps of these sizes.
+FRACTIONS = (0.0, 1 / 16, 1 / 4, 1.0)
+BETWEEN = np.linspace(0, 1, 513)
 
 
 class Gaps(NamedTuple):
-    """What formulas that are homogeneous in the gaps take of bins."""
+    """What formulas take of bins."""
 
     gap: Floats
     share: Floats
+    confidence: Any = 0.0
+    n_effective: Any = 0.0
+
+    @property
+    def accuracy(self) -> Floats:
+        """Frequency of the event."""
+        return np.clip(self.confidence - self.gap, 0, 1)
 
 
 class BinsOfColumns(NamedTuple):
     """Bins of all columns, with zeros for empty bins."""
 
-    cells: Indices  #: index of the bin of each row among all columns, shape (n_columns, n_rows)
     weight: Floats
     confidence: Floats
     gap: Floats
@@ -56,109 +67,150 @@ class BinsOfColumns(NamedTuple):
         """Fraction of the weight of each column."""
         return self.weight / self.weight.sum(axis=1, keepdims=True)
 
+    def error(self, formula: Formula, gap: Floats) -> Any:
+        """Mean over the columns of a formula of gaps, for each draw if there are several."""
+        return formula(Gaps(gap, self.share, self.confidence, self.n_effective)).mean(axis=-1)
 
-class Draws(NamedTuple):
-    """Noise of gaps, with labels from probabilities or pooled accuracies, and weight fractions."""
 
-    calibrated: Floats
-    pooled: Floats
-    share: Floats
+class Cells(NamedTuple):
+    """Rows, or neighbours of one column that are drawn together."""
+
+    bins: Indices  #: index of the bin among those of all columns, shape (n_columns, n_cells)
+    score: Floats  #: mean score, shape (n_columns, n_cells)
+    weight: Floats  #: of all rows, shape (n_cells,)
+    n_rows: Indices  #: effective number of rows, shape (n_cells,)
+
+    def probabilities(self, gap: Floats) -> Floats:
+        """Those of the event of each column, (n_columns, n_cells), less the gap of their bin."""
+        P = np.clip(self.score - gap.ravel()[self.bins], 0, 1)
+        if len(P) > 1:
+            # Where all classes have probability 0, they are equally probable.
+            P = np.where(P.sum(axis=0) > 0, P, 1.0)
+            P = P / P.sum(axis=0)
+        return P
 
 
 class Simulation(NamedTuple):
-    """Bins, their pooled gaps as they are and shrunk, and draws of their noise."""
+    """Bins and cells, and draws of the noise of the gaps."""
 
     bins: BinsOfColumns
-    draws: Draws
-    pooled: Floats
-    significant: Floats
-    mean_gap: tuple[float, float] | None  #: its limits where draws have hardly any noise
+    cells: Cells
+    pooled: Floats  #: gaps of pooled bins
+    noise: Floats  #: for each of :data:`FRACTIONS` of the pooled gaps
+    normal: Floats  #: one standard normal number for each draw
     level: float
 
-    def ends(self, formula: Formula, estimate: float) -> tuple[float, float]:
-        """Ends of the confidence interval of a measure of gaps."""
-        bins, level = self.bins, self.level
-        few_rows = bins.n_effective / (bins.n_effective + ROWS_ADDED)
-        pooled, significant, single = (
-            Inversion(self, formula, gap)
-            for gap in (self.pooled, self.significant, bins.gap * few_rows)
-        )
-        # For the same true error, the observed one is larger for uneven gaps than for even ones.
-        # Gaps with an error of 0 have no multiples to search.
-        lower = significant if significant.error(self.significant) else single
-        low = lower.end(estimate, (1 + level) / 2, 0.0)
-        # An estimate below what noise alone gives only shows that the true error is not larger.
-        shapes = [pooled, single] if pooled.error(self.pooled) else [single]
-        high = max(shape.end(estimate, (1 - level) / 2, estimate) for shape in shapes)
-        if self.mean_gap is not None:
-            # No error is less than that of an even gap of the same mean.
-            errors = [float(single.error(np.full_like(bins.gap, gap))) for gap in self.mean_gap]
-            cancelling = bins.gap.min() < 0 < bins.gap.max()  # the mean does not show these gaps
-            low, high = low if cancelling else min(low, *errors), max(high, *errors)
-        return min(low, high), high
+    def ends(self, name: str, estimate: float) -> tuple[float, float]:
+        """Ends of the confidence interval of the true error, of the measure of this name."""
+        plain = HOMOGENEOUS[name.removeprefix("debiased_")]
+        spread = self.spread_of_shares(plain)
+        return self.low(FORMULAS[name], estimate, spread), self.high(plain, spread)
+
+    def low(self, formula: Formula, estimate: float, spread: float) -> float:
+        """The least true error that noise raises to the estimate with a probability of 1 - level.
+
+        It is 0 if and only if noise of a calibrated model does so.
+        """
+        draws = [
+            self.bins.error(formula, noise) + part * spread * self.normal
+            for part, noise in zip(FRACTIONS, self.noise, strict=True)
+        ]
+        if p_value(estimate, draws[0]) > 1 - self.level + ROUNDING:
+            return 0.0
+        quantiles = np.quantile(draws, self.level, axis=1, method="higher")
+        reached = np.interp(BETWEEN, np.sqrt(FRACTIONS), quantiles)
+        enough = np.append(BETWEEN[1:-1] ** 2 * estimate + reached[1:-1] >= estimate, True)
+        return float(BETWEEN[1:][enough.argmax()] ** 2 * estimate)
+
+    def high(self, plain: Formula, spread: float) -> float:
+        """The largest true error from which noise may lead to the observed gaps."""
+        (_, confidence, gap, n), z = self.bins, float(ndtri((1 + self.level) / 2))
+        accuracy = np.clip(confidence - self.pooled, 0, 1)
+        size = z * np.sqrt(ratio(accuracy * (1 - accuracy) + ratio(1.0, n), n))
+        ends = []
+        for shift in (0.0, np.where(gap < 0, -size, size), size, -size):
+            slope = slopes(self.bins, plain, gap + shift)[0]
+            further = distance(self.cells, self.bins, self.pooled, slope, z, spread)
+            ends.append(float(np.sum(slope * gap) / len(slope)) + further)
+        # Accuracies are between 0 and 1.
+        extremes = (confidence, confidence - 1, confidence - (confidence < 0.5))
+        largest = max(float(self.bins.error(plain, extreme)) for extreme in extremes)
+        return max(float(self.bins.error(plain, gap)), min(max(ends), largest))
+
+    def spread_of_shares(self, formula: Formula) -> float:
+        """Standard error of the true error of bins, since the weight of bins is a sample's."""
+        bins, weight, n = self.cells.bins, self.cells.weight, self.cells.n_rows
+        of_cells = slopes(self.bins, formula, self.pooled)[1].ravel()[bins].mean(axis=0)
+        off = of_cells - np.average(of_cells, weights=weight)
+        return float(np.sqrt(np.sum((weight * off) ** 2 / n)) / weight.sum())
 
 
-class Inversion(NamedTuple):
-    """True errors of multiples of gaps, and the distribution of the observed errors."""
+def slopes(bins: BinsOfColumns, formula: Formula, gap: Floats) -> tuple[Floats, Floats]:
+    """Derivatives of the error of each column by its gaps and by the weight of its bins."""
+    step, share = 1e-7, bins.share[:, None]
+    each = step * np.eye(gap.shape[1])
 
-    simulation: Simulation
-    formula: Formula
-    gap: Floats
+    def error(of_gap: Floats, of_share: Floats) -> Floats:
+        return np.asarray(formula(Gaps(gap[:, None] + of_gap, share + of_share)))
 
-    def error(self, gap: Floats, share: Floats | None = None) -> Any:
-        """Error of gaps, for each draw if there are several: the mean over the columns."""
-        share = self.simulation.bins.share if share is None else share
-        return self.formula(Gaps(gap, share)).mean(axis=-1)
+    none = np.zeros_like(each)
+    by_gap = (error(each, none) - error(-each, none)) / (2 * step)
+    return by_gap, (error(none, each) - error(none, none)) / step
 
-    def true_gap(self, multiple: float) -> Floats:
-        """Multiples of the gaps, clipped so that accuracies are between 0 and 1."""
-        confidence = self.simulation.bins.confidence
-        return confidence - np.clip(confidence - multiple * self.gap, 0, 1)
 
-    def quantile(self, multiple: float, q: float) -> float:
-        """Quantile of the observed errors."""
-        (bins, draws, pooled, *_), gap = self.simulation, self.true_gap(multiple)
-        by_share = self.error(gap, draws.share) - float(self.error(gap))
+def distance(
+    cells: Cells, bins: BinsOfColumns, pooled: Floats, slope: Floats, z: float, spread: float
+) -> float:
+    r"""Distance of the upper end of a weighted sum of gaps from its estimate, by Wilson's method.
 
-        def of_noise(noise: Floats) -> float:
-            return float(np.quantile(self.error(gap + noise) + by_share, q))
-
-        # The noise is that of the pooled draws if gaps are as large as the pooled ones.
-        size, full = (np.sum(bins.share * np.abs(g)) for g in (self.gap, pooled))
-        part = float(multiple * size / full) if multiple * size < full else 1.0
-        if multiple == 0:
-            return of_noise(draws.calibrated)
-        if part == 1:
-            return of_noise(draws.pooled)
-        return (1 - part) * of_noise(draws.calibrated) + part * of_noise(draws.pooled)
-
-    def end(self, estimate: float, q: float, otherwise: float) -> float:
-        """The true error for which the estimate is the quantile q of the observed errors."""
-        if self.quantile(0.0, q) >= estimate * (1 - ROUNDING):
-            return otherwise
-        upper = 1.0
-        while self.quantile(upper, q) < estimate:
-            if upper * np.abs(self.gap).max() >= FAR:  # most draws have no rows in these bins
-                largest = self.error(self.true_gap(upper), self.simulation.draws.share)
-                return float(np.quantile(largest, (1 + self.simulation.level) / 2))
-            upper *= 2
-        root = brentq(lambda m: self.quantile(m, q) - estimate, 0.0, upper, xtol=1e-5, rtol=1e-5)
-        return float(self.error(self.true_gap(root)))
+    For a true sum that is larger by :math:`h`, probabilities are moved proportionally towards the
+    outcome of each row that makes it largest; the end is the h for which
+    :math:`(h - \kappa)^2 = z^2 (s(h)^2 + s_0^2)`, with the standard error :math:`s(h)` for these
+    probabilities, that of the weight of bins, and a correction for continuity :math:`\kappa`.
+    """
+    w, P = cells.weight, cells.probabilities(pooled)
+    L = ratio(slope, bins.weight).ravel()[cells.bins] / len(slope)
+    if len(P) == 1:  # the other outcome is that there is no event
+        P, L = np.concatenate([P, 1 - P]), np.concatenate([L, 0 * L])
+    mean, square, least = (P * L).sum(axis=0), (P * L**2).sum(axis=0), L.min(axis=0)
+    squared = w**2 / cells.n_rows
+    moved, correction = w @ (mean - least), squared @ (L.max(axis=0) - least) / (2 * w.sum())
+    if moved <= 0:
+        return 0.0
+    # At a fraction x of the way, h = moved * x, and the variance is a polynomial of x.
+    constant, bend = squared @ (square - mean**2), squared @ (least - mean) ** 2
+    linear = squared @ (least**2 - square + 2 * mean * (mean - least))
+    equation = [
+        moved**2 + z**2 * bend,
+        -2 * moved * correction - z**2 * linear,
+        correction**2 - z**2 * (constant + spread**2),
+    ]
+    return float(moved * min(1.0, np.max(np.roots(equation).real)))
 
 
 def simulated(
     measured: MeasuredByBins, n_resamples: int, random: Random, level: float
 ) -> Simulation:
-    """Draws for the intervals of all measures of the bins that are homogeneous in the gaps."""
+    """Draws for the intervals of all measures of the bins."""
+    bins, cells = bins_of(measured), cells_of(measured)
+    pooled = pooled_gaps(bins)
+    noise = drawn(bins, cells, [part * pooled for part in FRACTIONS], n_resamples, random)
+    normal = random.normal(size=n_resamples)
+    return Simulation(bins, cells, pooled, noise, normal, level)
+
+
+def null_errors(measured: MeasuredByBins, n_resamples: int, random: Random) -> Floats:
+    """The measure for labels drawn from the probabilities, the same as those of an interval."""
     bins = bins_of(measured)
-    pooled, significant = pooled_gaps(bins)
-    draws = drawn(measured, bins, pooled, n_resamples, random)
-    accuracy = np.clip(bins.confidence - pooled, 0, 1)
-    variance, mean_gap = np.sum(bins.n_effective * accuracy * (1 - accuracy)), None
-    if len(measured.columns) == 1 and variance < ENOUGH:
-        *_, score, event = measured.columns[0]
-        mean_gap = mean_gap_ends(score, event, measured.weights, level, correction=0.5)
-    return Simulation(bins, draws, pooled, significant, mean_gap, level)
+    noise = drawn(bins, cells_of(measured), [np.zeros_like(bins.gap)], n_resamples, random)
+    return np.asarray(bins.error(measured.formula, noise[0]))
+
+
+def p_value(estimate: float, draws: Floats) -> float:
+    """Fraction of measures of a calibrated model as large as the one observed, counting that."""
+    # Simulated labels that equal the given ones must count as a tie despite rounding.
+    as_large = int(np.count_nonzero(draws >= estimate - ROUNDING * abs(estimate)))
+    return (1 + as_large) / (1 + len(draws))
 
 
 def bins_of(measured: MeasuredByBins) -> BinsOfColumns:
@@ -170,7 +222,6 @@ def bins_of(measured: MeasuredByBins) -> BinsOfColumns:
         sums[:, k, : len(column_sums.weight)] = column_sums
     count, weight, squared, hits, scores = sums
     return BinsOfColumns(
-        np.stack([column.bins + n_bins * k for k, column in enumerate(columns)]),
         weight,
         ratio(scores, weight),
         ratio(scores - hits, weight),
@@ -178,8 +229,28 @@ def bins_of(measured: MeasuredByBins) -> BinsOfColumns:
     )
 
 
-def pooled_gaps(bins: BinsOfColumns) -> tuple[Floats, Floats]:
-    """Gaps of pooled neighbouring bins, and the same shrunk by the variance of their noise."""
+def cells_of(measured: MeasuredByBins) -> Cells:
+    """Each row, or neighbours in the bins of one column of many rows."""
+    columns, w = measured.columns, measured.weights
+    n_bins = max(len(column.edges) for column in columns) - 1
+    bins = np.stack([column.bins + n_bins * k for k, column in enumerate(columns)])
+    score = np.stack([column.score for column in columns])
+    if len(columns) > 1 or len(w) <= MOST_ROWS:
+        return Cells(bins, score, w, np.ones(len(w), dtype=np.intp))
+    order = np.argsort(score[0])
+    start = np.diff(np.arange(len(w)) * CELLS // len(w) + bins[0, order], prepend=-1)
+    first = np.flatnonzero(start)
+
+    def sums(values: Floats) -> Floats:
+        return np.add.reduceat(values[order], first)
+
+    weight = sums(w)
+    n = np.rint(effective_rows(sums(np.ones_like(w)), weight, sums(w**2))).astype(np.intp)
+    return Cells(bins[:, order[first]], (sums(w * score[0]) / weight)[None], weight, n)
+
+
+def pooled_gaps(bins: BinsOfColumns) -> Floats:
+    """Gaps of pooled neighbouring bins."""
     n = bins.n_effective
     middle = np.cumsum(n, axis=1) - n / 2
     block = (middle / (POOLED * np.sqrt(n.sum(axis=1, keepdims=True)))).astype(np.intp)
@@ -188,53 +259,45 @@ def pooled_gaps(bins: BinsOfColumns) -> tuple[Floats, Floats]:
     def pooled(values: Floats) -> Floats:
         return np.bincount(block.ravel(), values.ravel())[block]
 
-    weight, rows = pooled(bins.weight), pooled(n)
-    gap, confidence = (
-        np.where(n > 0, ratio(pooled(bins.weight * values), weight), 0.0)
-        for values in (bins.gap, bins.confidence)
-    )
-    gap *= rows / (rows + ROWS_ADDED)
-    accuracy = np.clip(confidence - gap, 0, 1)
-    noise = ratio(accuracy * (1 - accuracy), rows)
-    # Positive-part James-Stein shrinkage: gaps no larger than their noise become 0.
-    return gap, gap * np.clip(1 - ratio(noise, gap**2), 0, 1)
+    rows = pooled(n)
+    gap = np.where(n > 0, ratio(pooled(bins.weight * bins.gap), pooled(bins.weight)), 0.0)
+    return gap * rows / (rows + ROWS_ADDED)
 
 
-def ratio(a: Floats, b: Floats) -> Floats:
+def ratio(a: Any, b: Floats) -> Floats:
     """``a / b``, and 0 where b is 0."""
     return np.divide(a, b, out=np.zeros(b.shape), where=b > 0)
 
 
 def drawn(
-    measured: MeasuredByBins, bins: BinsOfColumns, pooled: Floats, n_resamples: int, random: Random
-) -> Draws:
-    """Draws of labels, the same as those of :func:`calibration_test`, and then of rows."""
-    w, n = measured.weights, len(measured.weights)
-    score = np.stack([column.score for column in measured.columns])
+    bins: BinsOfColumns, cells: Cells, gaps: list[Floats], n_resamples: int, random: Random
+) -> Floats:
+    """Draws of the noise of gaps, for labels from the probabilities less each of these gaps.
 
-    def sums(cells: Indices, weight: Floats) -> Floats:
-        total = np.bincount(cells.ravel(), weight.ravel(), bins.weight.size)
-        return total.astype(np.float64, copy=False).reshape(bins.weight.shape)
+    Rows of a cell have its mean probability: their number of events is no less variable then.
+    """
+    w, together = cells.weight, cells.n_rows.max() > 1
 
-    probabilities = [score, np.clip(score - pooled.ravel()[bins.cells], 0, 1)]
-    if len(score) > 1:
-        # Where all classes have probability 0, they are equally probable.
-        probabilities = [np.where(p.sum(axis=0) > 0, p, 1.0) for p in probabilities]
-        probabilities = [p / p.sum(axis=0) for p in probabilities]
-    sources = [(sums(bins.cells, p * w), p.T.cumsum(axis=1)) for p in probabilities]
-    noise, share = np.empty((2, n_resamples, *pooled.shape)), np.empty((n_resamples, *pooled.shape))
-    for r in range(n_resamples):
-        u = random.uniform(size=n)
-        for draws, (expected, cumulative) in zip(noise, sources, strict=True):
-            if len(score) == 1:
-                hits = sums(bins.cells[0], w * (u < cumulative[:, 0]))
+    def sums(of_cells: Indices, values: Floats) -> Floats:
+        return np.bincount(of_cells.ravel(), values.ravel(), bins.weight.size).astype(np.float64)
+
+    out = np.empty((len(gaps), n_resamples, *bins.weight.shape))
+    # The same random numbers for all gaps: those of a test are the same as of an interval.
+    generators = [*(deepcopy(random) for _ in gaps[1:]), random]
+    for gap, generator, draws in zip(gaps, generators, out, strict=True):
+        P = cells.probabilities(gap)
+        expected, cumulative = sums(cells.bins, P * w), P.T.cumsum(axis=1)
+        for r in range(n_resamples):
+            if together:
+                share = generator.binomial(cells.n_rows, P[0]) / cells.n_rows
+                hits = sums(cells.bins, share * w)
+            elif len(P) == 1:
+                hits = sums(cells.bins, w * (generator.uniform(size=len(w)) < P[0]))
             else:  # classes exclude one another
-                hits = sums(bins.cells[labels_at(cumulative, u), np.arange(n)], w)
-            draws[r] = ratio(expected - hits, bins.weight)
-    for r in range(n_resamples):
-        weight = draw_rows(n, random) * w
-        share[r] = sums(bins.cells, np.broadcast_to(weight, bins.cells.shape)) / weight.sum()
-    return Draws(noise[0], noise[1], share)
+                y = labels_at(cumulative, generator.uniform(size=len(w)))
+                hits = sums(cells.bins[y, np.arange(len(w))], w)
+            draws[r] = ratio((expected - hits).reshape(bins.weight.shape), bins.weight)
+    return out
 
 
 def mean_gap_ends(

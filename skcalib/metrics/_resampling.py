@@ -11,7 +11,7 @@ from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, check_in_memo
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._validation.inputs import check_option
 
-from ._calibration_error import FORMULAS, HOMOGENEOUS, smooth_calibration_error
+from ._calibration_error import FORMULAS, smooth_calibration_error
 from ._curve import ReliabilityCurve, curve_of, edges_of
 from ._input import Kind, check_input, columns_of, resolved
 
@@ -52,8 +52,7 @@ class MeasuredByBins:
 
     def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
         rows, kind, pos_label = self.problem = problem
-        self.formula = FORMULAS[name]
-        self.is_homogeneous = name in HOMOGENEOUS
+        self.name, self.formula = name, FORMULAS[name]
         self.weights = np.ones(rows.n_rows) if rows.w is None else rows.w
         columns = columns_of(None, rows, kind, None, None, pos_label)
         edges = edges_of(columns, n_bins, strategy)
@@ -65,15 +64,6 @@ class MeasuredByBins:
     def of_rows(self, times: Indices | None = None) -> float:
         """The measure if row i is repeated ``times[i]`` times, by default once."""
         return float(np.mean([*map(self.formula, self.curves(times))]))
-
-    def of_labels(self, random: Random) -> float:
-        """The measure with labels that are drawn from the probabilities."""
-        if self.problem.kind == "classwise":  # classes are mutually exclusive
-            y = draw_labels(self.problem.rows.X, random)
-            events = [y == k for k in range(len(self.columns))]
-        else:
-            events = [random.uniform(size=len(c.score)) < c.score for c in self.columns]
-        return float(np.mean([*map(self.formula, self.curves(events=events))]))
 
     def curves(
         self, times: Indices | None = None, events: list[Bools] | None = None

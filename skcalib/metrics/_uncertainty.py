@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skcalib._rows import ArrayLike, Floats, Indices
+from skcalib._rows import ArrayLike, Floats
 from skcalib._scores.bins import Strategy
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
-from ._calibration_error import HOMOGENEOUS
+from ._calibration_error import FORMULAS
 from ._input import Kind
-from ._inversion import simulated
+from ._inversion import null_errors, p_value, simulated
 from ._resampling import ROUNDING, Measure, MeasuredByBins, Method, draw_rows, measured_by
 
 
@@ -25,8 +25,7 @@ class CalibrationErrorInterval:
     estimate : float
         The measure of all rows.
     low, high : float
-        Ends of the interval of the true error. The estimate may lie above both, since it is biased
-        upwards where bins hold few rows.
+        Ends of the interval of the true error.
     """
 
     estimate: float
@@ -95,33 +94,31 @@ def calibration_error_interval(
       upwards, and those of bootstrap samples twice as much.
     - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which corrects most of that
       bias, but does not contain 0 for half of all calibrated models.
-    - ``"inversion"``: the true errors that a test with the statistic :math:`e` would not reject. If
-      the true gaps of the bins are :math:`\gamma_m`, the observed error is that of the gaps
-      :math:`\gamma_m + \epsilon_m`. The ends are the errors of those gaps for which :math:`e` is
-      the quantile :math:`1 - \alpha/2`, or :math:`\alpha/2`, of the observed error.
+    - ``"inversion"``: the true errors that a test with the statistic :math:`e` would not reject,
+      whatever the true gaps of the bins are.
 
-    For the inversion, the noise :math:`\epsilon_m` is simulated by drawing labels for the given
-    rows: from the probabilities if :math:`\gamma_m = 0`, so that the lower end is 0 if and only if
-    the p-value of :func:`calibration_test` is above :math:`\alpha/2`, and from the accuracies of
-    bins for gaps as large as those observed, so that bins of a single row have noise, too. Between
-    the two, quantiles are interpolated. Bootstrap samples add the variance of the weight of bins.
+    For the inversion, let :math:`\gamma_m` be the true gaps of the bins, and
+    :math:`g_m = \gamma_m + \epsilon_m` those observed. An error :math:`\psi` of gaps, such as the
+    ECE, is convex and homogeneous, so that
 
-    The gaps :math:`\gamma_m` are multiples of the observed ones, clipped so that accuracies are
-    between 0 and 1. For the same true error, uneven gaps have a larger observed error, but bins
-    with few rows do not show how uneven the gaps are. Therefore the lower end uses gaps of pooled
-    neighbouring bins with :math:`4 \sqrt n` rows and James-Stein shrinkage,
-    :math:`g (1 - \sigma^2 / g^2)_+`; the upper end is the larger one of those for the pooled gaps
-    without shrinkage and for the gaps of single bins.
+    .. math:: \langle \lambda, \epsilon \rangle \le \psi(g) - \psi(\gamma) \le \psi(\epsilon)
 
-    Where hardly a row is misclassified, labels drawn from accuracies have hardly any noise. No
-    error is less than that of an even gap with the same mean, whose limits Wilson's method gives,
-    with a correction for continuity [2]_. If the variance of the number of events is below 10, and
-    except for ``kind="classwise"``, the upper end is therefore at least the error of an even gap at
-    either limit, and the lower end at most that, if all gaps have the same sign. If n rows of
-    confidence 1 are all classified correctly, the upper end at 95 % is 4.8 / n.
+    for the derivatives :math:`\lambda` of :math:`\psi` at :math:`\gamma`. The *lower end* is the
+    least true error to which the quantile :math:`1 - \alpha` of :math:`\psi(\epsilon)` adds up to
+    :math:`e`. This noise is drawn as labels of the given rows: from the probabilities for an error
+    of 0, and from probabilities less fractions of the gaps of pooled neighbouring bins for larger
+    ones. Therefore the interval contains 0 if and only if the p-value of :func:`calibration_test`
+    with the same ``random_state`` is above :math:`\alpha`, where :math:`1 - \alpha` is the
+    ``confidence_level``. The *upper end* adds to :math:`e` the noise of the weighted sum of gaps,
+    by Wilson's method with a correction for continuity [2]_ at the level :math:`1 - \alpha/2`: so
+    it has a width also where hardly a row is misclassified. If n rows of confidence 1 are all
+    classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the weight of
+    bins.
 
-    If bins hold few rows, much of :math:`e` is bias, and the interval of the true error may lie
-    below it. :func:`debiased_expected_calibration_error` has less bias.
+    Both inequalities hold for all gaps, even or in a single bin. So the interval is valid, and
+    longer than need be where gaps are even, or where bins hold few rows: then most of :math:`e` is
+    bias, which only the lower end is free of. A debiased error has the true error of the plain one,
+    and the same upper end; its own lower end is of its own test.
 
     Parameters
     ----------
@@ -141,8 +138,8 @@ def calibration_error_interval(
     confidence_level : float, default=0.95
         Between 0 and 1.
     method : {"auto", "inversion", "basic", "percentile"}, default="auto"
-        Kind of the interval. "inversion" is for measures that are homogeneous in the gaps of bins:
-        all except the debiased ones and those without bins, and not for ``kind="multilabel"``.
+        Kind of the interval. "inversion" is for measures of bins, by name, and not for
+        ``kind="multilabel"``.
         "auto" is "inversion" where there is one, else "basic".
     random_state : int, RandomState instance or None, default=None
         Seed or generator of the resamples.
@@ -182,9 +179,9 @@ def calibration_error_interval(
     random, estimate = check_random_state(random_state), measured.of_rows()
     # Labels of a row may depend on one another, so that they cannot be drawn from probabilities.
     inverts = method in {"auto", "inversion"} and kind != "multilabel"
-    if inverts and isinstance(measured, MeasuredByBins) and measured.is_homogeneous:
+    if inverts and isinstance(measured, MeasuredByBins):
         simulation = simulated(measured, n_resamples, random, confidence_level)
-        return CalibrationErrorInterval(estimate, *simulation.ends(measured.formula, estimate))
+        return CalibrationErrorInterval(estimate, *simulation.ends(measured.name, estimate))
     if method == "inversion":
         if kind == "multilabel":
             raise ValueError(
@@ -192,7 +189,7 @@ def calibration_error_interval(
                 "kind='multilabel'. Use 'basic', or kind='binary' for each label."
             )
         raise ValueError(
-            f"method='inversion' is for {', '.join(HOMOGENEOUS)}, got measure={measure!r}. Use "
+            f"method='inversion' is for {', '.join(FORMULAS)}, got measure={measure!r}. Use "
             "'basic'."
         )
     n = measured.problem.rows.n_rows
@@ -277,10 +274,11 @@ def calibration_test(
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
     measured = measured_by(measure, n_bins, strategy, *rows)
     random, statistic = check_random_state(random_state), measured.of_rows()
-    draws = np.array([measured.of_labels(random) for _ in range(n_resamples)])
-    # Simulated labels that equal the given ones must count as a tie despite rounding.
-    as_large = int(np.count_nonzero(draws >= statistic - ROUNDING * abs(statistic)))
-    return CalibrationTestResult(statistic, (1 + as_large) / (1 + n_resamples))
+    if isinstance(measured, MeasuredByBins):
+        draws = null_errors(measured, n_resamples, random)
+    else:
+        draws = np.array([measured.of_labels(random) for _ in range(n_resamples)])
+    return CalibrationTestResult(statistic, p_value(statistic, draws))
 
 
 def compare_calibration(
@@ -307,7 +305,13 @@ def compare_calibration(
 
     .. math:: p = \frac{1 + \#\{ |d^* - d| \ge |d| \}}{1 + n_\text{resamples}} ,
 
-    and the interval is the basic one of :func:`calibration_error_interval`.
+    and the interval contains 0 if and only if ``pvalue`` is above :math:`\alpha`, one less the
+    ``confidence_level``. It contains :math:`d \pm h`, with the quantile :math:`h` of
+    :math:`|d^* - d|` for that level. Debiased errors of bootstrap samples have too little
+    variance where an error is near 0, so the ends are further out if the intervals :math:`[l, u]`
+    of both errors :math:`e` are wide [2]_: :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
+    :math:`d + \sqrt{(u_1 - e_1)^2 + (e_2 - l_2)^2}`, except for the end next to 0 where the test
+    rejects.
 
     The default measure is the square root of an unbiased estimate. The bias of a calibration error
     that is not debiased depends on the model: it is larger if scores are distributed over more bins
@@ -346,6 +350,8 @@ def compare_calibration(
     References
     ----------
     .. [1] Davison, Hinkley, "Bootstrap Methods and their Application", 1997, chapters 4 and 5.
+    .. [2] Zou, Donner, "Construction of confidence limits about effect measures: a general
+       approach", Statistics in Medicine 27, 2008.
 
     Examples
     --------
@@ -371,22 +377,38 @@ def compare_calibration(
         raise ValueError(
             f"y_proba and other_proba must be of the same shape, got {shape} and {other_shape}."
         )
-    n, random = first.problem.rows.n_rows, check_random_state(random_state)
+    n, random, models = first.problem.rows.n_rows, check_random_state(random_state), (first, second)
+    samples = (draw_rows(n, random) for _ in range(n_resamples))
+    draws = np.array([[model.of_rows(times) for model in models] for times in samples])
+    intervals = []
+    for model, of_model in zip(models, draws.T, strict=True):
+        estimate = model.of_rows()
+        if kind != "multilabel" and isinstance(model, MeasuredByBins):
+            simulation = simulated(model, n_resamples, random, confidence_level)
+            ends = simulation.ends(model.name, estimate)
+            intervals.append(CalibrationErrorInterval(estimate, *ends))
+        else:
+            intervals.append(interval_of(estimate, of_model, confidence_level, "basic", -np.inf))
+    one, other = intervals
+    return comparison_of(one, other, draws[:, 0] - draws[:, 1], confidence_level)
 
-    def difference(times: Indices | None = None) -> float:
-        return first.of_rows(times) - second.of_rows(times)
 
-    statistic = difference()
-    draws = np.array([difference(draw_rows(n, random)) for _ in range(n_resamples)])
-    return comparison_of(statistic, draws, confidence_level)
-
-
-def comparison_of(statistic: float, draws: Floats, level: float) -> CalibrationComparisonResult:
-    """The test and the interval of a difference from those of bootstrap samples."""
-    as_large = int(np.count_nonzero(np.abs(draws - statistic) >= abs(statistic)))
-    interval = interval_of(statistic, draws, level, "basic", least=-np.inf)
-    pvalue = (1 + as_large) / (1 + len(draws))
-    return CalibrationComparisonResult(statistic, pvalue, interval.low, interval.high)
+def comparison_of(
+    first: CalibrationErrorInterval, second: CalibrationErrorInterval, draws: Floats, level: float
+) -> CalibrationComparisonResult:
+    """The test of a difference, from those of bootstrap samples, and the interval."""
+    statistic = first.estimate - second.estimate
+    sizes = np.abs(draws - statistic)
+    pvalue = float(1 + np.count_nonzero(sizes >= abs(statistic))) / (1 + len(draws))
+    half = float(np.quantile(sizes, level, method="higher"))
+    # Limits from those of both errors, as if these were independent, where they lie further out.
+    down = np.hypot(first.estimate - first.low, second.high - second.estimate)
+    up = np.hypot(first.high - first.estimate, second.estimate - second.low)
+    low, high = statistic - max(float(down), half), statistic + max(float(up), half)
+    if pvalue > 1 - level + ROUNDING:
+        return CalibrationComparisonResult(statistic, pvalue, min(low, 0.0), max(high, 0.0))
+    low, high = (statistic - half, high) if statistic > 0 else (low, statistic + half)
+    return CalibrationComparisonResult(statistic, pvalue, low, high)
 
 
 def interval_of(

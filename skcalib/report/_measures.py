@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state
 
 from skcalib._rows import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
-from skcalib.metrics._calibration_error import FORMULAS, HOMOGENEOUS
+from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._input import Kind
-from skcalib.metrics._inversion import Simulation, bins_of, mean_gap_ends, simulated
+from skcalib.metrics._inversion import Simulation, cells_of, mean_gap_ends, simulated
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by
 from skcalib.metrics._uncertainty import comparison_of, interval_of
@@ -162,7 +162,7 @@ def resampled(model: Measured, names: list[str]) -> Callable[[Indices], list[flo
     if len(model.columns) == 1:
         return lambda times: [FORMULAS[f](curve) for curve in model.curves(times) for f in names]
     # The ECE of classes, which may be many, by a single sum for all of them.
-    cells = bins_of(model).cells
+    cells = cells_of(model).bins
     gaps = np.stack([column.score - column.event for column in model.columns]) * model.weights
 
     def classwise_error(times: Indices) -> list[float]:
@@ -178,11 +178,11 @@ def _with_intervals(
     """A measure with intervals by inversion where there are such, else basic ones."""
     before, after = (
         interval_of(estimate, of_model, LEVEL, "basic")
-        if simulation is None or name not in HOMOGENEOUS
-        else CalibrationErrorInterval(estimate, *simulation.ends(FORMULAS[name], estimate))
+        if simulation is None
+        else CalibrationErrorInterval(estimate, *simulation.ends(name, estimate))
         for estimate, of_model, simulation in zip(estimates, draws, simulations, strict=True)
     )
-    difference = comparison_of(estimates[1] - estimates[0], draws[1] - draws[0], LEVEL)
+    difference = comparison_of(after, before, draws[1] - draws[0], LEVEL)
     return Change(before, after, difference)
 
 
