@@ -1,10 +1,11 @@
 """Errors of estimated class priors, coverage of their standard errors, and the test of label shift.
 
 Classes are normal, with known densities; logits are calibrated, or twice as large. The class
-frequencies of both populations are drawn from a Dirichlet distribution. New rows are as they were,
+frequencies of both populations are drawn from a Dirichlet distribution; one class may be rare in
+the calibration rows. New rows are as they were,
 or more noisy, which is no label shift. Run::
 
-    python benchmarks/simulate_prior_shift.py [--draws 200]
+    python benchmarks/simulate_prior_shift.py [--draws 300]
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import numpy as np
 
 from skcalib import PriorShift
 
-SETTINGS = [(2, 300), (2, 3000), (3, 1000), (10, 1000), (10, 10_000)]
+#: Classes, rows, and the share of the last class if it is rare in the calibration rows.
+SETTINGS = [(2, 300, 0), (2, 3000, 0), (3, 1000, 0), (10, 1000, 0), (10, 10_000, 0)]
+SETTINGS += [(2, 1000, 0.01), (2, 10_000, 0.01), (2, 1000, 0.03), (2, 1000, 0.1)]
+SETTINGS += [(3, 1000, 0.01), (10, 1000, 0.01)]
 SHARP = 1.5
 METHODS = ("em", "bbse")
 
@@ -29,10 +33,15 @@ def rows(n: int, priors: np.ndarray, trained: np.ndarray, noise: float, rng) -> 
     return SHARP * X + np.log(trained), y
 
 
-def draw(seed: int, n_classes: int, n: int, method: str, *, noise: float, scale: float) -> tuple:
+def draw(
+    seed: int, n_classes: int, n: int, method: str, *, noise: float, scale: float, rare: float
+) -> tuple:
     """The p-value, the mean error of the priors, and the share of those within two errors."""
     rng = np.random.default_rng([seed, n_classes, n])
     before, after = rng.dirichlet(np.full(n_classes, 3.0), size=2)
+    if rare:  # in the calibration rows, and frequent later
+        before = np.append(before[:-1] / before[:-1].sum() * (1 - rare), rare)
+        after = np.append(after[:-1] / after[:-1].sum() * 0.7, 0.3)
     Z, y = rows(n, before, before, 1.0, rng)
     Z_new, _ = rows(n, after, before, noise, rng)
     shift = PriorShift(method=method, classes=range(n_classes)).fit(scale * Z, y)
@@ -44,23 +53,29 @@ def draw(seed: int, n_classes: int, n: int, method: str, *, noise: float, scale:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the setting to begin with")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("classes  rows  alarms  alarms noise | error and coverage: em, bbse, em x2, bbse x2")
-    for n_classes, n in SETTINGS:
+    print(
+        "classes  rows  rare  alarms  alarms noise | error and coverage: em, bbse, em x2, bbse x2"
+    )
+    for n_classes, n, rare in SETTINGS[args.first :]:
         found = {}
         for method in METHODS:
             for noise, scale in ((1.0, 1.0), (1.0, 2.0), (1.3, 1.0)):
                 some = [
-                    draw(seed, n_classes, n, method, noise=noise, scale=scale)
+                    draw(seed, n_classes, n, method, noise=noise, scale=scale, rare=rare)
                     for seed in range(args.draws)
                 ]
                 found[method, noise, scale] = np.array(some)
         alarms = [np.mean(found["em", noise, 1.0][:, 0] < 0.01) for noise in (1.0, 1.3)]
         columns = [found[m, 1.0, scale][:, 1:].mean(axis=0) for scale in (1, 2) for m in METHODS]
         text = "  ".join(f"{error:.4f} {covered:.1%}" for error, covered in columns)
-        print(f"{n_classes:3d} {n:6d}  {alarms[0]:.1%} {alarms[1]:.1%}  {text}", flush=True)
+        print(
+            f"{n_classes:3d} {n:6d} {rare:5.2f}  {alarms[0]:.1%} {alarms[1]:.1%}  {text}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

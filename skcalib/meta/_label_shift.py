@@ -43,12 +43,19 @@ STORED = 1 << 24
 # at which it has converged if it ends for another reason, by rounding or after as many iterations.
 GAP, LARGEST_CHANGE, MAX_ITERATIONS = 1e-10, 1e-6, 1000
 
-# Rows in all cells that are added to those of each class, where their sampling is estimated: of few
-# rows, most cells have none.
-PSEUDO_ROWS = 20.0
+# Up to so many unlabelled rows are added to those of each class where their sampling is estimated,
+# since few rows of a class are in few cells; and how often they are divided among the classes.
+ROWS_ADDED, DIVISIONS = 200.0, 100
+
+# Rows in all predicted classes that are added to those of each class where the sampling of a
+# confusion matrix is estimated, as Agresti and Coull do.
+ROWS_OF_CONFUSION = 4.0
 
 # Differences of classes that are smaller, relative to the largest, are none.
 RCOND = 1e-6
+
+# The smallest normal number.
+TINY = np.finfo(np.float64).tiny
 
 # A confusion matrix with a larger condition number is singular.
 SINGULAR = 1e3
@@ -250,7 +257,9 @@ def priors_by_confusion(of_cells: Floats, table: Table, calibration_priors: Floa
     priors = (N * priors + start) / (N + 1)
     # With the pseudo-row as well: a single row is not known to be of the only class that occurs.
     shares = (N * shares + confusion @ start) / (N + 1)
-    of_shares = _covariance(confusion, priors, labels, N + 1, shares)
+    rows = ROWS_OF_CONFUSION
+    smoothed = (counts + rows / len(counts)) / (labels + rows)
+    of_shares = _covariance(smoothed, priors, labels, N + 1, shares)
     errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", inverse, of_shares, inverse), 0))
     return Estimate(_spread(present, priors), _spread(present, errors), 0.0, 1, converged=True)
 
@@ -290,23 +299,37 @@ def label_shift_test(of_cells: Floats, table: Table, priors: Floats) -> ShiftTes
     counts, of_cells = _pooled(expected, counts), _pooled(expected, of_cells)
     if len(of_cells) <= len(x):
         return ShiftTest(1.0, 0.0)
-    x, *_ = _closest(of_cells, counts, labels, x)  # whose covariance is better known
-    x, least, freedom = _closest(of_cells, counts, labels, x)
+    of_classes, x = _under_label_shift(of_cells, counts, x)
+    x, least, freedom = _closest(of_cells, counts, labels, of_classes, x)
     distance = float(np.abs(of_cells / N - counts / labels @ x).sum()) / 2
     return ShiftTest(float(chdtrc(freedom, least)), distance)
 
 
+def _under_label_shift(of_cells: Floats, counts: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """Shares of cells in each class, (n_cells, K), and priors, if only these have changed.
+
+    They are what EM finds for both sets of rows, with some of the unlabelled ones only. Shares of
+    the calibration rows alone would say that cells without any of these are certain to be empty.
+    """
+    overall = (counts.sum(axis=1) + of_cells)[:, None]
+    shares, x = counts + overall / overall.sum(), np.maximum(x, RCOND)
+    for _ in range(DIVISIONS):
+        divided = shares / shares.sum(axis=0) * x
+        divided *= of_cells[:, None] / np.maximum(divided.sum(axis=1, keepdims=True), TINY)
+        rows = np.maximum(divided.sum(axis=0), TINY)
+        shares, x = counts + divided * np.minimum(1, ROWS_ADDED / rows), rows / rows.sum()
+    return shares / shares.sum(axis=0), x
+
+
 def _closest(
-    of_cells: Floats, counts: Floats, labels: Floats, x: Floats
+    of_cells: Floats, counts: Floats, labels: Floats, smoothed: Floats, x: Floats
 ) -> tuple[Floats, float, int]:
     """Priors of the mixture closest to the shares of cells, its chi-square, and the freedom left.
 
-    The covariance is that for the priors ``x``.
+    The covariance is that for the shares of cells ``smoothed`` and the priors ``x``.
     """
     N, of_classes = float(of_cells.sum()), counts / labels
-    expected = of_classes @ x
-    extra = PSEUDO_ROWS * counts.sum(axis=1, keepdims=True) / labels.sum()
-    smoothed = (counts + extra) / (labels + PSEUDO_ROWS)
+    expected = smoothed @ x
     # Of cells that no class is in, half a row is expected: the covariance has a root.
     drawn = np.maximum(expected, 0.5 / N)
     covariance = _covariance(smoothed, x, labels, N, drawn / drawn.sum())

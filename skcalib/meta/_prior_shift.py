@@ -130,6 +130,9 @@ class PriorShift(BaseCalibrator):
     *Test.* Rows are sorted into cells, by predicted class and confidence. Under label shift the
     shares of cells are a mixture of those of the classes in the calibration rows; the chi-square
     statistic, at the least over all mixtures, has a covariance that includes the sampling of both.
+    The shares of cells in each class, of which that depends, are estimated from calibration rows
+    and up to 200 unlabelled ones, so that classes with few calibration rows raise no alarm; if
+    these are frequent later, hardly anything else does.
     A p-value below 0.01 gives a warning. The test needs no calibrated probabilities, and with very
     many rows it finds differences too small to matter: the warning says which share of the rows is
     affected.

@@ -152,7 +152,8 @@ def test_black_box_shift_estimation_by_hand():
     assert shift.priors_[0] == pytest.approx(expected, abs=1e-12)
     p, before = expected, shift.calibration_priors_
     share = (60 + 0.75 * before[0] + 0.2 * before[1]) / 101
-    of_labels = p**2 * 0.75 * 0.25 / 4 + (1 - p) ** 2 * 0.2 * 0.8 / 5
+    # Two rows with each prediction are added to the 3 of 4, and 1 of 5.
+    of_labels = p**2 * 5 / 8 * 3 / 8 / 4 + (1 - p) ** 2 * 3 / 9 * 6 / 9 / 5
     variance = (share * (1 - share) / 101 + of_labels) / 0.55**2
     assert_allclose(shift.standard_errors_, np.sqrt(variance))
 
@@ -347,6 +348,27 @@ def simulated(seed, n_classes, n, method, noise=1.0):
         warnings.simplefilter("ignore")
         shift = PriorShift(method=method, classes=range(n_classes)).fit(Z, y).adapt(Z_new)
     return shift.label_shift_pvalue_, (shift.priors_ - after) / shift.standard_errors_
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((0.99, 0.01), (0.7, 0.3)), ((0.97, 0.03), (0.7, 0.3)), ((0.6, 0.39, 0.01), (0.4, 0.3, 0.3))],
+)
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_classes_that_are_rare_in_the_calibration_rows(before, after, method):
+    """Ten rows of a class are in few cells; others of it are no sign of more than label shift."""
+    alarms, covered, n = 0, 0, 40
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        Z, y = drawn(1000, before, rng)
+        Z_new, _ = drawn(1000, after, rng, trained=before)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shift = PriorShift(method=method, classes=range(len(before))).fit(Z, y).adapt(Z_new)
+        alarms += shift.label_shift_pvalue_ < 0.01
+        covered += abs(shift.priors_[-1] - 0.3) < 1.96 * shift.standard_errors_[-1]
+    assert alarms <= 3
+    assert covered >= 0.85 * n
 
 
 @pytest.mark.slow
