@@ -1,6 +1,7 @@
 """A classifier with a calibrator, fitted by cross-fitting."""
 
-from typing import Any, Self
+from itertools import cycle
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn import get_config
@@ -27,9 +28,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     """A classifier with calibrated probabilities, fitted across folds.
 
     The classifier is fitted to the training rows of each split, and a calibrator to the logits of
-    the test rows. ``ensemble=False`` fits one calibrator to those of all splits, for the classifier
-    fitted to all rows; ``ensemble=True`` a calibrator for each split, and averages the
-    probabilities of all pairs.
+    the test rows of all splits. It calibrates each of these classifiers, and their calibrated
+    probabilities are averaged; or with ``ensemble=False`` the classifier fitted to all rows.
 
     Parameters
     ----------
@@ -47,9 +47,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         How to split the rows for cross-fitting. An integer is the number of stratified folds, or
         of folds of consecutive rows for several labels per row.
         Ignored for a frozen classifier.
-    ensemble : bool, default=False
-        Whether to keep a classifier and a calibrator for each split. Each of them predicts, and
-        the average by itself improves probabilities and lowers confidence.
+    ensemble : bool or "auto", default="auto"
+        Which classifiers predict. "auto" averages those of all splits, with one calibrator, unless
+        the classifier is frozen or takes kernels, or the training rows of a split lack a class or
+        label: these are as with False, which fits another classifier to all rows, and predicts in
+        the time of one. True fits a calibrator for each split to its test rows only, as
+        scikit-learn does.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where logits come from, as in :class:`LogitTransformer`.
     min_proba : float or "auto", default="auto"
@@ -62,9 +65,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the probabilities; the numbers of several labels per row.
     estimators_ : list of classifiers
-        The fitted classifiers: one, or with ``ensemble=True`` one for each split.
+        The fitted classifiers: one for each split, or one for all rows.
     calibrators_ : list of calibrators
-        The fitted calibrator of each of them.
+        The fitted calibrators: one, or with ``ensemble=True`` one for each split.
     response_method_ : str
         Where logits come from, "decision_function" or "predict_proba".
     min_proba_ : float
@@ -125,7 +128,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         calibrator: Any = None,
         *,
         cv: Any = 5,
-        ensemble: bool = False,
+        ensemble: bool | Literal["auto"] = "auto",
         response_method: ResponseMethod = "auto",
         min_proba: MinProba = "auto",
         n_jobs: int | None = None,
@@ -169,12 +172,14 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             holds fewer than two classes or fewer rows of a class than there are folds, if the
             splitter needs ``groups`` and there are none, if the training rows of a split hold a
             single class, or if the test rows do that the calibrator is to be fitted to: with
-            ``ensemble=True`` those of each split.
+            ``ensemble=True`` those of each split; or if ``ensemble`` is something else.
         """
         y = as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
         calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
         nested.check_calibrator(calibrator, w)
+        if self.ensemble not in ("auto", True, False):
+            raise ValueError(f"ensemble must be 'auto', True or False, got {self.ensemble!r}.")
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
             classes = np.arange(arguments.y.shape[1])
@@ -187,7 +192,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             nested.check_order(calibrator, classes)
         sets, response = self._calibration_sets(arguments, w)
         self.calibrators_ = [self._fitted(calibrator, one, arguments) for one in sets]
-        self.estimators_ = [one.estimator for one in sets]
+        self.estimators_ = [estimator for one in sets for estimator in one.estimators]
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0], response)
         self.classes_ = classes
@@ -195,12 +200,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
 
     def _fitted(self, calibrator: Any, one: CalibrationSet, arguments: FitArguments) -> Any:
         """A copy of the calibrator, fitted to held-out logits."""
-        estimator, Z, rows, w = one
+        estimators, Z, rows, w = one
         y = arguments.y[rows]
         if arguments.response.multilabel:
             return clone(calibrator).fit(Z, y, **nested.weight_params(calibrator, w))
         groups = self._groups(calibrator, arguments.split_params.get("groups"), rows)
-        return nested.fit_calibrator(calibrator, Z, y, w, on_host(estimator.classes_), **groups)
+        return nested.fit_calibrator(calibrator, Z, y, w, on_host(estimators[0].classes_), **groups)
 
     @staticmethod
     def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Array]:
@@ -234,13 +239,18 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         X, y, _, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
             [part], response = held_out(self.estimator, arguments, [], None, w)
-            return [CalibrationSet(self.estimator, part.logits, part.rows, w)], response
-        splits = splits_of(self.cv, arguments, w=w, ensemble=self.ensemble)
+            return [CalibrationSet([self.estimator], part.logits, part.rows, w)], response
+        each = self.ensemble not in (False, "auto")
+        # Kernels are between new rows and those that one classifier was fitted to.
+        shared = self.ensemble == "auto" and not get_tags(self.estimator).input_tags.pairwise
+        splits = splits_of(self.cv, arguments, w=w, each=each)
         parts, response = held_out(self.estimator, arguments, splits, self.n_jobs, w)
-        if self.ensemble:
-            pairs = [(part.estimator, [part]) for part in parts]
+        if each:
+            pairs = [([part.estimator], [part]) for part in parts]
+        elif shared and all(part.knows_all_of(y) for part in parts):
+            pairs = [([part.estimator for part in parts], parts)]
         else:
-            pairs = [(clone(self.estimator).fit(X, y, **fit_params), parts)]
+            pairs = [([clone(self.estimator).fit(X, y, **fit_params)], parts)]
         return [calibration_set(*pair, y, response, w) for pair in pairs], response
 
     @property
@@ -280,7 +290,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     def _probabilities(self, X: Any) -> Floats:
         check_fitted(self)
         total: Any = 0
-        for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True):
+        # One calibrator is for all classifiers.
+        for estimator, calibrator in zip(self.estimators_, cycle(self.calibrators_), strict=False):
             P = calibrator.predict_proba(self._logits(estimator, X))
             known = on_host(getattr(calibrator, "classes_", estimator.classes_))
             total = total + nested.with_unknown_classes(P, np.asarray(known), self.classes_)

@@ -34,23 +34,29 @@ class HeldOut(NamedTuple):
     classes: Array  #: those, or the numbers of several labels
     known: Bools | None = None  #: labels (n_labels,) that training rows have and lack
 
+    def knows_all_of(self, y: Array) -> bool:
+        """Whether the training rows have all classes, or have and lack all labels."""
+        if self.known is not None:
+            return bool(self.known.all())
+        return len(self.classes) == len(np.unique(y))
+
 
 class CalibrationSet(NamedTuple):
     """What a calibrator is fitted to."""
 
-    estimator: Any  #: the fitted classifier that is calibrated
+    estimators: list[Any]  #: the fitted classifiers that are calibrated
     logits: Floats
     rows: Indices  #: the rows that these are the logits of
     weights: Floats | None
 
 
 def splits_of(
-    cv: Any, arguments: FitArguments, *, w: Floats | None = None, ensemble: bool | None = None
+    cv: Any, arguments: FitArguments, *, w: Floats | None = None, each: bool | None = None
 ) -> list[Split]:
     """The splits that ``cv`` stands for, checked.
 
-    ``ensemble`` says whether a calibrator is fitted to the test rows of each split, or with False
-    one to those of all of them, by weights ``w``.
+    ``each`` says whether a calibrator is fitted to the test rows of each split, or with False one
+    to those of all of them, by weights ``w``.
     """
     if isinstance(cv, str) and cv == "prefit":
         raise ValueError(
@@ -69,8 +75,8 @@ def splits_of(
         )
     splits = made_splits(splitter, X, y, **params)
     classes = presence(splits, y, w_test=w)
-    if ensemble is not None:
-        _check_test_rows(classes, ensemble=ensemble)
+    if each is not None:
+        _check_test_rows(classes, each=each)
     lacking = ~classes.train
     if lacking.any():
         missing = [classes.labels[k] for k in np.flatnonzero(lacking.any(axis=0))]
@@ -82,18 +88,18 @@ def splits_of(
     return splits
 
 
-def _check_test_rows(classes: Presence, *, ensemble: bool) -> None:
+def _check_test_rows(classes: Presence, *, each: bool) -> None:
     """Raise a ValueError for test rows of fewer than two classes to fit a calibrator to.
 
     Rows of a class that the training rows of their split lack do not count.
     """
     known = classes.train & classes.test
     for i, present in enumerate(known):
-        if ensemble and present.sum() < 2:
+        if each and present.sum() < 2:
             raise ValueError(
                 "With ensemble=True the test rows of each split must hold at least two classes "
                 f"that its training rows hold as well, got {classes.of(present)} in split {i}. Use "
-                "stratified splits, a smaller cv or ensemble=False."
+                "stratified splits, a smaller cv or ensemble='auto'."
             )
     anywhere = np.any(known, axis=0)
     if anywhere.sum() < 2:
@@ -220,14 +226,16 @@ def averaged(parts: list[HeldOut], classes: Array, n_rows: int, response: Respon
 
 
 def calibration_set(
-    estimator: Any, parts: list[HeldOut], y: Array, response: Response, w: Floats | None
+    estimators: list[Any], parts: list[HeldOut], y: Array, response: Response, w: Floats | None
 ) -> CalibrationSet:
     """Held-out logits of all parts in the order of the rows, as fit_transform has them.
+
+    The classifiers know the same classes.
 
     Rows of classes that the training rows of their split lack are left out; of several labels, a
     row has the weight 0 for those that are not known.
     """
-    classes = np.arange(y.shape[1]) if response.multilabel else estimator.classes_
+    classes = np.arange(y.shape[1]) if response.multilabel else estimators[0].classes_
     least = response.least(parts[0].logits.dtype)
     rows = np.concatenate([part.rows for part in parts])
     Z = np.concatenate([_in_columns(part, classes, least) for part in parts])
@@ -241,7 +249,7 @@ def calibration_set(
     weights = None if w is None and times.max() == 1 else (1.0 if w is None else w[rows]) / times
     if not known.all():
         weights = (np.ones(len(rows)) if weights is None else weights)[:, None] * known
-    return CalibrationSet(estimator, Z[some], rows, weights)
+    return CalibrationSet(estimators, Z[some], rows, weights)
 
 
 def _known(part: HeldOut, y: Array) -> Bools:

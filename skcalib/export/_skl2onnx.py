@@ -1,5 +1,6 @@
 """Converters for skl2onnx of calibrators, and of classifiers with calibrators."""
 
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,8 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
     X = _features(graph, operator, container)
     total: Any = 0.0
-    for estimator, calibrator in zip(model.estimators_, model.calibrators_, strict=True):
+    # One calibrator is for all classifiers.
+    for estimator, calibrator in zip(model.estimators_, cycle(model.calibrators_), strict=False):
         if isinstance(calibrator, MultiLabelCalibrator):
             raise TypeError(
                 "Classifiers have one label per row in skl2onnx, got a CalibratedClassifier of "

@@ -166,6 +166,59 @@ def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, bas
 
 
 # --------------------------------------------------------------------------------------
+# The classifiers of all splits, with one calibrator.
+
+
+@pytest.mark.parametrize("base", [GaussianNB(), LinearSVC(), KNeighborsClassifier()], ids=repr)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_average_over_the_classifiers_of_all_splits(base, n_classes):
+    X, y = problem(n_classes)
+    c = CalibratedClassifier(base, PlattScaling(), cv=3).fit(X[:200], y[:200])
+    one = CalibratedClassifier(base, PlattScaling(), cv=3, ensemble=False).fit(X[:200], y[:200])
+    assert_array_equal(c.calibrator_.coef_, one.calibrator_.coef_)
+    assert (len(c.estimators_), len(c.calibrators_)) == (3, 1)
+    P = []
+    for train, _ in StratifiedKFold(3).split(X[:200], y[:200]):
+        fitted = FrozenEstimator(clone(base).fit(X[train], y[train]))
+        t = LogitTransformer(fitted, min_proba=c.min_proba_).fit(X[train], y[train])
+        P.append(c.calibrator_.predict_proba(t.transform(X[200:])))
+    assert_allclose(c.predict_proba(X[200:]), np.mean(P, axis=0), rtol=1e-12)
+    with pytest.raises(AttributeError, match="has no estimator_: there are 3, in estimators_"):
+        c.estimator_  # noqa: B018
+
+
+@pytest.mark.filterwarnings("ignore:The training rows of 1 of 3 splits")
+@pytest.mark.filterwarnings("ignore:No row has label")
+def test_one_classifier_where_those_of_splits_cannot_be_averaged():
+    """They know fewer classes or labels, or take kernels of their own rows."""
+    X, y = problem()
+    fold = np.where(y == 2, 0, np.arange(len(y)) % 3)
+    Y = np.column_stack([y == 0, fold == 0])
+    for base, features, labels in (
+        (GaussianNB(), X, y),
+        (KNeighborsClassifier(), X, Y),
+        (SVC(kernel="precomputed"), X @ X.T, y),
+        (FrozenEstimator(GaussianNB().fit(X, y)), X, y),
+    ):
+        cv = StratifiedKFold(3) if features is not X else PredefinedSplit(fold)
+        auto, one = (
+            CalibratedClassifier(base, TemperatureScaling(), cv=cv, ensemble=e).fit(
+                features, labels
+            )
+            for e in ("auto", False)
+        )
+        assert len(auto.estimators_) == 1
+        assert_array_equal(auto.predict_proba(features), one.predict_proba(features))
+
+
+@pytest.mark.parametrize("ensemble", ["pairs", None, 2])
+def test_what_is_no_ensemble(ensemble):
+    c = CalibratedClassifier(Unfittable(), TemperatureScaling(), ensemble=ensemble)
+    with pytest.raises(ValueError, match=f"be 'auto', True or False, got {ensemble!r}"):
+        c.fit(*problem())
+
+
+# --------------------------------------------------------------------------------------
 # Held-out logits.
 
 
@@ -213,7 +266,7 @@ def test_a_memorising_classifier_is_found_out():
 def test_pipeline_and_calibrated_classifier_are_the_same(kind):
     X, y = problem()
     for base in (GaussianNB(), LinearSVC()):
-        one = CalibratedClassifier(base, kind()).fit(X, y)
+        one = CalibratedClassifier(base, kind(), ensemble=False).fit(X, y)
         two = make_pipeline(LogitTransformer(base), kind()).fit(X, y)
         assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
@@ -299,11 +352,14 @@ def test_a_forest_with_platts_sigmoid_is_as_good_as_that_of_scikit_learn(n_class
     train, test = slice(0, 600), slice(600, None)
     forest = RandomForestClassifier(25, random_state=0)
     ours, clipped = (
-        CalibratedClassifier(forest, PlattScaling(), min_proba=m).fit(X[train], y[train])
+        CalibratedClassifier(forest, PlattScaling(), ensemble=False, min_proba=m)
         for m in ("auto", LEAST)
     )
-    theirs = CalibratedClassifierCV(forest, ensemble=False).fit(X[train], y[train])
-    losses = [log_loss(y[test], c.predict_proba(X[test])) for c in (ours, theirs, clipped)]
+    theirs = CalibratedClassifierCV(forest, ensemble=False)
+    losses = [
+        log_loss(y[test], c.fit(X[train], y[train]).predict_proba(X[test]))
+        for c in (ours, theirs, clipped)
+    ]
     assert losses[0] - 0.015 < losses[1] < losses[2] - 0.05
 
 
@@ -390,7 +446,7 @@ def test_groups_stay_together():
     assert_array_equal(c.predict_proba(X), plain.predict_proba(X))
     t = LogitTransformer(GaussianNB(), cv=GroupKFold(4))
     pipe = make_pipeline(t, TemperatureScaling()).fit(X, y, logittransformer__groups=groups)
-    assert_array_equal(pipe.predict_proba(X), c.predict_proba(X))
+    assert pipe[-1].temperature_ == c.calibrator_.temperature_
 
 
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
@@ -479,7 +535,7 @@ SORTED = np.repeat([0, 1, 2], 80)
         ),
         (
             [(np.r_[0:160], np.r_[60:100]), (np.r_[0:160], np.r_[150:240])], True,
-            "that its training rows hold as well, got class 1 only in split 1. Use .*ensemble=F",
+            "that its training rows hold as well, got class 1 only in split 1. Use .*ensemble='a",
         ),
         ([(np.r_[0:160], np.r_[160:240])], True, "rows hold as well, got none in split 0"),
         ([(np.r_[0:160], np.r_[160:240])], False, "The test rows of all splits .*, got none. Ch"),
@@ -732,8 +788,10 @@ FEATURES = {
 @pytest.mark.parametrize("form", FEATURES)
 def test_other_features_are_those_of_arrays(form):
     (X, y), (plain, base, features) = problem(), FEATURES[form]
-    given = CalibratedClassifier(base, TemperatureScaling()).fit(features(X), y)
-    expected = CalibratedClassifier(plain, TemperatureScaling()).fit(X, y).predict_proba(X)
+    given = CalibratedClassifier(base, TemperatureScaling(), ensemble=False).fit(features(X), y)
+    expected = (
+        CalibratedClassifier(plain, TemperatureScaling(), ensemble=False).fit(X, y).predict_proba(X)
+    )
     assert_allclose(given.predict_proba(features(X)), expected, rtol=0.01)
 
 

@@ -222,7 +222,7 @@ def test_forests_see_features_in_single_precision():
     """At the thresholds and one number in double precision beside them."""
     X, y = rows_of(2)
     forest = RandomForestClassifier(5, random_state=0)
-    model = CalibratedClassifier(forest, PlattScaling(), cv=2).fit(X, y)
+    model = CalibratedClassifier(forest, PlattScaling(), cv=2, ensemble=False).fit(X, y)
     tree = model.estimator_.estimators_[0].tree_
     inner = tree.feature >= 0
     rows = np.repeat(X[:1], inner.sum(), axis=0)

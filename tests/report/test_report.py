@@ -161,7 +161,8 @@ def test_a_classifier_of_features_is_no_calibrator(n_features, draw):
         200, n_features, n_informative=3, n_redundant=0, n_classes=3, n_clusters_per_class=1,
         flip_y=0.2, random_state=0,
     )  # fmt: skip
-    classifier = CalibratedClassifier(LogisticRegression(), TemperatureScaling()).fit(X, y)
+    classifier = CalibratedClassifier(LogisticRegression(), TemperatureScaling(), ensemble=False)
+    classifier = classifier.fit(X, y)
     message = (
         "calibrator must be fitted to logits, one column for each of its 3 classes, got "
         f"CalibratedClassifier, which was fitted to {n_features} features. Pass .*calibrator_"

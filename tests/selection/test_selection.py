@@ -57,7 +57,7 @@ def test_parameters_of_calibrator_and_classifier_are_searched_for():
     found = GridSearchCV(classifier, grid, scoring=ECE, cv=3).fit(X, Y)
     assert found.cv_results_["mean_test_score"].shape == (6,)
     assert np.ptp(found.cv_results_["mean_test_score"]) > 1e-3
-    assert found.best_estimator_.estimator_.C == found.best_params_["estimator__C"]
+    assert found.best_estimator_.estimators_[-1].C == found.best_params_["estimator__C"]
     assert found.best_estimator_.calibrator_.alpha == found.best_params_["calibrator__alpha"]
 
 
