@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import IO
 
 
+def written(value: float) -> str:
+    """A score or an error as text: four decimals, or two digits that count if it is small."""
+    return f"{value:.4f}" if abs(value) >= 0.001 or value == 0 else f"{value:.2g}"
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file that replaces ``target`` once it is complete.

@@ -342,13 +342,16 @@ def _sweep(
     Z = both_columns(np.asarray(logits, dtype=np.float64))
     # Below the largest logit of the row: the confidence is then one over a sum.
     below = Z - Z.max(axis=1, keepdims=True)
-    of_label, right = below[np.arange(len(Z)), label], Z.argmax(axis=1) == label
+    of_label = below[np.arange(len(Z)), label]
+    event = label == 1 if Z.shape[1] == 2 else Z.argmax(axis=1) == label
     losses, errors = np.empty_like(T), np.empty_like(T)
     for k, t in enumerate(T):
         total = MemoryRows(below).map(lambda z, t=t: np.exp(z / t).sum(axis=1))
         p = (np.exp(of_label / t) / total).astype(dtype)
         losses[k] = np.average(log_losses_of(p), weights=w)
-        rows = Scored(None, 1 / total, right, w)
+        # Of two classes the second is the event, as of measures.
+        score = np.exp(below[:, 1] / t) / total if Z.shape[1] == 2 else 1 / total
+        rows = Scored(None, score, event, w)
         errors[k] = ece_of(curve_of_rows(rows, n_bins, "uniform"))
     return T, losses, errors, best
 

@@ -7,6 +7,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from skcalib.metrics._input import resolved
+
 from ._results import Results
 
 WHOLE = 10**6  # characters, of which scikit-learn shows fewer by default
@@ -16,31 +18,28 @@ def to_repeat(results: Results) -> str:
     """The command line, or code that fits the calibrator and makes the report."""
     if results.command:
         return results.command
-    rows, groups = results.rows, ["groups=groups"] * results.groups
-    arguments = ["calibrator", "logits_test", "y_test"]
-    if rows.w is not None:
-        arguments.append("sample_weight=weights_test")
-    if results.groups:
-        arguments.append("groups=groups_test")
-    if results.given_name is not None:
-        arguments.append(f"name={results.given_name!r}")
-    if rows.n_bins != 15:
-        arguments.append(f"n_bins={rows.n_bins}")
-    if results.comparison is not None:
-        arguments.append("comparison=comparison")
-    names = {"calibration_report"} | ({"compare_calibrators"} if results.comparison else set())
-    compared = []
-    if results.comparison:
-        # With fitted calibrators it was made on a test set.
-        test = ["test=(logits_test, y_test)"] * bool(results.comparison.calibrators)
+    rows, compared, groups = results.rows, results.comparison, ["groups=groups"] * results.groups
+    given = {
+        "sample_weight=weights_test": rows.w is not None,
+        "groups=groups_test": results.groups,
+        f"name={results.given_name!r}": results.given_name is not None,
+        f"n_bins={rows.n_bins}": rows.n_bins != 15,
+        f"kind={rows.kind!r}": rows.kind != resolved("auto", rows.classes),
+        "comparison=comparison": compared is not None,
+    }
+    arguments = ["calibrator", "logits_test", "y_test", *(name for name in given if given[name])]
+    names, comparison = {"calibration_report"}, []
+    if compared is not None:  # with fitted calibrators it was made on a test set
+        names.add("compare_calibrators")
+        test = ["test=(logits_test, y_test)"] * bool(compared.calibrators)
         call = ", ".join(["logits", "y", *test, *groups])
-        compared = [f"comparison = compare_calibrators({call})"]
+        comparison = [f"comparison = compare_calibrators({call})"]
     return "\n".join([
         *imports(results.calibrator, names),
         "",
         f"calibrator = {constructor(results.calibrator)}",
         f"calibrator.fit({', '.join(['logits', 'y', *groups])})  # held-out rows of the classifier",
-        *compared,
+        *comparison,
         f"report = calibration_report({', '.join(arguments)})",
         'report.to_html("report.html")',
     ])  # fmt: skip

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from skcalib import display, metrics
+from skcalib._output import written
 from skcalib._output.html import element
 from skcalib._output.theme import SMALLEST
 from skcalib._scores.columns import Scored
@@ -73,7 +74,7 @@ def figure_of(results: Results, figure: Figure | SubFigure | None) -> Figure | S
     for column, view in enumerate(results.views):
         diagram, histogram = (figure.add_subplot(grid[row, column]) for row in range(2))
         display.ReliabilityDisplay.from_predictions(
-            rows.y, view.P, **rows.keywords, name=view.title, ax=diagram
+            rows.y, view.P, **rows.of_kind, name=view.title, ax=diagram
         )
         display.ConfidenceDisplay.from_predictions(rows.y, view.P, **rows.keywords, ax=histogram)
         histograms.append(histogram)
@@ -96,14 +97,14 @@ def _draw_table(ax: Any, results: Results) -> None:
         {
             "log loss": rows.mean(log_losses(P, rows.index)),
             "Brier": rows.mean(brier_scores(P, rows.index)),
-            "ECE": metrics.expected_calibration_error(rows.y, P, **rows.keywords),
-            "MCE": metrics.maximum_calibration_error(rows.y, P, **rows.keywords),
+            "ECE": metrics.expected_calibration_error(rows.y, P, **rows.of_kind),
+            "MCE": metrics.maximum_calibration_error(rows.y, P, **rows.of_kind),
             "accuracy": rows.mean(P.argmax(axis=1) == rows.index),
         }
         for P in (rows.before, rows.after)
     )
     lines = [f"{'':9}{'before':>9}{'after':>9}", ""]
-    lines += [f"{key:9}{before[key]:9.4f}{after[key]:9.4f}" for key in before]
+    lines += [f"{key:9}{written(before[key]):>9}{written(after[key]):>9}" for key in before]
     room = 72 * ax.get_window_extent().width / ax.figure.dpi / (0.62 * len(lines[0]))
     ax.text(
         0.5, 0.5, "\n".join(lines), family="monospace", ha="center", va="center", linespacing=1.5,
@@ -160,7 +161,7 @@ def reliability(results: Results) -> list[Element]:
         ax = figure.subplots()
         for view in results.views:
             display.ReliabilityDisplay.from_predictions(
-                rows.y, view.P, **rows.keywords, style="smooth", name=view.title, ax=ax
+                rows.y, view.P, **rows.of_kind, style="smooth", name=view.title, ax=ax
             )
 
     smooth = picture(
@@ -168,11 +169,11 @@ def reliability(results: Results) -> list[Element]:
         (5.6, 6.0),
         f"Smooth reliability curves: the smooth calibration error is {before.estimate:.4f} before "
         f"calibration and {after.estimate:.4f} after calibration by {results.name}.",
-        "Smooth curves of the accuracy before and after calibration, without bins. A line is as "
-        "thick as its rows are dense, and the shaded area is where the curve of a calibrated model "
-        "would lie in 95% of samples.",
+        "Smooth curves of the observed frequency before and after calibration, without bins. A "
+        "line is as thick as its rows are dense, and the shaded area is where the curve of a "
+        "calibrated model would lie in 95% of samples.",
     )
-    return [_pair(results, _reliability, "top-label"), smooth]
+    return [_pair(results, _reliability, rows.kind), smooth]
 
 
 def _pair(results: Results, draw: Callable[..., Element], *args: Any) -> Element:
@@ -190,7 +191,10 @@ def _reliability(rows: Evaluation, view: View, kind: Kind) -> Element:
         label = short(rows.classes[1])
         what = f"Reliability diagram of the probability of {label}"
         bins = described(curve, "mean", "frequency")
-        caption = f"frequency of the label {label} by its predicted probability."
+        caption = (
+            f"frequency of the label {label} by its predicted probability, with 95% intervals. The "
+            "area above shows how many rows each bin holds."
+        )
     else:
         what, bins = "Reliability diagram", described(curve, "confidence", "accuracy")
         caption = (
@@ -224,13 +228,16 @@ def described(curve: metrics.ReliabilityCurve, confidence: str, accuracy: str) -
 def confidence(results: Results) -> Element:
     """Histograms of the confidence before and after, with the same scale."""
     rows = results.rows
-    curves = [metrics.reliability_curve(rows.y, view.P, **rows.keywords) for view in results.views]
+    curves = [
+        metrics.reliability_curve(rows.y, view.P, **rows.keywords, kind="top-label")
+        for view in results.views
+    ]
     top = min(1.0, 1.05 * max(np.max(curve.weight / curve.weight.sum()) for curve in curves))
     return _pair(results, _histogram, top)
 
 
 def _histogram(rows: Evaluation, view: View, top: float) -> Element:
-    curve = metrics.reliability_curve(rows.y, view.P, **rows.keywords)
+    curve = metrics.reliability_curve(rows.y, view.P, **rows.keywords, kind="top-label")
     share = curve.weight / curve.weight.sum()
     fullest = int(np.argmax(share))
 
@@ -270,10 +277,10 @@ def sweep(results: Results) -> Element:
 
 
 def classes(results: Results) -> Element:
-    """Diagrams of the classes with the largest ECE, or of the event if there are two classes."""
+    """Diagrams of the classes with the largest ECE, or of the top label of two classes."""
     rows = results.rows
     if rows.kind == "binary":
-        return _pair(results, _reliability, "binary")
+        return _pair(results, _reliability, "top-label")
     chosen, errors = results.worst(GRID), results.by_class_["ece_after"]
 
     def of_class(k: int) -> display.ReliabilityDisplay:

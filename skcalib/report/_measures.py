@@ -35,7 +35,7 @@ MOST, LEAST, ENTRIES = 999, 99, 10_000_000
 # Above so many entries there are no intervals of measures that take long for each resample.
 TOO_MANY = {"smooth": 100_000, "classes": 5_000_000}
 
-# Measures of the top label by their titles: names in skcalib.metrics.
+# Measures of the event of two classes, or the top label, by their titles: names in skcalib.metrics.
 BINNED = {
     "ECE": "expected_calibration_error",
     "MCE": "maximum_calibration_error",
@@ -54,16 +54,17 @@ MEANINGS = {
     "Brier score": "Mean squared distance of the probabilities from the label, halved for two "
     "classes: a proper scoring rule, which confident errors affect less than the log loss.",
     "accuracy": "Fraction of the rows whose most probable class is the label.",
-    "ECE": "Expected calibration error: the mean gap between confidence and accuracy over the "
-    "bins. It is biased upwards where bins hold few rows.",
+    "ECE": "Expected calibration error: the mean gap between predicted probability and observed "
+    "frequency over the bins, of the second of two classes, or of the predicted class of more. It "
+    "is biased upwards where bins hold few rows.",
     "MCE": "Maximum calibration error: the largest gap of all bins, however few rows that bin "
     "holds.",
     "RMSCE": "Root mean squared calibration error: the quadratic mean of the gaps, between ECE and "
     "MCE.",
-    "overconfidence error": "The part of the ECE from bins whose confidence exceeds their "
-    "accuracy.",
-    "underconfidence error": "The part of the ECE from bins whose accuracy exceeds their "
-    "confidence.",
+    "overconfidence error": "The part of the ECE from bins whose predicted probability exceeds "
+    "the observed frequency.",
+    "underconfidence error": "The part of the ECE from bins whose observed frequency exceeds the "
+    "predicted probability.",
     "debiased ECE": "The ECE less an estimate of its bias, so that models can be compared.",
     "debiased RMSCE": "Square root of an unbiased estimate of the mean squared gap, 0 if that is "
     "negative.",
@@ -71,8 +72,8 @@ MEANINGS = {
     "choose, without bins.",
     "classwise ECE": "The ECE of the predicted probability of each class for the event that the "
     "label is that class, as a mean over the classes.",
-    "binary ECE": "The ECE of the predicted probability of the second class for the event that the "
-    "label is that class.",
+    "top-label ECE": "The ECE of the confidence, the probability of the predicted class, for the "
+    "event that it is the label.",
 }
 
 
@@ -95,15 +96,17 @@ def number_of_resamples(n_entries: int) -> int:
 
 def changes_of(rows: Evaluation) -> dict[str, Change]:
     """All measures by their titles, in the order of the table."""
-    n, kind = rows.n_samples, rows.kind
-    n_entries = n if kind == "binary" else n * rows.n_classes
+    # Beside the main measures the ECE of the other definition.
+    n = rows.n_samples
+    other: Kind = "top-label" if rows.kind == "binary" else "classwise"
+    n_entries = n if other == "top-label" else n * rows.n_classes
     of_smooth = LEAST if n <= TOO_MANY["smooth"] else 0
     of_classes = number_of_resamples(n_entries) if n_entries <= TOO_MANY["classes"] else 0
     return {
         **_means(rows),
-        **_errors(rows, BINNED, "top-label", number_of_resamples(n)),
-        **_errors(rows, SMOOTH, "top-label", of_smooth),
-        **_errors(rows, {f"{kind} ECE": BINNED["ECE"]}, kind, of_classes),
+        **_errors(rows, BINNED, rows.kind, number_of_resamples(n)),
+        **_errors(rows, SMOOTH, rows.kind, of_smooth),
+        **_errors(rows, {f"{other} ECE": BINNED["ECE"]}, other, of_classes),
     }
 
 

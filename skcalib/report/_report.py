@@ -14,11 +14,12 @@ from skcalib._nested import groups_for
 from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._rows import ArrayLike, MemoryRows, both_columns, on_host
-from skcalib._validation.inputs import check_weights
+from skcalib._validation.inputs import check_option, check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give, recorded
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.display._sweep import sweep_of
+from skcalib.metrics._input import Kind
 from skcalib.selection import CalibratorComparison
 
 from ._diagrams import figure_of
@@ -130,6 +131,7 @@ def calibration_report(
     name: str | None = None,
     figure: Figure | SubFigure | None = None,
     n_bins: int = 15,
+    kind: Kind = "auto",
     comparison: CalibratorComparison | None = None,
 ) -> CalibrationReport:
     r"""Report on a calibrator: measures and diagrams before and after, as a figure and a page.
@@ -167,6 +169,10 @@ def calibration_report(
         ``layout="constrained"`` suit the report.
     n_bins : int, default=15
         Number of bins of all diagrams and measures.
+    kind : {"auto", "top-label", "binary"}, default="auto"
+        The score and the event of the diagrams, the measures and the verdict, as for
+        :func:`skcalib.metrics.reliability_curve`: "auto" is the event of the second of two classes,
+        and the top label of more.
     comparison : CalibratorComparison, default=None
         Result of :func:`compare_calibrators`, which the page shows as a table.
 
@@ -238,7 +244,7 @@ def calibration_report(
     with recorded() as messages:
         # First, because it checks logits and labels.
         found, reference = sweep_of(calibrator, logits, y, sample_weight, groups, n_bins=n_bins)
-        rows, Z = _evaluated(calibrator, logits, y, sample_weight, groups, n_bins)
+        rows, Z = _evaluated(calibrator, logits, y, sample_weight, groups, n_bins, kind)
     give([("", messages)])
     report = CalibrationReport(
         name=shown_name,
@@ -257,9 +263,10 @@ def calibration_report(
 
 
 def _evaluated(
-    calibrator: Any, logits: Any, y: Any, sample_weight: Any, groups: Any, n_bins: int
+    calibrator: Any, logits: Any, y: Any, sample_weight: Any, groups: Any, n_bins: int, kind: Kind
 ) -> tuple[Evaluation, Any]:
     """Rows with the probabilities before and after calibration, and their logits."""
+    check_option("kind", kind, ["auto", "top-label", "binary"])
     P = calibrator.predict_proba(logits, **groups_for(calibrator, groups))
     after, logits, y = map(on_host, (P, logits, y))
     given = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
@@ -269,7 +276,7 @@ def _evaluated(
     # Copies, since numbers are computed later.
     labels, w = np.array(column_or_1d(as_labels(y))), None if w is None else w.copy()
     classes = on_host(calibrator.classes_)
-    return Evaluation(labels, w, classes, n_bins, before, after), given
+    return Evaluation(labels, w, classes, n_bins, before, after, kind), given
 
 
 def _checked_target(path: str | os.PathLike[str]) -> Path:

@@ -61,7 +61,7 @@ class Results:
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of whether the model is calibrated, before and after."""
         n_resamples = number_of_resamples(self.rows.n_samples)
-        params = {**self.rows.keywords, "random_state": SEED, "n_resamples": n_resamples}
+        params = {**self.rows.of_kind, "random_state": SEED, "n_resamples": n_resamples}
         before, after = (
             metrics.calibration_test(self.rows.y, view.P, **params) for view in self.views
         )
@@ -73,7 +73,9 @@ class Results:
         rows = self.rows
 
         def of(P: Floats, score: Any) -> ScoreDecomposition:
-            return metrics.score_decomposition(rows.y, P, score=score, **rows.of_rows)
+            return metrics.score_decomposition(
+                rows.y, P, score=score, kind=rows.kind, **rows.of_rows
+            )
 
         scores = ("log_loss", "brier_score")
         return {score: (of(rows.before, score), of(rows.after, score)) for score in scores}

@@ -8,7 +8,7 @@ import numpy as np
 from skcalib._output.html import as_text
 from skcalib._rows import Array, Floats
 from skcalib._validation.labels import encode, shown
-from skcalib.metrics._input import Kind
+from skcalib.metrics._input import Kind, resolved
 
 # Classes with fewer rows are listed: their measures say little.
 FEW = 10
@@ -21,24 +21,38 @@ class Evaluation:
     """Labels, weights and settings, and the probabilities that are evaluated with them."""
 
     def __init__(
-        self, y: Array, w: Floats | None, classes: Array, n_bins: int, before: Floats, after: Floats
+        self,
+        y: Array,
+        w: Floats | None,
+        classes: Array,
+        n_bins: int,
+        before: Floats,
+        after: Floats,
+        kind: Kind = "auto",
     ) -> None:
         self.y, self.w, self.classes, self.n_bins = y, w, classes, n_bins
         self.before, self.after = before, after
-        # Arguments of measures without bins, and of measures with bins and of displays.
+        #: Of two classes the second is the event, of more the top label counts.
+        self.kind = resolved(kind, classes)
+        # Arguments of measures without bins, with bins, and with the kind as well.
         self.of_rows: dict[str, Any] = {"sample_weight": w, "labels": classes}
         self.keywords = {**self.of_rows, "n_bins": n_bins}
+        self.of_kind = {**self.keywords, "kind": self.kind}
         self.index = encode(y, classes)  # the column of each label
         self.weights = np.ones(len(y)) if w is None else w
         self.n_classes = len(classes)
-        # The kind of measures of the probabilities of classes, of which two are one event.
-        self.kind: Kind = "binary" if self.n_classes == 2 else "classwise"
         # Rows with a positive weight, of each class and in all.
         self.counts = np.bincount(self.index[self.weights > 0], minlength=self.n_classes)
         self.n_samples = int(self.counts.sum())
         # Rows of equal weight whose means would have the same variance.
         share = self.weights / self.weights.max()
         self.n_effective = float(share.sum() ** 2 / (share @ share))
+
+    def scored(self, P: Floats) -> tuple[Floats, Array]:
+        """The score of each row, and whether its event happened."""
+        if self.kind == "binary":
+            return P[:, 1], self.index == 1
+        return P.max(axis=1), P.argmax(axis=1) == self.index
 
     def mean(self, values: Array) -> float:
         """The weighted mean of a value of each row."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
 from skcalib.selection._comparison import comparison_elements
@@ -49,8 +50,8 @@ def all_measures(results: Results) -> Elements:
     lines = [
         [
             title,
-            _number(before.estimate, before, "{:.4f}".format),
-            _number(after.estimate, after, "{:.4f}".format),
+            _number(before.estimate, before, written),
+            _number(after.estimate, after, written),
             _number(difference.statistic, difference, signed),
         ]
         for title, (before, after, difference) in results.measures_.items()
@@ -95,7 +96,7 @@ def classes(results: Results) -> Elements:
         [
             short(found["label"][k]),
             Number(f"{found['n_samples'][k]:,}", found["n_samples"][k]),
-            *(Number(f"{found[name][k]:.4f}", found[name][k]) for name in decimals),
+            *(Number(written(found[name][k]), found[name][k]) for name in decimals),
         ]
         for k in chosen
     ]
@@ -115,15 +116,17 @@ def decomposition(results: Results) -> Elements:
     names = {"log_loss": "log loss", "brier_score": "Brier score"}
     parts = ("score", "miscalibration", "discrimination", "uncertainty")
     lines = [
-        [f"{names[score]} {when}", *(Number(f"{(v := getattr(d, part)):.4f}", v) for part in parts)]
+        [f"{names[score]} {when}", *(Number(written(v := getattr(d, part)), v) for part in parts)]
         for score, pair in results.decompositions_.items()
         for when, d in zip(("before", "after"), pair, strict=True)
     ]
+    what, rate = "confidence for the event that the predicted class is the label", "accuracy"
+    if (rows := results.rows).kind == "binary":
+        what, rate = f"probability of {short(rows.classes[1])}", "event rate"
     caption = (
-        "Scores of the confidence for the event that the predicted class is the label: score = "
-        "miscalibration \N{MINUS SIGN} discrimination + uncertainty. Miscalibration is what "
-        "isotonic recalibration would gain; discrimination, which should be large, what the "
-        "recalibrated confidence gains over the accuracy alone."
+        f"Scores of the {what}: score = miscalibration \N{MINUS SIGN} discrimination + "
+        "uncertainty. Miscalibration is what isotonic recalibration would gain; discrimination, "
+        f"which should be large, what the recalibrated scores gain over the {rate} alone."
     )
     header = ["score", "mean", *parts[1:]]
     return [

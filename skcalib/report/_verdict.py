@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from skcalib import metrics
+from skcalib._output import written
 from skcalib._rows import Floats
 
 from ._measures import Change, gap_interval
-from ._rows import Evaluation
+from ._rows import Evaluation, short
 
 # With fewer rows of equal weight neither intervals nor tests say much.
 FEW_ROWS = 100
@@ -31,12 +32,12 @@ JUDGED = (*SCORES, "debiased ECE")
 BEFORE = {
     "few rows": "{rows} are too few to say how well the model is calibrated: on them {means} "
     "before calibration.",
-    "it leans": "Before calibration the model is {kind}: {means}, a difference of {size}.",
-    "it errs": "Before calibration the rows show neither over- nor under-confidence on average, "
-    "but the model is miscalibrated, since confidence and accuracy differ from bin to bin by more "
+    "it leans": "Before calibration the model {kind}: {means}, a difference of {size}.",
+    "it errs": "Before calibration the rows show neither over- nor under-{noun} on average, but "
+    "the model is miscalibrated, since predictions and frequencies differ from bin to bin by more "
     "than chance explains ({p}): {means}.",
-    "otherwise": "Before calibration the rows show neither over- nor under-confidence on average, "
-    "and no other miscalibration ({p}): {means}.",
+    "otherwise": "Before calibration the rows show neither over- nor under-{noun} on average, and "
+    "no other miscalibration ({p}): {means}.",
 }
 EFFECT = {
     "unchanged": "{name} leaves all probabilities as they are.",
@@ -55,12 +56,11 @@ AFTER = {
     "few rows": "{ece}, and {p} is the probability of one at least as large if the model were "
     "calibrated, but so few rows reveal only large errors.",
     "it errs and leans": "{ece}, {small}more than chance explains if the model were calibrated "
-    "({p}): the model is {kind} now, by {size}.",
+    "({p}): the model {kind} now, by {size}.",
     "it errs": "{ece}, {small}more than chance explains if the model were calibrated ({p}): some "
-    "miscalibration of the confidence is left.",
+    "miscalibration is left.",
     "otherwise": "{ece}, no more than chance explains if the model were calibrated ({p}): these "
-    "rows show no miscalibration of the confidence that is left, which does not prove that there "
-    "is none.",
+    "rows show no miscalibration that is left, which does not prove that there is none.",
 }
 
 
@@ -128,13 +128,13 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
 def _after(rows: Evaluation, ece: metrics.CalibrationErrorInterval, pvalue: float) -> str:
     lean = lean_of(rows, rows.after)
     few_rows, errs = rows.n_effective < FEW_ROWS, pvalue <= SIGNIFICANT
-    interval = f"95% interval of the true error {ece.low:.4f} to {ece.high:.4f}"
+    interval = f"95% interval of the true error {written(ece.low)} to {written(ece.high)}"
     if few_of_a_kind(rows) and not few_rows:  # resamples of rows without errors hold none either
-        interval = f"95% interval of the mean confidence less the accuracy {lean['ends']}"
+        interval = f"95% interval of the {lean['gap']} {lean['ends']}"
     return _said(
         AFTER,
         {"few rows": few_rows, "it errs and leans": errs and lean["kind"], "it errs": errs},
-        ece=f"After calibration the ECE is {ece.estimate:.4f} ({interval})",
+        ece=f"After calibration the ECE is {written(ece.estimate)} ({interval})",
         p=as_pvalue(pvalue),
         small="which is small, but " if ece.high < SMALL else "",
         **lean,
@@ -142,16 +142,26 @@ def _after(rows: Evaluation, ece: metrics.CalibrationErrorInterval, pvalue: floa
 
 
 def lean_of(rows: Evaluation, P: Floats) -> dict[str, str]:
-    """Words about the mean confidence less the accuracy; no kind if its sign is not sure."""
-    confidence, hit = P.max(axis=1), P.argmax(axis=1) == rows.index
-    gap = gap_interval(confidence, hit, rows.weights)
-    low, high = sorted((100 * abs(gap.low), 100 * abs(gap.high)))
-    points = f"{100 * abs(gap.estimate):.1f} percentage points"
-    mean, accuracy = rows.mean(confidence), rows.mean(hit)
-    return {
-        "means": f"its mean confidence is {mean:.1%} and its accuracy {accuracy:.1%}",
-        "kind": "over-confident" if gap.low > 0 else "under-confident" if gap.high < 0 else "",
-        "size": f"{points} (95% interval {low:.1f} to {high:.1f})",
+    """Words about the mean score less the frequency; no kind if the sign of it is not sure."""
+    score, event = rows.scored(P)
+    gap = gap_interval(score, event, rows.weights)
+    low, high = sorted((abs(gap.low), abs(gap.high)))
+    mean, frequency = (f"{in_percent(rows.mean(x))}%" for x in (score, event))
+    size = abs(gap.estimate)
+    if rows.kind == "binary":
+        event_name = short(rows.classes[1])
+        over, under = (f"{v}-estimates the probability of {event_name}" for v in ("over", "under"))
+        means = f"its mean is {mean}, and {frequency} of the rows are {event_name}"
+        words = {"noun": "estimation", "gap": "mean probability less the event rate"}
+    else:
+        over, under = "is over-confident", "is under-confident"
+        means = f"its mean confidence is {mean} and its accuracy {frequency}"
+        words = {"noun": "confidence", "gap": "mean confidence less the accuracy"}
+    return words | {
+        "means": means,
+        "kind": over if gap.low > 0 else under if gap.high < 0 else "",
+        "size": f"{in_percent(size)} percentage points (95% interval {in_percent(low)} to "
+        f"{in_percent(high)})",
         "ends": f"{signed(gap.low)} to {signed(gap.high)}",
     }
 
@@ -159,12 +169,21 @@ def lean_of(rows: Evaluation, P: Floats) -> dict[str, str]:
 def few_of_a_kind(rows: Evaluation) -> str:
     """Which rows are too few to tell the uncertainty of scores, as text; empty if none are."""
     used = rows.weights > 0
-    hits = [np.sum((P.argmax(axis=1) == rows.index)[used]) for P in (rows.before, rows.after)]
-    found = {"misclassified": rows.n_samples - max(hits), "classified correctly": min(hits)}
+    hits = [np.sum(rows.scored(P)[1][used]) for P in (rows.before, rows.after)]
+    if rows.kind == "binary":
+        none, all_ = (f"of class {short(name)}" for name in rows.classes)
+    else:
+        none, all_ = "misclassified", "classified correctly"
+    found = {none: rows.n_samples - max(hits), all_: min(hits)}
     kind, n = min(found.items(), key=lambda item: item[1])
     if n >= FEW_OF_A_KIND:
         return ""
     return f"{f'only {n}' if n else 'none'} of them {'is' if n < 2 else 'are'} {kind}"
+
+
+def in_percent(value: float) -> str:
+    """A share in percent with one decimal, that of a rare event with two digits that count."""
+    return f"{100 * value:.1f}" if value >= 0.01 or value == 0 else f"{100 * value:.2g}"
 
 
 def counted(rows: Evaluation) -> str:
@@ -185,7 +204,7 @@ def joined(parts: Iterable[str]) -> str:
 
 def signed(value: float) -> str:
     """A difference as text."""
-    return f"{value:+.4f}".replace("-", "\N{MINUS SIGN}")
+    return ("+" if value >= 0 else "\N{MINUS SIGN}") + written(abs(value))
 
 
 def _change(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
@@ -198,4 +217,5 @@ def _size(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
     """The size of a clear change, whose direction the verb says."""
     title, d = item
     low, high = sorted((abs(d.low), abs(d.high)))
-    return f"the {title} by {abs(d.statistic):.4f} (95% interval {low:.4f} to {high:.4f})"
+    size = written(abs(d.statistic))
+    return f"the {title} by {size} (95% interval {written(low)} to {written(high)})"

@@ -2,23 +2,26 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import entropy
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import _nested as nested, binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, ArrayLike, as_numpy, check_in_memory, checked_rows
+from skcalib._rows import Array, ArrayLike, arrays as xa, as_numpy, check_in_memory, checked_rows
 from skcalib._rows.inputs import if_in_memory
 from skcalib._splits import Split, checked_splits
 from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.meta._groups import GroupCalibrator, checked_groups, in_groups
+from skcalib.metrics._input import Kind
 
 from ._auto import AutoCalibrator
 from ._candidates import Uncalibrated, by_name, taking_masked
@@ -34,6 +37,7 @@ def compare_calibrators(
     cv: Any = 5,
     test: tuple[ArrayLike, ...] | None = None,
     scoring: str | Sequence[str] | Mapping[str, str | Scorer] | None = None,
+    kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     classes: ArrayLike | None = None,
@@ -70,6 +74,9 @@ def compare_calibrators(
         greater is better. The log loss is always included, under the name "log loss", and the
         comparison is sorted by it. By default log loss, Brier score, accuracy, and each calibration
         error.
+    kind : {"auto", "top-label", "binary", "classwise"}, default="auto"
+        The score and the event of calibration errors by name, as for
+        :func:`skcalib.metrics.reliability_curve`; "auto" takes two classes for one event.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
     groups : array-like of shape (n_samples,), default=None
@@ -122,14 +129,13 @@ def compare_calibrators(
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
-        calibrators = _every_calibrator() + [GroupCalibrator()] * (groups is not None)
-        masked = masked or checked.masked_
-        calibrators = taking_masked(by_name(calibrators)) if masked else calibrators
+        every = by_name(_every_calibrator() + [GroupCalibrator()] * (groups is not None))
+        calibrators = taking_masked(every) if masked or checked.masked_ else every
     members = _members(calibrators)
     for member in members.values():
         nested.check_calibrator(member, rows.w)
         nested.check_order(member, labels)
-    measures = measures_of(scoring, logits)
+    measures = measures_of(scoring, logits, kind)
     if judged is None:
         splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
     else:
@@ -145,7 +151,16 @@ def compare_calibrators(
         if on_progress is not None:
             on_progress(len(found), len(jobs))
     greater = tuple(measure.name for measure in measures if measure.sign > 0)
-    return _collected(list(members), found, greater, keep=test is not None)
+    comparison = _collected(list(members), found, greater, keep=test is not None)
+    return replace(comparison, base_rate_log_loss=_base_rate_log_loss(judged or rows))
+
+
+def _base_rate_log_loss(rows: Sample) -> float:
+    """Log loss of the base rates of the labels, NaN for those of a Dask collection."""
+    if xa.is_dask(rows.y):
+        return np.nan
+    index = np.unique(rows.y, return_inverse=True)[1]
+    return float(entropy(np.bincount(index, rows.w)))
 
 
 def _members(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

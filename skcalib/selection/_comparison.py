@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._output import written
 from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows import Floats
@@ -56,6 +57,9 @@ class CalibratorComparison:
         The calibrators, fitted to all rows if they were scored on a test set, else empty.
     greater_is_better : tuple of str
         Measures of which greater values are better; of all others, lower ones are.
+    base_rate_log_loss : float
+        Log loss of the base rates of the classes in the rows that were scored, which a model that
+        knows nothing of a row could have; NaN for Dask collections.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class CalibratorComparison:
     fit_times: Floats
     calibrators: dict[str, Any] = field(default_factory=dict)
     greater_is_better: tuple[str, ...] = ("accuracy",)
+    base_rate_log_loss: float = float("nan")
 
     def mean(self, measure: str) -> Floats:
         """Mean of a measure over the splits.
@@ -198,7 +203,7 @@ class CalibratorComparison:
         header = "".join(f"{m:>{n}}" for m, n in zip(measures, widths, strict=True))
         lines = [f"{'':{self._indent}}{header}{'fit [s]':>9}"]
         for k, name in enumerate(self.names):
-            means = [f"{self.mean(m)[k]:.4f}{' *'[int(self.clear(m)[k])]}" for m in measures]
+            means = [f"{written(self.mean(m)[k])}{' *'[int(self.clear(m)[k])]}" for m in measures]
             cells = "".join(f"{cell:>{n}}" for cell, n in zip(means, widths, strict=True))
             lines.append(f"{name:{self._indent}}{cells}{_seconds(self.fit_times[k]):>9}")
             if self.fit_times.shape[1] > 1:
@@ -318,9 +323,9 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
     yield [first, *((element("wbr"), part) for part in others)]
     for measure in found.scores:
         mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
-        number: Child = f"{mean:.4f}"
+        number: Child = written(mean)
         if found.best(measure)[k]:
-            number = element("strong", f"{BEST} {mean:.4f}")
+            number = element("strong", f"{BEST} {number}")
         spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
         mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
         yield Number([number, mark, spread], mean)
@@ -329,6 +334,8 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
 
 def _notes(found: CalibratorComparison) -> Iterator[str]:
     yield NOTE
+    if not np.isnan(loss := found.base_rate_log_loss):
+        yield f"The base rates of the classes have a log loss of {written(loss)}."
     n_splits = found.fit_times.shape[1]
     if n_splits > 1:
         yield f"Means over {n_splits} splits with their standard errors."

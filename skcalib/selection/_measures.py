@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib._rows import Array, Floats, arrays as xa, check_in_memory
+from skcalib._validation.inputs import check_option
 from skcalib.metrics import get_scorer
-from skcalib.metrics._input import check_input
+from skcalib.metrics._input import Kind, check_input
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.metrics._scorers import CalibrationScorer
 
@@ -95,12 +96,14 @@ def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) 
     return {measure.name: measure(predictions, *test[:3]) for measure in measures}
 
 
-def measures_of(scoring: Any, logits: Any) -> list[NamedScorer]:
+def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
     """The measures that ``scoring`` names, after the log loss, which is always included.
 
-    Raise a ValueError for one that would load Dask collections into memory.
+    ``kind`` is that of calibration errors by name that have none. Raise a ValueError for a measure
+    that would load Dask collections into memory.
     """
-    found = [_measure(LOG_LOSS, "neg_log_loss")]
+    check_option("kind", kind, ["auto", "top-label", "binary", "classwise"])
+    found = [_measure(LOG_LOSS, "neg_log_loss", kind)]
     # Each call makes another object.
     log_loss = sklearn.metrics.get_scorer("neg_log_loss")
     for name, scorer in _named(scoring).items():
@@ -114,7 +117,7 @@ def measures_of(scoring: Any, logits: Any) -> list[NamedScorer]:
                 f"of, to another measure, got {scorer!r}. Choose another name."
             )
         if name != LOG_LOSS:
-            found.append(_measure(name, scorer))
+            found.append(_measure(name, scorer, kind))
     for measure in found:
         if not measure.takes_rows:
             check_in_memory(
@@ -142,9 +145,11 @@ def _named(scoring: Any) -> Mapping[Any, Any]:
     return {LOG_LOSS if s == "neg_log_loss" else s.removeprefix("neg_"): s for s in names}
 
 
-def _measure(name: str, scorer: Any) -> NamedScorer:
+def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
     if isinstance(scorer, str):
         found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
+        if isinstance(found, CalibrationScorer):
+            found.params = {"kind": kind} | found.params
         return NamedScorer(name, found, -1 if scorer.startswith("neg_") else 1)
     if not callable(scorer):
         raise ValueError(

@@ -22,6 +22,7 @@ from scipy.special import softmax
 from scipy.stats import binomtest, norm
 
 from skcalib import calibration_report, metrics
+from skcalib._output import written
 from skcalib._rows.arrays import both_columns
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.report._measures import (
@@ -34,6 +35,7 @@ from skcalib.report._measures import (
     wilson_interval,
 )
 from skcalib.report._rows import Evaluation, facts_of
+from skcalib.report._verdict import signed
 
 
 def problem_of(case):
@@ -99,10 +101,10 @@ def test_the_page_shows_these_numbers(case):
     text = parsed(case).section("measures")["text"]
     for change in report.measures_.values():
         for ends in (change.before, change.after):
-            assert f"{ends.estimate:.4f} [{ends.low:.4f}, {ends.high:.4f}]" in text
+            low, high = written(ends.low), written(ends.high)
+            assert f"{written(ends.estimate)} [{low}, {high}]" in text
         d = change.difference
-        shown = f"{d.statistic:+.4f} [{d.low:+.4f}, {d.high:+.4f}]"
-        assert shown.replace("-", "\N{MINUS SIGN}") in text
+        assert f"{signed(d.statistic)} [{signed(d.low)}, {signed(d.high)}]" in text
 
 
 @cases

@@ -179,6 +179,42 @@ def test_few_rows(n, weight):
     assert "\N{MINUS SIGN}" in second
 
 
+def said_of_an_event(factor, kind="auto", n=20_000):
+    """The verdict on probabilities of an event that are so many times the true ones."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 10, n) * factor[1]
+    y = np.array(["no", "yes"])[(rng.uniform(size=n) < p).astype(int)]
+    before, after = (np.column_stack([1 - q, q]) for q in (factor[0] * p, p))
+    rows = Evaluation(y, None, np.array(["no", "yes"]), 15, before, after, kind)
+    tests = [
+        calibration_test(y, P, kind=rows.kind, n_resamples=99, random_state=0)
+        for P in (before, after)
+    ]
+    return verdict(rows, "Method", changes_of(rows), tests)
+
+
+def test_risks_of_two_classes():
+    """A risk that is too low is not called over-confident, though its confidence is too high."""
+    first, effect, last = said_of_an_event((0.7, 1))
+    assert first.startswith("Before calibration the model under-estimates the probability of yes: ")
+    assert "its mean is 11.7%, and 16.8% of the rows are yes, a difference of 5.1 perc" in first
+    assert effect.startswith("Method lowers the log loss by")
+    assert "no more than chance explains" in last
+    assert "over-estimates the probability of yes" in said_of_an_event((1.3, 1))[0]
+    assert "neither over- nor under-estimation on average" in said_of_an_event((1, 1))[0]
+    by_name, *_ = said_of_an_event((0.7, 1), "top-label")
+    assert by_name.startswith("Before calibration the model is over-confident: its mean conf")
+
+
+def test_rare_events_have_digits_that_count():
+    first, effect, last = said_of_an_event((0.2, 0.01))
+    assert re.search(r"its mean is 0\.03\d%, and 0\.1\d% of the rows are yes", first)
+    assert "0.0000" not in effect
+    assert re.search(r"After calibration the ECE is (0\.000\d\d|\de-05|\d\.\de-05) ", last)
+    _, effect, _ = said_of_an_event((0.2, 0.001))
+    assert re.search("since (only \\d|none) of them (is|are) of class yes", effect)
+
+
 def test_numbers_in_words():
     assert [as_pvalue(p) for p in (0.0012, 0.0994, 0.0996, 0.5)] == [
         "p = 0.001", "p = 0.099", "p = 0.10", "p = 0.50"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from families import COMPARED
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -232,6 +233,35 @@ def test_weights(rows, rng):
     direct = TemperatureScaling().fit(logits[first], y[first], w[first])
     expected = log_loss(y[second], direct.predict_proba(logits[second]), sample_weight=w[second])
     assert of(folds, "TemperatureScaling", "log loss")[0] == pytest.approx(expected)
+
+
+def test_the_log_loss_of_the_base_rates_stands_below(rows):
+    logits, y = rows
+    w = np.arange(len(y)) % 3
+    found = compare_calibrators(logits, y, calibrators=SOME, cv=2, sample_weight=w)
+    rates = np.bincount(y, w) / w.sum()
+    assert found.base_rate_log_loss == pytest.approx(-np.average(np.log(rates[y]), weights=w))
+    assert f"base rates of the classes have a log loss of {found.base_rate_log_loss:.4f}" in str(
+        found
+    )
+
+
+def test_kinds_of_calibration_errors():
+    """By default two classes are one event, as in measures; names with a kind keep theirs."""
+    logits, y = make_logits(300, 2, random_state=0)
+    shifted = np.column_stack([logits[:, 0], logits[:, 1] + 1])
+    P = softmax(shifted, axis=1)
+    measures = ["neg_expected_calibration_error", "neg_classwise_calibration_error"]
+    params = {"calibrators": SOME, "test": (shifted, y), "scoring": measures}
+    for kind in ("auto", "binary", "top-label"):
+        found = compare_calibrators(shifted, y, kind=kind, **params)
+        row = found.names.index("uncalibrated")
+        error = found.scores["expected_calibration_error"][row, 0]
+        assert error == pytest.approx(expected_calibration_error(y, P, kind=kind))
+        error = found.scores["classwise_calibration_error"][row, 0]
+        assert error == pytest.approx(expected_calibration_error(y, P, kind="classwise"))
+    with pytest.raises(ValueError, match="kind must be one of 'auto', "):
+        compare_calibrators(shifted, y, kind="multilabel", **params)
 
 
 def test_names(rows):
