@@ -216,6 +216,8 @@ def _calibrators_in(calibrator: Any, action: str, name: str | None = None) -> It
             remedy = "Pass the calibrators alone, as in pipeline[1:]."
         elif hasattr(calibrator, "best_estimator_"):
             remedy = "Pass its best_estimator_."
+        elif hasattr(calibrator, "calibrators_") and action == "to_json":
+            remedy = "Save it as a whole by skops.io.dump, or pass its calibrator_ alone."
         elif action == "to_onnx":
             remedy += " For a classifier with its calibrators see register_skl2onnx."
         raise TypeError(

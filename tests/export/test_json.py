@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 import skcalib
 from skcalib import (
     AutoCalibrator,
+    CalibratedClassifier,
     ClassifierCalibrator,
     GroupCalibrator,
     HistogramBinning,
@@ -265,11 +266,15 @@ def with_classes(calibrator, factor):
     return calibrator
 
 
+CLASSIFIER = CalibratedClassifier(LogisticRegression(), TemperatureScaling(), cv=2)
+
+
 def test_what_is_no_fitted_calibrator_is_refused():
     for wrong, error, words in [
         (TemperatureScaling(), NotFittedError, "not fitted"),
         (make_pipeline(TemperatureScaling()), NotFittedError, "not fitted"),
         (LogisticRegression().fit(Z, Y), TypeError, "to_json takes a fitted calibrator"),
+        (CLASSIFIER.fit(Z, Y), TypeError, r"as a whole by skops.*pass its calibrator_ alone"),
         (make_pipeline(StandardScaler(), TemperatureScaling()), TypeError, "standardscaler"),
         (ClassifierCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "estimator.*skops"),
         (GroupCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "calibrator.calibrator can"),
