@@ -4,7 +4,7 @@ Logits are normal with a standard deviation of 2, and labels are drawn from thei
 probabilities are calibrated. After a drift, labels are drawn from other probabilities, or logits
 have another distribution. Run::
 
-    python benchmarks/simulate_monitoring.py [--quick] [--lives 200] [--only false delay drift]
+    python benchmarks/simulate_monitoring.py [--quick] [--lives 200] [--only PARTS]
 """
 
 from __future__ import annotations
@@ -173,10 +173,31 @@ def drifts(n_lives: int) -> list[list[str]]:
     return found
 
 
+def tied(decimals: int, batch: int, n_rows: int, seed: int) -> bool:
+    """Whether rounded scores raise a false alarm; all monitors break ties by the same numbers."""
+    random = np.random.default_rng(seed)
+    p = np.round(random.beta(0.5, 0.5, size=200 + n_rows), decimals)
+    monitor = DriftMonitor(p[:200], kind="binary")
+    batches = (p[start : start + batch] for start in range(200, len(p), batch))
+    return any(monitor.update(scores).alarm for scores in batches)
+
+
+def ties(n_lives: int) -> list[list[str]]:
+    found = []
+    for decimals in (0, 1, 2, 10):
+        cells = [str(10**decimals + 1) if decimals < 10 else "no ties"]
+        for batch, n_rows in ((1, 500), (20, 2000), (100, 10_000)):
+            alarms = [tied(decimals, batch, n_rows, seed) for seed in range(n_lives)]
+            cells.append(f"{np.mean(alarms):.3f}")
+        found.append(cells)
+        print(*cells, sep=" | ", flush=True)
+    return found
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     add = parser.add_argument
-    parts = ["false", "delay", "drift"]
+    parts = ["false", "delay", "drift", "ties"]
     add("--only", nargs="+", choices=parts, default=parts)
     add("--lives", type=int, default=200)
     add("--quick", action="store_true", help="20 lives")
@@ -189,6 +210,9 @@ def main() -> None:
     if "false" in args.only:
         header = ["kind", "classes", "bins", "batch", "rows", "false alarms", "lives"]
         print(simple_table(header, false_alarms(n)))
+    if "ties" in args.only:
+        header = ["scores", "batch 1, 500 rows", "20, 2000", "100, 10 000"]
+        print(simple_table(header, ties(3 * n // 2)))
     if "delay" in args.only:
         kinds = [f"{b}: {kind}" for b in (0, "10 000", "100 000") for kind in ("top", "class")]
         print(simple_table(["drift", *kinds], delays(n // 5)))

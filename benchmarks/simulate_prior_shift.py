@@ -69,6 +69,7 @@ def main() -> None:
                     for seed in range(args.draws)
                 ]
                 found[method, noise, scale] = np.array(some)
+        # Without a test there is no alarm.
         alarms = [np.mean(found["em", noise, 1.0][:, 0] < 0.01) for noise in (1.0, 1.3)]
         columns = [found[m, 1.0, scale][:, 1:].mean(axis=0) for scale in (1, 2) for m in METHODS]
         text = "  ".join(f"{error:.4f} {covered:.1%}" for error, covered in columns)

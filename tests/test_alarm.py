@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import softmax
+from scipy.stats import kstest
 
 import skcalib.monitor._drift as _drift
 from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
@@ -422,6 +423,22 @@ def test_one_dimension_is_the_second_class(rng):
         for both in (lambda p: p, lambda p: np.column_stack([1 - p, p]))
     )
     assert one.e_value == two.e_value
+
+
+def test_ties_of_single_rows_are_broken_by_other_numbers_each_time(monkeypatch):
+    """Where all scores are equal, the ranks are these numbers alone: uniform and independent."""
+    found, ranks = [], _drift.relative_ranks
+    monkeypatch.setattr(
+        _drift, "relative_ranks", lambda *args: found.append(ranks(*args)) or found[-1]
+    )
+    monitor = DriftMonitor(np.full(200, 0.3), kind="binary")
+    for _ in range(1000):
+        monitor.update([0.3])
+    u = np.concatenate(found)
+    assert len(np.unique(u)) == 1000
+    assert kstest(u, "uniform").pvalue > 0.01
+    assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 0.1
+    assert not monitor.alarm
 
 
 def test_ties_are_broken_independently_of_rows_made_with_the_same_seed():

@@ -43,9 +43,12 @@ STORED = 1 << 24
 # at which it has converged if it ends for another reason, by rounding or after as many iterations.
 GAP, LARGEST_CHANGE, MAX_ITERATIONS = 1e-10, 1e-6, 1000
 
-# Up to so many unlabelled rows are added to those of each class where their sampling is estimated,
-# since few rows of a class are in few cells; and how often they are divided among the classes.
-ROWS_ADDED, DIVISIONS = 200.0, 100
+# At least so many unlabelled rows are added to those of each class where their sampling is
+# estimated, since few rows of a class are in few cells; and how often they are divided among these.
+ROWS_ADDED, DIVISIONS = 20.0, 100
+
+# Classes with fewer calibration rows are not tested if more of the unlabelled rows are of them.
+LEAST_ROWS = 30.0
 
 # Rows in all predicted classes that are added to those of each class where the sampling of a
 # confusion matrix is estimated, as Agresti and Coull do.
@@ -281,7 +284,7 @@ def _covariance(
 class ShiftTest(NamedTuple):
     """Whether cells are a mixture of those of the classes."""
 
-    pvalue: float  #: 1 if there are too few rows for a test
+    pvalue: float  #: NaN if there are too few rows for a test
     distance: float  #: share of the rows that are in other cells than in the closest mixture
 
 
@@ -297,8 +300,9 @@ def label_shift_test(of_cells: Floats, table: Table, priors: Floats) -> ShiftTes
     N = float(of_cells.sum())
     expected = np.minimum(N * (counts / labels) @ x, counts.sum(axis=1))
     counts, of_cells = _pooled(expected, counts), _pooled(expected, of_cells)
-    if len(of_cells) <= len(x):
-        return ShiftTest(1.0, 0.0)
+    few = (labels < LEAST_ROWS) & (N * x > labels)
+    if len(of_cells) <= len(x) or few.any():
+        return ShiftTest(np.nan, 0.0)
     of_classes, x = _under_label_shift(of_cells, counts, x)
     x, least, freedom = _closest(of_cells, counts, labels, of_classes, x)
     distance = float(np.abs(of_cells / N - counts / labels @ x).sum()) / 2
@@ -308,16 +312,18 @@ def label_shift_test(of_cells: Floats, table: Table, priors: Floats) -> ShiftTes
 def _under_label_shift(of_cells: Floats, counts: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Shares of cells in each class, (n_cells, K), and priors, if only these have changed.
 
-    They are what EM finds for both sets of rows, with some of the unlabelled ones only. Shares of
-    the calibration rows alone would say that cells without any of these are certain to be empty.
+    They are what EM finds for both sets of rows, with as many of the unlabelled ones as these are
+    more than the calibration rows of a class. Shares of the calibration rows alone would say that
+    cells without any of these are certain to be empty.
     """
-    overall = (counts.sum(axis=1) + of_cells)[:, None]
+    labels, overall = counts.sum(axis=0), (counts.sum(axis=1) + of_cells)[:, None]
     shares, x = counts + overall / overall.sum(), np.maximum(x, RCOND)
     for _ in range(DIVISIONS):
         divided = shares / shares.sum(axis=0) * x
         divided *= of_cells[:, None] / np.maximum(divided.sum(axis=1, keepdims=True), TINY)
         rows = np.maximum(divided.sum(axis=0), TINY)
-        shares, x = counts + divided * np.minimum(1, ROWS_ADDED / rows), rows / rows.sum()
+        added = np.maximum(rows - labels, np.minimum(rows, ROWS_ADDED))
+        shares, x = counts + divided * (added / rows), rows / rows.sum()
     return shares / shares.sum(axis=0), x
 
 

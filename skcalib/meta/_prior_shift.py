@@ -77,7 +77,9 @@ class PriorShift(BaseCalibrator):
         Log-likelihood of the unlabelled rows with the most likely priors less that with the
         calibration priors, after :meth:`adapt` with "em"; 0 for "bbse".
     label_shift_pvalue_ : float
-        That of the test of label shift, after :meth:`adapt`; 1 if rows are too few for a test.
+        That of the test of label shift, after :meth:`adapt`. NaN if there are too few rows for a
+        test: fewer than five for each of as many cells as classes, or fewer than 30 calibration
+        rows of a class that more of the unlabelled rows belong to.
     label_weights_ : ndarray of shape (n_classes,)
         Weight of the calibration rows of each class.
     cell_edges_ : ndarray of shape (n_classes, n_bins - 1)
@@ -130,9 +132,10 @@ class PriorShift(BaseCalibrator):
     *Test.* Rows are sorted into cells, by predicted class and confidence. Under label shift the
     shares of cells are a mixture of those of the classes in the calibration rows; the chi-square
     statistic, at the least over all mixtures, has a covariance that includes the sampling of both.
-    The shares of cells in each class, of which that depends, are estimated from calibration rows
-    and up to 200 unlabelled ones, so that classes with few calibration rows raise no alarm; if
-    these are frequent later, hardly anything else does.
+    It depends on the shares of cells in each class. Where more unlabelled than calibration rows are
+    of a class, these are estimated from both, so that classes with few calibration rows raise no
+    alarm; if these are frequent later, hardly anything else does. A class with fewer than 30
+    calibration rows is not tested if it is.
     A p-value below 0.01 gives a warning. The test needs no calibrated probabilities, and with very
     many rows it finds differences too small to matter: the warning says which share of the rows is
     affected.

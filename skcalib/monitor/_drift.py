@@ -57,7 +57,9 @@ class DriftMonitor(SequentialTest, Versioned):
     alarm_level : float, default=0.05
         Largest probability of ever raising a false alarm.
     random_state : int, default=0
-        Determines how ties are broken, and the order in which the rows of a batch are ranked.
+        Determines how ties are broken, and the order in which the rows of a batch are ranked. The
+        probability of a false alarm is one over these numbers as well: monitors with the same ones
+        are not independent where most scores are tied.
 
     Attributes
     ----------

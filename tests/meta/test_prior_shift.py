@@ -304,7 +304,7 @@ def test_few_rows_change_little_and_warn(rows, method, n):
         shift.adapt(rows[2][:n])
     assert (w[0].message.weight, w[0].message.n_classes) == (n, 3)
     assert shift.priors_.min() >= shift.calibration_priors_.min() / (n + 1) * 0.99
-    assert shift.label_shift_pvalue_ == 1
+    assert np.isnan(shift.label_shift_pvalue_)
     assert np.isfinite(shift.standard_errors_).all()
 
 
@@ -333,7 +333,7 @@ def test_noise_is_no_label_shift(shift, rows):
     noisy, _ = drawn(3000, AFTER, rng, trained=BEFORE, noise=1.4)
     with pytest.warns(LabelShiftWarning, match="More has changed than the class priors") as w:
         shift.adapt(noisy)
-    assert w[0].message.pvalue == shift.label_shift_pvalue_ < 1e-4
+    assert w[0].message.pvalue == shift.label_shift_pvalue_ < 0.01
     assert 0.01 < w[0].message.distance < 0.3
     assert w[0].filename == __file__
 
@@ -352,7 +352,7 @@ def simulated(seed, n_classes, n, method, noise=1.0):
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [((0.99, 0.01), (0.7, 0.3)), ((0.97, 0.03), (0.7, 0.3)), ((0.6, 0.39, 0.01), (0.4, 0.3, 0.3))],
+    [((0.99, 0.01), (0.7, 0.3)), ((0.95, 0.05), (0.7, 0.3)), ((0.6, 0.39, 0.01), (0.4, 0.3, 0.3))],
 )
 @pytest.mark.parametrize("method", ["em", "bbse"])
 def test_classes_that_are_rare_in_the_calibration_rows(before, after, method):
@@ -367,7 +367,8 @@ def test_classes_that_are_rare_in_the_calibration_rows(before, after, method):
             shift = PriorShift(method=method, classes=range(len(before))).fit(Z, y).adapt(Z_new)
         alarms += shift.label_shift_pvalue_ < 0.01
         covered += abs(shift.priors_[-1] - 0.3) < 1.96 * shift.standard_errors_[-1]
-    assert alarms <= 3
+        assert np.isnan(shift.label_shift_pvalue_) == (min(np.bincount(y)) < 30)
+    assert alarms <= 2
     assert covered >= 0.85 * n
 
 

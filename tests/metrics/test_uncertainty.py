@@ -166,6 +166,18 @@ def test_intervals_cover(simulation, number):
     assert simulation.level(cell, n, 99) * n <= binom.ppf(0.999, n, 0.05)
 
 
+def test_the_weight_of_bins_is_that_of_a_sample():
+    """A third of the population is wrong for certain, and more or fewer rows of a sample."""
+    n, share = 400, 1 / 3
+    p = np.where(np.arange(n) < share * n, 0.999, 0.001)
+    found = calibration_error_interval(
+        np.zeros(n), p, kind="binary", labels=[0, 1], n_resamples=199, random_state=0
+    )
+    error = np.sqrt(share * (1 - share) / n)
+    assert 1.3 * error < found.estimate - found.low < 3 * error
+    assert 1.8 * error < found.high - found.estimate < 3 * error
+
+
 @pytest.mark.parametrize("measure", [BINNED[0], *BINNED[-2:]])
 def test_intervals_cover_gaps_of_one_bin(simulation, measure):
     """Debiased errors are 0 in half of these samples, and plain ones mostly noise."""
