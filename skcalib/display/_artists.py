@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer, ErrorbarContainer
 
-# Colour and hatch of gaps of bins whose confidence is below and above the accuracy.
-_GAPS = {"Over-confident": (VERMILION, "////"), "Under-confident": (GREEN, "\\\\\\\\")}
+# Colour and hatch of gaps of bins whose score is above and below the frequency, and their names.
+_GAPS = {True: (VERMILION, "////"), False: (GREEN, "\\\\\\\\")}
+_GAP_NAMES = {
+    "top-label": {True: "Over-confident", False: "Under-confident"},
+    "binary": {True: "Over-estimated", False: "Under-estimated"},
+}
 
 # Opacity of the area of a gap, of which the hatch has all: on light and on dark backgrounds.
 _TINT, _DARK_TINT = 0.3, 0.45
@@ -98,14 +102,14 @@ def bars(
     record(drawn[0], look)
     record(area_key(ax, label, facecolor=BLUE), look)
     tint = _DARK_TINT if theme.is_dark else _TINT
-    names = np.where(curve.gap > 0, *_GAPS)
     gaps = _rectangles(ax, curve, curve.accuracy, curve.gap)
-    for bar, name, k in zip(gaps, names, n, strict=True):
-        colour, hatch = _GAPS[name]
+    for bar, is_over, k in zip(gaps, curve.gap > 0, n, strict=True):
+        colour, hatch = _GAPS[bool(is_over)]
         (face,), (edge,) = theme.tints(colour, [k], tint), theme.tints(colour, [k])
         bar.set(facecolor=face, edgecolor=edge, hatch=hatch)
-    for name, (colour, hatch) in _GAPS.items():
-        if np.any(curve.gap[names == name]):
+    for is_over, (colour, hatch) in _GAPS.items():
+        if np.any(curve.gap > 0 if is_over else curve.gap < 0):
+            name = _GAP_NAMES[look.kind][is_over]
             area_key(ax, name, theme.mixed(colour, tint), edgecolor=colour, hatch=hatch)
     return drawn, gaps
 

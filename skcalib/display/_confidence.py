@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from skcalib._output.theme import Theme
 from skcalib._rows import ArrayLike, on_host
+from skcalib._validation.inputs import check_option
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._input import scored_rows
+from skcalib.metrics._input import Kind, scored_rows
 
 from ._curves import curve_of_rows, with_weight
 from ._layout import draw_title, legend_above, new_figure
+from ._style import AXIS_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ConfidenceDisplay:
-    r"""Histogram of the confidence, with its mean and the accuracy.
+    r"""Histogram of the confidence, or the probability of an event, with the accuracy or frequency.
 
     The confidence of a row is its largest predicted probability. The average confidence of a
     calibrated model is its accuracy, so the vertical lines at
@@ -31,7 +34,8 @@ class ConfidenceDisplay:
         \frac1N \sum_i w_i\, 1[\hat y_i = y_i]
 
     coincide, with N the sum of the weights. The converse does not hold, because over-confidence in
-    one bin and under-confidence in another may cancel, see :class:`ReliabilityDisplay`.
+    one bin and under-confidence in another may cancel, see :class:`ReliabilityDisplay`. Of two
+    classes by default the second is an event, with its predicted probability and its frequency.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display.
 
@@ -49,9 +53,9 @@ class ConfidenceDisplay:
     share : ndarray of shape (n,)
         Share of the weight of all rows in each bin.
     confidence : float
-        Average confidence.
+        Average confidence, or predicted probability.
     accuracy : float
-        Accuracy.
+        Accuracy, or frequency of the event.
     ax_ : matplotlib Axes
         Axes with the histogram.
     figure_ : matplotlib Figure
@@ -113,7 +117,7 @@ class ConfidenceDisplay:
         name : str, default=None
             Title; by default the name of the estimator's class.
         **params
-            Other arguments of :meth:`from_predictions`: ``n_bins``, ``sample_weight`` and ``ax``.
+            Other arguments of :meth:`from_predictions`, such as ``n_bins``, ``kind`` and ``ax``.
 
         Returns
         -------
@@ -135,8 +139,10 @@ class ConfidenceDisplay:
         y_proba: ArrayLike,
         *,
         n_bins: int = 15,
+        kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
+        pos_label: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -144,8 +150,10 @@ class ConfidenceDisplay:
 
         Parameters
         ----------
-        y_true, y_proba, n_bins, sample_weight, labels
+        y_true, y_proba, n_bins, sample_weight, labels, pos_label
             As for :func:`skcalib.metrics.reliability_curve`.
+        kind : {"auto", "top-label", "binary"}, default="auto"
+            The confidence, or the probability of the event of two classes, likewise.
         name : str, default=None
             Title.
         ax : matplotlib Axes, default=None
@@ -161,9 +169,10 @@ class ConfidenceDisplay:
         ValueError
             As :func:`skcalib.metrics.reliability_curve`.
         """
-        rows = next(scored_rows(y_true, y_proba, "top-label", sample_weight, labels, None)[1])
-        curve = curve_of_rows(with_weight(rows), n_bins, "uniform")
-        return cls(curve, name=name).plot(ax)
+        check_option("kind", kind, ["auto", "top-label", "binary"])
+        kind, rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
+        curve = curve_of_rows(with_weight(next(rows)), n_bins, "uniform")
+        return cls(replace(curve, kind=kind), name=name).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the histogram.
@@ -189,7 +198,7 @@ class ConfidenceDisplay:
             edgecolor=colour, linewidth=0.8,
         )  # fmt: skip
         self._draw_lines(theme, theme._replace(background=filling).legible(other))
-        ax.set(xlim=(0, 1), xlabel="Confidence")
+        ax.set(xlim=(0, 1), xlabel=AXIS_NAMES[c.kind][0])
         if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger
             ax.set_ylim(top=1)
         weighted = not np.array_equal(c.weight, c.n_samples)
@@ -203,12 +212,18 @@ class ConfidenceDisplay:
         """A wide line below a narrow dashed one with an outline, seen even where they coincide."""
         from matplotlib.patheffects import withStroke
 
+        score, frequency = AXIS_NAMES[self.curve.kind]
         self.accuracy_line_ = self.ax_.axvline(
             self.accuracy, color=theme.foreground, linewidth=2.5,
-            label=f"Accuracy {self.accuracy:.3f}",
+            label=f"{frequency} {_digits(self.accuracy)}",
         )  # fmt: skip
         self.confidence_line_ = self.ax_.axvline(
             self.confidence, color=colour, linestyle="--", linewidth=1.6,
             path_effects=[withStroke(linewidth=4, foreground=theme.background)],
-            label=f"Average confidence {self.confidence:.3f}",
+            label=f"Average {score.split()[-1].lower()} {_digits(self.confidence)}",
         )  # fmt: skip
+
+
+def _digits(mean: float) -> str:
+    """A mean as text, that of a rare event with two digits that count."""
+    return f"{mean:.3f}" if mean >= 0.01 or mean == 0 else f"{mean:.2g}"

@@ -19,6 +19,7 @@ from skcalib._output.html import element
 from skcalib._output.theme import SMALLEST
 from skcalib._scores.columns import Scored
 from skcalib.display._layout import draw_title
+from skcalib.display._style import AXIS_NAMES
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
@@ -76,7 +77,7 @@ def figure_of(results: Results, figure: Figure | SubFigure | None) -> Figure | S
         display.ReliabilityDisplay.from_predictions(
             rows.y, view.P, **rows.of_kind, name=view.title, ax=diagram
         )
-        display.ConfidenceDisplay.from_predictions(rows.y, view.P, **rows.keywords, ax=histogram)
+        display.ConfidenceDisplay.from_predictions(rows.y, view.P, **rows.of_kind, ax=histogram)
         histograms.append(histogram)
     for ax in histograms:
         ax.set_ylim(0, max(ax.get_ylim()[1] for ax in histograms))
@@ -226,35 +227,33 @@ def described(curve: metrics.ReliabilityCurve, confidence: str, accuracy: str) -
 
 
 def confidence(results: Results) -> Element:
-    """Histograms of the confidence before and after, with the same scale."""
+    """Histograms of the score before and after, with the same scale."""
     rows = results.rows
-    curves = [
-        metrics.reliability_curve(rows.y, view.P, **rows.keywords, kind="top-label")
-        for view in results.views
-    ]
+    curves = [metrics.reliability_curve(rows.y, view.P, **rows.of_kind) for view in results.views]
     top = min(1.0, 1.05 * max(np.max(curve.weight / curve.weight.sum()) for curve in curves))
     return _pair(results, _histogram, top)
 
 
 def _histogram(rows: Evaluation, view: View, top: float) -> Element:
-    curve = metrics.reliability_curve(rows.y, view.P, **rows.keywords, kind="top-label")
+    curve = metrics.reliability_curve(rows.y, view.P, **rows.of_kind)
     share = curve.weight / curve.weight.sum()
     fullest = int(np.argmax(share))
+    score, frequency = map(str.lower, AXIS_NAMES[rows.kind])
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
         display.ConfidenceDisplay.from_predictions(
-            rows.y, view.P, **rows.keywords, name=view.title, ax=ax
+            rows.y, view.P, **rows.of_kind, name=view.title, ax=ax
         )
         ax.set_ylim(0, top)
 
     return picture(
         draw,
         (4.6, 3.2),
-        f"Histogram of the confidence, {view.when}: mean {share @ curve.confidence:.3f}, accuracy "
-        f"{share @ curve.accuracy:.3f}; {share[fullest]:.1%} of the rows have a confidence between "
+        f"Histogram of the {score}, {view.when}: mean {share @ curve.confidence:.3f}, {frequency} "
+        f"{share @ curve.accuracy:.3f}; {share[fullest]:.1%} of the rows have a {score} between "
         f"{curve.lower[fullest]:.3f} and {curve.upper[fullest]:.3f}.",
-        f"{view.heading}: confidence of the rows, its mean, and the accuracy.",
+        f"{view.heading}: {score} of the rows, its mean, and the {frequency}.",
     )
 
 

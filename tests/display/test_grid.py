@@ -99,8 +99,8 @@ def test_legend_has_each_entry_once_and_no_class(style, kind):
     assert not any("ECE" in text or "MCB" in text for text in texts)
     if style == "bars":
         gaps = np.concatenate([display.curve.gap for display in grid.displays_])
-        assert ("Over-confident" in texts) == bool(np.any(gaps > 0))
-        assert ("Under-confident" in texts) == bool(np.any(gaps < 0))
+        assert ("Over-estimated" in texts) == bool(np.any(gaps > 0))
+        assert ("Under-estimated" in texts) == bool(np.any(gaps < 0))
 
 
 def test_legend_has_gaps_of_any_panel():
@@ -110,7 +110,7 @@ def test_legend_has_gaps_of_any_panel():
     grid = ReliabilityDisplay.from_predictions(y, P, kind="classwise", strategy="uniform")
     assert all(len(set(np.sign(d.curve.gap))) == 1 for d in grid.displays_)
     texts = [text.get_text() for text in grid.legend_.get_texts()]
-    assert {"Over-confident", "Under-confident"} < set(texts)
+    assert {"Over-estimated", "Under-estimated"} < set(texts)
 
 
 @pytest.mark.parametrize(("style", "name"), partly_slow(STYLES, MPL_STYLES, quick=2))

@@ -189,6 +189,23 @@ def test_another_style_forgets_the_first(rows, styles):
 # The confidence histogram -----------------------------------------------------------------------
 
 
+def test_two_classes_are_an_event_in_pictures():
+    """A risk that is too low is not drawn as a confidence that is too high."""
+    p = np.repeat([0.05, 0.15], 100)
+    y = np.arange(200) % 4 == 0
+    for kind, gap, names in (
+        ("auto", "Under-estimated", ["Average probability 0.100", "Observed frequency 0.250"]),
+        ("top-label", "Over-confident", ["Average confidence 0.900", "Accuracy 0.750"]),
+    ):
+        left, right = Figure().subplots(1, 2)
+        ReliabilityDisplay.from_predictions(y, p, kind=kind, ax=left)
+        assert gap in in_legend(left)
+        ConfidenceDisplay.from_predictions(y, p, kind=kind, ax=right)
+        assert in_legend(right) == names
+    with pytest.raises(ValueError, match="kind must be one of 'auto', 'top-label', 'binary', got"):
+        ConfidenceDisplay.from_predictions(y, p, kind="classwise")
+
+
 @both_ways
 @pytest.mark.parametrize(("weighted", "n_bins"), [(False, None), (True, 3), (True, 50)])
 def test_histogram_of_the_confidence(make, weighted, n_bins, rows):

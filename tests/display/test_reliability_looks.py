@@ -136,7 +136,7 @@ def test_bins_fade_with_their_number_of_rows(style, sheet):
 
 
 @pytest.mark.parametrize("signs", [(1,), (-1,), (1, -1), (-1, 1, -1), (0,)])
-def test_gaps_show_whether_the_confidence_is_too_high(signs):
+def test_gaps_show_whether_the_probability_is_too_high(signs):
     """Each has a colour and a hatch, which are in the legend if they occur."""
     middle = np.array([0.25, 0.5, 0.75])[: len(signs)]
     p = np.repeat(middle, 8)
@@ -154,10 +154,10 @@ def test_gaps_show_whether_the_confidence_is_too_high(signs):
     labels = in_legend(display.ax_)
     assert labels[0] == f"Frequency (ECE {display.expected_calibration_error:.3f})"
     assert labels[-2:] == ["95 % interval", "Perfect"]
-    wanted = [name for s, name in ((1, "Over-confident"), (-1, "Under-confident")) if s in signs]
+    wanted = [name for s, name in ((1, "Over-estimated"), (-1, "Under-estimated")) if s in signs]
     assert labels[1:-2] == wanted
     handles = dict(zip(labels, legend.legend_handles, strict=True))
-    for sign, name in ((1, "Over-confident"), (-1, "Under-confident")):
+    for sign, name in ((1, "Over-estimated"), (-1, "Under-estimated")):
         if name in handles:
             assert handles[name].get_hatch() == looks[sign][1]
             assert to_rgb(handles[name].get_edgecolor()) == to_rgb(looks[sign][0])
