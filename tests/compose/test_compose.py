@@ -751,12 +751,13 @@ def test_metadata_routing():
     X, y = problem()
     w, groups = np.arange(len(y)) % 3 + 1.0, np.arange(len(y)) // 10
     cv = GroupKFold(4)
-    expected = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=cv).fit(
+    one = {"cv": cv, "ensemble": False}
+    expected = CalibratedClassifier(GaussianNB(), TemperatureScaling(), **one).fit(
         X, y, sample_weight=w, groups=groups
     )
     with sklearn.config_context(enable_metadata_routing=True):
         base = GaussianNB().set_fit_request(sample_weight=True)
-        c = CalibratedClassifier(base, TemperatureScaling(), cv=cv).set_fit_request(
+        c = CalibratedClassifier(base, TemperatureScaling(), **one).set_fit_request(
             sample_weight=True
         )
         c.fit(X, y, sample_weight=w, groups=groups)
