@@ -43,7 +43,7 @@ def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objecti
     Z, y = logits(n, n_columns)
     rows = MemoryRows(Z, y, None)
     scale = fit_inverse_temperature(rows).value
-    shared = _objective(rows, MatrixScaling()._spec(), scale, 1 / (n + 1))  # noqa: SLF001
+    shared = _objective(rows, MatrixScaling(), scale, 1 / (n + 1))
     regularization = Regularization.rule(shared.n_classes, n)
     return replace(shared, map_=map_, regularization=regularization)
 

@@ -130,20 +130,20 @@ class BaseCalibrator(
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns)
-        if not self._weights_are_relative():
+        if found.weight < found.n_rows and not self._weights_are_relative():
             inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows if self._on_device else rows.on_host()
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""
-        fitted = {"classes_": classes, "_fitted_to": xa.library(X), **fitted}
+        fitted = {"classes_": classes, "_fitted_to": "NumPy", **fitted}
         if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
             validate_data(self, collection_row(X) if xa.is_dask(X) else X, skip_check_array=True)
             # Everything follows X: those that are read from outside are where it is.
-            fitted |= {
+            fitted |= {"_fitted_to": xa.library(X)} | {
                 name: xa.following(value, X)
                 for name, value in fitted.items()
                 if isinstance(value, np.ndarray)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Objective, centred_scores
+from skcalib._optimize.loss import Objective, Regularization, centred_scores
 from skcalib._optimize.minimize import best_parameters
 from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
@@ -114,11 +114,11 @@ class Choice(NamedTuple):
 
 
 def choose_strength(
-    objective_of: Callable[[float], Objective], tol: float, max_iter: int
+    objective: Objective, rule: Callable[[float], Regularization], tol: float, max_iter: int
 ) -> Choice:
     """The strength of the least approximate leave-one-out log loss.
 
-    ``objective_of`` gives the objective of a strength. Each fit starts from the parameters of the
+    ``rule`` gives the regularization of a strength. Each fit starts from the parameters of the
     stronger one before. The path ends where the estimate rises: estimates for much weaker strengths
     may be too low, where parameters are many for the rows.
     """
@@ -126,7 +126,7 @@ def choose_strength(
     fits: list[OptimizeResult] = []
     losses: list[float] = []
     for alpha in ALPHAS.tolist():
-        objective = objective_of(alpha)
+        objective = replace(objective, regularization=rule(alpha))
         fits.append(best_parameters(objective, max(tol, PATH_TOL), max_iter, start))
         start = fits[-1].x
         losses.append(leave_one_out_loss(objective, start))

@@ -139,15 +139,13 @@ class Objective:
             return -np.inf
         return float(np.log(2) * self.rows.least_weight / self.rows.weight)
 
-    def penalty(self, theta: Floats) -> float:
-        """The ridge penalty at ``theta``."""
-        return float(np.sum(self.ridge * (theta - self.identity) ** 2))
-
     def mean(self, f: Callable[..., Floats], plan: Plan) -> Floats:
         """Sum of ``f(F, y, w, *scratch)`` over the rows, divided by their weight."""
-        # What goes to the rows must not hold them.
-        block = partial(_of_features, f, self.make_features, self.dtype)
-        return self.rows.sum(block, plan) / self.rows.weight
+        if self.make_features is not None or self.dtype != self.rows.dtype:
+            # What goes to the rows must not hold them.
+            f = partial(_of_features, f, self.make_features, self.dtype)
+        mean: Floats = self.rows.sum(f, plan) / self.rows.weight
+        return mean
 
     def value_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient (p,) at ``theta``: one pass over the rows."""
@@ -168,8 +166,9 @@ class Objective:
         # Else adding the gradients of matrices up takes as long as their products.
         plan = Plan(scratch=1, dtype=self.dtype, at_least=2 * len(theta) // self.n_classes)
         loss, gradient = np.split(self.mean(block, plan), [1])
-        gradient += 2 * self.ridge * (theta - self.identity)
-        return float(loss[0]) + self.penalty(theta), gradient
+        away = theta - self.identity
+        gradient += 2 * self.ridge * away
+        return float(loss[0]) + float(np.sum(self.ridge * away**2)), gradient
 
     def second_order(self, theta: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (p,) and Hessian (p, p) at ``theta``: one pass over the rows."""
@@ -189,8 +188,9 @@ class Objective:
         sums = self.mean(block, Plan(room=p // self.n_classes))
         loss, gradient, hessian = sums[0], sums[1 : p + 1], sums[p + 1 :].reshape(p, p)
         hessian[np.diag_indices(p)] += 2 * self.ridge
-        gradient += 2 * self.ridge * (theta - self.identity)
-        return float(loss) + self.penalty(theta), gradient, hessian
+        away = theta - self.identity
+        gradient += 2 * self.ridge * away
+        return float(loss) + float(np.sum(self.ridge * away**2)), gradient, hessian
 
     def share_wrong(self, theta: Floats) -> float:
         """Share of the weight of the rows in which the score of the label is not the largest."""
@@ -235,13 +235,12 @@ def centred_scores(
 
 def log_features(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Log-probabilities (m, K) of the mixture that temperature scaling gives, raised."""
-    return raised(log_mixture(temperature, smoothing, Z))
+    F = log_mixture(temperature, smoothing, Z)
+    return raised(F) if xa.namespace(F).min(F) < LOWEST_FEATURE else F
 
 
 def raised(F: Floats) -> Floats:
     """Log-probabilities, in place no less than :data:`LOWEST_FEATURE` but for masked classes."""
-    if not xa.perhaps(xa.namespace(F).min(F) < LOWEST_FEATURE):
-        return F
     masked = -np.inf == F
     return xa.put(xa.at_least(F, LOWEST_FEATURE, F), MASKED_FEATURE, masked)
 

@@ -138,9 +138,9 @@ def _mean_of_curvatures(
     so that rounding does not make a block of the Hessian indefinite.
     """
     rows, map_, masks = objective.rows, objective.map_, objective.masks
-    if rows.w is None:
-        sampled = max(ROWS_PER_CLASS * objective.n_classes, FEWEST_ROWS)
-        objective = replace(objective, rows=rows.thinned(max(1, rows.n_rows // sampled)))
+    step = rows.n_rows // max(ROWS_PER_CLASS * objective.n_classes, FEWEST_ROWS)
+    if rows.w is None and step > 1:
+        objective = replace(objective, rows=rows.thinned(step))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
         F = xa.double(F)

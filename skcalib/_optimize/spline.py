@@ -135,7 +135,7 @@ class Cells(NamedTuple):
 
 def cells_of(rows: Rows) -> list[Cells]:
     """Cells of each column of rows of scores; those that are not finite do not count."""
-    low, high = rows.reduce(np.maximum, _range) * [[-1], [1]]
+    low, high = rows.sum(_range, merge=np.maximum) * [[-1], [1]]
     width = np.maximum(high - low, 0)
     rounding = ROUNDINGS * np.finfo(rows.dtype).eps * np.maximum(np.abs([low, high]).max(axis=0), 1)
     per_cell = np.divide(N_CELLS, width, out=np.zeros_like(width), where=width > rounding)

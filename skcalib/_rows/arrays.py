@@ -327,9 +327,9 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
     xp = namespace(Z)
     if Z.shape[1] > 1:
         if isinstance(Z, np.ndarray):
-            P = double(Z) - double(xp.max(Z, axis=1, keepdims=True))
-            P = into("exp", P, P)
-            P = into("multiply", P, P, (1 - smoothing) / xp.sum(P, axis=1, keepdims=True))
+            P = np.subtract(Z, Z.max(axis=1, keepdims=True), dtype=np.float64)
+            P = np.exp(P, out=P)
+            P *= (1 - smoothing) / P.sum(axis=1, keepdims=True)
         else:  # single precision is enough but for shares that it does not hold
             P = softmax(Z if smoothing > SMALLEST_SHARE else double(Z)) * (1 - smoothing)
         P = _plus_uniform(P, Z, smoothing)
@@ -337,7 +337,7 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
             P = xp.where(-np.inf == Z, -np.inf, xp.log(at_least(P, smallest_normal(P))))
             return astype(P, Z.dtype)
         with np.errstate(divide="ignore"):
-            return astype(into("log", P, P), Z.dtype)
+            return np.log(P, out=P).astype(Z.dtype, copy=False)
     # The odds of the more probable class less one, which is exact near 0 as well as far from it,
     # in the precision of the logits if it holds the smoothing.
     distance = xp.abs(Z if smoothing / 2 > smallest_normal(Z) else double(Z))

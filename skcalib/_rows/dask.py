@@ -7,6 +7,7 @@ lazy. Dask is imported only when a Dask collection is passed.
 
 from collections.abc import Callable, Iterable
 from functools import partial, reduce
+from operator import add
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -58,7 +59,7 @@ class DaskRows(Rows):
         n = len(self.X.tasks)
         return zip(*([None] * n if a is None else a.tasks for a in self.arrays), strict=True)
 
-    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         sums = calls(partial(_reduced_chunk, merge, f, plan), self._chunks())
         return computed(tree(partial(reduce, merge), sums))
 

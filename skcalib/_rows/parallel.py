@@ -82,17 +82,17 @@ def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
     scipy each bring their own.
     """
     call = object()
-    # Twice, since Ctrl-C may arrive between the first call of end() and its first instruction. A
-    # with statement calls it once, and could leave the limit set for ever.
+    # Twice, since Ctrl-C may arrive between the first call of adjust_blas() and its first
+    # instruction. A with statement calls it once, and could leave the limit set for ever.
     try:
         try:
             _threads.calls[call] = threading.get_ident()
             _threads.adjust_blas()
             return f(*args)
         finally:
-            _threads.end(call)
+            _threads.adjust_blas(ended=call)
     finally:
-        _threads.end(call)
+        _threads.adjust_blas(ended=call)
 
 
 def share(work: Callable[[Any], Result], parts: Iterable[Any], n_threads: int) -> list[Result]:
@@ -157,17 +157,13 @@ class _Threads:
         for _ in range(min(n, self.n_started)):
             self.tasks.put(task)
 
-    def end(self, call: object) -> None:
-        """End a call that limits BLAS."""
-        self.calls.pop(call, None)
-        self.adjust_blas()
-
-    def adjust_blas(self) -> None:
-        """Limit BLAS if a call is running, else restore its number of threads.
+    def adjust_blas(self, ended: object = None) -> None:
+        """Limit BLAS if a call is running but the one that has ended, else restore its threads.
 
         OpenBLAS has one number for the process, unless its threads are those of OpenMP. Others may
         have one for each thread that sets it.
         """
+        self.calls.pop(ended, None)
         with self.lock:
             for library in _loaded("blas", len(sys.modules)).lib_controllers:
                 is_openblas = library.internal_api == "openblas"

@@ -130,20 +130,16 @@ class Rows(ABC):
     @property
     def least_weight(self) -> float:
         """The smallest positive weight."""
-        return 1.0 if self.w is None else float(type(self)(self.w).reduce(np.minimum, _least))
+        return 1.0 if self.w is None else float(type(self)(self.w).sum(_least, merge=np.minimum))
 
-    def sum(self, f: OfBlock, plan: Plan = PLAIN) -> Array:
+    @abstractmethod
+    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         """Sum over the blocks of ``f(*blocks)``, added in row order.
 
         ``f`` returns a float64 array, whatever the dtype of the rows, whose shape does not depend
         on the block. The number of threads and the block size change the sum by rounding only.
+        ``merge`` is another associative operation in place of addition, such as ``np.maximum``.
         """
-        total: Array = self.reduce(add, f, plan)
-        return total
-
-    @abstractmethod
-    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
-        """As :meth:`sum`, with the associative operation ``merge`` instead of addition."""
 
     @abstractmethod
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
@@ -220,7 +216,7 @@ class MemoryRows(Rows):
 
     _all_rows: list[Any] | None = None  # the only block, kept for the next pass
 
-    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         if block := self._one_block(plan):
             return f(*block)
         return reduce(merge, self._in_threads(partial(self.reduced, merge, f, plan)))
@@ -300,8 +296,8 @@ class MemoryRows(Rows):
 
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
         """All rows and scratch arrays, if they are one block."""
-        in_threads = self.n_rows * self._width >= 2 * THREAD_ELEMENTS
-        if in_threads or self.n_rows > self._rows_of_a_block(plan):
+        step, scratch = self._room(self.n_rows, plan)
+        if step < self.n_rows or self.n_rows * self._width >= 2 * THREAD_ELEMENTS:
             return None
         if self._all_rows is None:
             block: list[Any] = list(self.arrays)
@@ -309,14 +305,13 @@ class MemoryRows(Rows):
                 block[k] = np.array(self.arrays[k], order="F")
                 block[k].flags.writeable = False  # functions of blocks are pure
             self._all_rows = block  # whole, for other threads
-        return [*self._all_rows, *self._scratch(self.n_rows, plan)]
+        return [*self._all_rows, *scratch]
 
     def _blocks(
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
         """Slices of rows with the block of each array, and scratch arrays, which are reused."""
-        step = min(self._rows_of_a_block(plan), stop - start)
-        scratch = self._scratch(step, plan)
+        step, scratch = self._room(stop - start, plan)
         # So are copies of narrow arrays, unless their columns are contiguous.
         copies = {
             k: np.empty((step, self.arrays[k].shape[1]), self.arrays[k].dtype, order="F")
@@ -332,16 +327,17 @@ class MemoryRows(Rows):
                 blocks[k] = copy[:size]
             yield rows, [*blocks, *scratch[:, :size]]
 
-    def _scratch(self, n_rows: int, plan: Plan) -> Array:
-        """Uninitialized arrays like so many rows of ``X``, by columns if these are few."""
+    def _room(self, n_rows: int, plan: Plan) -> tuple[int, Array]:
+        """Number of rows of a block, of so many at most, and scratch arrays like a block of ``X``.
+
+        They are uninitialized, and by columns if these are few.
+        """
+        elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
+        step = min(n_rows, max(plan.at_least, elements // (self._width * plan.room)))
         dtype = plan.dtype or self.X.dtype
         if 0 in self._narrow:
-            return np.empty((plan.scratch, self.n_columns, n_rows), dtype).swapaxes(1, 2)
-        return np.empty((plan.scratch, n_rows, *self.X.shape[1:]), dtype)
-
-    def _rows_of_a_block(self, plan: Plan) -> int:
-        elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
-        return max(plan.at_least, elements // (self._width * plan.room))
+            return step, np.empty((plan.scratch, self.n_columns, step), dtype).swapaxes(1, 2)
+        return step, np.empty((plan.scratch, step, *self.X.shape[1:]), dtype)
 
     def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""

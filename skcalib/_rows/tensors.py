@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from operator import add
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ class TensorRows(Rows):
         labels, w = others
         return cls(Z, labels, like(w, Z))
 
-    def reduce(self, merge: Merge, f: OfBlock, plan: Plan = PLAIN) -> Any:
+    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         blocks, scratch = self._blocks(plan), [None] * plan.scratch
         return reduce(merge, (np.asarray(on_host(f(*block, *scratch))) for block in blocks))
 

@@ -372,8 +372,9 @@ def check_rows(
     could_be = are_probabilities(X)
     if proba and not could_be:
         check_probabilities(X)
-    w = check_weights(sample_weight, len(labels), part=True)
-    if w is not None:
+    w = None
+    if sample_weight is not None:
+        w = check_weights(sample_weight, len(labels), part=True)
         labels, X, w = with_weight_only(labels, X, w)
         masked = masked and bool(xa.namespace(X).any(-np.inf == X))
     weight = float(len(labels) if w is None else w.sum())

@@ -477,7 +477,7 @@ class GroupCalibrator(BaseCalibrator):
     def _outputs(self, X: Any, method: str, groups: Any = None) -> Array:
         check_fitted(self)
         if groups is None:
-            if len(self.groups_):
+            if self.groups_.shape[0]:  # which may be a tensor
                 warn(
                     "The calibrator was fitted with groups, got none: every row is calibrated like "
                     "one of an unknown group. Pass groups=, the group of each row."

@@ -211,7 +211,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
         self._collected = self._collected + sums
         # Rows without weights, which others of the next bet may have, have a weight of 1.
         weighted = columns.rows.w is not None
-        largest = float(columns.rows.reduce(np.maximum, _largest_weight)) if weighted else 1.0
+        largest = float(columns.rows.sum(_largest_weight, merge=np.maximum)) if weighted else 1.0
         self._largest_weight = max(self._largest_weight, largest)
         self._bet_on_collected()
         return self

@@ -8,7 +8,7 @@ from skcalib._optimize.loss import Regularization
 from skcalib._optimize.maps import MatrixMap
 from skcalib._rows import ArrayLike, Rows
 
-from ._linear import Spec, _LinearScaling
+from ._linear import _LinearScaling
 
 # Regularization strength of the diagonal, as a share of that of matrix scaling.
 DIAGONAL = 0.1
@@ -151,7 +151,7 @@ class DirichletCalibration(_LinearScaling):
 
     alpha_intercept: Literal["auto", "loo"] | float
     alpha_intercept_: float
-    normalize = True
+    _strengths = ("alpha", "alpha_intercept")
 
     def __init__(
         self,
@@ -170,11 +170,7 @@ class DirichletCalibration(_LinearScaling):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _spec(self) -> Spec:
-        strengths = self.alpha, self.alpha_intercept
-        return self._checked_spec(MatrixMap(), *strengths, rule=self._regularization)
-
-    def _regularization(self, K: int, weight: float, alpha: float) -> Regularization:
+    def _regularization(self, K: int, weight: float, alpha: float = 1.0) -> Regularization:
         """That of a multiple of the rule, for strengths that are chosen."""
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}

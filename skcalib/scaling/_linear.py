@@ -1,10 +1,9 @@
 """What vector, matrix and Dirichlet scaling share: linear maps, fitted by log loss."""
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -23,32 +22,21 @@ from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 MOST_STORED = 1 << 22
 
 
-# Regularization of K classes, rows of some weight, and a multiple.
-Rule = Callable[[int, float, float], loss.Regularization]
-
-
-class Spec(NamedTuple):
-    """A linear map that is to be fitted."""
-
-    map_: VectorMap | MatrixMap
-    strengths: tuple[Any, ...]  #: numbers, "auto", or "loo" for the choice from the rows
-    rule: Rule
-    smoothing: Literal["auto"] | float
-    normalize: bool
-    max_iter: int
-    tol: float
-
-
 class _LinearScaling(BaseCalibrator):
     """What vector, matrix and Dirichlet scaling share: a linear map around temperature scaling."""
 
     _on_device = True
     # The map of a fitted calibrator, whose offsets may be zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
+    # Names of the parameters that are strengths: numbers, "auto", or "loo" for that of the rows.
+    _strengths: ClassVar[tuple[str, ...]] = ("alpha",)
+    # Regularization of K classes, rows of some weight, and a multiple.
+    _regularization = staticmethod(loss.Regularization.rule)
 
     alpha: Literal["auto", "loo"] | float
     smoothing: Literal["auto"] | float
-    normalize: bool
+    normalize: bool = True
+    fit_intercept: bool = True
     max_iter: int
     tol: float
     coef_: Floats
@@ -62,21 +50,19 @@ class _LinearScaling(BaseCalibrator):
     loss_: float
     n_iter_: int
 
-    @abstractmethod
-    def _spec(self) -> Spec:
-        """The map and its regularization, from checked parameters."""
-
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return fit_linear_maps(rows, [self._spec()])[0]
+        return fit_linear_maps(rows, [self])[0]
 
-    def _checked_spec(self, map_: VectorMap | MatrixMap, *strengths: Any, rule: Rule) -> Spec:
-        """The same from a map, strengths, and a rule that gives the regularization."""
-        for name, strength in zip(("alpha", "alpha_intercept"), strengths, strict=False):
+    def _spec(self) -> tuple[VectorMap | MatrixMap, list[Any]]:
+        """The map that is to be fitted, and its strengths, from checked parameters."""
+        strengths = [getattr(self, name) for name in self._strengths]
+        for name, strength in zip(self._strengths, strengths, strict=True):
             inputs.check_real(name, strength, closed=True, option=("auto", "loo"))
         inputs.check_integer("max_iter", self.max_iter)
         inputs.check_real("tol", self.tol)
         inputs.check_flag("normalize", self.normalize)
-        return Spec(map_, strengths, rule, self.smoothing, self.normalize, self.max_iter, self.tol)
+        inputs.check_flag("fit_intercept", self.fit_intercept)
+        return self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False), strengths
 
     def _unmixed(self, Z: Floats) -> Floats:
         F = xa.both_columns(Z)
@@ -87,36 +73,42 @@ class _LinearScaling(BaseCalibrator):
 
     def _calibrate(self, F: Floats) -> Floats:
         theta = xa.astype(xa.flat(self.coef_, self.intercept_), F.dtype)
-        return self._fitted_map.scores(theta, loss.raised(F) if self.normalize_ else F)
+        return self._fitted_map.scores(
+            theta, xa.at_least(F, loss.LOWEST_FEATURE) if self.normalize_ else F
+        )
 
 
-def fit_linear_maps(rows: Rows, specs: Sequence[Spec]) -> list[dict[str, Any]]:
-    """Fitted attributes of linear maps of the same features.
+def fit_linear_maps(rows: Rows, calibrators: Sequence[_LinearScaling]) -> list[dict[str, Any]]:
+    """Fitted attributes of calibrators with linear maps of the same features.
 
     Each starts from where the one before of its kind ended: fits are fastest in the order of
     decreasing strengths.
     """
-    first = specs[0]
+    specs = [calibrator._spec() for calibrator in calibrators]  # noqa: SLF001
+    first, (_, strengths) = calibrators[0], specs[0]
     smoothing = inputs.fitted_smoothing(first.smoothing, rows)
-    scale = _fit_temperature(rows, plain=not any(first.strengths))
+    scale = temperature.fit_inverse_temperature(rows)
+    if scale.outcome != "minimum":
+        scale = _scale_without_minimum(scale, plain=not any(strengths))
     shared = _objective(rows, first, scale.value, smoothing)
     ends: dict[Any, Floats] = {}
     fitted = []
-    for spec in specs:
-        fit = partial(_fit_map, replace(shared, map_=spec.map_), spec, scale)
-        objective, choice, solution = with_one_blas_thread(fit, ends.get(spec.map_))
-        ends[spec.map_] = solution.x
-        coef, intercept = spec.map_.coefficients(solution.x, objective.n_classes)
+    for calibrator, (map_, strengths) in zip(calibrators, specs, strict=True):
+        fit = partial(_fit_map, replace(shared, map_=map_), calibrator, strengths, scale)
+        objective, choice, solution = with_one_blas_thread(fit, ends.get(map_))
+        ends[map_] = solution.x
+        coef, intercept = map_.coefficients(solution.x, objective.n_classes)
+        penalty = np.sum(objective.ridge * (solution.x - objective.identity) ** 2)
         attributes = {
-            "coef_": coef * (1.0 if spec.normalize else scale.value),
+            "coef_": coef * (1.0 if first.normalize else scale.value),
             "intercept_": intercept,
-            "temperature_": 1 / scale.value if spec.normalize else 1.0,
-            "normalize_": bool(spec.normalize),
+            "temperature_": 1 / scale.value if first.normalize else 1.0,
+            "normalize_": bool(first.normalize),
             "alpha_": choice.alpha,
             "alphas_": choice.alphas,
             "loo_losses_": choice.losses,
             "smoothing_": smoothing,
-            "loss_": solution.fun - objective.penalty(solution.x),
+            "loss_": solution.fun - float(penalty),
             "n_iter_": int(choice.nit + solution.nit),
         }
         fitted.append(attributes)
@@ -125,39 +117,37 @@ def fit_linear_maps(rows: Rows, specs: Sequence[Spec]) -> list[dict[str, Any]]:
 
 def _fit_map(
     objective: loss.Objective,
-    spec: Spec,
+    calibrator: _LinearScaling,
+    strengths: list[Any],
     scale: temperature.InverseTemperature,
     start: Floats | None,
 ) -> tuple[loss.Objective, Choice, OptimizeResult]:
     """The objective of the strength that is given or chosen, the choice, and the solution."""
-    rule = partial(spec.rule, objective.n_classes, objective.rows.weight)
-
-    def objective_of(alpha: float) -> loss.Objective:
-        return replace(objective, regularization=rule(alpha))
-
-    if "loo" in spec.strengths:
-        choice = choose_strength(objective_of, spec.tol, spec.max_iter)
+    rule = partial(calibrator._regularization, objective.n_classes, objective.rows.weight)  # noqa: SLF001
+    limits = calibrator.tol, calibrator.max_iter
+    if "loo" in strengths:
+        choice = choose_strength(objective, rule, *limits)
     else:
-        strength = spec.strengths[0]
-        choice = Choice(1.0 if strength == "auto" else float(strength), start=start)
-    objective = objective_of(choice.alpha)
-    if scale.is_separable and not any(spec.strengths):
+        choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]), start=start)
+    objective = replace(objective, regularization=rule(choice.alpha))
+    if not any(strengths) and scale.is_separable:
         # Without regularization slopes, or offsets that break ties, diverge.
         x = objective.identity
         fun = replace(objective, double=True).value_gradient(x)[0]
         return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
-    solution = best_parameters(objective, spec.tol, spec.max_iter, choice.start)
+    solution = best_parameters(objective, *limits, choice.start)
     if not (solution.success and objective.ridge.all()):
-        _warn_unless_optimal(solution, objective, spec)
+        _warn_unless_optimal(solution, objective, *limits)
     return objective, choice, solution
 
 
-def _fit_temperature(rows: Rows, *, plain: bool) -> temperature.InverseTemperature:
-    """The scale that the map starts from, with a warning if neither has a minimum.
+def _scale_without_minimum(
+    scale: temperature.InverseTemperature, *, plain: bool
+) -> temperature.InverseTemperature:
+    """The scale that the map starts from, with a warning if that has no minimum either.
 
     ``plain`` says that there is no regularization, which would give the map one.
     """
-    scale = temperature.fit_inverse_temperature(rows)
     if not scale.is_separable or plain:
         temperature.warn_of_no_minimum(scale)
     if scale.outcome == "no_better_than_chance" and plain:
@@ -166,7 +156,9 @@ def _fit_temperature(rows: Rows, *, plain: bool) -> temperature.InverseTemperatu
     return scale
 
 
-def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> loss.Objective:
+def _objective(
+    rows: Rows, calibrator: _LinearScaling, scale: float, smoothing: float
+) -> loss.Objective:
     """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
 
     def scaled(Z: Floats, *_: Any) -> Floats:
@@ -176,14 +168,17 @@ def _objective(rows: Rows, spec: Spec, scale: float, smoothing: float) -> loss.O
         # Masked classes are far below the largest of their row.
         return xp.where(-np.inf == F, xp.max(F, axis=1, keepdims=True) + loss.LOWEST_FEATURE, F)
 
-    make = partial(loss.log_features, 1 / scale, smoothing) if spec.normalize else scaled
-    masks = rows.masked and spec.normalize and isinstance(spec.map_, VectorMap)
+    map_, normalize = calibrator._fitted_map, calibrator.normalize  # noqa: SLF001
+    make = partial(loss.log_features, 1 / scale, smoothing) if normalize else scaled
+    masks = rows.masked and normalize and isinstance(map_, VectorMap)
     if rows.n_rows * rows.n_columns > MOST_STORED:
-        return loss.Objective(spec.map_, rows, make_features=make, masks=masks)
-    return loss.Objective(spec.map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
+        return loss.Objective(map_, rows, make_features=make, masks=masks)
+    return loss.Objective(map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
 
 
-def _warn_unless_optimal(solution: OptimizeResult, objective: loss.Objective, spec: Spec) -> None:
+def _warn_unless_optimal(
+    solution: OptimizeResult, objective: loss.Objective, tol: float, max_iter: int
+) -> None:
     """Warn of parameters that are not those of a minimum, and say why."""
     # Intercepts alone, the last parameters, separate no rows.
     K = objective.n_classes
@@ -198,12 +193,12 @@ def _warn_unless_optimal(solution: OptimizeResult, objective: loss.Objective, sp
         )
     elif not solution.success:
         length = np.linalg.norm(solution.jac)
-        limited = solution.nit >= spec.max_iter
+        limited = solution.nit >= max_iter
         where = "" if limited else ", where no step lowers the objective"
         why = ": with alpha=0 there is no optimum if some rows are separable" if plain else ""
         warn(
             f"The fit stopped after {solution.nit} iterations at a gradient of norm {length:.1e}, "
-            f"above tol={spec.tol:g}{where}. "
+            f"above tol={tol:g}{where}. "
             f"Increase {'max_iter' if limited else 'tol'} or alpha{why}.",
             NotConvergedWarning,
             "max_iter" if limited else "tol",

@@ -129,7 +129,7 @@ class QuadraticScaling(_OneVsRestScaling):
         self.smoothing = smoothing
 
     def _fit_maps(self, odds: Rows, _: float, alpha: float) -> dict[str, Any]:
-        highest, lowest = odds.reduce(np.maximum, _farthest)
+        highest, lowest = odds.sum(_farthest, merge=np.maximum)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))

@@ -132,9 +132,10 @@ class TemperatureScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
-        warn_of_no_minimum(scale)
-        if scale.is_separable and self._weights_are_relative():
-            warn_of_small_weights(rows.weight, rows.n_rows)
+        if scale.outcome != "minimum":
+            warn_of_no_minimum(scale)
+            if scale.is_separable and self._weights_are_relative():
+                warn_of_small_weights(rows.weight, rows.n_rows)
         return {"temperature_": 1 / scale.value, "smoothing_": smoothing}
 
     def _calibrate(self, Z: Floats) -> Floats:
@@ -260,9 +261,10 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
         smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
-        warn_of_no_minimum(scale)
-        if scale.is_separable and self._weights_are_relative():
-            warn_of_small_weights(rows.weight, rows.n_rows)
+        if scale.outcome != "minimum":
+            warn_of_no_minimum(scale)
+            if scale.is_separable and self._weights_are_relative():
+                warn_of_small_weights(rows.weight, rows.n_rows)
         fit = _by_brier_score if self.loss == "brier" else _by_log_loss
         weights = (1 - smoothing) * fit(rows, 1 / scale.value)
         weights[2] += smoothing

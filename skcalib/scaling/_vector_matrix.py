@@ -5,11 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._optimize.loss import Regularization
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._rows import ArrayLike, Floats
-from skcalib._validation.inputs import check_flag
-from skcalib.scaling._linear import Spec, _LinearScaling
+from skcalib.scaling._linear import _LinearScaling
 from skcalib.scaling._temperature import TemperatureScaling
 
 
@@ -145,11 +143,6 @@ class VectorScaling(_LinearScaling):
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
-
-    def _spec(self) -> Spec:
-        check_flag("fit_intercept", self.fit_intercept)
-        map_ = VectorMap(bool(self.fit_intercept))
-        return self._checked_spec(map_, self.alpha, rule=Regularization.rule)
 
 
 class MatrixScaling(_LinearScaling):
@@ -292,9 +285,6 @@ class MatrixScaling(_LinearScaling):
         self.normalize = normalize
         self.max_iter = max_iter
         self.tol = tol
-
-    def _spec(self) -> Spec:
-        return self._checked_spec(MatrixMap(), self.alpha, rule=Regularization.rule)
 
 
 def _family_of(calibrator: Any) -> tuple[Any, ...] | None:

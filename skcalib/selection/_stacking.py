@@ -82,7 +82,7 @@ def _fit_into(found: Fits, members: Candidates, rows: Rows) -> None:
 def _fitted(members: list[Any], rows: Rows) -> list[Any]:
     if len(members) == 1:
         return [fit_to_rows(members[0], rows)]
-    attributes = fit_linear_maps(rows, [member._spec() for member in members])  # noqa: SLF001
+    attributes = fit_linear_maps(rows, members)
     return [with_fitted(*pair, rows) for pair in zip(members, attributes, strict=True)]
 
 

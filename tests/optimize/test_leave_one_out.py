@@ -1,5 +1,7 @@
 """The approximate leave-one-out loss against refits, and the path of strengths."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from families import features_of
@@ -111,9 +113,9 @@ def test_leverages_are_products_of_jacobians(map_, rng):
 
 def test_path_leads_to_the_solution_of_a_separate_fit():
     Z, y, _ = problem(300, 4)
-    choice = path.choose_strength(
-        lambda alpha: objective_of(MatrixMap(), Z, y, None, alpha), 1e-8, 200
-    )
+    objective = objective_of(MatrixMap(), Z, y, None, 1)
+    rule = partial(Regularization.rule, 4, 300)
+    choice = path.choose_strength(objective, rule, 1e-8, 200)
     alone = best_parameters(objective_of(MatrixMap(), Z, y, None, choice.alpha), 1e-8, 200)
     assert choice.losses.argmin() > 0
     np.testing.assert_allclose(choice.start, alone.x, atol=1e-2)

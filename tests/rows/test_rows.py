@@ -227,13 +227,13 @@ KINDS = [getattr(skcalib, name) for name in sorted(scaling.__all__ + binning.__a
 @pytest.mark.parametrize("kind", KINDS)
 def test_functions_of_blocks_do_not_hold_the_rows(kind, monkeypatch):
     """With Dask they travel to the workers in every pass."""
-    sizes, reduce = {}, MemoryRows.reduce
+    sizes, sum_of = {}, MemoryRows.sum
 
-    def recorded(rows, merge, f, *plan):
+    def recorded(rows, f, *plan, **merge):
         sizes[n] = max(sizes[n], len(cloudpickle.dumps(f)))
-        return reduce(rows, merge, f, *plan)
+        return sum_of(rows, f, *plan, **merge)
 
-    monkeypatch.setattr(MemoryRows, "reduce", recorded)
+    monkeypatch.setattr(MemoryRows, "sum", recorded)
     for n in (1000, 6000):
         sizes[n] = 0
         kind().fit(*make_logits(n, 3, temperature=2.0, random_state=0))
