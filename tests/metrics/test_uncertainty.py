@@ -15,6 +15,7 @@ from test_estimates import ALL, KINDS
 from skcalib import CalibrationMonitor, ReliabilityDisplay
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
+    CalibrationErrorInterval,
     _inversion,
     calibration_error_interval,
     calibration_test,
@@ -27,6 +28,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._resampling import free_names, measured_by
+from skcalib.metrics._uncertainty import comparison_of
 
 # Plain errors, and debiased ones at the end.
 BINNED = [*FORMULAS]
@@ -272,6 +274,16 @@ def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure
             assert (found.low <= 0 <= found.high) == (found.pvalue > 1 - level + 1e-9)
             decided.add(found.low <= 0 <= found.high)
     assert decided == {False, True}
+
+
+def test_limits_of_a_difference_are_those_of_both_errors():
+    one, other = CalibrationErrorInterval(0.05, 0.02, 0.08), CalibrationErrorInterval(0.04, 0, 0.08)
+    found = comparison_of(one, other, np.array([0.0, 0.01, 0.02] * 13), 0.95)
+    np.testing.assert_allclose([found.low, found.high], [0.01 - 0.05, 0.01 + np.hypot(0.03, 0.04)])
+    narrow = CalibrationErrorInterval(0.0, 0.0, 0.001)
+    found = comparison_of(one, narrow, np.full(3, 0.05), 0.95)
+    assert found.pvalue == 0.25  # of three samples, no smaller one is possible
+    assert found.low == 0
 
 
 def test_intervals_of_differences_cover(simulation):
