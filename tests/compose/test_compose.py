@@ -296,23 +296,17 @@ def test_no_vote_is_half_a_vote(n_classes):
         assert_array_equal(c.predict_proba(X), given.predict_proba(X))
 
 
-def test_votes_for_several_labels_have_two_least_probabilities():
-    """That of the label, and that of none."""
-    X, y = problem(4)
-    Y = np.column_stack([y != 0, y == 1])  # the first has few rows without it
-    neighbours = KNeighborsClassifier(8)
-    t = LogitTransformer(neighbours, cv=3).fit(X, Y)
-    c = CalibratedClassifier(neighbours, cv=3).fit(X, Y)
-    assert t.min_proba_ == c.min_proba_ == 1 / 16
-    assert_allclose(t.transform(X).max(), np.log(16))
-
-
 class Given(ClassifierMixin, BaseEstimator):
-    """A classifier of which the features are the probabilities of three classes."""
+    """A classifier of which the features are the probabilities of classes or labels."""
 
     def fit(self, X, y):
-        self.classes_ = np.unique(y)
+        self.classes_ = np.unique(y) if np.ndim(y) == 1 else np.arange(y.shape[1])
         return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def predict_proba(self, X):
         return np.asarray(X)
@@ -341,6 +335,32 @@ def test_least_probability_is_half_the_least_positive_one_where_some_are_zero(ra
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a classifier that takes no weights
         assert c.fit(P, y, sample_weight=w).min_proba_ == LEAST
+
+
+@pytest.mark.parametrize(
+    ("rare", "least"),
+    [
+        ([0, 0.4, 0.4], 0.1),
+        ([1, 0.4, 0.4], 0.1),  # the probability of not having the label is zero
+        ([0, 0.04, 0.4], 0.02),
+        ([0, 0.96, 0.4], 0.02),
+        ([0, np.nextafter(1, 0), 0.4], 0.1),  # all votes, rounded
+        ([0.2, 0.8, 0.4], 1e-15),
+    ],
+)
+def test_labels_have_two_least_probabilities_each(rare, least):
+    """That of the label, and that of not having it."""
+    rng = np.random.default_rng(0)
+    Y = rng.random((60, 3)) < 0.5
+    P = np.where(rng.random((60, 3)) < 0.5, 0.2, 0.8)
+    P[7] = rare
+    for kind in (LogitTransformer(Given()), CalibratedClassifier(Given())):
+        assert kind.fit(P, Y).min_proba_ == pytest.approx(least, rel=1e-9)
+    # The zeros of labels that training rows lack are none of the classifier.
+    Y[:, 0] = np.arange(60) < 12
+    if least == 1e-15:
+        with pytest.warns(UserWarning, match="label 0, so that"):
+            assert LogitTransformer(Given()).fit(P, Y).min_proba_ == least
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
