@@ -41,13 +41,13 @@ Record = tuple[np.ndarray, np.ndarray]
 # In the order of the paper; then bins of equal weight, which it may have used, and our defaults.
 METHODS = {
     "uncalibrated": None,
-    "histogram": HistogramBinning(),
-    "isotonic": IsotonicCalibration(smoothing=0),
+    "histogram": HistogramBinning(pseudo_rows=0),
+    "isotonic": IsotonicCalibration(pseudo_rows=0),
     "BBQ": BBQ(),
     "temperature": TemperatureScaling(),
     "vector": VectorScaling(alpha=0, smoothing=0, normalize=False),
     "matrix": MatrixScaling(alpha=0, smoothing=0, normalize=False),
-    "equal weight": HistogramBinning(strategy="quantile"),
+    "equal weight": HistogramBinning(strategy="quantile", pseudo_rows=0),
     "vector, default": VectorScaling(),
     "matrix, default": MatrixScaling(),
 }

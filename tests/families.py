@@ -144,6 +144,7 @@ HARDER = [
     {"alpha": 0, "smoothing": 0, "fit_intercept": False},
     {"alpha": 0, "smoothing": 0, "normalize": False},
     {"smoothing": 0.01},
+    {"pseudo_rows": 0},
     {"smooth_targets": False},
     {"alpha": 0, "increasing": True},
 ]

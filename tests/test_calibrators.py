@@ -457,6 +457,7 @@ COUNT = [-1, 2.5, True, None], "must be an integer of at least [0-2], got"
 BAD_PARAMETERS = {
     "alpha": STRENGTH,
     "alpha_intercept": STRENGTH,
+    "pseudo_rows": ([-0.1, np.nan, np.inf, True, "none"], "must be a finite number"),
     "smoothing": ([-0.1, np.nan, np.inf, True, "none"], "must be ('auto'|a finite number)"),
     "shrinkage": ([-1, np.nan, "no"], "must be ('auto' or )?a finite number of at least 0"),
     "tol": ([0, np.inf, True], "must be a finite number above 0, got"),

@@ -119,6 +119,9 @@ SUM_TOLERANCE = 5e-3
 # A probability may exceed one by what normalising in single precision can add.
 ROUNDING = 1e-6
 
+# So many log-odds are not all between 0 and 1 by chance.
+FEW_LOG_ODDS = 10
+
 # Logits are no larger in size, nor are weights; the largest weight is no less than its inverse.
 LARGEST = 1e100
 
@@ -369,7 +372,9 @@ def check_rows(
     if len(labels) != X.shape[0]:
         check_consistent_length(*((labels, X) if proba else (X, labels)))
     masked = False if proba else check_finite(X)
-    could_be = are_probabilities(X)
+    # A few log-odds may all be between 0 and 1.
+    few = not proba and X.shape[1] == 1 and len(labels) < FEW_LOG_ODDS
+    could_be = not few and are_probabilities(X)
     if proba and not could_be:
         check_probabilities(X)
     w = None

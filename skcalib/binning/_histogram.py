@@ -29,7 +29,7 @@ class HistogramBinning(_PerClass):
     .. math:: \theta_m = \frac{k_m + s\, c_m}{n_m + s} ,
 
     with the weight :math:`n_m` of the rows in the bin, the weight :math:`k_m` of its hits, the
-    midpoint :math:`c_m` and the smoothing :math:`s`. Rows are then normalized. Two classes need
+    midpoint :math:`c_m` and ``pseudo_rows`` :math:`s`. Rows are then normalized. Two classes need
     only one step function, for the second class.
 
     Parameters
@@ -39,8 +39,9 @@ class HistogramBinning(_PerClass):
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, or of equal weight: at most ``n_bins`` of them, since ties share a
         bin.
-    smoothing : float, default=0.0
-        Weight of pseudo-counts that are added to each bin, with the midpoint as their frequency.
+    pseudo_rows : float, default=1.0
+        Weight of the pseudo-rows that are added to each bin, with the midpoint as their frequency,
+        which keep values off 0 and 1. 0 is the plain form of [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -90,21 +91,21 @@ class HistogramBinning(_PerClass):
         *,
         n_bins: int = 15,
         strategy: Strategy = "uniform",
-        smoothing: float = 0.0,
+        pseudo_rows: float = 1.0,
         classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
         self.n_bins = n_bins
         self.strategy = strategy
-        self.smoothing = smoothing
+        self.pseudo_rows = pseudo_rows
 
     def _weights_are_relative(self) -> bool:
-        return not self.smoothing
+        return not self.pseudo_rows
 
     def _check(self) -> None:
         check_integer("n_bins", self.n_bins)
         check_option("strategy", self.strategy, Strategy)
-        check_real("smoothing", self.smoothing, closed=True)
+        check_real("pseudo_rows", self.pseudo_rows, closed=True)
 
     def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
         if self.strategy == "quantile":
@@ -128,9 +129,9 @@ class HistogramBinning(_PerClass):
     def _of_bins(self, edges: Floats, weight: Floats, hits: Floats) -> dict[str, Any]:
         """Fitted attributes of one class, from edges (n_bins + 1,), weight and hits (n_bins,)."""
         middle = (edges[:-1] + edges[1:]) / 2
-        # An empty bin has the value that it would have with any positive smoothing.
-        smoothing = np.where(weight > 0, self.smoothing, 1.0)
+        # An empty bin has the value that it would have with any pseudo-rows.
+        pseudo_rows = np.where(weight > 0, self.pseudo_rows, 1.0)
         return {
             "bin_edges_": edges,
-            "bin_values_": (hits + smoothing * middle) / (weight + smoothing),
+            "bin_values_": (hits + pseudo_rows * middle) / (weight + pseudo_rows),
         }

@@ -27,7 +27,7 @@ class IsotonicCalibration(_PerClass):
 
     .. math:: \sum_i w_i \big( f(p_{ik}) - [y_i = k] \big)^2
 
-    among all non-decreasing functions, where i runs over the rows and, with ``smoothing``, two
+    among all non-decreasing functions, where i runs over the rows and, with ``pseudo_rows``, two
     pseudo-rows. Calibrated rows are then normalized. Two classes need only one function, for the
     second class.
 
@@ -39,7 +39,7 @@ class IsotonicCalibration(_PerClass):
         interpolation between the centres of the steps, the weighted means of the probabilities of
         their rows, centred isotonic regression [3]_, which is strictly increasing except where it
         is 0 or 1. The function is constant beyond the smallest and the largest knot.
-    smoothing : float, default=1.0
+    pseudo_rows : float, default=1.0
         Weight of each of two pseudo-rows, a hit at the smallest probability and a miss at the
         largest, which keep :math:`f` off 0 and 1. With them a lowest step of misses only, of the
         weight n, has the value :math:`s / (n + s)`, or is merged with the next one if that is
@@ -71,8 +71,8 @@ class IsotonicCalibration(_PerClass):
     Fitted by :func:`scipy.optimize.isotonic_regression`, once for each class, from the distinct
     probabilities.
 
-    With ``smoothing=0`` the value of the lowest step is often exactly 0, so the probability of the
-    label of a held-out row may be zero, which makes the log loss very large.
+    With ``pseudo_rows=0`` the value of the lowest step is often exactly 0, so the probability of
+    the label of a held-out row may be zero, which makes the log loss very large.
 
     For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
     that tensors must not need any.
@@ -95,7 +95,7 @@ class IsotonicCalibration(_PerClass):
     >>> calibrator = IsotonicCalibration().fit(np.log(p), [0, 1, 0, 1, 1])
     >>> calibrator.bin_edges_[0].round(2).tolist(), calibrator.bin_values_[0].round(2).tolist()
     ([0.0, 0.6, 1.0], [0.5, 0.67])
-    >>> plain = IsotonicCalibration(smoothing=0).fit(np.log(p), [0, 1, 0, 1, 1])
+    >>> plain = IsotonicCalibration(pseudo_rows=0).fit(np.log(p), [0, 1, 0, 1, 1])
     >>> plain.bin_edges_[0].round(2).tolist(), plain.bin_values_[0].tolist()
     ([0.0, 0.2, 0.6, 1.0], [0.0, 0.5, 1.0])
     """
@@ -104,24 +104,24 @@ class IsotonicCalibration(_PerClass):
         self,
         *,
         interpolation: Interpolation = "constant",
-        smoothing: float = 1.0,
+        pseudo_rows: float = 1.0,
         classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
         self.interpolation = interpolation
-        self.smoothing = smoothing
+        self.pseudo_rows = pseudo_rows
 
     def _weights_are_relative(self) -> bool:
-        return not self.smoothing
+        return not self.pseudo_rows
 
     def _check(self) -> None:
         check_option("interpolation", self.interpolation, Interpolation)
-        check_real("smoothing", self.smoothing, closed=True)
+        check_real("pseudo_rows", self.pseudo_rows, closed=True)
 
     def _fit_class(self, rows: Ranked) -> dict[str, Any]:
         # Two rows more: a hit at the lowest score, and a miss at the highest.
         low, high = np.zeros_like(rows.scores), np.zeros_like(rows.scores)
-        low[0] = high[-1] = self.smoothing
+        low[0] = high[-1] = self.pseudo_rows
         rows = Ranked(rows.scores, rows.weight + low + high, rows.hits + low)
         blocks = isotonic_blocks(rows)
         if self.interpolation == "constant":

@@ -95,7 +95,7 @@ def to_json(calibrator: Any) -> str:
         "parameters": {
           "classes": null,
           "n_bins": 2,
-          "smoothing": 0.0,
+          "pseudo_rows": 1.0,
           "strategy": "uniform"
         },
         "fitted": {

@@ -18,9 +18,9 @@ from skcalib.datasets import make_logits
 
 EVERY = [
     HistogramBinning(),
-    HistogramBinning(strategy="quantile", n_bins=7, smoothing=2.0),
+    HistogramBinning(strategy="quantile", n_bins=7, pseudo_rows=2.0),
     IsotonicCalibration(),
-    IsotonicCalibration(interpolation="linear", smoothing=0),
+    IsotonicCalibration(interpolation="linear", pseudo_rows=0),
     IsotonicCalibration(interpolation="centered"),
     BBQ(),
     VennAbersCalibration(),
@@ -59,7 +59,7 @@ def of_second(calibrator, p):
 @pytest.mark.parametrize("smoothing", [0.0, 1.5])
 def test_value_of_a_bin_is_the_share_of_hits(problem, strategy, smoothing):
     p, y, w = problem
-    c = fit(HistogramBinning(n_bins=6, strategy=strategy, smoothing=smoothing), p, y, w)
+    c = fit(HistogramBinning(n_bins=6, strategy=strategy, pseudo_rows=smoothing), p, y, w)
     w = np.ones(len(p)) if w is None else w
     edges, values = c.bin_edges_[0], c.bin_values_[0]
     assert edges[0] == 0
@@ -111,7 +111,7 @@ def test_published_range_of_bins(n, low, high, rng):
 def test_isotonic_is_monotone_and_no_nudge_helps(n_classes, rng):
     Z, y = make_logits(300, n_classes, random_state=0)
     w = rng.uniform(0.1, 2, size=300)
-    c = IsotonicCalibration(smoothing=0).fit(Z, y, w)
+    c = IsotonicCalibration(pseudo_rows=0).fit(Z, y, w)
     P = softmax(Z, axis=1)
     columns = [1] if n_classes == 2 else range(n_classes)
     for k, edges, values in zip(columns, c.bin_edges_, c.bin_values_, strict=True):

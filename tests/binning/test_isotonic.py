@@ -19,7 +19,7 @@ INTERPOLATIONS = ["constant", "linear", "centered"]
 def centred(x, y, weight):
     """Values at ``x`` of the function fitted to frequencies ``y`` of groups of rows."""
     x, y, weight = (np.asarray(a, dtype=float) for a in (x, y, weight))
-    form = IsotonicCalibration(interpolation="centered", smoothing=0)
+    form = IsotonicCalibration(interpolation="centered", pseudo_rows=0)
     fitted = form._fit_class(Ranked(x, weight, y * weight))
     return form._value(x, fitted["bin_edges_"], fitted["bin_values_"])
 
@@ -66,7 +66,7 @@ def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
     rng = np.random.default_rng(0)
     z = rng.uniform(-1, 1, size=200)
     y = (rng.uniform(size=200) < 1 / (1 + np.exp(-z))).astype(int)
-    form = IsotonicCalibration(interpolation=interpolation, smoothing=0).fit(z[:, None], y)
+    form = IsotonicCalibration(interpolation=interpolation, pseudo_rows=0).fit(z[:, None], y)
     far = np.array([-700.0, -2.0, 2.0, 700.0])
     p = 1 / (1 + np.exp(-z))
     oracle = IsotonicRegression(out_of_bounds="clip").fit(p, y)
@@ -85,7 +85,7 @@ def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
 @pytest.mark.parametrize("s", [0.0, 0.5, 1.0, 2.0])
 def test_value_of_a_lowest_step_of_misses(s):
     margin, y = np.arange(8.0)[:, None], np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    values = IsotonicCalibration(smoothing=s).fit(margin, y).bin_values_[0]
+    values = IsotonicCalibration(pseudo_rows=s).fit(margin, y).bin_values_[0]
     np.testing.assert_allclose(values[[0, -1]], [s / (3 + s), 3 / (3 + s)])
     np.testing.assert_allclose(values[1], 0.5)
 
@@ -96,8 +96,8 @@ def test_smoothing_is_two_more_rows():
     ends = np.vstack([margin.min(keepdims=True), margin.max(keepdims=True)])
     more = np.vstack([margin, ends]), np.append(y, [1, 0]), np.append(np.ones(200), [2.5, 2.5])
     for interpolation in INTERPOLATIONS:
-        one = IsotonicCalibration(interpolation=interpolation, smoothing=2.5).fit(margin, y)
-        two = IsotonicCalibration(interpolation=interpolation, smoothing=0).fit(*more)
+        one = IsotonicCalibration(interpolation=interpolation, pseudo_rows=2.5).fit(margin, y)
+        two = IsotonicCalibration(interpolation=interpolation, pseudo_rows=0).fit(*more)
         np.testing.assert_allclose(one.bin_edges_[0], two.bin_edges_[0])
         np.testing.assert_allclose(one.bin_values_[0], two.bin_values_[0])
 
@@ -125,6 +125,6 @@ def test_no_probability_is_0_or_1(interpolation, n_classes):
     for values in c.bin_values_:
         assert values.min() >= 1 / 202
         assert values.max() <= 201 / 202
-    plain = IsotonicCalibration(interpolation=interpolation, smoothing=0).fit(Z[:200], y[:200])
+    plain = IsotonicCalibration(interpolation=interpolation, pseudo_rows=0).fit(Z[:200], y[:200])
     losses = [log_loss(y[200:], form.predict_proba(Z[200:])) for form in (c, plain)]
     assert losses[0] < losses[1] - 0.05

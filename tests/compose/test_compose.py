@@ -149,8 +149,8 @@ def test_labels_of_any_type(kind, ensemble):
         ("temperature", TemperatureScaling(), LogisticRegression(C=100), 2),
         ("temperature", TemperatureScaling(), LogisticRegression(C=100), 3),
         ("sigmoid", PlattScaling(), LinearSVC(), 2),
-        ("isotonic", IsotonicCalibration(interpolation="linear", smoothing=0), GaussianNB(), 2),
-        ("isotonic", IsotonicCalibration(interpolation="linear", smoothing=0), GaussianNB(), 3),
+        ("isotonic", IsotonicCalibration(interpolation="linear", pseudo_rows=0), GaussianNB(), 2),
+        ("isotonic", IsotonicCalibration(interpolation="linear", pseudo_rows=0), GaussianNB(), 3),
     ],
 )
 def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, base, n_classes):

@@ -548,6 +548,7 @@ CHANGES = st.tuples(
 )
 
 
+@pytest.mark.filterwarnings("ignore:The calibrator was fitted with groups")
 @pytest.mark.slow
 @settings(max_examples=1500)
 @given(which=st.integers(0, 10**6), changes=st.lists(CHANGES, min_size=1, max_size=2))

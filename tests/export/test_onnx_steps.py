@@ -27,7 +27,7 @@ STEPS = [
     HistogramBinning(),
     HistogramBinning(n_bins=1),
     HistogramBinning(n_bins=64, strategy="quantile"),
-    IsotonicCalibration(smoothing=0),
+    IsotonicCalibration(pseudo_rows=0),
     IsotonicCalibration(interpolation="linear"),
     IsotonicCalibration(interpolation="centered"),
     BBQ(),

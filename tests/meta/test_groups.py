@@ -29,7 +29,7 @@ from skcalib.datasets import make_logits
 from skcalib.meta._groups import SHRINKAGES, out_of_fold_losses
 from skcalib.report._code import to_apply, to_repeat
 
-ONE_BIN = HistogramBinning(n_bins=1)
+ONE_BIN = HistogramBinning(n_bins=1, pseudo_rows=0)
 OUTPUTS = ("predict_proba", "predict_log_proba", "transform", "predict")
 Z, Y = make_logits(900, 3, temperature=1.0, random_state=0)
 G = np.random.default_rng(0).choice(["ant", "bee", "cat"], 900, p=[0.5, 0.3, 0.2])
@@ -151,7 +151,8 @@ def test_equal_groups_are_pooled_and_different_ones_are_not():
     for spread, harm in ((0.0, 0.001), (0.7, -0.03)):
         (X, y, g), (new, label, h) = simulated(20, 60, spread)
         c = GroupCalibrator().fit(X, y, groups=g)
-        losses = [log_loss(label, c.predict_proba(new, groups=a)) for a in (h, None)]
+        outputs = c.predict_proba(new, groups=h), c.pooled_calibrator_.predict_proba(new)
+        losses = [log_loss(label, P) for P in outputs]
         assert losses[0] - losses[1] < harm
         assert c.shrinkage_ >= 100 if spread == 0 else c.shrinkage_ <= 50
 
@@ -161,7 +162,7 @@ def test_the_choice_is_that_of_the_lowest_loss_in_five_folds():
     """By brute force: a fit for each shrinkage and each fold."""
     (X, y, g), _ = simulated(4, 40, 0.7)
     w = np.random.default_rng(0).uniform(0.2, 2, len(y))
-    binning = HistogramBinning(n_bins=2, smoothing=1.0)
+    binning = HistogramBinning(n_bins=2, pseudo_rows=1.0)
     losses = np.zeros(len(SHRINKAGES))
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         for i, s in enumerate(SHRINKAGES):
@@ -225,7 +226,7 @@ def test_fit_transform_and_score_have_the_groups():
     found = GroupCalibrator(shrinkage=5).fit_transform(Z, Y, w, groups=G)
     np.testing.assert_array_equal(found, c.transform(Z, groups=G))
     assert np.abs(found - c.transform(Z, groups=["dog"] * 900)).max() > 1
-    binned = GroupCalibrator(HistogramBinning(smoothing=1), shrinkage=5).fit(Z, Y, w, groups=G)
+    binned = GroupCalibrator(HistogramBinning(pseudo_rows=1), shrinkage=5).fit(Z, Y, w, groups=G)
     right = binned.predict(Z, groups=G) == Y
     assert binned.score(Z, Y, w, groups=G) == pytest.approx(w @ right / w.sum(), rel=1e-12)
     assert binned.score(Z, Y, groups=G) != binned.score(Z, Y, groups=["dog"] * 900)

@@ -21,7 +21,7 @@ from skcalib import (
 from skcalib._scores.columns import margins, top_and_rest
 from skcalib.datasets import make_logits
 
-ONE_BIN = HistogramBinning(n_bins=1)
+ONE_BIN = HistogramBinning(n_bins=1, pseudo_rows=0)
 # Four rows with class 0 on top, of which one is right, and two with class 1, both right.
 P = np.array([[6, 3, 1], [7, 2, 1], [5, 3, 2], [8, 1, 1], [2, 6, 2], [1, 8, 1]]) / 10
 Y = np.array([0, 1, 2, 1, 1, 1])
@@ -78,7 +78,7 @@ def test_histograms_are_those_of_the_paper():
     top = Z.argmax(axis=1)
     kept = np.concatenate([np.flatnonzero(top == k)[:600] for k in range(3)])
     Z, y, top = Z[kept], y[kept], top[kept]
-    binning = HistogramBinning(n_bins=10, strategy="quantile")
+    binning = HistogramBinning(n_bins=10, strategy="quantile", pseudo_rows=0)
     c = TopLabelCalibration(binning, shrinkage=0).fit(Z, y)
     found = c.predict_proba(Z)[np.arange(len(y)), top]
     for k in range(3):
@@ -201,7 +201,7 @@ def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
     X, y = over_predicted(300)
     X, y = X[:, : len(labels)], np.minimum(y, len(labels) - 1)
     y = np.array(labels)[y]
-    binary = TopLabelCalibration(HistogramBinning(n_bins=3, smoothing=1))
+    binary = TopLabelCalibration(HistogramBinning(n_bins=3, pseudo_rows=1))
     chain = make_pipeline(TemperatureScaling(), binary)
     for calibrator in (binary, chain, GroupCalibrator(chain)):
         expected = calibrator.fit(X, y).predict_proba(X)

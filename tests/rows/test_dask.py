@@ -49,9 +49,9 @@ EXACT = [
     VectorScaling(tol=1e-11, alpha=0, fit_intercept=False),
     VectorScaling(tol=1e-11, alpha=0, normalize=False),
     PlattScaling(smooth_targets=False),
-    HistogramBinning(n_bins=70, smoothing=1.0),
+    HistogramBinning(n_bins=70, pseudo_rows=1.0),
     HistogramBinning(strategy="quantile"),
-    IsotonicCalibration(interpolation="linear", smoothing=0),
+    IsotonicCalibration(interpolation="linear", pseudo_rows=0),
     IsotonicCalibration(interpolation="centered"),
     VennAbersCalibration(multi_class="ovo"),
 ]

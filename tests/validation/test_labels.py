@@ -169,6 +169,7 @@ OTHER_VALUES = {
     "strategy": ["uniform", "quantile"],
     "shrinkage": [0.0, 3.0],
     "smoothing": [0.5],
+    "pseudo_rows": [0.0, 0.5],
     "interpolation": ["constant", "linear", "centered"],
     "bin_range": [(2, 3)],
     "merge": ["log_loss", "brier"],

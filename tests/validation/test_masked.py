@@ -280,7 +280,7 @@ def test_the_bounds_of_the_temperature_are_exact():
 
 
 # With a share, or rows, of smoothing that are not the default.
-SMOOTHED = [TemperatureScaling(smoothing="auto"), IsotonicCalibration(smoothing=0)]
+SMOOTHED = [TemperatureScaling(smoothing="auto"), IsotonicCalibration(pseudo_rows=0)]
 
 
 @pytest.mark.parametrize("form", [*quick(FORMS), *SMOOTHED], ids=repr)
