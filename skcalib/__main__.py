@@ -15,6 +15,7 @@ Some commands:
   python -m skcalib --logits 'scores/*.parquet' --label-column y --report report.html
   python -m skcalib --logits val.npy --labels y.npy --save calibrator.json
   python -m skcalib --apply calibrator.json --logits new.npy --output probabilities.csv
+  python -m skcalib --apply calibrator.json --logits new.csv --keep id --output probabilities.csv
 
 Files that are read:
   .npy, .npz, .csv or .tsv, and .csv.gz or .tsv.gz. Logits have one row per sample and one column
@@ -23,6 +24,11 @@ Files that are read:
 
   Labels are one per row. They are compared as integers if all are whole numbers, else as text.
   Sorted, they are in the order of the columns, or else --classes says the order.
+
+  All other columns of text and Parquet files are logits, but for those that --drop names; or else
+  --columns names those of the logits, in the order of the classes. A column that numbers the rows
+  is refused, and so are two columns whose names hold neither of two labels, unless --columns names
+  them.
 
   Text is UTF-8, with fields between commas, or semicolons or tabs if the first two lines have
   them, and with decimal points. The first line of a text file of logits is a header if none of its
@@ -43,7 +49,13 @@ Files that are written:
   --apply takes .json and .skops, of which nothing is executed, and writes probabilities to
   --output, .csv, .tsv, .npy, .npz or .parquet, or skcalib-probabilities in a directory. It leaves
   out the column that --label-column names. Tables have a column for each class, and one with the
-  label that is predicted; .npy files have the probabilities only.
+  label that is predicted, behind the columns that --keep names; .npy files have the probabilities
+  only. In .csv and .tsv, texts that a spreadsheet would take for formulas, since they begin with
+  =, +, -, @, a tab or a return, begin with an apostrophe.
+
+  --priors moves the probabilities of --apply to new frequencies of the classes, from those of
+  --calibration-priors. --costs chooses the label of least expected cost: of two classes, it takes
+  the costs of label 1 and label 2 where 1 is true, and then of both where 2 is true.
 
   Files appear when they are whole, in place of others of their name, but of none that is read.
 
@@ -61,6 +73,37 @@ from typing import Any
 from skcalib._cli import jobs
 from skcalib._validation.labels import shown
 from skcalib._warnings import MissingClassesWarning, ProbabilitiesWarning
+
+# Options, what they take, of which "..." is several values, and what they mean.
+ROWS = (
+    ("--logits", "FILE", "logits to fit the calibrators on, or to calibrate with --apply"),
+    ("--labels", "FILE", "their labels"),
+    ("--test-logits", "FILE", "logits to evaluate the calibrators on"),
+    ("--test-labels", "FILE", "their labels"),
+    ("--label-column", "NAME", "column of text or Parquet files that holds the labels"),
+    ("--columns", "NAME ...", "columns of text or Parquet files that hold logits, in this order"),
+    ("--drop", "NAME ...", "columns of text or Parquet files to leave out, such as an index"),
+    ("--probabilities", "", "the files hold probabilities, whose logarithms are the logits"),
+    ("--classes", "LABEL ...", "all labels in the order of the columns"),
+)
+RESULTS = (
+    ("--output", "PATH", "where to write the diagrams, or with --apply the probabilities"),
+    ("--report", "PATH", "where to write the report on the best calibrator"),
+    ("--save", "PATH", "where to write the best calibrator, fitted"),
+    (
+        "--apply",
+        "PATH",
+        "a saved calibrator, whose probabilities for --logits are written",
+    ),
+    ("--keep", "NAME ...", "with --apply, columns that are no logits, to write with the results"),
+    ("--priors", "NUMBER ...", "with --apply, frequencies of the classes in the new rows"),
+    ("--calibration-priors", "NUMBER ...", "those in the rows that the calibrator was fitted to"),
+    (
+        "--costs",
+        "NUMBER ...",
+        "with --apply, costs of the labels, for each true class in turn",
+    ),
+)
 
 INTERRUPTED = 130  # exit status of a process that Ctrl-C ended
 
@@ -85,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             jobs.complain(
                 f"There must be one column of logits for each class, got {lack.n_columns} columns, "
                 f"and no row with label {shown(lack.missing)}; leave out columns that are no "
-                "classes, such as an index, or name all classes with --classes."
+                "classes, such as an index, with --drop, or name all classes with --classes."
             )
         except MemoryError as error:
             jobs.complain(f"Memory is too small; give fewer rows, or Parquet files. {error}")
@@ -100,8 +143,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Show a warning as a sentence."""
-    remedy = " Give --probabilities." if isinstance(message, ProbabilitiesWarning) else ""
+    """Show a warning as a sentence, but for that of names, which are compared with the file's."""
+    if str(message).startswith("X does not have valid feature names"):
+        return
+    remedy = " Add --probabilities." if isinstance(message, ProbabilitiesWarning) else ""
     jobs.complain(f"warning: {message}{remedy}")
 
 
@@ -112,27 +157,16 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    rows, results = parser.add_argument_group("rows"), parser.add_argument_group("results")
-    for option, metavar, meaning in [
-        ("--logits", "FILE", "logits to fit the calibrators on, or to calibrate with --apply"),
-        ("--labels", "FILE", "their labels"),
-        ("--test-logits", "FILE", "logits to evaluate the calibrators on"),
-        ("--test-labels", "FILE", "their labels"),
-        ("--label-column", "NAME", "column of text or Parquet files that holds the labels"),
-    ]:
-        rows.add_argument(option, metavar=metavar, help=meaning)
-    meaning = "the files hold probabilities, whose logarithms are the logits"
-    rows.add_argument("--probabilities", action="store_true", help=meaning)
-    meaning = "all labels in the order of the columns"
-    rows.add_argument("--classes", metavar="LABEL", nargs="+", help=meaning)
-    for option, meaning in [
-        ("--output", "where to write the diagrams, or with --apply the probabilities"),
-        ("--report", "where to write the report on the best calibrator"),
-        ("--save", "where to write the best calibrator, fitted"),
-        ("--apply", "a calibrator that was saved, whose probabilities for --logits are written"),
-    ]:
-        results.add_argument(option, metavar="PATH", help=meaning)
-    parser.set_defaults(output=".")
+    for title, options in (("rows", ROWS), ("results", RESULTS)):
+        group = parser.add_argument_group(title)
+        for option, metavar, meaning in options:
+            if not metavar:
+                group.add_argument(option, action="store_true", help=meaning)
+                continue
+            value, *several = metavar.split()
+            kind, number = float if value == "NUMBER" else str, "+" if several else None
+            group.add_argument(option, metavar=value, type=kind, nargs=number, help=meaning)
+    parser.set_defaults(output=".", columns=(), drop=(), keep=())
     return parser
 
 
@@ -144,11 +178,15 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError(
             f"--apply goes with --logits and --output, got {', '.join(given) or 'no --logits'}."
         )
+    if (args.priors is None) != (args.calibration_priors is None):
+        raise ValueError("--priors and --calibration-priors go together, got only one of them.")
     if args.apply is not None:
         return
+    if args.keep or args.priors or args.costs:
+        raise ValueError("--keep, --priors and --costs go with --apply, got no --apply.")
     if args.logits is None:
-        has_rows = args.probabilities or args.label_column is not None
-        if has_rows or set(given) - {"--report", "--save"}:
+        named = args.label_column is not None or args.columns or args.drop
+        if args.probabilities or named or set(given) - {"--report", "--save"}:
             raise ValueError("There is nothing to calibrate on: give --logits and --labels.")
     elif (args.labels is None) == (args.label_column is None):
         raise ValueError("--logits needs labels: give either --labels or --label-column.")

@@ -7,24 +7,24 @@ import os
 import pickle
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from glob import glob
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from skcalib._output import replacing
 from skcalib._rows import Array
-from skcalib._validation.inputs import are_probabilities, warn_of_probabilities
+from skcalib._validation.inputs import are_probabilities, check_priors, warn_of_probabilities
 from skcalib._validation.labels import check_column_names, shown
 from skcalib.display import ReliabilityDisplay
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.export._json import chain_of
 from skcalib.meta import MultiLabelCalibrator
-from skcalib.metrics import ReliabilityCurve, reliability_curve
+from skcalib.metrics import ReliabilityCurve, bayes_decision, reliability_curve
 from skcalib.report import calibration_report
 from skcalib.selection import CalibratorComparison, compare_calibrators
 
@@ -34,6 +34,9 @@ PICTURES = (".png", ".pdf", ".svg")
 PAGES = (".html", ".htm")
 CALIBRATORS = (".json", ".skops", ".joblib", ".pkl", ".onnx")
 PROBABILITIES = (".csv", ".tsv", ".npy", ".npz", ".parquet")
+
+# Level of the test whether logits are better than chance.
+LEVEL = 0.05
 
 # Packages that formats need.
 NEEDED = {".skops": "skops.io", ".onnx": "onnx", ".parquet": "pyarrow"}
@@ -106,12 +109,13 @@ def compare(args: argparse.Namespace) -> None:
         calibration, test, classes = reading.load(args)
         found, curves = _compared(calibration, test, classes)
         n_fit, n_test, some = len(calibration.labels), len(test.labels), reading.some_rows(test)
+        finding = _finding(found, curves["uncalibrated"], reading.counts_of(test.labels))
     best = next(name for name in found.names if name != "uncalibrated")
     calibrator = found.calibrators[best]
     say(
         f"{args.logits or 'Neural network on digits'}: {n_fit:,} rows to calibrate on, {n_test:,} "
         f"held out, {len(calibrator.classes_)} classes\n\n{found}\n\n"
-        f"{textwrap.fill(_finding(found, curves['uncalibrated'], best), 88)}\n"
+        f"{textwrap.fill(finding, 88)}\n"
         f"The temperature is {found.calibrators['TemperatureScaling'].temperature_:.4g}."
     )
     if saved:
@@ -147,8 +151,9 @@ def _compared(
     return found, curves
 
 
-def _finding(found: CalibratorComparison, before: ReliabilityCurve, best: str) -> str:
-    """The result in one sentence."""
+def _finding(found: CalibratorComparison, before: ReliabilityCurve, counts: Array) -> str:
+    """The result in one sentence, behind another one if the logits are no better than chance."""
+    best = next(name for name in found.names if name != "uncalibrated")
     new, old = found.names.index(best), found.names.index("uncalibrated")
 
     def change(measure: str) -> str:
@@ -156,12 +161,37 @@ def _finding(found: CalibratorComparison, before: ReliabilityCurve, best: str) -
         verb = "lowers" if values[new] < values[old] else "does not lower"
         return f"{verb} the {measure} from {values[old]:.4f} to {values[new]:.4f}"
 
-    accuracy = found.mean("accuracy")[old]
-    confidence = before.weight @ before.confidence / before.weight.sum()
-    verdict = "over-confident" if confidence > accuracy else "under-confident"
+    confidence, accuracy = before.share @ before.confidence, before.share @ before.accuracy
+    is_high = confidence > accuracy
+    if before.kind == "binary":
+        label = shown(found.calibrators[best].classes_[1:])
+        verdict = (
+            f"On the held-out rows the mean probability of label {label} is too "
+            f"{'high' if is_high else 'low'}: {confidence:.1%}, for {accuracy:.1%} of the rows"
+        )
+    else:
+        verdict = (
+            f"The classifier is {'over' if is_high else 'under'}-confident on the held-out rows: "
+            f"mean confidence {confidence:.1%}, accuracy {accuracy:.1%}"
+        )
+    return f"{_of_chance(found, counts)}{verdict}; {best} {change('ECE')} and {change('log loss')}."
+
+
+def _of_chance(found: CalibratorComparison, counts: Array) -> str:
+    """A warning unless some log loss is below that of the frequencies of the labels alone.
+
+    If logits and labels were independent, the expected ratio of the likelihoods, with calibrators
+    from other rows, would be at most 1, and by Markov's inequality the ratio above 1 / LEVEL for
+    one of n calibrators with a probability of at most n LEVEL.
+    """
+    share, losses = counts / counts.sum(), found.mean("log loss")
+    of_labels = -float(share @ np.log(share))
+    if counts.sum() * (of_labels - losses.min()) > np.log(len(losses) / LEVEL):
+        return ""
     return (
-        f"The classifier is {verdict} on the held-out rows: mean confidence {confidence:.1%}, "
-        f"accuracy {accuracy:.1%}; {best} {change('ECE')} and {change('log loss')}."
+        "These logits are no better than chance, as far as the held-out rows show: the least log "
+        f"loss is {losses.min():.4f}, and {of_labels:.4f} that of the frequencies of the labels "
+        "alone. Check that rows and labels belong together, and that all columns are logits. "
     )
 
 
@@ -232,38 +262,94 @@ def apply(args: argparse.Namespace) -> None:
             f"warning: {args.apply} was fitted with groups, which rows of files have not: the "
             "probabilities are those of all groups. Predict with groups=... in Python."
         )
+    if args.keep and target.suffix.lower() in {".npy", ".npz"}:
+        raise ValueError(f"--keep needs a table as --output, .csv, .tsv or .parquet, got {target}.")
     with replacing(target) as file:
-        outputs = _outputs(calibrator, args)
-        n_rows = _write(file, target.suffix.lower(), calibrator.classes_, outputs)
+        n_rows = _write(file, target.suffix.lower(), _outputs(calibrator, args))
     classes = shown(calibrator.classes_)
     say(f"Calibrated probabilities of {n_rows:,} rows for the classes {classes}: {target}")
 
 
-def _outputs(calibrator: Any, args: argparse.Namespace) -> Iterator[tuple[Array, Array]]:
+class Output(NamedTuple):
+    """Results for one part of the rows."""
+
+    P: Array  #: probabilities
+    labels: Array  #: those that are predicted, or have the least expected cost
+    columns: dict[str, Any]  #: of a table
+
+
+def _outputs(calibrator: Any, args: argparse.Namespace) -> Iterator[Output]:
     """Probabilities and labels, of one part of the rows after the other."""
+    named = reading.named_in(args)
     if reading.kind_of(args.logits) == ".parquet":
-        parts = reading.partitions(args.logits, args.label_column)
+        parts = reading.partitions(args.logits, named)
     else:
-        parts = iter([reading.read_logits(args.logits, args.label_column)])
+        parts = iter([reading.read_logits(args.logits, named)])
+    decide = _decision(calibrator, args)
     # Rows of several labels may be any numbers, also those of probabilities.
     k, has_several = -1, isinstance(calibrator, MultiLabelCalibrator)
     for k, part in enumerate(parts):
-        check_column_names(part, calibrator.classes_, args.logits)
+        _check_part(part, calibrator, args)
         Z = reading.as_logits(part.logits, args.logits, probabilities=args.probabilities)
         if k == 0 and not has_several and are_probabilities(Z):
             warn_of_probabilities(Z.shape[1])
-        yield calibrator.predict_proba(Z), calibrator.predict(Z)
+        P, labels = decide(calibrator.predict_proba(Z), calibrator.predict(Z))
+        kept = dict(zip(args.keep, part.kept, strict=True))
+        yield Output(P, labels, _columns(calibrator.classes_, P, labels, kept))
     if k < 0:
         raise ValueError(f"{args.logits} holds no rows.")
 
 
-def _write(
-    file: IO[bytes], kind: str, classes: Array, outputs: Iterator[tuple[Array, Array]]
-) -> int:
+def _check_part(part: reading.LabelledLogits, calibrator: Any, args: argparse.Namespace) -> None:
+    """Raise a ValueError for columns that are not those that the calibrator was fitted to."""
+    check_column_names(part, calibrator.classes_, args.logits)
+    reading.check_columns(part, args.logits, args)
+    names, found = list(getattr(calibrator, "feature_names_in_", ())), list(part.columns)
+    if names and found and names != found and not args.columns:
+        raise ValueError(
+            f"{args.logits} must have the columns that {args.apply} was fitted to, {shown(names)}, "
+            f"got {shown(found)}; name those of logits in this order with --columns."
+        )
+
+
+def _decision(
+    calibrator: Any, args: argparse.Namespace
+) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """What --priors and --costs make of probabilities and labels."""
+    classes, costs, ratios = calibrator.classes_, args.costs, None
+    n = len(classes)
+    if (costs or args.priors) and isinstance(calibrator, MultiLabelCalibrator):
+        raise ValueError("--priors and --costs are for one label per row, got several; omit them.")
+    if costs and len(costs) != n**2:
+        raise ValueError(
+            f"--costs must be {n**2} numbers, for each of the {n} classes, if it is the true one, "
+            f"the costs of the {n} labels, got {len(costs)}."
+        )
+    if args.priors:
+        new, old = (
+            check_priors(given, np.full(n, fill_value=True))
+            for given in (args.priors, args.calibration_priors)
+        )
+        if not old.all():
+            raise ValueError("--calibration-priors must be above 0, got 0; leave the class out.")
+        ratios = np.maximum(new, np.finfo(np.float32).tiny) / old
+
+    def decided(P: Array, labels: Array) -> tuple[Array, Array]:
+        if ratios is not None:
+            P = P * ratios.astype(P.dtype)
+            P = P / P.sum(axis=1, keepdims=True)
+            labels = classes[P.argmax(axis=1)]
+        return P, classes[bayes_decision(P, np.reshape(costs, (n, n)))] if costs else labels
+
+    return decided
+
+
+def _write(file: IO[bytes], kind: str, outputs: Iterator[Output]) -> int:
     """Write probabilities, and labels where there is room for them; returns the number of rows."""
     if kind == ".parquet":
-        return _write_parquet(file, classes, outputs)
-    P, labels = map(np.concatenate, zip(*outputs, strict=True))
+        return _write_parquet(file, outputs)
+    all_P, all_labels, tables = zip(*outputs, strict=True)
+    P, labels = np.concatenate(all_P), np.concatenate(all_labels)
     if kind == ".npy":
         np.save(file, P)
     elif kind == ".npz":
@@ -272,29 +358,38 @@ def _write(
     else:
         text = io.TextIOWrapper(file, "utf-8", newline="")
         table = csv.writer(text, delimiter="\t" if kind == ".tsv" else ",", lineterminator="\n")
-        columns = _columns(classes, P, labels)
-        table.writerow(columns)
-        table.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        table.writerow(map(_as_text, tables[0]))
+        for columns in tables:
+            values = [column.tolist() for column in columns.values()]
+            table.writerows([*map(_as_text, row)] for row in zip(*values, strict=True))
         text.detach()  # flushes it, and leaves the file open
     return len(P)
 
 
-def _columns(classes: Array, P: Array, labels: Array) -> dict[str, Array]:
+def _as_text(value: Any) -> Any:
+    """A field of text, with an apostrophe where a spreadsheet would take it for a formula."""
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula and not reading.is_number(value) else value
+
+
+def _columns(classes: Array, P: Array, labels: Array, kept: dict[str, Any]) -> dict[str, Any]:
     """Columns of tables by name: one for the label as well, unless a row may have several."""
     columns = dict(zip(map(str, classes.tolist()), P.T, strict=True))
     if labels.ndim == 1:
-        columns["predicted label" if "label" in columns else "label"] = labels
-    return columns
+        columns["predicted label" if "label" in [*columns, *kept] else "label"] = labels
+    if twice := kept.keys() & columns.keys():
+        raise ValueError(f"--keep {shown(twice)} is a column of the results too; rename it.")
+    return {**kept, **columns}
 
 
-def _write_parquet(file: IO[bytes], classes: Array, outputs: Iterator[tuple[Array, Array]]) -> int:
+def _write_parquet(file: IO[bytes], outputs: Iterator[Output]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     n_rows, writer = 0, None
     with ExitStack() as stack:
-        for P, labels in outputs:
-            table = pa.table(_columns(classes, P, labels))
+        for P, _, columns in outputs:
+            table = pa.table(columns)
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(file, table.schema))
             writer.write_table(table)

@@ -7,9 +7,10 @@ import argparse
 import csv
 import gzip
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,13 @@ from skcalib.datasets import load_digits_logits
 # A report is drawn on no more rows than this, which would add nothing to a picture.
 ROWS_OF_REPORT = 100_000
 
+# Whether a column numbers the rows is seen in the first ones, if they are no fewer than the second.
+HEAD, FEWEST = 1000, 20
+
 TEXT = {".csv", ".tsv"}
+
+# Names of columns by the option that gives them.
+Named = Mapping[str, Sequence[str]]
 
 
 class LabelledLogits(NamedTuple):
@@ -32,6 +39,7 @@ class LabelledLogits(NamedTuple):
     logits: Any
     labels: Any = None
     columns: Sequence[str] = ()  #: names of those of the logits, where the file has them
+    kept: Sequence[Any] = ()  #: columns that are written beside the probabilities
 
 
 @contextmanager
@@ -79,6 +87,8 @@ def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Any]
     else:
         calibration = _load_pair(args.logits, args.labels, args)
         test = _load_pair(args.test_logits, args.test_labels, args)
+    if args.classes is None and not args.columns:
+        _check_two_names(calibration, args.logits)
     classes: Any = _classes_like(calibration.labels, args.classes)
     if isinstance(calibration.labels, np.ndarray):  # of Dask collections, compare_calibrators does
         present = of_labels.distinct_labels(calibration.labels)
@@ -91,10 +101,66 @@ def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Any]
 
 def _load_pair(logits: str, labels: str | None, args: argparse.Namespace) -> LabelledLogits:
     """Logits, and labels in a file of their own or in a column of the same one."""
-    rows = read_logits(logits, args.label_column)
+    rows = read_logits(logits, named_in(args))
+    check_columns(rows, logits, args)
     if labels is not None:
         rows = rows._replace(labels=_read_labels(labels, len(rows.logits), logits))
     return rows._replace(logits=as_logits(rows.logits, logits, probabilities=args.probabilities))
+
+
+def named_in(args: argparse.Namespace) -> Named:
+    """The columns that options name."""
+    label = [] if args.label_column is None else [args.label_column]
+    options = {"--columns": args.columns, "--drop": args.drop, "--keep": args.keep}
+    return {"--label-column": label, **options}
+
+
+def places(names: Sequence[str], named: Named) -> list[int]:
+    """Columns of logits; a ValueError for a name that is not that of one column."""
+    names = list(names)
+    for option, wanted in named.items():
+        for name in wanted:
+            if names.count(name) != 1:
+                raise ValueError(f"its columns are {shown(names)}; {option} is {name!r}")
+    if named.get("--columns"):
+        return [names.index(name) for name in named["--columns"]]
+    others = {name for wanted in named.values() for name in wanted}
+    return [k for k, name in enumerate(names) if name not in others]
+
+
+def check_columns(rows: LabelledLogits, file: str, args: argparse.Namespace) -> None:
+    """Raise a ValueError for a column beside others that numbers the rows, unless it was chosen."""
+    Z = _first_ones(rows.logits)
+    if args.columns or Z.shape[1] == 1 or len(Z) < FEWEST:
+        return
+    for k, column in enumerate(Z.T):
+        if len(np.unique(column)) == len(Z) and (column == np.rint(column)).all():
+            raise ValueError(
+                f"Column {(rows.columns or range(Z.shape[1]))[k]!r} of {file} holds another whole "
+                "number in each row, as an index: leave it out with --drop, or when an array is "
+                "saved. If it holds logits, name all columns of these with --columns."
+            )
+
+
+def _first_ones(values: Any) -> Array:
+    """The first rows, of Dask collections those of a partition."""
+    if isinstance(values, np.ndarray):
+        return values[:HEAD]
+    part = values.get_partition(0).compute()[:HEAD]
+    return _as_array(part) if part.ndim == 2 else part.to_numpy()
+
+
+def _check_two_names(rows: LabelledLogits, file: str) -> None:
+    """Raise a ValueError for two named columns that are perhaps not those of two classes."""
+    names = list(rows.columns)
+    if len(names) != 2 or names == ["0", "1"]:
+        return
+    labels = set(_first_ones(rows.labels).tolist())
+    if not any(str(label) in name for label in labels for name in names):
+        raise ValueError(
+            f"The columns {shown(names)} of {file} name neither of the labels: leave out with "
+            "--drop what is no logit, or name the columns of logits with --columns."
+        )
 
 
 def _halves(rows: LabelledLogits) -> tuple[LabelledLogits, LabelledLogits]:
@@ -140,37 +206,45 @@ def _logs(P: Array) -> Array:
 
 
 # Arrays and text.
-def read_logits(file: str, label: str | None = None) -> LabelledLogits:
-    """Logits in a file of arrays or text, and the labels in one column of text, if it is named."""
+def read_logits(file: str, named: Named = MappingProxyType({})) -> LabelledLogits:
+    """Logits in a file of arrays or text, and of text labels and others in columns by name."""
     with reading(file):
         is_text = kind_of(file) in TEXT
-        if label is not None and not is_text:
-            raise ValueError("--label-column names a column of Parquet or text files")
-        rows = _rows_of_text(_lines(file), label) if is_text else LabelledLogits(_array(file))
+        if any(named.values()) and not is_text:
+            option = next(option for option, wanted in named.items() if wanted)
+            raise ValueError(f"{option} names a column of Parquet or text files")
+        rows = _rows_of_text(_lines(file), named) if is_text else LabelledLogits(_array(file))
         logits = rows.logits[:, None] if rows.logits.ndim == 1 else rows.logits
         if logits.ndim != 2 or logits.dtype.kind not in "fiu" or not logits.size:
             raise ValueError(f"it must hold a table of numbers, got {logits.dtype} {logits.shape}")
         return rows._replace(logits=logits)
 
 
-def _rows_of_text(lines: list[list[str]], label: str | None) -> LabelledLogits:
-    """Logits and labels in the fields of lines, of which the first one may be a header."""
-    names, labels = lines[0], None
-    if names[0] == "":
+def _rows_of_text(lines: list[list[str]], named: Named) -> LabelledLogits:
+    """Logits and other columns in the fields of lines, of which the first one may be a header."""
+    names, has_names = lines[0], any(named.values())
+    chosen = places(names, named) if has_names else list(range(len(names)))
+    if names[0] == "" and 0 in chosen:
         raise ValueError("its first column has no name, as an index; write it with index=False")
-    if label is not None:
-        if names.count(label) != 1:
-            raise ValueError(f"its columns are {shown(names)}; --label-column is {label!r}")
-        k = names.index(label)
-        labels = _as_labels(np.array([line.pop(k) for line in lines][1:]))
     # A header has no number, or counts columns from 0, as pandas writes.
     counted = len(names) > 1 and names == [str(k) for k in range(len(names))]
-    if label is not None or counted or not any(map(_is_number, names)):
-        return LabelledLogits(np.array(lines[1:], float), labels, names)
-    return LabelledLogits(np.array(lines, float))
+    if not (has_names or counted or not any(map(is_number, names))):
+        return LabelledLogits(np.array(lines, float))
+
+    def fields(option: str) -> list[Array]:
+        columns = map(names.index, named.get(option, ()))
+        return [np.array([line[k] for line in lines[1:]]) for k in columns]
+
+    words = [names[k] for line in lines[1:2] for k in chosen if line[k] and not is_number(line[k])]
+    if words:
+        raise ValueError(f"its columns {shown(words)} hold text; leave them out with --drop")
+    labels = next(map(_as_labels, fields("--label-column")), None)
+    logits = np.array([[line[k] for k in chosen] for line in lines[1:]], float)
+    return LabelledLogits(logits, labels, [names[k] for k in chosen], fields("--keep"))
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: str) -> bool:
+    """Whether a text is a number."""
     try:
         float(field)
     except ValueError:
@@ -252,36 +326,34 @@ def cluster() -> Iterator[None]:
         yield
 
 
-def _read_parquet(pattern: str, label: str | None) -> Any:
-    """Data frame of the rows, of which only the names and types of columns are read."""
+def _read_parquet(pattern: str, named: Named) -> tuple[Any, list[str]]:
+    """Data frame of the rows, and the names of its logits: only names and types are read."""
     with reading(pattern):
         import dask.dataframe as dd
 
         frame = dd.read_parquet(pattern)
         if not len(frame.columns):
             raise ValueError("there are no Parquet files of that name")
-        if label is not None and label not in frame.columns:
-            raise ValueError(f"its columns are {shown(frame.columns)}; --label-column is {label!r}")
-        dtypes = {name: dtype for name, dtype in frame.dtypes.items() if name != label}
-        words = [name for name, dtype in dtypes.items() if dtype.kind not in "fiu"]
-        if words or not dtypes:
-            raise ValueError(f"all columns but the labels must hold numbers, got {shown(words)}")
-        return frame
+        logits = [frame.columns[k] for k in places(frame.columns, named)]
+        words = [name for name in logits if frame[name].dtype.kind not in "fiu"]
+        if words or not logits:
+            raise ValueError(
+                f"all columns but the labels must hold numbers, got {shown(words)}; leave out "
+                "others with --drop"
+            )
+        return frame, logits  # whole: Dask loses partitions of some that hold chosen columns
 
 
-def _rows_of_frame(frame: Any, label: str | None) -> LabelledLogits:
-    logits = frame[[name for name in frame.columns if name != label]]
-    return LabelledLogits(logits, None if label is None else frame[label], list(logits.columns))
-
-
-def partitions(pattern: str, label: str | None) -> Iterator[LabelledLogits]:
+def partitions(pattern: str, named: Named) -> Iterator[LabelledLogits]:
     """The logits in Parquet files, one part after the other; a column of labels is left out."""
-    rows = _rows_of_frame(_read_parquet(pattern, label), label)
-    for k in range(rows.logits.npartitions):
+    frame, logits = _read_parquet(pattern, named)
+    frame = frame[[*logits, *named["--keep"]]]
+    for k in range(frame.npartitions):
         with reading(pattern):
-            part = rows.logits.get_partition(k).compute(scheduler="synchronous")
+            part = frame.get_partition(k).compute(scheduler="synchronous")
         if len(part):
-            yield LabelledLogits(_as_array(part), None, rows.columns)
+            kept = [part[name] for name in named["--keep"]]
+            yield LabelledLogits(_as_array(part[logits]), None, logits, kept)
 
 
 def _as_array(part: Any) -> Array:
@@ -296,17 +368,19 @@ def _load_parquet(args: argparse.Namespace) -> list[LabelledLogits]:
     import dask
     from distributed import progress
 
-    frame, label = _read_parquet(args.logits, args.label_column), args.label_column
-    if args.test_logits is None:
-        frames = frame.random_split([0.5, 0.5], 0)
-    else:
-        frames = [frame, _read_parquet(args.test_logits, label)]
+    files = [args.logits, args.test_logits or args.logits]
+    (frame, logits), (test, test_logits) = (_read_parquet(file, named_in(args)) for file in files)
+    frames = frame.random_split([0.5, 0.5], 0) if args.test_logits is None else [frame, test]
     with reading(args.logits):
         frames = dask.persist(*frames)
         # The bar is written to one of them, and must not be where either is not a terminal.
         if all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)):
             progress(frames, notebook=False)
-    found = [_rows_of_frame(frame, label) for frame in frames]
+    found = [
+        LabelledLogits(frame[names], frame[args.label_column], names)
+        for frame, names in zip(frames, (logits, test_logits), strict=True)
+    ]
+    check_columns(found[0], args.logits, args)
     if not args.probabilities:
         return found
     for Z, *_ in found:  # here, since workers log a traceback of each error
@@ -326,3 +400,11 @@ def some_rows(rows: LabelledLogits) -> LabelledLogits:
         return rows
     share = min(1.0, ROWS_OF_REPORT / len(rows.labels))
     return LabelledLogits(*(x.sample(frac=share, random_state=0).compute() for x in rows[:2]))
+
+
+def counts_of(labels: Any) -> Array:
+    """Number of rows of each label that occurs."""
+    if isinstance(labels, np.ndarray):
+        return np.unique(labels, return_counts=True)[1]
+    counts: Array = labels.value_counts().compute().to_numpy(float)
+    return counts

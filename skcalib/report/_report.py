@@ -12,7 +12,6 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from skcalib._nested import groups_for
 from skcalib._output import replacing
-from skcalib._output.html import as_text
 from skcalib._rows import ArrayLike, MemoryRows, both_columns, on_host
 from skcalib._validation.inputs import check_option, check_weights
 from skcalib._validation.labels import as_labels
@@ -24,7 +23,7 @@ from skcalib.selection import CalibratorComparison
 
 from ._diagrams import figure_of
 from ._results import Results
-from ._rows import Evaluation, facts_of
+from ._rows import LETTERS_OF_REPORT, Evaluation, facts_of, short
 from ._sections import fragment_of, page_of
 
 if TYPE_CHECKING:
@@ -240,7 +239,7 @@ def calibration_report(
             "comparison must be the result of compare_calibrators, got "
             f"{type(comparison).__name__}. Pass compare_calibrators(logits, y)."
         )
-    shown_name = as_text(type(calibrator).__name__ if name is None else name)
+    shown_name = short(type(calibrator).__name__ if name is None else name, LETTERS_OF_REPORT)
     with recorded() as messages:
         # First, because it checks logits and labels.
         found, reference = sweep_of(calibrator, logits, y, sample_weight, groups, n_bins=n_bins)

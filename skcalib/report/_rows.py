@@ -13,8 +13,9 @@ from skcalib.metrics._input import Kind, resolved
 # Classes with fewer rows are listed: their measures say little.
 FEW = 10
 
-# Longer names are cut: they would fill the page, and leave no room for the diagrams.
-LETTERS = 120
+# Longer names are cut, of classes and of the report itself: they would fill the page, leave no room
+# for the diagrams, and take long to draw.
+LETTERS, LETTERS_OF_REPORT = 120, 400
 
 
 class Evaluation:
@@ -59,10 +60,10 @@ class Evaluation:
         return float(np.average(values, weights=self.w))
 
 
-def short(name: object) -> str:
-    """A name of a class as text, without what exceeds some letters."""
+def short(name: object, letters: int = LETTERS) -> str:
+    """A name as text, by default of a class, without what exceeds so many letters."""
     text = as_text(name)
-    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return text if len(text) <= letters else f"{text[: letters - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def listed(classes: Iterable[Any]) -> str:

@@ -168,6 +168,114 @@ def test_formats_whose_library_is_missing(calibrator, module, monkeypatch, capsy
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("output", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_are_kept_beside_probabilities(calibrator, ending, output, capsys):
+    frame = pd.DataFrame(Z[:50].round(3), columns=NAMES)
+    frame.insert(1, "label", NAMES[Y[:50]])
+    frame.insert(0, "id", [f"{'0' if k % 2 else '-'}{k}" for k in range(50)])
+    frame["age"] = np.arange(50)
+    name = f"new.{ending}"
+    if ending == "parquet":
+        frame.to_parquet(name, row_group_size=20)
+    else:
+        frame.to_csv(name, index=False)
+    file = f"p.{output}"
+    assert applied(name, "--keep", "label", "id", "--drop", "age", "--output", file) == 0
+    assert not capsys.readouterr().err
+    if output == "parquet":
+        found = pd.read_parquet(file)
+    else:
+        found = pd.read_csv(file, sep="\t" if output == "tsv" else ",", dtype={"id": str})
+    assert list(found.columns) == ["label", "id", *NAMES, "predicted label"]
+    for kept in ("label", "id"):  # as they are: neither numbers nor formulas
+        assert found[kept].tolist() == frame[kept].tolist()
+    logits = frame[NAMES].to_numpy()
+    np.testing.assert_array_equal(found[NAMES], calibrator.predict_proba(logits))
+    np.testing.assert_array_equal(found["predicted label"], calibrator.predict(logits))
+
+
+def test_columns_by_name(calibrator):
+    frame = pd.DataFrame(Z[:50].round(3), columns=NAMES)
+    frame.assign(more="x")[["more", *NAMES[::-1]]].to_csv("new.csv", index=False)
+    assert applied("new.csv", "--columns", *NAMES, "--output", "p.npy") == 0
+    P = calibrator.predict_proba(frame[NAMES].to_numpy())
+    np.testing.assert_array_equal(np.load("p.npy"), P)
+
+
+def test_texts_are_no_formulas(calibrator):
+    """A spreadsheet takes them as text; numbers, also negative ones, stay as they are."""
+    names = np.array(["-1 or 2", "=cmd|' /C calc'!A0", "@sum"])
+    fitted = skcalib.VectorScaling().fit(Z, names[Y])
+    pathlib.Path("c.json").write_text(to_json(fitted))
+    pd.DataFrame(Z[:3]).assign(what=["+1+1", "-17", "a=b"]).to_csv("new.csv", index=False)
+    for ending, mark in (("csv", ","), ("tsv", "\t")):
+        assert applied("new.csv", "--keep", "what", "--output", f"p.{ending}") == 0
+        with pathlib.Path(f"p.{ending}").open(newline="") as file:
+            header, *rows = csv.reader(file, delimiter=mark)
+        assert header == ["what", *(f"'{name}" for name in names), "label"]
+        assert [fields[0] for fields in rows] == ["'+1+1", "-17", "a=b"]
+        expected = [f"'{label}" for label in fitted.predict(Z[:3])]
+        assert [fields[-1] for fields in rows] == expected
+    assert applied("new.csv", "--keep", "what", "--output", "p.parquet") == 0
+    assert list(pd.read_parquet("p.parquet").columns)[1:-1] == names.tolist()
+    fitted = skcalib.VectorScaling().fit(Z, Y - 1)
+    pathlib.Path("c.json").write_text(to_json(fitted))
+    assert applied("new.npy", "--output", "p.csv") == 0
+    assert pathlib.Path("p.csv").read_text().startswith("-1,0,1,label\n")
+
+
+def test_a_calibrator_of_named_columns(calibrator, capsys):
+    """Names are compared with those of the file, and missed in arrays by nobody."""
+    frame = pd.DataFrame(Z, columns=["x", "y", "z"])
+    fitted = skcalib.VectorScaling().fit(frame, NAMES[Y])
+    pathlib.Path("c.json").write_text(to_json(fitted))
+    frame[:50].to_csv("new.csv", index=False)
+    frame[:50].to_parquet("new.parquet")
+    for ending in ("npy", "csv", "parquet"):
+        assert applied(f"new.{ending}", "--output", "p.npy") == 0
+        assert not capsys.readouterr().err
+        np.testing.assert_array_equal(np.load("p.npy"), fitted.predict_proba(frame[:50]))
+    frame[["x", "z", "y"]].to_csv("new.csv", index=False)
+    assert applied("new.csv") == 2
+    said = "the columns that c.json was fitted to, 'x', 'y', 'z', got 'x', 'z', 'y'; name those of"
+    assert said in capsys.readouterr().err
+    assert applied("new.csv", "--columns", "x", "y", "z", "--output", "q.npy") == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_priors_and_costs(calibrator, dtype):
+    np.save("new.npy", Z[:50].astype(dtype))
+    before, after = [0.5, 0.25, 0.25], [0.8, 0.2, 0.0]
+    priors = ["--priors", *map(str, after), "--calibration-priors", *map(str, before)]
+    assert applied("new.npy", *priors, "--output", "p.npz") == 0
+    P = calibrator.predict_proba(Z[:50].astype(dtype)) * (np.array(after) / before)
+    P /= P.sum(axis=1, keepdims=True)
+    with np.load("p.npz") as found:
+        assert found["probabilities"].dtype == dtype
+        np.testing.assert_allclose(found["probabilities"], P, rtol=1e-5, atol=1e-30)
+        np.testing.assert_array_equal(found["labels"], NAMES[P.argmax(axis=1)])
+    cost = np.array([[0, 1, 9], [20, 0, 5], [3, 3, 0]])
+    for shift, Q in ((priors, P), ([], calibrator.predict_proba(Z[:50].astype(dtype)))):
+        arguments = [*shift, "--costs", *cost.ravel().astype(str), "--output", "p.npz"]
+        assert applied("new.npy", *arguments) == 0
+        with np.load("p.npz") as found:
+            np.testing.assert_array_equal(found["labels"], NAMES[(Q @ cost).argmin(axis=1)])
+            np.testing.assert_allclose(found["probabilities"], Q, rtol=1e-5, atol=1e-30)
+
+
+def test_priors_and_costs_are_for_one_label(calibrator, capsys):
+    fitted = skcalib.MultiLabelCalibrator().fit(Z, np.eye(3, dtype=int)[Y])
+    pathlib.Path("c.json").write_text(to_json(fitted))
+    thirds = ["0.5", "0.25", "0.25"]
+    for given in (
+        ["--priors", *thirds, "--calibration-priors", *thirds],
+        ["--costs", *"012345678"],
+    ):
+        assert applied("new.npy", *given) == 2
+        assert "are for one label per row, got several" in capsys.readouterr().err
+
+
 BAD = {
     "no logits": (
         ["--apply", "c.json"],
@@ -204,7 +312,31 @@ BAD = {
     "no probabilities": (["new.npy", "--probabilities"], "must hold probabilities"),
     "output": (["new.npy", "--output", "p.txt"], "ends in .csv, .tsv, .npy, .npz, .parquet"),
     "no such parquet": (["no/*.parquet"], "no/*.parquet"),
-    "words": (["words.parquet"], "but the labels must hold numbers, got 'y'"),
+    "words": (["words.parquet"], "the labels must hold numbers, got 'y'; leave out others with -"),
+    "an index": (["index.csv"], "Column 'id' of index.csv holds another whole number"),
+    "keep of arrays": (["new.npy", "--keep", "id"], "--keep needs a table as --output"),
+    "keep of archives": (["index.csv", "--keep", "id", "--output", "p.npz"], "needs a table"),
+    "keep what there is not": (["index.csv", "--keep", "no"], "; --keep is 'no'"),
+    "keep a class": (
+        ["index.csv", "--columns", *NAMES, "--keep", "ant"],
+        "--keep 'ant' is a column of the results",
+    ),
+    "one priors": (["new.npy", "--priors", "1", "0"], "--priors and --calibration-priors go toget"),
+    "other priors": (["new.npy", "--calibration-priors", "1"], "priors go together"),
+    "width of priors": (
+        ["new.npy", "--priors", "1", "0", "--calibration-priors", ".5", ".5"],
+        "priors must be a list of 3 numbers",
+    ),
+    "sum of priors": (
+        ["new.npy", "--priors", "1", "1", "1", "--calibration-priors", ".5", ".5", "0"],
+        "priors must be probabilities that sum to one",
+    ),
+    "calibration prior of 0": (
+        ["new.npy", "--priors", "1", "0", "0", "--calibration-priors", ".5", ".5", "0"],
+        "--calibration-priors must be above 0",
+    ),
+    "costs": (["new.npy", "--costs", "0", "1", "5", "0"], "--costs must be 9 numbers"),
+    "not finite": (["new.npy", "--costs", *["nan"] * 9], "cost must be finite"),
 }
 
 
@@ -219,6 +351,12 @@ FILES = {
     "two.npy": lambda name, _: np.save(name, Z[:5, :2]),
     "nan.npy": lambda name, _: np.save(name, np.vstack([[np.nan, 0, 0], Z[:5]])),
     "order.csv": lambda name, _: pathlib.Path(name).write_text("bee,ant,cat\n1,2,3\n"),
+    "index.csv": lambda name, _: (
+        pd.DataFrame(Z[:50], columns=NAMES)
+        .rename_axis("id")
+        .reset_index()
+        .to_csv(name, index=False)
+    ),
     "words.parquet": lambda name, _: pd.DataFrame({"a": [1.0], "y": ["x"]}).to_parquet(name),
 }
 
@@ -248,7 +386,7 @@ def test_probabilities_in_place_of_logits_are_a_warning(calibrator, ending, caps
         pd.DataFrame(P, columns=NAMES).to_parquet(part)
     assert applied(f"p*.{ending}" if ending == "parquet" else f"p.{ending}") == 0
     err = capsys.readouterr().err
-    assert err.count("probabilities where logits are expected. Pass np.log(p) instead. Give") == 1
+    assert err.count("probabilities where logits are expected. Pass np.log(p) instead. Add") == 1
     assert applied(f"p.{ending}", "--probabilities") == 0
     assert not capsys.readouterr().err
 

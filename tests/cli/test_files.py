@@ -28,6 +28,7 @@ from skcalib.datasets import make_logits
 def read_pair(logits, labels):
     class Arguments:
         label_column, probabilities = None, False
+        columns = drop = keep = ()
 
     return _load_pair(logits, labels, Arguments)
 
@@ -237,7 +238,7 @@ def test_bad_text_of_labels(folder, text, said):
 def test_bad_label_columns(folder, text, message):
     (folder / "z.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_logits("z.csv", "y")
+        read_logits("z.csv", {"--label-column": ["y"]})
 
 
 # --------------------------------------------------------------------------------------
@@ -287,7 +288,7 @@ def test_text(files, suffix, mark, header):
     frame.columns = ["p", "q", "r"]
     frame.insert(1, "y", words)
     frame.to_csv(f"all{suffix}", **how)
-    found = read_logits(f"all{suffix}", "y")
+    found = read_logits(f"all{suffix}", {"--label-column": ["y"]})
     np.testing.assert_allclose(found.logits, Z, rtol=1e-12)
     assert found.labels.tolist() == words.tolist()
     assert found.columns == ["p", "q", "r"]

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.metrics import brier_score_loss
 
 import skcalib
 from skcalib.__main__ import main
-from skcalib._cli.jobs import _diagrams
+from skcalib._cli.jobs import _diagrams, _of_chance
 from skcalib.datasets import make_logits
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import expected_calibration_error, reliability_curve
@@ -22,6 +23,20 @@ from skcalib.metrics import expected_calibration_error, reliability_curve
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
 GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]
 TEST = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
+COLUMN = ["--label-column", "y"]
+
+
+def two_classes(logits, y):
+    """Files of log-odds of the second class, with other columns beside them."""
+    frame = pd.DataFrame({"risk": logits[:, 1] - logits[:, 0], "y": (y == 1).astype(int)})
+    frame.to_csv("risk.csv", index=False)
+    for name, column in {
+        "id": 1000 + np.arange(len(y)),
+        "patient": np.arange(len(y)) // 2,
+        "name": [f"r{k}" for k in range(len(y))],
+    }.items():
+        file = "named" if name == "name" else name
+        frame.assign(**{name: column})[[name, "risk", "y"]].to_csv(f"{file}.csv", index=False)
 
 
 def row(text, name="TemperatureScaling"):
@@ -222,6 +237,125 @@ def test_classes_in_the_order_of_the_columns(files, quick, capsys):
     assert main([*arguments[:-2], "False", "True"]) == 0
 
 
+def test_columns_that_are_no_logits(files, quick, capsys):
+    two_classes(*files)
+    assert main(["--logits", "risk.csv", *COLUMN]) == 0
+    expected = row(capsys.readouterr().out)
+    for arguments in (
+        ["--logits", "id.csv", "--drop", "id"],
+        ["--logits", "id.csv", "--columns", "risk"],
+        ["--logits", "patient.csv", "--columns", "risk"],
+        ["--logits", "named.csv", "--drop", "name"],
+        ["--logits", "named.csv", "--drop", "name", "--test-logits", "named.csv"],
+    ):
+        assert main([*arguments, *COLUMN]) == 0
+        found = capsys.readouterr()
+        assert not found.err
+        if "--test-logits" not in arguments:
+            assert row(found.out) == expected
+    # Whoever names the columns, or the classes, knows that these are logits.
+    for more in (["--columns", "id", "risk"], ["--columns", "risk", "id"]):
+        assert main(["--logits", "id.csv", *COLUMN, *more]) == 0
+    assert main(["--logits", "patient.csv", *COLUMN, "--classes", "0", "1"]) == 0
+
+
+def test_columns_in_the_order_of_the_command_line(files, quick, capsys):
+    quick.members.append(skcalib.VectorScaling())
+    logits, y = files
+    frame = pd.DataFrame(logits[:, [2, 0, 1]], columns=["c", "a", "b"])
+    frame.assign(y=y).to_csv("z.csv")  # with an index, whose name is empty
+    assert main(GIVEN) == 0
+    expected = row(capsys.readouterr().out, "VectorScaling")
+    assert main(["--logits", "z.csv", *COLUMN, "--columns", "a", "b", "c"]) == 0
+    assert row(capsys.readouterr().out, "VectorScaling") == expected
+    frame.to_csv("z.csv", index=False)
+    assert main(["--logits", "z.csv", "--labels", "y.npy", "--columns", "a", "b", "c"]) == 0
+    assert row(capsys.readouterr().out, "VectorScaling") == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "is_right"),
+    [
+        (["logit_0", "logit_1"], True),
+        (["p1", "other"], True),
+        (["0", "1"], True),  # as pandas counts
+        (["neg", "pos"], False),
+    ],
+)
+def test_names_of_two_columns(files, quick, names, is_right):
+    logits, y = files
+    frame = pd.DataFrame(logits[:, :2], columns=names).assign(y=np.where(y == 1, 1, 0))
+    frame.to_csv("z.csv", index=False)
+    assert main(["--logits", "z.csv", *COLUMN]) == (0 if is_right else 2)
+    assert main(["--logits", "z.csv", *COLUMN, "--columns", *names]) == 0
+
+
+def test_few_rows_may_all_have_other_whole_numbers(files, quick):
+    for n, status in ((19, 0), (20, 2)):
+        logits, _ = make_logits(n, 3, random_state=0)
+        np.save("y.npy", np.arange(n) % 3)
+        np.save("z.npy", np.c_[np.arange(n), logits[:, :2]])
+        assert main([*GIVEN]) == status
+
+
+def test_logits_no_better_than_chance(files, quick, capsys, rng):
+    """It says so before anything else, also where some measure is much lower afterwards."""
+    quick.members.append(skcalib.VectorScaling())
+    said = "These logits are no better than chance, as far as the held-out rows show: the least log"
+    assert main(GIVEN) == 0
+    assert said not in " ".join(capsys.readouterr().out.split())
+    counts = np.array([100, 60, 40])
+    np.save("y.npy", np.repeat(np.arange(3), counts))
+    for z in (rng.normal(size=(200, 3)), 30 * rng.normal(size=(200, 3)), np.zeros((200, 3))):
+        np.save("z.npy", z)
+        assert main(GIVEN) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert out.index(said) < out.index("The classifier is")
+        frequencies = f"{-counts / 200 @ np.log(counts / 200):.4f} that of the frequencies"
+        assert frequencies in out
+
+
+@pytest.mark.slow
+def test_chance_is_seldom_better_than_chance(rng):
+    """Of 300 samples without information, at most 5 % are said to have some."""
+    wrong = 0
+    for _ in range(300):
+        share = rng.dirichlet(np.ones(3))
+        y = rng.choice(3, 200, p=share)
+        members = {f"c{k}": np.log(rng.dirichlet(50 * share + 0.1, size=200)) for k in range(5)}
+        losses = np.array([-Z[np.arange(200), y].mean() for Z in members.values()])
+        found = SimpleNamespace(mean=lambda _, losses=losses: losses)
+        wrong += not _of_chance(found, np.unique(y, return_counts=True)[1])
+    assert wrong <= 15
+
+
+def test_two_classes_are_told_by_the_risk(folder, quick, capsys):
+    logits, y = make_logits(2000, 2, temperature=1.0, random_state=0)
+    np.save("y.npy", np.array(["no", "yes"])[y])
+    for offset, word in ((2.0, "high"), (-2.0, "low")):
+        margin = logits[:, 1] - logits[:, 0] + offset
+        np.save("z.npy", margin)
+        test = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
+        assert main([*GIVEN, *test]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        mean, rate = f"{np.mean(1 / (1 + np.exp(-margin))):.1%}", f"{y.mean():.1%}"
+        assert (
+            f"mean probability of label 'yes' is too {word}: {mean}, for {rate} of the rows" in out
+        )
+
+
+def test_a_column_of_probabilities_is_a_warning(files, quick, capsys):
+    two_classes(*files)
+    frame = pd.read_csv("risk.csv")
+    frame.assign(risk=1 / (1 + np.exp(-frame.risk))).to_csv("p.csv", index=False)
+    assert main(["--logits", "p.csv", *COLUMN]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("skcalib: warning: The column of X is between 0 and 1")
+    assert "Add --probabilities.\n" in err
+    assert main(["--logits", "p.csv", *COLUMN, "--probabilities"]) == 0
+    assert not capsys.readouterr().err
+
+
 def test_warnings_are_sentences(files, quick, capsys):
     logits, _ = files
     np.save("best.npy", logits.argmax(axis=1))
@@ -267,10 +401,39 @@ BAD = {
     "swapped": (["--logits", "y.npy", "--labels", "z.npy"], "must hold one label per row, got"),
     "nan": (["--logits", "nan.npy", "--labels", "y.npy"], "for masked classes, got 1 NaN"),
     "one class": (["--logits", "z.npy", "--labels", "same.npy"], "no row with label 1, 2; leave"),
+    "no class": (
+        ["--logits", "groups.npy", "--labels", "y.npy"],
+        "got 4 columns, and no row with label 3; leave out columns that are no classes, such as an "
+        "index, with --drop, or name",
+    ),
     "an index": (
         ["--logits", "index.npy", "--labels", "y.npy"],
-        "got 4 columns, and no row with label 3; leave out columns that are no classes",
+        "Column 0 of index.npy holds anot",
     ),
+    "two columns": (["--logits", "patient.csv", *COLUMN], "'patient', 'risk' of patient.csv name "),
+    "an id": (["--logits", "id.csv", *COLUMN], "Column 'id' of id.csv holds another whole number"),
+    "an id in the test": (
+        [*GIVEN, "--test-logits", "index.npy", "--test-labels", "y.npy"],
+        "Column 0 of index.npy",
+    ),
+    "a name": (
+        ["--logits", "named.csv", *COLUMN],
+        "its columns 'name' hold text; leave them out w",
+    ),
+    "no such columns": (["--logits", "id.csv", *COLUMN, "--columns", "a"], "; --columns is 'a'"),
+    "nothing to drop": (
+        ["--logits", "id.csv", *COLUMN, "--drop", "no"],
+        "'id', 'risk', 'y'; --drop",
+    ),
+    "nothing left": (["--logits", "id.csv", *COLUMN, "--drop", "id", "risk"], "a table of numbers"),
+    "columns of arrays": (
+        [*GIVEN, "--columns", "a"],
+        "--columns names a column of Parquet or text",
+    ),
+    "only columns": (["--columns", "a"], "nothing to calibrate on: give --logits"),
+    "only left out": (["--drop", "a"], "nothing to calibrate on: give --logits"),
+    "keep": ([*GIVEN, "--keep", "a"], "--keep, --priors and --costs go with --apply"),
+    "costs": ([*GIVEN, "--costs", "0"], "--keep, --priors and --costs go with --apply"),
     "many classes": (["--logits", "z.npy", "--labels", "many.npy"], "must be one column for each"),
     "classes": ([*GIVEN, "--classes", "0", "1"], "got 2 labels and 3 columns"),
     "bad classes": ([*GIVEN, "--classes", "a", "b", "c"], "which is not one of ['a', 'b', 'c']"),
@@ -290,6 +453,8 @@ def test_bad_input(files, folder, capsys, case):
     np.save("many.npy", np.arange(200).astype(str))
     np.save("other.npy", np.where(y == 2, 7, y))
     np.save("index.npy", np.c_[np.arange(200), logits])
+    np.save("groups.npy", np.c_[np.arange(200) // 2, logits])
+    two_classes(logits, y)
     before = {p.name for p in folder.iterdir()}
     args, sentence = BAD[case]
     assert main(args) == 2

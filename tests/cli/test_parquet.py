@@ -3,6 +3,7 @@
 import contextlib
 import re
 import sys
+from types import SimpleNamespace
 
 import dask
 import dask.dataframe as dd
@@ -63,6 +64,44 @@ def test_a_report_has_at_most_so_many_rows():
     logits, labels = reading.some_rows(LabelledLogits(frame[["a"]], frame["y"]))[:2]
     assert 100_000 - 3 <= len(labels) <= 100_000  # a share of each partition
     np.testing.assert_array_equal(logits["a"], labels)
+
+
+def test_columns_that_are_no_logits_or_in_another_order(here, rows):
+    """They are left out before rows are read into memory, by the rules of text."""
+    Z, y = rows
+    written(Z, y, npartitions=2)
+    for k in range(2):
+        frame = pd.read_parquet(f"{k}.parquet")
+        frame.assign(name="r", id=k * 1000 + np.arange(len(frame))).to_parquet(f"{k}.parquet")
+    given = {"logits": "*.parquet", "test_logits": None, "label_column": "y", "classes": None}
+    given |= {"probabilities": False, "columns": (), "drop": (), "keep": ()}
+
+    def loaded(**others):
+        return reading.load(SimpleNamespace(**(given | others)))[:2]
+
+    found = loaded(drop=["name", "id"], test_logits="1.parquet")
+    assert [rows.columns for rows in found] == [["a", "b", "c"]] * 2
+    np.testing.assert_array_equal(found[0].logits.compute(), Z)
+    np.testing.assert_array_equal(found[1].logits.compute(), Z[200:])
+    np.testing.assert_array_equal(found[1].labels.compute(), y[200:])
+    calibration, test = loaded(columns=["c", "a"])
+    assert list(calibration.logits.columns) == list(test.logits.columns) == ["c", "a"]
+    for wrong, message in (
+        ({"drop": ["name"]}, "Column 'id' of"),
+        ({}, "must hold numbers, got 'name'; leave out others with --drop"),
+        ({"drop": ["name", "id", "a"]}, r"columns 'b', 'c' of \*.parquet name neither of the lab"),
+        ({"drop": ["no"]}, "--drop is 'no'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            loaded(**wrong)
+    loaded(drop=["name", "id", "a"], classes=["0", "1"])
+
+
+def test_frequencies_of_labels(rows):
+    labels = np.array(["ant", "bee", "cat"])[rows[1]]
+    found = reading.counts_of(dd.from_pandas(pd.Series(labels), npartitions=3))
+    assert sorted(found) == sorted(np.bincount(rows[1]))
+    assert sorted(reading.counts_of(labels)) == sorted(np.bincount(rows[1]))
 
 
 @pytest.mark.slow

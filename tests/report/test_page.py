@@ -174,6 +174,17 @@ def test_long_names_of_classes_are_cut(n_classes, quick):
     assert "1" + 118 * "L" + "\N{HORIZONTAL ELLIPSIS}" in page
 
 
+def test_a_long_name_of_the_report_is_cut():
+    """One of 5000 letters in many lines took half of a minute, and left no room for diagrams."""
+    calibrator, Z, y, _ = plain()
+    name = "ab " * 2000
+    report = calibration_report(calibrator, Z, y, name=name, figure=Figure())
+    assert report.name == name[:399] + "\N{HORIZONTAL ELLIPSIS}"
+    assert name in _code.to_repeat(report)  # where the name is given as it was
+    whole = calibration_report(calibrator, Z, y, name=name[:400], figure=Figure())
+    assert whole.name == name[:400]
+
+
 @pytest.mark.slow
 def test_a_calibrator_named_before_is_after(quick):
     calibrator, Z, y, _ = plain()
