@@ -51,8 +51,8 @@ def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objecti
 def whitened(objective: Objective, tol: float) -> None:
     """SciPy's own L-BFGS-B, in coordinates of the preconditioner, until the same gradient norm."""
     x0 = objective.identity
-    precondition = objective.map_.preconditioner(objective, x0)
-    inverse = np.array([precondition(g) for g in np.eye(len(x0))])
+    blocks = objective.map_.blocks(objective, x0)
+    inverse = np.array([blocks.solve(g) for g in np.eye(len(x0))])
     sizes, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
     root = vectors * np.sqrt(np.maximum(sizes, 0))
     last = {}

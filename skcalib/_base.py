@@ -106,7 +106,8 @@ class BaseCalibrator(
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
-        X = as_array(X)
+        if type(X) is not np.ndarray or X.ndim != 2:
+            X = as_array(X)
         rows = self._checked(X, y, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))
 

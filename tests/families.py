@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from inspect import isfunction, signature
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -185,16 +186,12 @@ class TemperatureMap:
         return "TemperatureMap()"
 
     @staticmethod
-    def identity(_):
-        return np.ones(1)
+    def prior(regularization, _):
+        return np.ones(1), np.array([regularization.diagonal])
 
     @staticmethod
-    def ridge(regularization, _):
-        return np.array([regularization.diagonal])
-
-    @staticmethod
-    def preconditioner(*_):
-        return np.asarray
+    def blocks(*_):
+        return SimpleNamespace(solve=np.asarray)
 
     @staticmethod
     def scores(theta, Z, out=None):

@@ -57,7 +57,7 @@ def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
     K, weight = objective.n_classes, objective.rows.weight
     change, room = change_by_class, 4
     if K > MANY_CLASSES:
-        leverages = map_.class_leverages(objective, theta)
+        leverages = map_.blocks(objective, theta).leverages
     else:
         # Without a ridge some directions change no score: a constant added to all offsets is one.
         inverse = np.linalg.pinv(exact.second_order(theta)[2], RANK, hermitian=True)

@@ -39,11 +39,8 @@ class LinearMap(Protocol):
     ``<R, scores(theta, F)> = <adjoint(R, F), theta>`` for every ``R`` of the shape of the scores.
     """
 
-    def identity(self, K: int) -> Floats:
-        """Parameters (p,) that leave features of K classes as they are."""
-
-    def ridge(self, regularization: Regularization, K: int) -> Floats:
-        """Regularization strength of each parameter (p,)."""
+    def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
+        """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
 
     def scores(self, theta: Floats, F: Floats, out: Floats | None = None) -> Floats:
         """Scores (m, K) of features ``F`` (m, K) under parameters ``theta`` (p,).
@@ -60,11 +57,18 @@ class LinearMap(Protocol):
     def leverages(self, inverse: Floats, F: Floats) -> Floats:
         """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``F`` (m, K)."""
 
-    def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
-        """Function to the diagonals (m, K) of the same, for an approximate inverse Hessian."""
-
-    def preconditioner(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
+    def blocks(self, objective: Objective, theta: Floats) -> Blocks:
         """Approximate inverse of the Hessian of the objective at ``theta``."""
+
+
+class Blocks(Protocol):
+    """Inverse of the blocks of a Hessian that belong to each class."""
+
+    def solve(self, g: Floats) -> Floats:
+        """The step (p,) for a gradient (p,)."""
+
+    def leverages(self, F: Floats) -> Floats:
+        """Diagonals (m, K) of ``J inverse J'``, J the Jacobians of the scores of ``F`` (m, K)."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,7 @@ class Objective:
     def __post_init__(self) -> None:
         self.n_classes = max(self.rows.n_columns, 2)
         self.dtype = np.dtype(np.float64) if self.double else self.rows.dtype
-        #: Parameters (p,) that leave the features as they are.
-        self.identity = self.map_.identity(self.n_classes)
-        #: Regularization strength of each parameter (p,).
-        self.ridge = self.map_.ridge(self.regularization, self.n_classes)
+        self.identity, self.ridge = self.map_.prior(self.regularization, self.n_classes)
 
     @property
     def separated(self) -> float:

@@ -31,9 +31,6 @@ import numpy as np
 from skcalib._optimize.loss import Objective, Regularization, centred_scores
 from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
-# From a gradient (p,) to a step (p,).
-Preconditioner = Callable[[Floats], Floats]
-
 # What is added to curvatures, relative to the largest one, and at least.
 SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12
 
@@ -61,6 +58,7 @@ class ClassBlocks:
     (Sherman and Morrison).
     """
 
+    share: Floats  #: (K, K), of each row in the ridge of its column
     basis: Floats  #: (K, K), columns are the eigenvectors of the covariance
     inverse_diagonal: Floats  #: (K, K), row k is the diagonal of the inverse of B_k in the basis
     rank_one: list[tuple[Floats, Floats]]  #: gains g (K,) and vectors v (K, K) in the basis
@@ -73,25 +71,32 @@ class ClassBlocks:
     ) -> ClassBlocks:
         """The blocks of masses ``b`` (K,), means ``m`` (K, K) and the covariance (K, K)."""
         d, o, r = (2 * strength for strength in regularization.strengths)
+        share = regularization.of_matrix(len(b)) + np.finfo(float).tiny
+        share /= share.sum(axis=0)
         spread, basis = np.linalg.eigh(covariance)
         B = b[:, None] * np.maximum(spread, 0) + o
-        inverse = 1 / (B + _floor(b.max() * spread))
-        inverse_offset = 1 / (b + r + _floor(b))
+        inverse = 1 / (B + (SMALL_CURVATURE * (b.max() * spread).max() + TINY_CURVATURE))
+        inverse_offset = 1 / (b + r + (SMALL_CURVATURE * b.max() + TINY_CURVATURE))
         t = (b * inverse_offset)[:, None] * m
         gain_e, v_e = _rank_one_change(d - o, basis, inverse * basis)
         M = m @ basis
         solved = inverse * M + (gain_e * xa.vecdot(v_e, M))[:, None] * v_e
         change_m = _rank_one_change(b - b**2 * inverse_offset, M, solved)
-        return cls(basis, inverse, [(gain_e, v_e), change_m], t, inverse_offset)
+        return cls(share, basis, inverse, [(gain_e, v_e), change_m], t, inverse_offset)
 
-    def solve(self, G: Floats, h: Floats) -> tuple[Floats, Floats]:
-        """Slopes (K, K) and offsets (K,) that the blocks map to ``G`` (K, K) and ``h`` (K,)."""
+    def solve(self, g: Floats) -> Floats:
+        """The step (p,) for a gradient (p,), neither of which changes all classes alike."""
+        K = len(self.inverse_offset)
+        G, h = g[: K * K].reshape(K, K), g[K * K :]
+        G, h = G - self.share * G.sum(axis=0), h - h.mean()
         G = (G - self.offset_per_slope * h[:, None]) @ self.basis
         A = self.inverse_diagonal * G
         for gain, V in self.rank_one:
             A += (gain * xa.vecdot(V, G))[:, None] * V
         A = A @ self.basis.T
-        return A, h * self.inverse_offset - xa.vecdot(self.offset_per_slope, A)
+        c = h * self.inverse_offset - xa.vecdot(self.offset_per_slope, A)
+        A -= np.einsum("kj,kj->j", self.share, A)
+        return np.concatenate([A.ravel(), c - c.mean()])
 
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
@@ -153,13 +158,37 @@ def _mean_of_curvatures(
     return objective.mean(block, Plan(room=4))
 
 
-def _floor(curvatures: Floats) -> float:
-    return SMALL_CURVATURE * float(np.max(curvatures)) + TINY_CURVATURE
-
-
 # Leverages of a vector map are taken to be larger by this factor: with a few rows per class one
 # Newton step is too short, and the estimated loss would favour hardly any regularization.
 CAUTION = 1.1
+
+
+@dataclass(frozen=True)
+class VectorBlocks:
+    """Inverses (K, n, n) of the blocks of a vector map.
+
+    n is 2 for slope and offset, or 1 for slope alone.
+    """
+
+    inverse: Floats
+
+    def solve(self, g: Floats) -> Floats:
+        """The step (p,) for a gradient (p,), neither of which changes all offsets alike."""
+        g = g.reshape(-1, len(self.inverse)).copy()
+        g[1:] -= g[1:].mean(axis=1, keepdims=True)
+        step = np.einsum("kij,jk->ik", self.inverse, g)
+        step[1:] -= step[1:].mean(axis=1, keepdims=True)
+        return step.ravel()
+
+    def leverages(self, F: Floats) -> Floats:
+        """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
+        inverse = CAUTION * self.inverse
+        Q = F * xa.like(inverse[:, 0, 0], F)
+        if inverse.shape[1] == 1:
+            return Q * F
+        Q += 2 * xa.like(inverse[:, 0, 1], F)
+        Q *= F
+        return Q + xa.like(inverse[:, 1, 1], F)
 
 
 @dataclass(frozen=True)
@@ -168,14 +197,10 @@ class VectorMap:
 
     fit_intercept: bool = True
 
-    def identity(self, K: int) -> Floats:
-        """Parameters that leave features of K classes as they are."""
-        return np.repeat([1.0, 0.0] if self.fit_intercept else [1.0], K)
-
-    def ridge(self, regularization: Regularization, K: int) -> Floats:
-        """Regularization strength of each parameter (p,)."""
-        strengths = [regularization.diagonal, regularization.intercept]
-        return np.repeat(strengths[: 1 + self.fit_intercept], K)
+    def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
+        """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
+        n, strengths = 1 + self.fit_intercept, [regularization.diagonal, regularization.intercept]
+        return np.repeat([1.0, 0.0][:n], K), np.repeat(strengths[:n], K)
 
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
         """Slopes (K,) and offsets (K,)."""
@@ -216,35 +241,8 @@ class VectorMap:
             for b in range(n)
         )
 
-    def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
-        """Diagonals (m, K) of the same, for the inverses of the blocks of the classes."""
-        inverse = CAUTION * self._inverse_blocks(objective, theta)
-
-        def leverages(F: Floats) -> Floats:
-            Q = F * xa.like(inverse[:, 0, 0], F)
-            if not self.fit_intercept:
-                return Q * F
-            Q += 2 * xa.like(inverse[:, 0, 1], F)
-            Q *= F
-            return Q + xa.like(inverse[:, 1, 1], F)
-
-        return leverages
-
-    def preconditioner(self, objective: Objective, theta: Floats) -> Preconditioner:
-        """Inverse of the blocks of slope and offset, or slope alone, of each class."""
-        inverse = self._inverse_blocks(objective, theta)
-
-        def solve(g: Floats) -> Floats:
-            g = g.reshape(-1, objective.n_classes).copy()
-            g[1:] -= g[1:].mean(axis=1, keepdims=True)
-            step = np.einsum("kij,jk->ik", inverse, g)
-            step[1:] -= step[1:].mean(axis=1, keepdims=True)
-            return step.ravel()
-
-        return solve
-
-    def _inverse_blocks(self, objective: Objective, theta: Floats) -> Floats:
-        """Inverses (K, n, n) of the blocks, with n 2 for slope and offset, or 1 for slope alone."""
+    def blocks(self, objective: Objective, theta: Floats) -> VectorBlocks:
+        """Inverses of the blocks of slope and offset, or slope alone, of each class."""
 
         def moments(F: Floats, Q: Floats) -> Floats:
             xp, QF = xa.namespace(F), Q * F
@@ -253,23 +251,20 @@ class VectorMap:
         n = 1 + self.fit_intercept
         square, mean, mass = _mean_of_curvatures(moments, objective, theta)
         hessian = np.array([[square, mean], [mean, mass]]).transpose(2, 0, 1)[:, :n, :n]
-        ridge = 2 * objective.ridge.reshape(n, -1).T + _floor(hessian)
-        inverse: Floats = np.linalg.inv(hessian + ridge[:, :, None] * np.eye(n))
-        return inverse
+        least = SMALL_CURVATURE * hessian.max() + TINY_CURVATURE
+        ridge = 2 * objective.ridge.reshape(n, -1).T + least
+        return VectorBlocks(np.linalg.inv(hessian + ridge[:, :, None] * np.eye(n)))
 
 
 @dataclass(frozen=True)
 class MatrixMap:
     """Scores ``F A^T + c``, with parameters the rows of ``A`` (K, K) and then ``c`` (K,)."""
 
-    def identity(self, K: int) -> Floats:
-        """Parameters that leave features of K classes as they are."""
-        return np.concatenate([np.eye(K).ravel(), np.zeros(K)])
-
-    def ridge(self, regularization: Regularization, K: int) -> Floats:
-        """Regularization strength of each parameter (p,)."""
+    def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
+        """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
+        identity = np.concatenate([np.eye(K).ravel(), np.zeros(K)])
         offsets = np.full(K, regularization.intercept)
-        return np.concatenate([regularization.of_matrix(K).ravel(), offsets])
+        return identity, np.concatenate([regularization.of_matrix(K).ravel(), offsets])
 
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
         """Matrix (K, K) and offsets (K,)."""
@@ -307,25 +302,9 @@ class MatrixMap:
         squares = xp.reshape(X[:, :, None] * X[:, None, :], (m, -1))
         return xp.reshape(squares @ xa.like(blocks.reshape(-1, K * K), F), (m, K, K))
 
-    def class_leverages(self, objective: Objective, theta: Floats) -> Callable[[Floats], Floats]:
-        """Diagonals (m, K) of the same, for the inverses of the blocks of the classes."""
-        blocks = ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
-        return blocks.leverages
-
-    def preconditioner(self, objective: Objective, theta: Floats) -> Preconditioner:
-        """Inverse of the blocks of a row of the matrix and an offset, of each class."""
-        K = objective.n_classes
-        blocks = ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
-        share = objective.regularization.of_matrix(K) + np.finfo(float).tiny
-        share /= share.sum(axis=0)
-
-        def solve(g: Floats) -> Floats:
-            G, h = g[: K * K].reshape(K, K), g[K * K :]
-            A, c = blocks.solve(G - share * G.sum(axis=0), h - h.mean())
-            A -= np.einsum("kj,kj->j", share, A)
-            return np.concatenate([A.ravel(), c - c.mean()])
-
-        return solve
+    def blocks(self, objective: Objective, theta: Floats) -> ClassBlocks:
+        """Inverses of the blocks of a row of the matrix and an offset, of each class."""
+        return ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
 
 
 def _by_class(K: int) -> Indices:

@@ -69,7 +69,7 @@ import numpy as np
 from scipy import optimize
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Objective
+from skcalib._optimize.loss import Blocks, Objective
 from skcalib._optimize.newton import parts_of
 from skcalib._optimize.two_classes import TwoClasses
 from skcalib._rows import Floats, Rows, arrays as xa
@@ -203,7 +203,7 @@ def _trust_exact(
 
 def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
-    method = PreconditionedLBFGS(partial(objective.map_.preconditioner, objective))
+    method = PreconditionedLBFGS(partial(objective.map_.blocks, objective))
     # Passes over many single precision features are much faster than those in double precision.
     many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
     stages = [objective] if many and objective.dtype != np.float64 else []
@@ -231,15 +231,16 @@ class PreconditionedLBFGS:
 
     A ``method`` of :func:`scipy.optimize.minimize` that stops where the gradient norm is at most
     ``gtol``, where the value is below ``lowest``, or where no step is accepted. ``preconditioner``
-    gives a function from gradients to steps at a point, and is asked every few iterations. A second
-    call goes on with the differences of the first, as of the same function in another precision.
+    gives blocks at a point, whose ``solve`` leads from gradients to steps, and is asked every few
+    iterations. A second call goes on with the differences of the first, as of the same function in
+    another precision.
     """
 
-    def __init__(self, preconditioner: Callable[[Floats], Callable[[Floats], Floats]]) -> None:
+    def __init__(self, preconditioner: Callable[[Floats], Blocks]) -> None:
         self.preconditioner = preconditioner
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
         self.age = 0
-        self.precondition: Callable[[Floats], Floats]
+        self.blocks: Blocks
 
     def __call__(
         self,
@@ -278,13 +279,13 @@ class PreconditionedLBFGS:
     def _direction(self, here: OptimizeResult) -> Floats:
         """The approximate inverse Hessian times the negative gradient, by the two loops."""
         if self.age % RENEWAL < 2:  # the first step goes most of the way
-            self.precondition = self.preconditioner(here.x)
+            self.blocks = self.preconditioner(here.x)
         self.age += 1
         shares, step = [], -here.jac
         for s, y, sy in reversed(self.pairs):
             shares.append(float(s @ step) / sy)
             step = step - shares[-1] * y
-        step = self.precondition(step)
+        step = self.blocks.solve(step)
         for s, y, sy in self.pairs:
             step += (shares.pop() - float(y @ step) / sy) * s
         if here.jac @ step >= 0 and self.age > 1:  # anew, since rounding has spoilt the differences

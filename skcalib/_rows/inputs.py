@@ -136,9 +136,6 @@ def checked_rows(
     if any(map(xa.is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
     arrays, found = check(*inputs.values())
-    return held(*arrays), found
-
-
-def held(*arrays: Any) -> MemoryRows | TensorRows:
-    """Rows in memory or, for a tensor with labels and weights on the host, on its device."""
-    return TensorRows.of(*arrays) if xa.is_tensor(arrays[0]) else MemoryRows(*arrays)
+    # In memory or, for a tensor with labels and weights on the host, on its device.
+    kind = MemoryRows if isinstance(arrays[0], np.ndarray) else TensorRows.of
+    return kind(*arrays), found

@@ -171,12 +171,21 @@ class _Threads:
                 thread = 0 if is_global else threading.get_ident()
                 is_needed = bool(self.calls) if is_global else thread in self.calls.values()
                 n, place = library.get_num_threads() or 1, (library.filepath, thread)
+                wanted = n
                 if is_needed and n > 1:
                     self.limited[place] = n  # stored before it is overwritten
-                    _set_threads(library, 1)
-                elif not is_needed:
-                    if n == 1 and place in self.limited:  # else other code has changed it meanwhile
-                        _set_threads(library, self.limited[place])
+                    wanted = 1
+                elif not is_needed and n == 1:  # else other code has changed it meanwhile
+                    wanted = self.limited.get(place, n)
+                if wanted != n:
+                    # threadpoolctl >= 3.7 lets only the controlling thread change OpenBLAS until
+                    # its limit ends, and ignores other threads. Here calls end in any order.
+                    name, nothing = "clear_controlling_thread", lambda *, force: None  # noqa: ARG005
+                    release = getattr(library, name, nothing)
+                    release(force=True)
+                    library.set_num_threads(wanted)
+                    release(force=True)
+                if not is_needed:
                     self.limited.pop(place, None)
 
     def after_fork(self) -> None:
@@ -193,15 +202,6 @@ def _serve(tasks: SimpleQueue[Callable[[], None]]) -> None:
     while True:
         with suppress(Exception):  # from the BLAS limit: the caller does the remaining parts
             with_one_blas_thread(tasks.get())  # without a variable, which would keep arrays alive
-
-
-def _set_threads(library: Any, n: int) -> None:
-    # threadpoolctl >= 3.7 lets only the controlling thread change OpenBLAS until its limit ends,
-    # and ignores other threads. Here calls end in any order.
-    release = getattr(library, "clear_controlling_thread", lambda *, force: None)  # noqa: ARG005
-    release(force=True)
-    library.set_num_threads(n)
-    release(force=True)
 
 
 def _release_lock() -> None:

@@ -17,7 +17,8 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
-from skcalib._rows.inputs import held
+from skcalib._rows.rows import MemoryRows
+from skcalib._rows.tensors import TensorRows
 from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
@@ -178,7 +179,8 @@ def check_finite(Z: Floats) -> bool:
         kinds = xp.isnan(Z), larger, xp.all(masked, axis=1)
         return np.array([int(xp.count_nonzero(kind)) for kind in kinds])
 
-    nan, larger, rows = held(Z).sum(count).tolist()
+    kind = MemoryRows if xp is np else TensorRows.of
+    nan, larger, rows = kind(Z).sum(count).tolist()
     log_odds = Z.shape[1] == 1  # of which none is that of a masked class
     if nan or larger or (rows and log_odds):
         kinds = (nan, "NaN"), (larger, "larger"), (rows * log_odds, "-inf")
@@ -357,7 +359,7 @@ def check_rows(
     """
     name, name_of_y = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, name_of_y, warns=not proba)
-    if xa.is_tensor(X):
+    if not isinstance(X, np.ndarray) and xa.is_tensor(X):
         xa.check_needs_no_gradients(X, name)
         xa.check_has_doubles(X, name)
         # In place of the tensor an array of its shape, which takes no memory.

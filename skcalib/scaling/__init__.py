@@ -2,12 +2,13 @@
 
 from ._beta import BetaCalibration
 from ._dirichlet import DirichletCalibration
+from ._linear import VectorScaling
+from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
 from ._platt import PlattScaling
 from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
 from ._temperature import EnsembleTemperatureScaling, TemperatureScaling
-from ._vector_matrix import MatrixScaling, VectorScaling
 
 __all__ = [
     "BetaCalibration",

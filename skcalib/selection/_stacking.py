@@ -23,7 +23,7 @@ from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.scaling._linear import fit_linear_maps
-from skcalib.scaling._vector_matrix import _averaged, _family_of, _features_of
+from skcalib.scaling._matrix import _averaged, _family_of, _features_of
 
 # Number of rows from which on weights are estimated on fewer of them.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000

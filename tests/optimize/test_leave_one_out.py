@@ -103,7 +103,7 @@ def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
 
 @pytest.mark.parametrize("map_", MAPS, ids=repr)
 def test_leverages_are_products_of_jacobians(map_, rng):
-    K, p = 3, len(map_.identity(3))
+    K, p = 3, len(map_.prior(Regularization(), 3)[0])
     Z = rng.normal(size=(4, K))
     inverse = rng.normal(size=(p, p))
     inverse = inverse @ inverse.T

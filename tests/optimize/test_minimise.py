@@ -32,7 +32,7 @@ def rows(request):
 @pytest.fixture(params=MAPS, ids=lambda m: m.__name__)
 def model(request, rng):
     map_ = request.param()
-    return map_, rng.normal(size=map_.identity(K).shape)
+    return map_, rng.normal(size=map_.prior(STRENGTHS, K)[0].shape)
 
 
 def loss_gradient(theta, map_, features):
@@ -53,7 +53,7 @@ def test_loss_is_the_literal_one(model, rows):
 
 @pytest.mark.parametrize("map_", [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()])
 def test_hessian_is_the_slope_of_the_gradient(map_, rows, rng):
-    theta = rng.normal(size=map_.identity(K).shape)
+    theta = rng.normal(size=map_.prior(STRENGTHS, K)[0].shape)
     loss, gradient, hessian = Objective(map_, features_of(*rows)).second_order(theta)
     expected = loss_gradient(theta, map_, features_of(*rows))
     assert loss == pytest.approx(expected[0])
@@ -221,11 +221,11 @@ STRENGTHS = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
 
 
 def test_each_kind_of_parameter_has_a_strength_of_its_own():
-    A, c = MatrixMap().coefficients(MatrixMap().ridge(STRENGTHS, K), K)
+    A, c = MatrixMap().coefficients(MatrixMap().prior(STRENGTHS, K)[1], K)
     assert np.array_equal(A, np.where(np.eye(K), 0.3, 0.2))
     assert c.tolist() == [0.1] * K
-    assert VectorMap().ridge(STRENGTHS, K).tolist() == [0.3] * K + [0.1] * K
-    assert VectorMap(fit_intercept=False).ridge(STRENGTHS, K).tolist() == [0.3] * K
+    assert VectorMap().prior(STRENGTHS, K)[1].tolist() == [0.3] * K + [0.1] * K
+    assert VectorMap(fit_intercept=False).prior(STRENGTHS, K)[1].tolist() == [0.3] * K
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)

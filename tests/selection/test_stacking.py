@@ -10,7 +10,7 @@ from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._optimize.mixture import mixture
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._vector_matrix import _averaged
+from skcalib.scaling._matrix import _averaged
 from skcalib.selection import _stacking
 from skcalib.selection._stacking import (
     Fits,
