@@ -296,8 +296,10 @@ class MemoryRows(Rows):
 
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
         """All rows and scratch arrays, if they are one block."""
+        if self.n_rows * self._width >= 2 * THREAD_ELEMENTS:  # for threads
+            return None
         step, scratch = self._room(self.n_rows, plan)
-        if step < self.n_rows or self.n_rows * self._width >= 2 * THREAD_ELEMENTS:
+        if step < self.n_rows:
             return None
         if self._all_rows is None:
             block: list[Any] = list(self.arrays)
