@@ -288,6 +288,8 @@ def test_names_of_two_columns(files, quick, names, is_right):
     frame.to_csv("z.csv", index=False)
     assert main(["--logits", "z.csv", *COLUMN]) == (0 if is_right else 2)
     assert main(["--logits", "z.csv", *COLUMN, "--columns", *names]) == 0
+    frame.assign(y=np.array(["ant", "bee"])[frame.y]).to_csv("z.csv", index=False)
+    assert main(["--logits", "z.csv", *COLUMN]) == (0 if names == ["0", "1"] else 2)
 
 
 def test_few_rows_may_all_have_other_whole_numbers(files, quick):
