@@ -222,3 +222,21 @@ def test_ties_among_rows_that_are_right_leave_nothing_to_learn():
     assert c.coef_.tolist() == [1] * 5
     assert c.intercept_.tolist() == [0] * 5
     assert c.n_iter_ == 0
+
+
+def test_a_vector_map_without_offsets_has_none():
+    Z, y = make_logits(500, 3, offset=[0, 1, 2], random_state=0)
+    found = VectorScaling(fit_intercept=False).fit(Z, y)
+    assert not found.intercept_.any()
+    assert found.loss_ > VectorScaling().fit(Z, y).loss_
+
+
+def test_without_smoothing_log_probabilities_below_the_lowest_feature_count_as_that():
+    Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
+    far = np.flatnonzero(y > 0)[:20]
+    outputs = []
+    for low in (-1e5, -1e7):
+        Z[far, 0] = low
+        found = VectorScaling(smoothing=0).fit(Z, y)
+        outputs.append([*found.coef_, *found.intercept_, *found.transform(Z)[far, 0]])
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-6)
