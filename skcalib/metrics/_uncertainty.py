@@ -384,7 +384,8 @@ def compare_calibration(
     for model, of_model in zip(models, draws.T, strict=True):
         estimate = model.of_rows()
         if kind != "multilabel" and isinstance(model, MeasuredByBins):
-            simulation = simulated(model, n_resamples, random, confidence_level)
+            seeded = check_random_state(random_state)  # as for the interval of a single model
+            simulation = simulated(model, n_resamples, seeded, confidence_level)
             ends = simulation.ends(model.name, estimate)
             intervals.append(CalibrationErrorInterval(estimate, *ends))
         else:

@@ -237,9 +237,9 @@ def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
 
 
 @pytest.mark.slow
-def test_inversion_is_the_literal_search():
-    """On a grid of multiples of the gaps, bin by bin and draw by draw."""
-    n, n_draws, y, P = 400, 99, *sample(400, 1.5)
+def test_ends_are_those_of_literal_searches():
+    """Bin by bin and draw by draw, for the ECE of the top label."""
+    n, n_draws, level, y, P = 400, 99, 0.9, *sample(400, 1.5)
     score, event = P.max(axis=1), P.argmax(axis=1) == y
     bins = np.minimum((np.ceil(score * 12) - 1).astype(int), 11)
     present = np.unique(bins)
@@ -250,45 +250,59 @@ def test_inversion_is_the_literal_search():
     share = count / n
 
     # Neighbours together: blocks of 4 sqrt(n) = 80 rows, by the middle row of each bin.
-    pooled, left = np.empty(len(count)), np.empty(len(count))
+    pooled = np.empty(len(count))
     block = (np.cumsum(count) - count / 2) // 80
     for b in np.unique(block):
         rows = np.concatenate([members[m] for m in np.flatnonzero(block == b)])
         k = len(rows)
-        gap = (score[rows] - event[rows]).mean() * k / (k + 2)
-        a = score[rows].mean() - gap
-        pooled[block == b] = gap
-        left[block == b] = gap * max(1 - a * (1 - a) / k / gap**2, 0)
-    single = (conf - acc) * count / (count + 2)
+        pooled[block == b] = (score[rows] - event[rows]).mean() * k / (k + 2)
+    bins_of_rows = np.searchsorted(present, bins)
 
-    random = np.random.RandomState(0)
-    chance = score - pooled[np.searchsorted(present, bins)]
-    noise = np.empty((2, n_draws, len(count)))
-    for r in range(n_draws):
-        u = random.uniform(size=n)
-        for kind, p in enumerate((score, chance)):
-            noise[kind, r] = [(p[rows] - (u[rows] < p[rows])).mean() for rows in members]
-    times = [np.bincount(random.randint(n, size=n), minlength=n) for _ in range(n_draws)]
-    shares = np.array([[t[rows].sum() / n for rows in members] for t in times])
+    # The lower end: noise of models with a part of the gaps, by the same random numbers.
+    off = np.abs(pooled)[bins_of_rows] - (share * np.abs(pooled)).sum()
+    spread = np.sqrt((off**2).sum()) / n
+    draws = []
+    for part in (0, 1 / 16, 1 / 4, 1):
+        random = np.random.RandomState(0)
+        chance = np.clip(score - part * pooled[bins_of_rows], 0, 1)
+        noise = [chance - (random.uniform(size=n) < chance) for _ in range(n_draws)]
+        errors = [sum(abs(one[rows].sum()) for rows in members) / n for one in noise]
+        draws.append((errors, part))
+    normal = random.normal(size=n_draws)
+    reached = [
+        np.quantile(np.array(errors) + part * spread * normal, level, method="higher")
+        for errors, part in draws
+    ]
+    estimate = (share * np.abs(conf - acc)).sum()
+    low = next(
+        x**2 * estimate
+        for x in np.linspace(0, 1, 513)[1:]
+        if x**2 * estimate + np.interp(x, [0, 1 / 4, 1 / 2, 1], reached) >= estimate or x == 1
+    )
 
-    def end(gap, q):
-        for multiple in np.linspace(0, 3, 3001):
-            true = conf - np.clip(conf - multiple * gap, 0, 1)
-            by_share = ((shares - share) * np.abs(true)).sum(axis=1)
-            found = (share * np.abs(true + noise)).sum(axis=2) + by_share
-            low, high = np.quantile(found, q, axis=1)
-            size = (share * np.abs(multiple * gap)).sum() / (share * np.abs(pooled)).sum()
-            part = min(size, 1)
-            if (1 - part) * low + part * high >= (share * np.abs(conf - acc)).sum():
-                return (share * np.abs(true)).sum()
-        raise AssertionError
+    # The upper end: Wilson's for each sum of gaps with the signs that they may have.
+    z, chance = norm.ppf((1 + level) / 2), np.clip(score - pooled[bins_of_rows], 0, 1)
+    a = np.clip(conf - pooled, 0, 1)
+    size = z * np.sqrt((a * (1 - a) + 1 / count) / count)
+    gap, ends = conf - acc, []
+    for shift in (0, np.where(gap < 0, -size, size), size, -size):
+        sign = np.sign(gap + shift)[bins_of_rows]
+        furthest = np.where(sign > 0, chance, 1 - chance).sum() / n  # all outcomes against it
+
+        def excess(x, sign=sign, furthest=furthest):
+            p = np.where(sign > 0, chance * (1 - x), chance + (1 - chance) * x)
+            variance = (p * (1 - p)).sum() / n**2 + spread**2
+            return (furthest * x - 0.5 / n) ** 2 - z**2 * variance
+
+        further = furthest * brentq(excess, 0.5 / n / furthest, 1)
+        ends.append((share * np.sign(gap + shift) * gap).sum() + further)
+    expected = [low, max(ends)]
 
     got = calibration_error_interval(
-        y, P, n_bins=12, n_resamples=n_draws, confidence_level=0.9, random_state=0
+        y, P, n_bins=12, n_resamples=n_draws, confidence_level=level, random_state=0
     )
-    expected = [end(left, 0.95), max(end(pooled, 0.05), end(single, 0.05))]
-    assert 0 < expected[0]
-    np.testing.assert_allclose([got.low, got.high], expected, atol=3e-4)
+    assert 0 < low
+    np.testing.assert_allclose([got.low, got.high], expected, rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -75,7 +75,8 @@ def test_comparison_report_sweep_and_scikit_learn_agree(n_classes, dtype):
     Z, y, w = rows_of(n_classes, dtype)
     calibrator = VectorScaling().fit(Z, y, w)
     before, after = softmax(Z, axis=1), calibrator.predict_proba(Z)
-    expected = np.array([of_scikit_learn(y, P, w) for P in (before, after)])
+    exact = (P.astype(np.float64) for P in (before, after))
+    expected = np.array([of_scikit_learn(y, P / P.sum(axis=1, keepdims=True), w) for P in exact])
 
     found = compare_calibrators(
         Z, y, sample_weight=w, calibrators={"it": VectorScaling()}, test=(Z, y, w)

@@ -51,12 +51,13 @@ def problem_of(case):
 @cases
 def test_errors_and_intervals_are_those_of_the_functions(case):
     y, before, after, rows, binned = problem_of(case)
-    report, kind = report_of(case), "binary" if len(rows["labels"]) == 2 else "classwise"
-    n = report.rows.n_samples
-    n_entries = n * (1 if kind == "binary" else len(rows["labels"]))
-    expected = {title: (name, "top-label", binned, n) for title, name in BINNED.items()}
-    expected["smooth ECE"] = ("smooth_calibration_error", "top-label", rows, 10**9)  # fewest
-    expected[f"{kind} ECE"] = ("expected_calibration_error", kind, binned, n_entries)
+    is_event = len(rows["labels"]) == 2
+    report, kind = report_of(case), "binary" if is_event else "top-label"
+    other, n = "top-label" if is_event else "classwise", report.rows.n_samples
+    n_entries = n * (1 if is_event else len(rows["labels"]))
+    expected = {title: (name, kind, binned, n) for title, name in BINNED.items()}
+    expected["smooth ECE"] = ("smooth_calibration_error", kind, rows, 10**9)  # fewest
+    expected[f"{other} ECE"] = ("expected_calibration_error", other, binned, n_entries)
     assert list(report.measures_) == ["log loss", "Brier score", "accuracy", *expected]
     for title, (name, kind, given, n_entries) in expected.items():
         change = report.measures_[title]

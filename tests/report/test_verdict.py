@@ -103,7 +103,9 @@ def test_made_worse():
 @pytest.mark.slow
 def test_miscalibrated_although_the_means_agree():
     first, second, third = said(at_the_ends, at_the_ends)
-    assert "but the model is miscalibrated, since confidence and accuracy differ from bin" in first
+    assert (
+        "but the model is miscalibrated, since predictions and frequencies differ from bin" in first
+    )
     assert second == "Method leaves all probabilities as they are."
     assert "more than chance explains" in third
 
