@@ -83,7 +83,7 @@ class HistogramBinning(_PerClass):
     >>> p = np.array([[0.8, 0.2], [0.7, 0.3], [0.4, 0.6], [0.3, 0.7], [0.1, 0.9]])
     >>> calibrator = HistogramBinning(n_bins=2).fit(np.log(p), [0, 1, 1, 0, 1])
     >>> calibrator.bin_edges_[0].tolist(), calibrator.bin_values_[0].round(3).tolist()
-    ([0.0, 0.5, 1.0], [0.5, 0.667])
+    ([0.0, 0.5, 1.0], [0.417, 0.688])
     """
 
     def __init__(

@@ -105,7 +105,7 @@ def to_json(calibrator: Any) -> str:
             {"dtype": "float64", "shape": [3], "values": [0.0, 0.5, 1.0]}
           ],
           "bin_values_": [
-            {"dtype": "float64", "shape": [2], "values": [0.5, 0.5]}
+            {"dtype": "float64", "shape": [2], "values": [0.4166666666666667, 0.5833333333333334]}
           ]
         }
       }
