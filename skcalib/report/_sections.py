@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
-from skcalib.selection._comparison import comparison_elements
+from skcalib.selection._tables import comparison_elements
 
 from . import _code, _diagrams
 from ._measures import MEANINGS

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._output import written
-from skcalib._output.html import Cell, Child, Number, element, styled, table
+from skcalib._output.html import styled
 from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows import Floats
 from skcalib._validation.inputs import check_option
 
 from ._measures import FIT_TIME, LOG_LOSS
+from ._tables import comparison_elements, comparison_latex, comparison_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,15 +23,8 @@ if TYPE_CHECKING:
 
 UNCALIBRATED = "uncalibrated"
 
-BEST = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
-
 # Differences of more than this many of their standard errors are marked.
 CLEAR = 2.0
-
-NOTE = (
-    "Sorted by log loss, a proper scoring rule. A calibration error is the mean distance from\n"
-    "observed frequencies, which can be small for probabilities that hardly discriminate."
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,7 +167,8 @@ class CalibratorComparison:
         -------
         pandas.DataFrame
             A row for each calibrator. Columns are pairs: a measure, and "mean", "standard error",
-            "difference" (from uncalibrated) or "difference error".
+            "difference" (from uncalibrated) or "difference error". Columns of nothing but NaN, such
+            as standard errors on a single split, are left out.
 
         Raises
         ------
@@ -195,22 +187,32 @@ class CalibratorComparison:
             columns[measure, "difference"] = difference
             columns[measure, "difference error"] = error
         columns[FIT_TIME, "mean"] = self.fit_times.mean(axis=1)
-        return pd.DataFrame(columns, index=pd.Index(self.names, name="calibrator"))
+        frame = pd.DataFrame(columns, index=pd.Index(self.names, name="calibrator"))
+        return frame.dropna(axis=1, how="all")
+
+    def to_latex(self, *, measures: Sequence[str] | None = None) -> str:
+        r"""The table for a paper, with the best of each column in bold type.
+
+        Parameters
+        ----------
+        measures : sequence of str, default=None
+            Keys of ``scores`` in the order of the columns; by default all of them.
+
+        Returns
+        -------
+        str
+            A ``tabular`` with a row for each calibrator, its means and, of several splits, their
+            standard errors. The preamble needs the package ``booktabs``.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of one of these names.
+        """
+        return comparison_latex(self, self.scores if measures is None else measures)
 
     def __str__(self) -> str:
-        measures = list(self.scores)
-        widths = [max(9, len(measure) + 2) for measure in measures]
-        header = "".join(f"{m:>{n}}" for m, n in zip(measures, widths, strict=True))
-        lines = [f"{'':{self._indent}}{header}{'fit [s]':>9}"]
-        for k, name in enumerate(self.names):
-            means = [f"{written(self.mean(m)[k])}{' *'[int(self.clear(m)[k])]}" for m in measures]
-            cells = "".join(f"{cell:>{n}}" for cell, n in zip(means, widths, strict=True))
-            lines.append(f"{name:{self._indent}}{cells}{_seconds(self.fit_times[k]):>9}")
-            if self.fit_times.shape[1] > 1:
-                errors = [f"±{self.standard_error(m)[k]:.4f} " for m in measures]
-                cells = "".join(f"{cell:>{n}}" for cell, n in zip(errors, widths, strict=True))
-                lines.append(f"{'':{self._indent}}{cells}".rstrip())
-        return "\n".join([*lines, "", *_notes(self)])
+        return comparison_text(self)
 
     __repr__ = __str__
 
@@ -239,10 +241,6 @@ class CalibratorComparison:
         sign = 1 if measure in self.greater_is_better else -1
         values = sign * self.mean(measure)
         return values == np.fmax.reduce(values)
-
-    @property
-    def _indent(self) -> int:
-        return max(map(len, self.names)) + 1
 
     def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
         """Draw one measure of all calibrators.
@@ -297,55 +295,6 @@ class CalibratorComparison:
         label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, 10.0)
         ax.set_xlabel(label, fontsize=fontsize)
         as_written(ax.xaxis.label, *ax.get_yticklabels())
-
-
-def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
-    """A table with a row for each calibrator, and its notes, for a notebook or a page."""
-    n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
-    count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
-    splits = "one split" if n_splits == 1 else f"{n_splits} splits"
-    where = "a test set" if found.calibrators else splits
-    made = table(
-        ["calibrator", *found.scores, "fit [s]"],
-        [list(_cells(found, k)) for k in range(len(found.names))],
-        caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
-        sortable=sortable,
-        class_="comparison",
-    )
-    notes = [f"{BEST} and bold: the best of its column.", *_notes(found)]
-    return [made, *(element("p", note, class_="note") for note in notes)]
-
-
-def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
-    """A row of the table: the best means are marked, and standard errors stand behind them."""
-    # The name may continue on the next line in front of capitals within a word.
-    first, *others = re.split("(?<=[a-z])(?=[A-Z])", found.names[k])
-    yield [first, *((element("wbr"), part) for part in others)]
-    for measure in found.scores:
-        mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
-        number: Child = written(mean)
-        if found.best(measure)[k]:
-            number = element("strong", f"{BEST} {number}")
-        spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
-        mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
-        yield Number([number, mark, spread], mean)
-    yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
-
-
-def _notes(found: CalibratorComparison) -> Iterator[str]:
-    yield NOTE
-    if not np.isnan(loss := found.base_rate_log_loss):
-        yield f"The base rates of the classes have a log loss of {written(loss)}."
-    n_splits = found.fit_times.shape[1]
-    if n_splits > 1:
-        yield f"Means over {n_splits} splits with their standard errors."
-    if any(found.clear(measure).any() for measure in found.scores):
-        yield "* differs from uncalibrated by more than two standard errors of the difference."
-
-
-def _seconds(times: Floats) -> str:
-    mean = times.mean()
-    return f"{mean:.2g}" if mean < 99.5 else f"{mean:.0f}"
 
 
 def _standard_error(values: Floats) -> Floats:

@@ -30,6 +30,7 @@ from skcalib import (
 from skcalib._warnings import NoMinimumWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer as our_scorer
+from skcalib.selection._comparison import CalibratorComparison
 from skcalib.selection._measures import EVERY_MEASURE
 
 
@@ -169,6 +170,33 @@ def test_data_frame(found):
     assert_allclose(frame["ECE", "difference"], found.difference("ECE")[0])
     assert_allclose(frame["ECE", "difference error"], found.difference("ECE")[1])
     assert (frame["fit time", "mean"] > 0).all()
+
+
+def test_latex(found):
+    lines = found.to_latex(measures=["ECE", "log loss"]).splitlines()
+    assert lines[:3] == [r"\begin{tabular}{lrr}", r"\toprule", r"calibrator & ECE & log loss \\"]
+    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    for k, (name, line) in enumerate(zip(found.names, lines[4:-2], strict=True)):
+        cells = [line.partition(" & ")[0]]
+        for measure in ("ECE", "log loss"):
+            number = f"{found.mean(measure)[k]:.4f}"
+            number = rf"\textbf{{{number}}}" if found.best(measure)[k] else number
+            cells.append(rf"{number} $\pm$ {found.standard_error(measure)[k]:.4f}")
+        assert line == rf"{' & '.join([name, *cells[1:]])} \\"
+    assert found.to_latex().count(" & ") == len(found.scores) * (len(found.names) + 1)
+    with pytest.raises(ValueError, match=r"measure must be one of .*, got 'loss'"):
+        found.to_latex(measures=["loss"])
+
+
+def test_tables_of_one_split_have_no_standard_errors():
+    scores = {"50 % #_$ {~^\\}": np.array([[np.nan], [0.5]]), "none": np.full((2, 1), np.nan)}
+    found = CalibratorComparison(["A & B", "uncalibrated"], scores, np.ones((2, 1)))
+    assert not found.to_frame().isna().all().any()
+    assert {what for _, what in found.to_frame()} == {"mean", "difference"}
+    text = found.to_latex(measures=list(scores)[:1])
+    assert r"50 \% \#\_\$ \{\textasciitilde{}\textasciicircum{}\textbackslash{}\}" in text
+    assert r"A \& B & -- \\" in text
+    assert r"\textbf{0.5000} \\" in text
 
 
 def test_data_frame_without_pandas(found, monkeypatch):
