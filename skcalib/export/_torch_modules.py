@@ -62,6 +62,7 @@ class Fitted(nn.Module):
         made: BaseCalibrator = object.__new__(type(self._calibrator))
         made.__dict__ |= vars(self._calibrator)
         made.__dict__ |= dict(self.named_parameters(recurse=False))
-        if self.components:
-            made.__dict__["components_"] = [part.calibrator() for part in self.components]  # type: ignore[operator]
+        components: Any = self.components
+        if components:
+            made.__dict__["components_"] = [part.calibrator() for part in components]
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -13,8 +13,8 @@ from skcalib._output import written
 from skcalib._output.html import Cell, Child, Number, element, table
 from skcalib._rows import Floats
 
-if TYPE_CHECKING:
-    from ._comparison import CalibratorComparison
+# A CalibratorComparison, whose methods call functions of this module.
+Comparison = Any
 
 BEST = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
 
@@ -30,7 +30,7 @@ LATEX = str.maketrans(
 )
 
 
-def comparison_text(found: CalibratorComparison) -> str:
+def comparison_text(found: Comparison) -> str:
     """A line for each calibrator, another one for standard errors, and the notes."""
     measures, indent = list(found.scores), max(map(len, found.names)) + 1
     widths = [max(9, len(measure) + 2) for measure in measures]
@@ -47,7 +47,7 @@ def comparison_text(found: CalibratorComparison) -> str:
     return "\n".join([*lines, "", *_notes(found)])
 
 
-def comparison_latex(found: CalibratorComparison, measures: Iterable[str]) -> str:
+def comparison_latex(found: Comparison, measures: Iterable[str]) -> str:
     """A tabular with a line for each calibrator, the best of each column in bold type."""
     columns = [["calibrator", *found.names]]
     for measure in measures:
@@ -70,7 +70,7 @@ def _of_latex(mean: float, error: float, is_best: bool) -> str:  # noqa: FBT001
     return (rf"\textbf{{{number}}}" if is_best else number) + spread
 
 
-def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
+def comparison_elements(found: Comparison, *, sortable: bool = False) -> list[Element]:
     """A table with a row for each calibrator, and its notes, for a notebook or a page."""
     n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
@@ -87,7 +87,7 @@ def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) 
     return [made, *(element("p", note, class_="note") for note in notes)]
 
 
-def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
+def _cells(found: Comparison, k: int) -> Iterator[Cell]:
     """A row of the table: the best means are marked, and standard errors stand behind them."""
     # The name may continue on the next line in front of capitals within a word.
     first, *others = re.split("(?<=[a-z])(?=[A-Z])", found.names[k])
@@ -103,7 +103,7 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
     yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
 
 
-def _notes(found: CalibratorComparison) -> Iterator[str]:
+def _notes(found: Comparison) -> Iterator[str]:
     yield NOTE
     if not np.isnan(loss := found.base_rate_log_loss):
         yield f"The base rates of the classes have a log loss of {written(loss)}."
