@@ -23,7 +23,7 @@ from skcalib._validation.labels import check_column_names, shown
 from skcalib.display import ReliabilityDisplay
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.export._json import chain_of
-from skcalib.meta import MultiLabelCalibrator
+from skcalib.meta import MultiLabelCalibrator, PriorShift
 from skcalib.metrics import ReliabilityCurve, bayes_decision, reliability_curve
 from skcalib.report import calibration_report
 from skcalib.selection import CalibratorComparison, compare_calibrators
@@ -316,7 +316,7 @@ def _decision(
     calibrator: Any, args: argparse.Namespace
 ) -> Callable[[Array, Array], tuple[Array, Array]]:
     """What --priors and --costs make of probabilities and labels."""
-    classes, costs, ratios = calibrator.classes_, args.costs, None
+    classes, costs, shift = calibrator.classes_, args.costs, None
     n = len(classes)
     if (costs or args.priors) and isinstance(calibrator, MultiLabelCalibrator):
         raise ValueError("--priors and --costs are for one label per row, got several; omit them.")
@@ -332,13 +332,13 @@ def _decision(
         )
         if not old.all():
             raise ValueError("--calibration-priors must be above 0, got 0; leave the class out.")
-        ratios = np.maximum(new, np.finfo(np.float32).tiny) / old
+        shift = PriorShift.from_rates(before=old, after=new, classes=classes)
 
     def decided(P: Array, labels: Array) -> tuple[Array, Array]:
-        if ratios is not None:
-            P = P * ratios.astype(P.dtype)
-            P = P / P.sum(axis=1, keepdims=True)
-            labels = classes[P.argmax(axis=1)]
+        if shift is not None:
+            with np.errstate(divide="ignore"):  # of zeros, which are masked classes
+                Z = np.log(P)
+            P, labels = shift.predict_proba(Z), shift.predict(Z)
         return P, classes[bayes_decision(P, np.reshape(costs, (n, n)))] if costs else labels
 
     return decided

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, Floats, Indices, Plan, Rows, arrays as xa, as_array, checked_rows
 from skcalib._validation import inputs
-from skcalib._validation.labels import check_column_names
+from skcalib._validation.labels import check_column_names, exact, resolve_classes
 from skcalib._warnings import FewRowsWarning, LabelShiftWarning, NotConvergedWarning, warn
 from skcalib.meta import _label_shift as shift
 
@@ -43,7 +43,8 @@ class PriorShift(BaseCalibrator):
     itself.
 
     The new priors are given, as ``priors``, or estimated by :meth:`adapt` from logits of the new
-    population, without labels. Until then, without ``priors``, logits stay as they are.
+    population, without labels. Until then, without ``priors``, logits stay as they are. Where there
+    are no calibration rows, :meth:`from_rates` makes a fitted shift of the rates of the classes.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class PriorShift(BaseCalibrator):
         test: fewer than five for each of as many cells as classes, or fewer than 30 calibration
         rows of a class that more of the unlabelled rows belong to.
     label_weights_ : ndarray of shape (n_classes,)
-        Weight of the calibration rows of each class.
+        Weight of the calibration rows of each class; 0 by :meth:`from_rates`.
     cell_edges_ : ndarray of shape (n_classes, n_bins - 1)
         Edges of the bins of confidence of each predicted class.
     cell_codes_ : ndarray of shape (n_cells,)
@@ -200,6 +201,83 @@ class PriorShift(BaseCalibrator):
         self.priors = priors
         self.method = method
 
+    @classmethod
+    def from_rates(
+        cls,
+        *,
+        before: ArrayLike,
+        after: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        n_columns: int | None = None,
+    ) -> Self:
+        r"""The shift between two rates of each class, without calibration rows.
+
+        A class that occurs at the rate :math:`a_k` where it was at the rate :math:`b_k` has
+        :math:`\log(a_k / b_k)` added to its logits. Only ratios between classes matter: rates are
+        shares of classes, numbers of rows, or what sampling has made of them. Where a share of the
+        rows of each class was kept for training, or these had class weights, the shares or weights
+        are ``before``, and ``after`` is left out. So ``before=[1, w]`` takes back the
+        ``scale_pos_weight`` w of a boosted classifier, and ``before=[0.1, 1]`` that one in ten
+        negatives was kept.
+
+        It is right for calibrated logits: a model that is over-confident has to be calibrated as
+        well, in front of the shift and for the rates ``before``. With labelled rows as they occur,
+        a calibrator with an offset for each class needs no shift.
+
+        Parameters
+        ----------
+        before : array-like of shape (n_classes,)
+            Positive rates in the rows that the logits are right for.
+        after : array-like of shape (n_classes,), default=None
+            Rates in the new rows, of which some may be 0; by default 1 for each class.
+        classes : array-like of shape (n_classes,), default=None
+            Labels in the order of the columns; by default 0, 1, ...
+        n_columns : int, default=None
+            1 for logits of a single column, the log-odds of the second of two classes; by default
+            there is a column for each class.
+
+        Returns
+        -------
+        PriorShift
+            It is fitted; ``priors_`` and ``calibration_priors_`` are the rates divided by their
+            sums. :meth:`adapt` needs calibration rows, and so :meth:`fit`.
+
+        Raises
+        ------
+        ValueError
+            If rates are negative, all zero or not numbers, or numbers of classes differ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skcalib import PriorShift
+        >>> shift = PriorShift.from_rates(before=[0.5, 0.5], after=[0.99, 0.01])
+        >>> shift.predict_proba(np.log([[0.5, 0.5], [0.1, 0.9]])).round(3).tolist()
+        [[0.99, 0.01], [0.917, 0.083]]
+        """
+        old = _checked_rates("before", before, above=True)
+        new = np.ones(len(old)) if after is None else _checked_rates("after", after, above=False)
+        if len(new) != len(old):
+            raise ValueError(
+                f"after must have a rate for each of the {len(old)} classes of before, got "
+                f"{len(new)}."
+            )
+        present = np.arange(len(old)) if classes is None else exact(classes, "classes")
+        labels = resolve_classes(present, len(old), classes)
+        width = len(old) if n_columns is None else n_columns
+        if width != len(old) and (width, len(old)) != (1, 2):
+            raise ValueError(
+                f"n_columns must be {len(old)}, the number of classes, or 1 for two classes, got "
+                f"{n_columns!r}."
+            )
+        old, new = old / old.sum(), new / new.sum()
+        rows = {"label_weights_": np.zeros(len(old)), "cell_edges_": np.empty((len(old), 0))}
+        rows |= {"cell_codes_": np.empty(0, np.intp), "cell_weights_": np.empty(0)}
+        fitted = {"calibration_priors_": old, **rows, **_moved(old, new)}
+        return cls(classes=classes)._stored(  # noqa: SLF001
+            np.empty((0, width)), labels, fitted
+        )
+
     def _fit(self, rows: Rows) -> dict[str, Any]:
         inputs.check_option("method", self.method, METHODS)
         rows = rows.on_host()
@@ -247,8 +325,9 @@ class PriorShift(BaseCalibrator):
         Raises
         ------
         ValueError
-            If the logits are invalid, as for outputs, if weights are, or for "bbse" if the
-            confusion matrix of the calibration rows is singular. The transformer is then unchanged.
+            If the logits are invalid, as for outputs, if weights are, for "bbse" if the confusion
+            matrix of the calibration rows is singular, or if there were none. The transformer is
+            then unchanged.
         sklearn.exceptions.NotFittedError
             Before :meth:`fit`.
         """
@@ -256,6 +335,11 @@ class PriorShift(BaseCalibrator):
         inputs.check_option("method", self.method, METHODS)
         rows, weight = self._checked_unlabelled(X, sample_weight)
         labels = xa.on_host(self.label_weights_)
+        if not labels.any():
+            raise ValueError(
+                "adapt compares rows with those of fit, got a shift by from_rates, which has none. "
+                "Call fit with calibrated logits and labels first."
+            )
         before = xa.on_host(self.calibration_priors_)
         table = shift.Table(
             *map(xa.on_host, (self.cell_edges_, self.cell_codes_, self.cell_weights_))
@@ -292,6 +376,20 @@ class PriorShift(BaseCalibrator):
     def _calibrate(self, Z: Floats) -> Floats:
         ratios = xa.astype(xa.like(self.log_ratios_, Z), Z.dtype)
         return Z + (ratios if Z.shape[1] > 1 else ratios[1:] - ratios[:1])
+
+
+def _checked_rates(name: str, rates: Any, *, above: bool) -> Floats:
+    """Rates of classes as an array; ``above`` zero, or some of them."""
+    values = np.asarray(rates)
+    fits = values.ndim == 1 and len(values) > 1 and values.dtype.kind in "iuf"
+    fits = fits and bool(np.isfinite(values).all() and values.min() >= 0 and values.max() > 0)
+    if not fits or (above and not values.all()):
+        raise ValueError(
+            f"{name} must be a list of {'positive' if above else 'non-negative'} numbers, one for "
+            f"each class in their order, got {rates!r:.80}. For the rate of an event pass "
+            "[1 - rate, rate]."
+        )
+    return values.astype(np.float64)
 
 
 def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:

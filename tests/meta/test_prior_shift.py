@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from families import fitted_state
-from numpy.testing import assert_allclose
-from scipy.special import softmax
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from skcalib import CalibratedClassifier, PriorShift, TemperatureScaling
 from skcalib._rows.rows import MemoryRows
 from skcalib._warnings import FewRowsWarning, LabelShiftWarning, NotConvergedWarning
+from skcalib.export import from_json, to_json
 from skcalib.meta import _label_shift
 
 BEFORE, AFTER = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.3, 0.6])
@@ -67,6 +68,79 @@ def test_a_prior_of_zero_is_a_probability_of_zero(rows, dtype):
     assert float(shift.predict_proba(Z)[:, 2].max()) < 1e-300
     only = np.array([[-np.inf, -np.inf, 0]], dtype)  # no other class is possible
     assert shift.predict_proba(only).tolist() == [[0, 0, 1]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rates_shift_as_priors_do(rows, dtype):
+    Z = rows[2].astype(dtype)
+    shift = PriorShift.from_rates(before=20 * BEFORE, after=AFTER, classes=["a", "b", "c"])
+    P = shift.predict_proba(Z)
+    assert P.dtype == dtype
+    Q = softmax(Z.astype(float), axis=1) * AFTER / BEFORE
+    assert_allclose(P, Q / Q.sum(axis=1, keepdims=True), rtol=1e-4 if dtype is np.float32 else 1e-9)
+    assert_array_equal(shift.predict(Z), np.array(["a", "b", "c"])[P.argmax(axis=1)])
+    assert_allclose(shift.calibration_priors_, BEFORE)
+    back = PriorShift.from_rates(before=AFTER, after=BEFORE).transform(shift.transform(Z))
+    assert_allclose(back, Z, atol=1e-5)
+    never = PriorShift.from_rates(before=BEFORE, after=[1, 1, 0]).predict_proba(Z)
+    assert float(never[:, 2].max()) < 1e-300
+    loaded = from_json(to_json(shift))
+    assert_array_equal(loaded.predict_proba(Z), P)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_rates_take_back_sampling_and_weights(n_columns):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100_000, 1))
+    y = (rng.random(len(x)) < expit(2 * x[:, 0] - 3)).astype(int)
+    kept = rng.random(len(x)) < np.array([0.1, 1.0])[y]
+    models = {  # the rates before
+        (0.1, 1.0): LogisticRegression(C=1e6).fit(x[kept], y[kept]),
+        (1, 10): LogisticRegression(C=1e6, class_weight={0: 1, 1: 10}).fit(x, y),
+    }
+    for rates, model in models.items():
+        shift = PriorShift.from_rates(before=rates, n_columns=n_columns)
+        log_odds = model.decision_function(x)
+        X = log_odds[:, None] if n_columns == 1 else np.stack([0 * log_odds, log_odds], axis=1)
+        P = shift.predict_proba(X)[:, 1]
+        assert P.mean() == pytest.approx(y.mean(), rel=0.02)
+        assert np.abs(P - expit(2 * x[:, 0] - 3)).max() < 0.02
+        assert shift.transform(X).shape == X.shape
+
+
+BAD_RATES = {
+    "scalar": (
+        {"before": 0.5},
+        r"before must be a list of positive .* got 0.5. For the rate of an",
+    ),
+    "one": ({"before": [0.5]}, r"before .* got \[0.5\]"),
+    "zero": ({"before": [0, 1]}, r"before must be a list of positive numbers.* got \[0, 1\]"),
+    "negative": (
+        {"before": [1, 1], "after": [-1, 2]},
+        r"after must be a list of non-neg.*\[-1, 2\]",
+    ),
+    "none": ({"before": [1, 1], "after": [0, 0]}, r"after .* got \[0, 0\]"),
+    "infinite": ({"before": [1, np.inf]}, r"before .* got \[1, inf\]"),
+    "text": ({"before": ["1", "2"]}, "before"),
+    "number": ({"before": [1, 1], "after": [1, 1, 1]}, "each of the 2 classes of before, got 3"),
+    "classes": ({"before": [1, 1], "classes": [1, 2, 3]}, "classes"),
+    "column": ({"before": [1, 1, 1], "n_columns": 1}, "must be 3, the number of classes, or 1 for"),
+    "columns": ({"before": [1, 1], "n_columns": 3}, "n_columns must be 2.* got 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RATES)
+def test_bad_rates_are_refused(case):
+    rates, message = BAD_RATES[case]
+    with pytest.raises(ValueError, match=message):
+        PriorShift.from_rates(**rates)
+
+
+def test_rates_alone_do_not_adapt(rows):
+    shift = PriorShift.from_rates(before=BEFORE)
+    with pytest.raises(ValueError, match=r"got a shift by from_rates.* Call fit with"):
+        shift.adapt(rows[2])
+    assert shift.fit(*rows[:2]).adapt(rows[2]).priors_ == pytest.approx(AFTER, abs=0.05)
 
 
 BAD_PRIORS = {
