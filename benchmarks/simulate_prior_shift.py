@@ -2,8 +2,7 @@
 
 Classes are normal, with known densities; logits are calibrated, or twice as large. The class
 frequencies of both populations are drawn from a Dirichlet distribution; one class may be rare in
-the calibration rows. New rows are as they were,
-or more noisy, which is no label shift. Run::
+the calibration rows. New rows are as they were, or more noisy, which is no label shift. Run::
 
     python benchmarks/simulate_prior_shift.py [--draws 300]
 """
@@ -36,7 +35,10 @@ def rows(n: int, priors: np.ndarray, trained: np.ndarray, noise: float, rng) -> 
 def draw(
     seed: int, n_classes: int, n: int, method: str, *, noise: float, scale: float, rare: float
 ) -> tuple:
-    """The p-value, the mean error of the priors, and the share of those within two errors."""
+    """The p-value, the mean error of the priors, and the share of those within two errors.
+
+    All are NaN where the confusion matrix of the calibration rows is singular.
+    """
     rng = np.random.default_rng([seed, n_classes, n])
     before, after = rng.dirichlet(np.full(n_classes, 3.0), size=2)
     if rare:  # in the calibration rows, and frequent later
@@ -45,7 +47,10 @@ def draw(
     Z, y = rows(n, before, before, 1.0, rng)
     Z_new, _ = rows(n, after, before, noise, rng)
     shift = PriorShift(method=method, classes=range(n_classes)).fit(scale * Z, y)
-    shift.adapt(scale * Z_new)
+    try:
+        shift.adapt(scale * Z_new)
+    except ValueError:
+        return np.nan, np.nan, np.nan
     off = shift.priors_ - after
     covered = np.abs(off) < 1.96 * shift.standard_errors_
     return shift.label_shift_pvalue_, np.abs(off).mean(), covered.mean()
@@ -58,7 +63,8 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(
-        "classes  rows  rare  alarms  alarms noise | error and coverage: em, bbse, em x2, bbse x2"
+        "classes  rows  rare  alarms  alarms noise  not tested | error and coverage: em, bbse, em x2, "
+        "bbse x2 | singular"
     )
     for n_classes, n, rare in SETTINGS[args.first :]:
         found = {}
@@ -71,10 +77,14 @@ def main() -> None:
                 found[method, noise, scale] = np.array(some)
         # Without a test there is no alarm.
         alarms = [np.mean(found["em", noise, 1.0][:, 0] < 0.01) for noise in (1.0, 1.3)]
-        columns = [found[m, 1.0, scale][:, 1:].mean(axis=0) for scale in (1, 2) for m in METHODS]
+        untested = np.isnan(found["em", 1.0, 1.0][:, 0]).mean()
+        pairs = [(m, 1.0, scale) for scale in (1.0, 2.0) for m in METHODS]
+        columns = [np.nanmean(found[pair][:, 1:], axis=0) for pair in pairs]
+        singular = np.isnan(found["bbse", 1.0, 1.0][:, 1]).mean()
         text = "  ".join(f"{error:.4f} {covered:.1%}" for error, covered in columns)
         print(
-            f"{n_classes:3d} {n:6d} {rare:5.2f}  {alarms[0]:.1%} {alarms[1]:.1%}  {text}",
+            f"{n_classes:3d} {n:6d} {rare:5.2f}  {alarms[0]:.1%} {alarms[1]:.1%} {untested:.1%}  {text}"
+            f"  {singular:.1%}",
             flush=True,
         )
 
