@@ -63,8 +63,8 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(
-        "classes  rows  rare  alarms  alarms noise  not tested | error and coverage: em, bbse, em x2, "
-        "bbse x2 | singular"
+        "classes  rows  rare  alarms  alarms noise  not tested | "
+        "error and coverage: em, bbse, em x2, bbse x2 | singular"
     )
     for n_classes, n, rare in SETTINGS[args.first :]:
         found = {}
@@ -81,10 +81,10 @@ def main() -> None:
         pairs = [(m, 1.0, scale) for scale in (1.0, 2.0) for m in METHODS]
         columns = [np.nanmean(found[pair][:, 1:], axis=0) for pair in pairs]
         singular = np.isnan(found["bbse", 1.0, 1.0][:, 1]).mean()
+        shares = "  ".join(f"{share:.1%}" for share in (*alarms, untested))
         text = "  ".join(f"{error:.4f} {covered:.1%}" for error, covered in columns)
         print(
-            f"{n_classes:3d} {n:6d} {rare:5.2f}  {alarms[0]:.1%} {alarms[1]:.1%} {untested:.1%}  {text}"
-            f"  {singular:.1%}",
+            f"{n_classes:3d} {n:6d} {rare:5.2f}  {shares}  {text}  {singular:.1%}",
             flush=True,
         )
 

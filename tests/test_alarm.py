@@ -306,6 +306,9 @@ def test_drift_of_predictions(kind):
     assert 1000 < monitor.n_samples_at_alarm <= 1500
     assert monitor.n_samples == 2000
     assert repr(monitor) == f"DriftMonitor(kind={kind!r}, n_samples=2000, alarm=True)"
+    rows, new = proba(300, 3, 7), DriftMonitor(proba(1000, 2, 0), kind=kind)
+    assert not monitor.reset().alarm
+    assert monitor.update(rows).e_value == new.update(rows).e_value != 1
 
 
 def test_a_drift_of_classes_needs_classwise_scores():

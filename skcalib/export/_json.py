@@ -1,10 +1,10 @@
-"""Calibrators as JSON: plain numbers and text that load without executing anything."""
+"""Calibrators and monitors as JSON: plain numbers and text that load without executing anything."""
 
 import json
 import re
 import reprlib
 import warnings
-from collections.abc import Iterator
+from copy import copy
 from math import isfinite
 from typing import Any
 
@@ -14,10 +14,11 @@ from sklearn.pipeline import Pipeline
 from skcalib import binning, meta, scaling, selection
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array
-from skcalib._validation.inputs import check_fitted
 from skcalib._version import __version__, warn_of_version
+from skcalib.monitor import CalibrationMonitor, DriftMonitor
 from skcalib.selection import _candidates
 
+from ._chain import chain_of
 from ._classifiers import ENSEMBLES, Trees, check_trees, trees_of
 
 FORMAT, VERSION = "skcalib calibrator", 2
@@ -31,6 +32,8 @@ CALIBRATORS: dict[str, Any] = {
     if kind is not BaseCalibrator
 }
 
+MONITORS: dict[str, Any] = {kind.__name__: kind for kind in (CalibrationMonitor, DriftMonitor)}
+
 # Classes by name. Classifiers are there as parameters, and once they are fitted as trees.
 CLASSES = CALIBRATORS | {kind.__name__: kind for kind in (*ENSEMBLES, Pipeline, Trees)}
 
@@ -43,16 +46,17 @@ DEEPEST, MOST_LETTERS, TRIAL = 64, 256, 10**5
 
 
 def to_json(calibrator: Any) -> str:
-    """A fitted calibrator, or a pipeline of calibrators, as text in JSON.
+    """A fitted calibrator, a pipeline of calibrators, or a monitor, as text in JSON.
 
     The text holds the class, the parameters and the fitted attributes as plain numbers and
     strings, for people and other programs to read; :ref:`its format <json>` is documented. What
-    :func:`from_json` makes of it predicts bit for bit the same.
+    :func:`from_json` makes of it predicts bit for bit the same, and a monitor goes on as it would
+    have done.
 
     Parameters
     ----------
-    calibrator : calibrator or Pipeline
-        A fitted calibrator of skcalib, or a pipeline of fitted calibrators.
+    calibrator : calibrator, Pipeline, CalibrationMonitor or DriftMonitor
+        A fitted calibrator of skcalib, a pipeline of fitted calibrators, or a monitor.
 
     Returns
     -------
@@ -111,14 +115,18 @@ def to_json(calibrator: Any) -> str:
       }
     }
     """
-    chain_of(calibrator, "to_json")
-    content = _written(calibrator, "calibrator", fitted=True)
+    if type(calibrator) in MONITORS.values():
+        state = _members(vars(calibrator), "monitor", fitted=True)
+        content = {"class": type(calibrator).__name__, "state": state}
+    else:
+        chain_of(calibrator, "to_json")
+        content = _written(calibrator, "calibrator", fitted=True)
     head = {"format": FORMAT, "version": VERSION, "skcalib": __version__}
     return _laid_out({**head, "calibrator": content})
 
 
 def from_json(text: str) -> Any:
-    """The fitted calibrator, or pipeline of calibrators, of a text by :func:`to_json`.
+    """The fitted calibrator, pipeline of calibrators, or monitor, of a text by :func:`to_json`.
 
     Nothing in the text is executed, and no name in it is imported. Types and sizes are checked,
     and that the calibrator predicts; but not that its numbers are those of a fit: load files from
@@ -176,54 +184,16 @@ def from_json(text: str) -> Any:
     try:
         with warnings.catch_warnings():  # of wrong numbers, and of columns without names
             warnings.simplefilter("ignore")
-            calibrator = _read(raw["calibrator"], ("calibrator",), len(text))
-            _try(calibrator)
+            read = _read_monitor if "state" in raw["calibrator"] else _read_calibrator
+            calibrator = read(raw["calibrator"], len(text))
     except Exception as error:  # whatever a calibrator of wrong numbers raises
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
-            "The text must be that of a calibrator that predicts, got "
+            "The text must be that of a calibrator that predicts or of a monitor, got "
             f"{type(error).__name__}: {reason:.300}. Write it again with to_json."
         ) from error
     warn_of_version(type(calibrator).__name__, written_by)
     return calibrator
-
-
-# What is exported.
-def chain_of(calibrator: Any, action: str) -> list[Any]:
-    """The fitted calibrators that are applied one after the other; ``action`` is for messages."""
-    chain = list(_calibrators_in(calibrator, action))
-    if not chain:
-        raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
-    for member in chain:
-        check_fitted(member)
-    return chain
-
-
-def _calibrators_in(calibrator: Any, action: str, name: str | None = None) -> Iterator[Any]:
-    """A calibrator, or the members of a pipeline; ``name`` is that of its step in another."""
-    if isinstance(calibrator, Pipeline):
-        for step, member in calibrator.steps:
-            if member is not None and member != "passthrough":
-                yield from _calibrators_in(member, action, step)
-    elif isinstance(calibrator, BaseCalibrator | meta.MultiLabelCalibrator):
-        yield calibrator
-    else:
-        of_class = isinstance(calibrator, type)
-        got = f"the class {calibrator.__name__}" if of_class else type(calibrator).__name__
-        where = "" if name is None else f" in step {name!r} of the pipeline"
-        remedy = "Fit a calibrator to the logits of the classifier, and pass that."
-        if name is not None:
-            remedy = "Pass the calibrators alone, as in pipeline[1:]."
-        elif hasattr(calibrator, "best_estimator_"):
-            remedy = "Pass its best_estimator_."
-        elif hasattr(calibrator, "calibrators_") and action == "to_json":
-            remedy = "Save it as a whole by skops.io.dump, or pass its calibrator_ alone."
-        elif action == "to_onnx":
-            remedy += " For a classifier with its calibrators see register_skl2onnx."
-        raise TypeError(
-            f"{action} takes a fitted calibrator of skcalib, or a pipeline of calibrators, got "
-            f"{got}{where}. {remedy}"
-        )
 
 
 # Writing.
@@ -373,6 +343,32 @@ def _read_estimator(raw: dict[str, Any], path: tuple[str, ...], most: int) -> An
     if kind is Trees:
         check_trees(found)
     return found
+
+
+def _read_calibrator(raw: Any, most: int) -> Any:
+    calibrator = _read(raw, ("calibrator",), most)
+    _try(calibrator)
+    return calibrator
+
+
+def _read_monitor(raw: dict[str, Any], most: int) -> Any:
+    """A monitor with its state, of which a copy takes some rows."""
+    kind: Any = MONITORS.get(raw["class"])
+    state = _read_members(raw["state"], ("monitor",), most)
+    fits = kind is not None and not any(hasattr(kind, name) for name in state)
+    _check(("monitor",), "of a class, and of attributes, that skcalib has", holds=fits)
+    fits = all(type(n) is not int or n <= most for n in map(state.get, ("n_bins", "n_classes")))
+    _check(("monitor",), "of no more bins and classes than the text is long", holds=fits)
+    monitor: Any = object.__new__(kind)
+    vars(monitor).update(state)
+    trial, labels = copy(monitor), state.get("labels")
+    rows = () if labels is None else (np.resize(labels, 20),)  # the fewest that are bet on
+    K = state["n_classes"] if labels is None else len(labels)
+    trial.update(*rows, np.full((20, K), 1 / K))
+    shapes = [{name: np.shape(x) for name, x in vars(m).items()} for m in (monitor, trial)]
+    fits = shapes[0] == shapes[1] and 0 < trial.p_value <= 1 and 0 <= trial.e_value < np.inf
+    _check(("monitor",), "updated as monitors are", holds=fits)
+    return monitor
 
 
 def _check(path: tuple[str, ...], wanted: str, *, holds: bool) -> None:

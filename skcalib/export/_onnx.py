@@ -18,9 +18,9 @@ from skcalib._version import __version__
 from skcalib.meta import GroupCalibrator, MultiLabelCalibrator
 from skcalib.scaling._platt import PlattScaling, log_odds
 
+from ._chain import chain_of
 from ._classifiers import probabilities_of
 from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
-from ._json import chain_of
 
 if TYPE_CHECKING:
     import onnx

@@ -109,7 +109,9 @@ class DriftMonitor(SequentialTest, Versioned):
     DriftMonitor(kind='top-label', n_samples=2000, alarm=True)
     """
 
+    _reference: Indices
     _counts: Indices
+    n_samples: int
 
     def __init__(
         self,
@@ -127,9 +129,8 @@ class DriftMonitor(SequentialTest, Versioned):
         self.random_state = int(random_state)
         self.n_classes: int | None = None
         cells, self.n_classes = self._cells(y_proba)
-        self._counts = _counted(cells)
-        self.n_samples = 0
-        self._start(Bets.new(len(cells), _LOG_FACTORS.shape[1]))
+        self._reference = _counted(cells)
+        self.reset()
 
     def update(self, y_proba: ArrayLike) -> Self:
         """Bet on a batch of rows; after an error nothing is changed.
@@ -173,6 +174,27 @@ class DriftMonitor(SequentialTest, Versioned):
         self._counts = self._counts + _counted(cells)
         self.n_samples += n
         self._store(bets, _e_value(bets.capital), self.n_samples)
+        return self
+
+    def reset(self) -> Self:
+        """Remove all rows but the reference rows, and begin a new test.
+
+        It has a new probability of a false alarm. Where predictions have changed for good, as after
+        recalibration, a new monitor needs new reference rows.
+
+        Returns
+        -------
+        DriftMonitor
+            The monitor itself, as it was before the first batch.
+
+        Examples
+        --------
+        >>> from skcalib.monitor import DriftMonitor
+        >>> DriftMonitor([0.1, 0.7, 0.4, 0.2], kind="binary").update([0.6, 0.3]).reset()
+        DriftMonitor(kind='binary', n_samples=0)
+        """
+        self._counts, self.n_samples = self._reference, 0
+        self._start(Bets.new(len(self._counts), _LOG_FACTORS.shape[1]))
         return self
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from families import CALIBRATORS, FORMS, fitted_state, of_case
 from hypothesis import given, settings, strategies as st
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
@@ -38,7 +39,9 @@ from skcalib import (
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.export._json import CALIBRATORS as CLASSES, DEEPEST
+from skcalib.monitor import CalibrationMonitor, DriftMonitor
 
+DELETED = object()
 OUTPUTS = ("predict_proba", "predict_log_proba", "transform", "predict")
 Z, Y = make_logits(240, 3, temperature=2.0, random_state=0)
 FEW = {
@@ -107,6 +110,73 @@ def _texts():
 @pytest.fixture(scope="module")
 def texts():
     return _texts()
+
+
+def _monitors():
+    """Monitors before and after rows, with an alarm, and with rows that are not bet on yet."""
+    P = softmax(Z, axis=1)
+    words = np.array(["a", "b", "c"])
+    found = {
+        "new": CalibrationMonitor(labels=range(3)),
+        "text": CalibrationMonitor(labels=words, kind="classwise").update(words[Y], P),
+        "few": CalibrationMonitor(labels=[0, 1], n_bins=4, pos_label=0).update(Y[:7] > 0, P[:7, 0]),
+        "alarm": CalibrationMonitor(labels=range(3)).update(Y, softmax(9 * Z, axis=1), 1.0 + Y),
+        "drift": DriftMonitor(P[:99]).update(P[99:]),
+        "drift alarm": DriftMonitor(P[:99], kind="classwise").update(softmax(9 * Z, axis=1)),
+        "new drift": DriftMonitor(P[:, 0], random_state=3, alarm_level=0.01),
+    }
+    assert found["alarm"].alarm
+    assert found["drift alarm"].alarm
+    return found
+
+
+MONITORS = _monitors()
+
+
+# Monitors.
+@pytest.mark.parametrize("name", MONITORS)
+def test_monitors_go_on_after_a_round_trip(name):
+    monitor = copy.deepcopy(MONITORS[name])
+    loaded = from_json(to_json(monitor))
+    assert to_json(loaded) == to_json(monitor)
+    two, P = name in {"few", "new drift"}, softmax(Z[:50], axis=1)
+    rows = () if "drift" in name else (monitor.labels[Y[:50] // (2 if two else 1)],)
+    for _ in range(2):
+        for each in (monitor, loaded):
+            each.update(*rows, P[:, 0] if two else P)
+        assert to_json(loaded) == to_json(monitor)
+        assert repr(loaded) == repr(monitor)
+        assert (loaded.e_value, loaded.p_value) == (monitor.e_value, monitor.p_value)
+        loaded = pickle.loads(pickle.dumps(loaded))
+    loaded.reset()
+    assert to_json(loaded) == to_json(monitor.reset())
+
+
+STATE = ("calibrator", "state")
+BROKEN_MONITORS = [
+    ("new", ("calibrator", "class"), "TemperatureScaling", "of a class, and of attributes, that"),
+    ("new", ("calibrator", "class"), [], "unhashable"),
+    ("new", ("calibrator", "class"), "DriftMonitor", "got TypeError"),
+    ("new", STATE, 3, "must be an object"),
+    ("new", (*STATE, "update"), 3, "of a class, and of attributes, that"),
+    ("new", (*STATE, "__class__"), 3, "of a class, and of attributes, that"),
+    ("new", (*STATE, "_sums"), DELETED, "got AttributeError"),
+    ("new", (*STATE, "n_bins"), 10**12, "of no more bins and classes than the text"),
+    ("new", (*STATE, "n_bins"), 7, "monitor"),
+    ("new", (*STATE, "_reserve"), "a", "got TypeError"),
+    ("new", (*STATE, "_capital", "values", 0), "nan", "updated as monitors are"),
+    ("new", (*STATE, "_capital", "values", 0), -1e9, "updated as monitors are"),
+    ("new", (*STATE, "_sums"), {"dtype": "float64", "shape": [], "values": [0.0]}, "monitor"),
+    ("drift", (*STATE, "n_classes"), 10**12, "of no more bins and classes than the text"),
+    ("drift", (*STATE, "_counts", "shape"), [2, 501], "monitor"),
+    ("drift", (*STATE, "n_samples"), "a", "monitor"),
+]
+
+
+@pytest.mark.parametrize("case", BROKEN_MONITORS, ids=[f"{k}" for k in range(len(BROKEN_MONITORS))])
+def test_broken_monitors(case):
+    name, path, value, words = case
+    says(changed(to_json(MONITORS[name]), path, value), words)
 
 
 # Round trips.
@@ -322,7 +392,6 @@ def assert_is_sentence(message):
     assert len(message) < 600
 
 
-DELETED = object()
 FITTED = ("calibrator", "fitted")
 HEAD = '{"format": "skcalib calibrator", "version": 2, "skcalib": "0.1.0", "calibrator": '
 PIPELINE = HEAD + '{"class": "Pipeline", "parameters": {"steps": '
