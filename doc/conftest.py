@@ -2,7 +2,7 @@
 
 import pytest
 
-SLOW = {"choosing", "classifiers", "default", "diagrams", "index", "start"}
+SLOW = {"choosing", "classifiers", "default", "diagrams", "index", "multilabel", "start"}
 
 
 def pytest_itemcollected(item):

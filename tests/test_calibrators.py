@@ -332,12 +332,7 @@ def changed(value, columns=1):
 BAD_FITS = {
     "nan": (changed(np.nan), Y3, None, "X must hold finite logits .*, got 1 NaN."),
     "inf": (changed(np.inf), Y3, None, r"finite logits .*, got 1 larger.*clip these"),
-    "log-odds of -inf": (
-        changed(-np.inf)[:, 1:2],
-        Y3 % 2,
-        None,
-        "got 1 -inf.* clip these before",
-    ),
+    "log-odds of -inf": (changed(-np.inf)[:, 1:2], Y3 % 2, None, "got 1 -inf.* clip these before"),
     "row of -inf": (changed([-np.inf] * 3, slice(None)), Y3, None, "got 1 of 30 rows of nothing"),
     "masked label": (
         changed(-np.inf),
@@ -372,12 +367,7 @@ BAD_FITS = {
     "negative weight": (X3, Y3, np.full(30, -1.0), "must not be negative, got a weight of -1"),
     "no weight": (X3, Y3, np.zeros(30), "must not be all zero"),
     "huge weights": (X3, Y3, np.full(30, 1e101), r"between 1e-100 and 1e\+100, got 1e\+101\. Mult"),
-    "tiny weights": (
-        X3,
-        Y3,
-        np.full(30, 9e-101),
-        "largest of sample_weight .*, got 9e-101",
-    ),
+    "tiny weights": (X3, Y3, np.full(30, 9e-101), "largest of sample_weight .*, got 9e-101"),
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),

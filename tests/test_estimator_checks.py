@@ -35,7 +35,7 @@ OF_PIPELINES = {
 }
 # Of top-label calibration, whose predictions are those of the logits by definition.
 OF_KEPT_PREDICTIONS = {
-    "check_classifiers_train": "the predicted class may not be the most probable one",
+    "check_classifiers_train": "the predicted class may not be the most probable one"
 }
 # Smooth enough that held-out logits and others differ by more than the checks let pass.
 SMOOTH = GaussianNB(var_smoothing=0.1)

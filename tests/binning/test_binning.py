@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.special import betaln, expit, logit, softmax
 
-from skcalib import (
-    BBQ,
-    HistogramBinning,
-    IsotonicCalibration,
-    VennAbersCalibration,
-)
+from skcalib import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
 

@@ -252,10 +252,7 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
         (["--report", "d"], "--report d must be a directory that exists, or a file that ends in"),
         (["--report", "r.txt"], "--report r.txt must be a directory that exists, or a file that"),
         (["--report", "none/r.html"], "--report none/r.html must lie in a directory that exists"),
-        (
-            ["--save", "c.txt"],
-            "--save c.txt must be a file that ends in .json, .skops, ",
-        ),
+        (["--save", "c.txt"], "--save c.txt must be a file that ends in .json, .skops, "),
         (["--save", "d"], "--save d must be a file that ends in"),
         (["--save", ""], "--save must be a file that ends in"),
         (["--save", "none/c.pkl"], "--save none/c.pkl must lie in a directory that exists and is"),

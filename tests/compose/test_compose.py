@@ -886,10 +886,7 @@ def test_bad_estimators(kind, estimator, message):
         ({"cv": "prefit"}, "got 'prefit'. Pass a fitted classifier in a FrozenEstimator"),
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
         ({"cv": [([0, 3], [2]), ([], [3])]}, "training rows .*, got shapes .* in split 1. Leave"),
-        (
-            {"cv": [([0, 3], np.array([], int))]},
-            r"got shapes \(2,\) and \(0,\) in split 0",
-        ),
+        ({"cv": [([0, 3], np.array([], int))]}, r"got shapes \(2,\) and \(0,\) in split 0"),
         ({"cv": []}, "cv must give at least one split, got none"),
         ({"cv": [([0, 3], [300])]}, "index 300 is out of bounds"),
         ({"cv": [([0, 3], [-300])]}, "index -300 is out of bounds"),

@@ -20,10 +20,7 @@ from skcalib import ReliabilityDisplay, VectorScaling
 from skcalib._output.theme import Theme
 from skcalib._scores.columns import Scored
 from skcalib.datasets import make_logits
-from skcalib.display import (
-    ConfidenceDisplay,
-    TemperatureSweepDisplay,
-)
+from skcalib.display import ConfidenceDisplay, TemperatureSweepDisplay
 from skcalib.metrics import reliability_curve
 
 

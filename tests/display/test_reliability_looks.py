@@ -12,10 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.special import expit, softmax
 
-from skcalib import (
-    ReliabilityDisplay,
-    TemperatureSweepDisplay,
-)
+from skcalib import ReliabilityDisplay, TemperatureSweepDisplay
 from skcalib._output.theme import (
     BLUE,
     GREEN,

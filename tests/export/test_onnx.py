@@ -308,11 +308,7 @@ class TestNumbers:
             ("float64", 1e35),
             *(
                 pytest.param(*case, marks=pytest.mark.slow)
-                for case in [
-                    *product(DTYPES, [1e-12, 1e12]),
-                    ("float32", 1e35),
-                    ("float64", 1e-35),
-                ]
+                for case in [*product(DTYPES, [1e-12, 1e12]), ("float32", 1e35), ("float64", 1e-35)]
             ),
         ],
     )

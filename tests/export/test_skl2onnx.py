@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
-from sklearn.discriminant_analysis import (
-    LinearDiscriminantAnalysis,
-    QuadraticDiscriminantAnalysis,
-)
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,

@@ -78,8 +78,7 @@ def test_one_group_is_that_of_all_rows(seed):
 
 @pytest.mark.parametrize("name", OUTPUTS)
 @pytest.mark.parametrize(
-    "calibrator",
-    [TemperatureScaling(), PlattScaling(), AutoCalibrator([TemperatureScaling()])],
+    "calibrator", [TemperatureScaling(), PlattScaling(), AutoCalibrator([TemperatureScaling()])]
 )
 def test_without_shrinkage_groups_are_calibrated_by_themselves(name, calibrator):
     c = GroupCalibrator(calibrator, shrinkage=0).fit(Z, Y, groups=G)

@@ -12,11 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from skcalib import (
-    MultiLabelCalibrator,
-    PlattScaling,
-    TemperatureScaling,
-)
+from skcalib import MultiLabelCalibrator, PlattScaling, TemperatureScaling
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning
 
 

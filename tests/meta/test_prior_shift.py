@@ -147,10 +147,7 @@ BAD_PRIORS = {
     "sum": ([0.5, 0.5, 0.5], "sum to one, got a minimum of 0.5 and a sum of 1.5"),
     "negative": ([-0.5, 0.5, 1], "got a minimum of -0.5"),
     "NaN": ([np.nan, 0.5, 0.5], "got a minimum of nan"),
-    "few": (
-        [0.5, 0.5],
-        r"list of 3 numbers, one for each.* got list of shape \(2,\)",
-    ),
+    "few": ([0.5, 0.5], r"list of 3 numbers, one for each.* got list of shape \(2,\)"),
     "square": (np.eye(3), r"got ndarray of shape \(3, 3\)"),
     "dictionary": (
         {0: 0.5, 1: 0.5, 2: 0},

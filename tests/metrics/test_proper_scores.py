@@ -8,12 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 from sklearn.metrics import brier_score_loss, log_loss
 
-from skcalib import (
-    TemperatureSweepDisplay,
-    VectorScaling,
-    calibration_report,
-    compare_calibrators,
-)
+from skcalib import TemperatureSweepDisplay, VectorScaling, calibration_report, compare_calibrators
 from skcalib.datasets import make_logits
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 

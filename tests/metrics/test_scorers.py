@@ -7,10 +7,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
-from sklearn.model_selection import (
-    cross_val_score,
-    cross_validate,
-)
+from sklearn.model_selection import cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 

@@ -11,12 +11,7 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
-from skcalib import (
-    EnsembleTemperatureScaling,
-    MatrixScaling,
-    TemperatureScaling,
-    VectorScaling,
-)
+from skcalib import EnsembleTemperatureScaling, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._base import BaseCalibrator
 from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits

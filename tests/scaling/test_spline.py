@@ -12,13 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
 from skcalib._optimize import spline as module
 from skcalib._optimize.leave_one_out import ALPHAS
-from skcalib._optimize.spline import (
-    Splines,
-    _on_cells,
-    cells_of,
-    slopes_of_values,
-    smooth_basis,
-)
+from skcalib._optimize.spline import Splines, _on_cells, cells_of, slopes_of_values, smooth_basis
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 

@@ -11,12 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
-from sklearn.model_selection import (
-    LeaveOneGroupOut,
-    ShuffleSplit,
-    StratifiedKFold,
-    cross_val_score,
-)
+from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skcalib import (
@@ -411,10 +406,7 @@ def test_progress(rows):
         ({"y": np.zeros(600)}, "at least two classes"),
         ({"cv": 1}, "at least one train/test split"),
         ({"cv": []}, "cv must give at least one split, got none"),
-        (
-            {"cv": [([0, 1], [2]), ([3, 4], [])]},
-            r"and \(0,\) in split 1. Leave it out",
-        ),
+        ({"cv": [([0, 1], [2]), ([3, 4], [])]}, r"and \(0,\) in split 1. Leave it out"),
         ({"cv": [(range(9), [600])]}, "index 600 is out of bounds"),
         ({"cv": LeaveOneGroupOut()}, "The 'groups' parameter should not be None"),
         ({"cv": [([0, 1], [2]), 3]}, "cannot unpack non-iterable int"),
