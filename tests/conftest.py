@@ -1,18 +1,16 @@
-"""Fixtures and settings shared by all tests."""
+"""Fixtures and settings shared by all tests.
+
+The process that hands out tests to others reads them too, so they import what they need.
+"""
 
 import gc
+import os
 import sys
 
-import families
-import matplotlib as mpl
-import numpy as np
 import pytest
 from hypothesis import settings
 
-import skcalib.selection._compare
-from skcalib.datasets import load_digits_logits, make_logits
-
-mpl.use("Agg")
+os.environ["MPLBACKEND"] = "Agg"
 # Reproducible on every machine, and no failure because a machine is slow.
 settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("skcalib")
@@ -44,12 +42,16 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def digits():
+    from skcalib.datasets import load_digits_logits
+
     return load_digits_logits()
 
 
 @pytest.fixture
 def logits3():
     """Over-confident logits of three classes with labels 0, 1, 2."""
+    from skcalib.datasets import make_logits
+
     return make_logits(400, 3, temperature=2.0, random_state=0)
 
 
@@ -63,9 +65,15 @@ def _close_figures():
 @pytest.fixture(autouse=True)
 def _quick_default(monkeypatch):
     """In comparisons the default calibrator has few candidates, which are fast."""
+    import families
+
+    import skcalib.selection._compare
+
     monkeypatch.setattr(skcalib.selection._compare, "AutoCalibrator", families.AutoCalibrator)
 
 
 @pytest.fixture
 def rng():
+    import numpy as np
+
     return np.random.default_rng(0)

@@ -73,7 +73,7 @@ class CalibrationReport(Results):
     >>> digits = load_digits_logits()
     >>> calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
     >>> calibration_report(calibrator, digits.logits_test, digits.y_test)
-    <CalibrationReport of TemperatureScaling on 450 rows>
+    <CalibrationReport of TemperatureScaling on 849 rows>
     """
 
     @overload
