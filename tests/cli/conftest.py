@@ -1,11 +1,14 @@
 """A folder with logits and labels, and a comparison that takes no time."""
 
+import shlex
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import skcalib
+from skcalib.__main__ import main
 from skcalib._output import replacing
 from skcalib.datasets import make_logits
 
@@ -24,6 +27,28 @@ def folder(tmp_path, monkeypatch):
 def files(folder):
     """The logits and labels in the folder."""
     return np.load("z.npy"), np.load("y.npy")
+
+
+@pytest.fixture
+def refusal(capsys):
+    """What the command line says of bad input: one sentence and status 2, and nothing is written.
+
+    It is given its arguments, as a list or a line.
+    """
+
+    def of(given, start=""):
+        folder = Path()
+        before, _ = {p.name for p in folder.iterdir()}, capsys.readouterr()
+        assert main(shlex.split(given) if isinstance(given, str) else given) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"skcalib: {start}")
+        assert err.endswith(".\n")
+        assert err.count("\n") == 1
+        assert {p.name for p in folder.iterdir()} == before
+        return err
+
+    return of
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from skcalib._output import replacing
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
 GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]
+FILES = " ".join(GIVEN)
 
 
 @pytest.fixture
@@ -244,58 +245,49 @@ def test_a_target_that_is_a_link_is_replaced_itself(folder, quick):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        (["--output", "none/p.png"], "--output none/p.png must lie in a directory that exists"),
-        (["--output", "p"], "--output p must be a directory that exists, or a file that ends in"),
-        (["--output", "p.txt"], "or a file that ends in .png, .pdf, .svg."),
-        (["--report", "d"], "--report d must be a directory that exists, or a file that ends in"),
-        (["--report", "r.txt"], "--report r.txt must be a directory that exists, or a file that"),
-        (["--report", "none/r.html"], "--report none/r.html must lie in a directory that exists"),
-        (["--save", "c.txt"], "--save c.txt must be a file that ends in .json, .skops, "),
-        (["--save", "d"], "--save d must be a file that ends in"),
-        (["--save", ""], "--save must be a file that ends in"),
-        (["--save", "none/c.pkl"], "--save none/c.pkl must lie in a directory that exists and is"),
+        ("--output none/p.png", "--output none/p.png must lie in a directory that exists"),
+        ("--output p", "--output p must be a directory that exists, or a file that ends in"),
+        ("--output p.txt", "or a file that ends in .png, .pdf, .svg."),
+        ("--report d", "--report d must be a directory that exists, or a file that ends in"),
+        ("--report r.txt", "--report r.txt must be a directory that exists, or a file that"),
+        ("--report none/r.html", "--report none/r.html must lie in a directory that exists"),
+        ("--save c.txt", "--save c.txt must be a file that ends in .json, .skops, "),
+        ("--save d", "--save d must be a file that ends in"),
+        ("--save ''", "--save must be a file that ends in"),
+        ("--save none/c.pkl", "--save none/c.pkl must lie in a directory that exists and is"),
     ],
 )
-def test_targets_are_checked_before_the_work(folder, capsys, monkeypatch, arguments, message):
+def test_targets_are_checked_before_the_work(folder, refusal, monkeypatch, line, message):
     (folder / "d" / REPORT).mkdir(parents=True)
     monkeypatch.setattr("skcalib._cli.reading.load", None)
-    assert main([*GIVEN, *arguments]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal(f"{FILES} {line}")
 
 
-OWN = ["--logits", "rows", "--label-column", "y"]
+OWN = "--logits rows --label-column y"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        ([*OWN, "--output", "rows"], "--output rows/skcalib-reliability.png must be another file"),
-        ([*OWN, "--report", "rows/r.html"], "--report rows/r.html must be another file than those"),
-        ([*OWN, "--save", "rows/c.json"], "--save rows/c.json must be another file than those"),
+        (f"{OWN} --output rows", "--output rows/skcalib-reliability.png must be another file"),
+        (f"{OWN} --report rows/r.html", "--report rows/r.html must be another file than those"),
+        (f"{OWN} --save rows/c.json", "--save rows/c.json must be another file than those"),
+        ("--logits *.html --label-column y --report r.html", "that are read, got *.html."),
+        (f"{FILES} --report r.html", "another file than those that are read, got y.npy. Choose"),
         (
-            ["--logits", "*.html", "--label-column", "y", "--report", "r.html"],
-            "that are read, got *.html.",
-        ),
-        (
-            [*GIVEN, "--report", "r.html"],
-            "another file than those that are read, got y.npy. Choose",
-        ),
-        (
-            [*GIVEN, "--test-logits", "rows", "--test-labels", "y.npy", "--report", "rows/r.html"],
+            f"{FILES} --test-logits rows --test-labels y.npy --report rows/r.html",
             "that are read, got rows",
         ),
     ],
 )
-def test_targets_are_other_files_than_those_that_are_read(folder, capsys, arguments, message):
+def test_targets_are_other_files_than_those_that_are_read(folder, refusal, line, message):
     (folder / "rows").mkdir()
     (folder / "y.npy").rename(folder / "r.html")
     (folder / "y.npy").symlink_to("r.html")
-    before = {p.name for p in folder.rglob("*")}
-    assert main(arguments) == 2
-    assert message in capsys.readouterr().err
-    assert {p.name for p in folder.rglob("*")} == before
+    assert message in refusal(line)
+    assert not any((folder / "rows").iterdir())
 
 
 def test_kinds_of_targets_have_no_ending_in_common():
@@ -304,10 +296,9 @@ def test_kinds_of_targets_have_no_ending_in_common():
     assert len(set().union(*kinds)) == sum(map(len, kinds))
 
 
-def test_a_folder_that_may_not_be_written(folder, monkeypatch, capsys):
+def test_a_folder_that_may_not_be_written(folder, monkeypatch, refusal):
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert main(GIVEN) == 2
-    assert "must lie in a directory that exists and is writable" in capsys.readouterr().err
+    assert "must lie in a directory that exists and is writable" in refusal(GIVEN)
 
 
 # --------------------------------------------------------------------------------------
@@ -371,9 +362,6 @@ def shell(command, folder, **kwargs):
         check=False,
         **kwargs,
     )
-
-
-FILES = " ".join(GIVEN)
 
 
 @pytest.mark.slow

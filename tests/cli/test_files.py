@@ -110,22 +110,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", [*BAD, "none.npy", "none.csv"])
-def test_bad_files(files, folder, capsys, name):
-    """One sentence and status 2, and nothing is written."""
+def test_bad_files(files, folder, refusal, name):
     content = BAD.get(name, "")
     if content is None:
         (folder / name).mkdir()
     elif name in BAD:
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    before = {p.name for p in folder.iterdir()}
-    assert main(["--logits", name, "--labels", "y.npy"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("skcalib: ")
-    assert err.count("\n") == 1
-    assert err.endswith(".\n")
-    assert name in err or name == "no rows.npy"  # whose fault the rows are, not the file
-    assert {p.name for p in folder.iterdir()} == before
+    said = refusal(["--logits", name, "--labels", "y.npy"])
+    assert name in said or name == "no rows.npy"  # whose fault the rows are, not the file
 
 
 @pytest.mark.parametrize(
@@ -203,13 +195,11 @@ def test_an_interrupt_is_no_fault_of_the_file():
         (np.zeros(3, int), "bad.npy cannot be read: it holds 3 labels for 200 rows of z.npy"),
     ],
 )
-def test_bad_arrays_of_labels(files, capsys, labels, got):
+def test_bad_arrays_of_labels(files, refusal, labels, got):
     np.save("bad.npy", labels)
-    assert main(["--logits", "z.npy", "--labels", "bad.npy"]) == 2
-    err = capsys.readouterr().err
-    assert "bad.npy" in err
-    assert got in err
-    assert err.count("\n") == 1
+    said = refusal("--logits z.npy --labels bad.npy")
+    assert "bad.npy" in said
+    assert got in said
 
 
 @pytest.mark.parametrize(
@@ -412,10 +402,10 @@ def test_a_probability_of_zero_is_the_smallest_number(dtype):
 
 
 @pytest.mark.parametrize("P", [[0.0, 1.002], [-1e-9, 1.0], [np.nan, 1.0]])
-def test_what_is_no_probability(files, capsys, P):
+def test_what_is_no_probability(files, refusal, P):
     np.save("p.npy", np.tile(P, (200, 1)))
-    assert main(["--logits", "p.npy", "--labels", "y.npy", "--probabilities"]) == 2
-    assert f"p.npy must hold probabilities, got numbers from {P[0]:g}" in capsys.readouterr().err
+    said = refusal("--logits p.npy --labels y.npy --probabilities")
+    assert f"p.npy must hold probabilities, got numbers from {P[0]:g}" in said
 
 
 def test_what_is_a_probability():
