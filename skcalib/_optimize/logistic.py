@@ -81,7 +81,7 @@ def fit_sigmoids(
         start.ravel(),
         jac=lambda x: gradient(x).ravel(),
         hess=hessian,
-        bounds=None if low is None else optimize.Bounds(low.ravel()),
+        bounds=None if low is None else [(least, np.inf) for least in low.ravel().tolist()],
         method=newton,
         options={
             "tol": TOLERANCE * rate * (1 - rate),

@@ -2,7 +2,7 @@
 
 All fits that minimise something are convex problems, and calls of :mod:`scipy.optimize`:
 
-- *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Newton's
+- *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
   method, or between bounds (:mod:`skcalib._optimize.temperature`).
 - *Vector and matrix maps of two classes*: ``minimize`` with ``"trust-exact"`` for the three
   parameters that the log-odds under any linear map have (:mod:`skcalib._optimize.two_classes`), in

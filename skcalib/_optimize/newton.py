@@ -9,14 +9,14 @@ K times as many passes. It is used as ::
     scipy.optimize.minimize(fun, x0, jac=jac, hess=hess, method=newton)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats
+from skcalib._rows import Floats, arrays as xa
 
 # Curvatures are no smaller than this share of those at the start, and correlations that far from
 # one.
@@ -48,7 +48,7 @@ def newton(
     *,
     jac: Callable[[Floats], Floats],
     hess: Callable[[Floats], Floats],
-    bounds: optimize.Bounds | None = None,
+    bounds: Sequence[tuple[float, float]] | None = None,
     tol: float | Floats = 1e-10,
     maxiter: int = 100,
     first_length: Callable[[Floats], Floats] | None = None,
@@ -68,26 +68,23 @@ def newton(
     d = (hessian := hess(x0)).shape[-1]  # that of a single function may be (d, d)
     shape, blocks = (x0.size // d, d), (-1, d, d)
     x, gradient, hessian = x0.reshape(shape), jac(x0).reshape(shape), hessian.reshape(blocks)
-    low = None if bounds is None else np.reshape(bounds.lb, shape)
+    low = None if bounds is None else np.reshape([low for low, _ in bounds], shape)
     least = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
     step, n_passes = _steps(x, gradient, hessian, least, low), 1
-    promise = -(gradient * step).sum(axis=1)
-    length: Floats = np.ones(len(x)) if first_length is None else first_length(promise)
-    while True:
-        slope = (gradient * step).sum(axis=1)
-        done = -slope <= tol
-        if done.all() or n_passes == maxiter:
-            break
+    slope = xa.vecdot(gradient, step)
+    length: Floats = np.ones(len(x)) if first_length is None else first_length(-slope)
+    while not (done := -slope <= tol).all() and n_passes < maxiter:
         n_passes += 1
         trial = x + length[:, None] * step
         ahead = jac(trial.ravel()).reshape(shape)
-        rise = (ahead * step).sum(axis=1)
+        rise = xa.vecdot(ahead, step)
         good = (rise <= -STEEPEST * slope) & ~done
-        shorter = slope / (slope - np.maximum(rise, np.finfo(float).tiny))
-        length = np.where(good | done, 1, length * np.clip(shorter, 0.1, 0.9))
+        shorter = np.maximum(slope / (slope - np.maximum(rise, xa.TINY)), 0.1)
+        length = np.where(good | done, 1, length * np.minimum(shorter, 0.9))
         moved = good[:, None]
         step = np.where(moved, _steps(trial, ahead, hess(trial).reshape(blocks), least, low), step)
         x, gradient = np.where(moved, trial, x), np.where(moved, ahead, gradient)
+        slope = xa.vecdot(gradient, step)
     return optimize.OptimizeResult(
         x=(x + np.where(done[:, None], step, 0)).ravel(),
         jac=gradient.ravel(),
@@ -109,7 +106,7 @@ def _steps(
     np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
     step: Floats = -np.linalg.solve(scaled, (gradient / size)[..., None])[..., 0] / size
     if low is not None:
-        for k in np.flatnonzero((x + step < low).any(axis=1)):
+        for k in set(np.nonzero(x + step < low)[0].tolist()):
             step[k] = _bounded_step(x[k], gradient[k], hessian[k], low[k])
     return step
 

@@ -35,7 +35,7 @@ def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
     """
     out = xa.namespace(L).empty_like(L)
     for low, high in pairwise([-np.inf, *xa.on_host(knots).tolist(), np.inf]):
-        yield xa.into("clip", out, L, low, high)
+        yield xa.at_most(xa.at_least(L, low, out), high, out)
 
 
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
@@ -85,7 +85,7 @@ def _hessian(knots: Floats, sums: Floats) -> Floats:
     segments are their widths.
     """
     p = len(knots) + 1
-    mean, square, products = np.split(sums, [p, 2 * p])
+    mean, square, products = sums[:p], sums[p : 2 * p], sums[2 * p :]
     H = np.triu(np.outer(np.diff(_origins(knots), append=0), mean), 1)
     H += H.T + np.diag(square) - products.reshape(p, p)
     return H
@@ -117,7 +117,7 @@ def fit_slopes(loss: PiecewiseLoss, start: Floats, least: float) -> optimize.Opt
         start,
         jac=gradient,
         hess=hessian,
-        bounds=optimize.Bounds(np.full(len(start), least)),
+        bounds=[(least, np.inf)] * len(start),
         method=newton,
         options={"tol": TOLERANCE, "maxiter": MAX_PASSES},
     )

@@ -36,11 +36,14 @@ SMALLEST_RANGE = 1e-100
 # Single precision holds the products of logits with factors between these.
 SINGLE_SCALES = 1e-30, 1e30
 
-# A Newton step smaller than this share of the factor is the last: the error squares at each.
-LAST_STEP = 1e-5
+# A step smaller than this share of the factor is the last: each leaves the cube of the error.
+LAST_STEP = 1e-4
 
-# Newton steps at most before the zero is bracketed, and precision of the logarithm that then ends.
+# Steps at most before the zero is bracketed, and precision of the logarithm that then ends.
 MAX_STEPS, BRACKET_TOL = 10, 1e-11
+
+# Scratch arrays of a pass for the derivatives.
+SCRATCH = Plan(scratch=2)
 
 # Curvatures smaller than this share of the slope, both relative to the factor, count as this.
 FLATTEST = 1e-6
@@ -92,7 +95,7 @@ def warn_of_no_minimum(scale: InverseTemperature) -> None:
 def fit_inverse_temperature(rows: Rows) -> InverseTemperature:
     """The factor ``b > 0`` that minimises the log loss of scores ``b Z``.
 
-    Newton's method from the answer for a sample of the rows takes about two passes. Without one, or
+    Halley's method from the answer for a sample of the rows takes about two passes. Without one, or
     where it misleads, the loss is bounded first. With the gap of a row, its largest logit less
     that of its label, it is at least ``b`` times the mean gap, and it is the mean of ``log K`` at
     ``b = 0``. So the minimum is below the quotient of the two. There is none exactly where the
@@ -134,20 +137,27 @@ def _zero_of_slope(
 ) -> float | None:
     """Zero of the slope of the summed loss plus ``ridge_slope`` times ``b``.
 
-    By Newton's method from the start, or between bounds, if there are some, where that does not
+    By Halley's method from the start, or between bounds, if there are some, where that does not
     converge. None if there is no zero between them.
     """
 
-    def slope(b: float) -> tuple[float, float]:
-        """Slope and curvature of the loss, with ``start`` as the unit of ``b``."""
+    def slope(b: float) -> tuple[float, float, float]:
+        """Slope of the loss and its derivatives, with ``start`` as the unit of ``b``."""
         if not 0 < b < np.inf:
-            return np.nan, np.nan  # gives up
-        first, second = rows.sum(partial(scale_derivatives, b * start), Plan(scratch=2)).tolist()
+            return np.nan, np.nan, np.nan  # gives up
+        first, second, third = rows.sum(partial(scale_derivatives, b * start), SCRATCH).tolist()
         first += b * start * ridge_slope
-        return first / b, max(second, FLATTEST * abs(first), xa.TINY) / b**2
+        return first / b, max(second, FLATTEST * abs(first), xa.TINY) / b**2, third / b**3
 
     found = optimize.root_scalar(
-        slope, x0=1.0, fprime=True, method="newton", rtol=LAST_STEP, xtol=xa.TINY, maxiter=MAX_STEPS
+        slope,
+        x0=1.0,
+        fprime=True,
+        fprime2=True,
+        method="halley",
+        rtol=LAST_STEP,
+        xtol=xa.TINY,
+        maxiter=MAX_STEPS,
     )
     if not found.converged and bracket is not None:
         low, high = np.log(bracket) - np.log(start)
@@ -168,10 +178,10 @@ def scale_derivatives(
     U: Floats | None = None,
     P: Floats | None = None,
 ) -> Floats:
-    """Derivatives of the summed log loss of ``b Z``, times ``b`` and ``b**2``.
+    """Derivatives of the summed log loss of ``b Z``, times ``b``, ``b**2`` and ``b**3``: (3,).
 
-    With scores ``s = b z`` and their probabilities ``p`` that is ``E_p[s] - s_y`` for a row, and
-    ``Var_p[s]``: shape (2,). Scores are moderate where logits are not, and squares of them finite.
+    With scores ``s = b z`` and their probabilities ``p`` these are, for a row, ``E_p[s] - s_y`` and
+    the second and third central moments of ``s``. Scores are moderate where logits are not.
     ``U`` and ``P`` are scratch arrays like ``Z``.
     """
     xp = xa.namespace(Z)
@@ -192,7 +202,10 @@ def scale_derivatives(
             mean = xa.vecdot(P, U) / total
         P *= U
         square = xa.vecdot(P, U) / total
-    return xa.flat(xa.weighted_sum(mean - of_label, w), xa.weighted_sum(square - mean**2, w))
+        P *= U
+        cube = xa.vecdot(P, U) / total
+        terms = mean - of_label, square - mean**2, cube - (3 * square - 2 * mean**2) * mean
+    return xa.stacked(*(xa.weighted_sum(term, w) for term in terms))
 
 
 def _of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -203,10 +216,10 @@ def _of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats
     S = xa.at_most(S, xa.largest_exponent(S), S)
     wrong = xa.into("exp", None, S)
     wrong = xa.into("reciprocal", wrong, 1 + wrong)
-    first = wrong * S
-    second = xa.into("multiply", wrong, 1 - wrong, S)
-    second *= first
-    return xa.flat(-xa.weighted_sum(first, w), xa.weighted_sum(second, w))
+    first = wrong * -S
+    second = first * (wrong - 1) * S
+    third = second * (2 * wrong - 1) * S
+    return xa.stacked(*(xa.weighted_sum(term, w) for term in (first, second, third)))
 
 
 class ScaleBounds(NamedTuple):
@@ -223,16 +236,13 @@ def _bounds_of_block(weight: float, Z: Floats, y: Indices, w: Floats | None) -> 
     """What a block adds to the :class:`ScaleBounds` of rows of this weight in all."""
     Z = xa.double(xa.both_columns(Z))
     xp = xa.namespace(Z)
-    top, label = xp.max(Z, axis=1), xa.of_labels(Z, y)
-    masked = -np.inf == Z
-    n = xa.double(xp.count_nonzero(~masked, axis=1))
-    # Each is divided before it is added, for the sum of large ones need not be finite.
-    slope = xp.sum(xp.where(masked, 0.0, Z - label[:, None]) / n[:, None], axis=1)
-    least = xp.min(xp.where(masked, np.inf, Z), axis=1)
-    tied = xp.count_nonzero(top[:, None] == Z, axis=1) > 1
-    terms = [top - label, slope, xp.log(n), top - least, xa.double(tied)]
-    shares = xp.full_like(top, 1 / weight) if w is None else w / weight
-    return xa.flat(xp.stack(terms) @ shares)
+    distance = xp.max(Z, axis=1, keepdims=True) - Z
+    is_class = xp.isfinite(distance)
+    n, near = xa.double(xp.count_nonzero(is_class, axis=1)), xp.where(is_class, distance, 0.0)
+    gap, tied = xa.of_labels(distance, y), xp.count_nonzero(distance == 0, axis=1) > 1
+    terms = [gap, gap - xp.sum(near, axis=1) / n, xp.log(n), xp.max(near, axis=1), tied]
+    shares = xp.full_like(gap, 1 / weight) if w is None else w / weight
+    return xa.stacked(*terms) @ shares
 
 
 def _for_smoothed_targets(rows: Rows, bounds: ScaleBounds) -> float:
@@ -271,7 +281,7 @@ def _distances(limit: float | None, Z: Floats, _: Indices, w: Floats | None) -> 
         counts = xp.any(near, axis=1)
         n_near = xa.double(xp.count_nonzero(near, axis=1))
         value = xp.sum(xp.where(near, distance, 0.0), axis=1) / n_near
-    return xa.flat(xa.weighted_sum(value, w), xa.weighted_sum(xa.double(counts), w))
+    return xa.stacked(xa.weighted_sum(value, w), xa.weighted_sum(xa.double(counts), w))
 
 
 def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:

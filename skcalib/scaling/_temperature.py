@@ -75,7 +75,7 @@ class TemperatureScaling(BaseCalibrator):
     With :math:`b = 1/T` the log loss is convex, and its derivatives for a row are the mean of
     the logits under :math:`\hat p` less the logit of the label, and their variance under
     :math:`\hat p`. The temperature is the exact zero of the first, which
-    :func:`scipy.optimize.root_scalar` finds by Newton's method, from the answer on a sample of the
+    :func:`scipy.optimize.root_scalar` finds by Halley's method, from the answer on a sample of the
     rows, or else between bounds that are exact: the loss is at least ``b`` times the mean gap
     between the largest logit of a row and that of its label, and ``log K`` at ``b = 0``. Masked
     classes and other logits far below the largest do not enter them. The answer scales with the

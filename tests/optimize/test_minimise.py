@@ -197,17 +197,19 @@ def test_gradient_norm_is_in_double_precision(tol):
 # One parameter.
 
 
-def test_slope_and_curvature_are_derivatives_of_the_loss(rows):
+def test_the_derivatives_are_those_of_the_loss(rows):
     Z, y, w = rows
     N = len(y) if w is None else w.sum()
     theta = np.array([0.7])
-    slope, curvature = scale_derivatives(0.7, Z, y, w) / N
+    slope, curvature, third = scale_derivatives(0.7, Z, y, w) / N
     gradient = loss_gradient(theta, TemperatureMap(), features_of(*rows))[1]
     np.testing.assert_allclose(slope, 0.7 * gradient[0])
     ahead, behind = (
         loss_gradient(theta + h, TemperatureMap(), features_of(*rows))[1] for h in (1e-5, -1e-5)
     )
     np.testing.assert_allclose(curvature, 0.7**2 * (ahead - behind)[0] / 2e-5, rtol=1e-7)
+    ahead, behind = (scale_derivatives(b, Z, y, w)[1] / b**2 for b in (0.7 + 1e-5, 0.7 - 1e-5))
+    np.testing.assert_allclose(third * N, 0.7**3 * (ahead - behind) / 2e-5, rtol=1e-6)
 
 
 def test_scale_is_the_minimum_that_the_general_routine_finds(rows):

@@ -80,7 +80,7 @@ def test_isotonic_fits_are_one_call_for_each_class(calls):
     assert dict(calls) == {"isotonic_regression": 4}
 
 
-def test_a_scale_that_newtons_method_does_not_find_is_bracketed(calls):
+def test_a_scale_that_halleys_method_does_not_find_is_bracketed(calls):
     """One row of many is wrong, by nearly nothing: the slope is flat but for a step."""
     Z = np.array([[10.0, 0.0], [0.0, 10.0], [1e-9, 0.0]])
     T = skcalib.TemperatureScaling().fit(Z, [0, 1, 1]).temperature_

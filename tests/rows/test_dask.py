@@ -366,7 +366,7 @@ GATHERING = {
     PriorShift,
     TopLabelCalibration,
 }
-# Rounds of a fit: the check and sums of it, the guess from a sample, and Newton steps.
+# Rounds of a fit: the check and sums of it, the guess from a sample, and the steps of a method.
 ROUNDS = {
     DirichletCalibration: 60,
     EnsembleTemperatureScaling: 30,

@@ -99,7 +99,7 @@ def test_masked_rows_do_not_count_for_their_class(kind):
     """A class is fitted to the rows in which it is not masked, if it has a map of its own."""
     c = kind().fit(MASKED, Y)
     if kind is TemperatureScaling:
-        slope, _ = scale_derivatives(1 / c.temperature_, MASKED, Y, None)
+        slope, *_ = scale_derivatives(1 / c.temperature_, MASKED, Y, None)
         assert abs(slope) < 1e-6
         return
     extra = np.full((500, K), -np.inf)  # rows that say nothing of the last class
