@@ -153,7 +153,9 @@ WITHOUT_EXAMPLE = {
     "CalibrationErrorInterval",
     "CalibrationTestResult",
     "ReliabilityCurve",
+    "RiskCoverageCurve",
     "ScoreDecomposition",
+    "SelectiveThreshold",
 }
 
 

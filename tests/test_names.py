@@ -9,6 +9,7 @@ from scipy.special import softmax
 from skcalib import (
     ConfidenceDisplay,
     ReliabilityDisplay,
+    RiskCoverageDisplay,
     TemperatureScaling,
     TemperatureSweepDisplay,
     calibration_report,
@@ -69,6 +70,7 @@ PICTURES = {
     ),
     "classes": (of_classes, 2),
     "confidence": (lambda name: ConfidenceDisplay.from_predictions(Y, P, name=name).figure_, 1),
+    "risk": (lambda name: RiskCoverageDisplay.from_predictions(Y, P, name=name).figure_, 1),
     "sweep": (swept, 1),
     "sweep on one": (swept_on_one, 1),
     "report": (lambda name: calibration_report(FITTED, Z, Y, name=name).figure_, 2),

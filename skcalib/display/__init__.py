@@ -1,6 +1,7 @@
 """Pictures of calibration as scikit-learn displays. matplotlib is imported when one is drawn."""
 
 from ._confidence import ConfidenceDisplay
+from ._decisions import RiskCoverageDisplay
 from ._decomposition import ScoreDecompositionDisplay
 from ._reliability import ReliabilityDisplay
 from ._reliability_grid import ReliabilityGridDisplay
@@ -10,6 +11,7 @@ __all__ = [
     "ConfidenceDisplay",
     "ReliabilityDisplay",
     "ReliabilityGridDisplay",
+    "RiskCoverageDisplay",
     "ScoreDecompositionDisplay",
     "TemperatureSweepDisplay",
 ]

@@ -216,12 +216,16 @@ def intervals(ax: Axes, curve: ReliabilityCurve, look: Look, level: float) -> Er
 
 
 def band(
-    ax: Axes, area: tuple[Floats, Floats, Floats], look: Look, level: float
+    ax: Axes,
+    area: tuple[Floats, Floats, Floats],
+    look: Look,
+    level: float,
+    what: str = "band if calibrated",
 ) -> collections.FillBetweenPolyCollection:
-    """The band in which the curve of a calibrated model would lie."""
+    """A band, by default that in which the curve of a calibrated model would lie."""
     theme = look.theme
     colour = theme.mixed(theme.foreground, 0.2)
-    record(area_key(ax, f"{100 * level:g} % band if calibrated", colour), KEY)
+    record(area_key(ax, f"{100 * level:g} % {what}", colour), KEY)
     # Opaque, so that bands of several models do not add up, with edges where they overlap.
     tints: dict[str, Any] = {
         "facecolor": theme.mixed(look.colour, 0.2),

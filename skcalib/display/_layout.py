@@ -225,14 +225,14 @@ def legend_above(ax: Axes, handles: Sequence[Artist], *, twin: Axes | None = Non
     ax.set_axes_locator(below)
     if twin is not None and twin.get_axes_locator() is None:  # others follow the axes already
         twin.set_axes_locator(below)
-    if not recorded(ax.child_axes, ROOM):
-        # Matplotlib draws titles above child axes, so invisible ones are where the legend is.
-        axes: Any = ax.transAxes
-        above = ax.figure.dpi_scale_trans + ScaledTranslation(0, 1, axes)
-        place = (0, 0, 1, needed)
-        room = ax.inset_axes(place, transform=blended_transform_factory(axes, above))
-        room.set_visible(False)
-        record(room, ROOM)
+    for outdated in recorded(ax.child_axes, ROOM):  # of a legend with fewer models
+        outdated.remove()
+    # Matplotlib draws titles above child axes, so invisible ones are where the legend is.
+    axes: Any = ax.transAxes
+    above = ax.figure.dpi_scale_trans + ScaledTranslation(0, 1, axes)
+    room = ax.inset_axes((0, 0, 1, needed), transform=blended_transform_factory(axes, above))
+    room.set_visible(False)
+    record(room, ROOM)
     return legend
 
 

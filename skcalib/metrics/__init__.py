@@ -17,6 +17,13 @@ from ._cost import bayes_decision, expected_cost
 from ._curve import ReliabilityCurve, reliability_curve
 from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names
+from ._selective import (
+    RiskCoverageCurve,
+    SelectiveThreshold,
+    area_under_risk_coverage,
+    risk_coverage_curve,
+    selective_threshold,
+)
 from ._uncertainty import (
     CalibrationComparisonResult,
     CalibrationErrorInterval,
@@ -31,7 +38,10 @@ __all__ = [
     "CalibrationErrorInterval",
     "CalibrationTestResult",
     "ReliabilityCurve",
+    "RiskCoverageCurve",
     "ScoreDecomposition",
+    "SelectiveThreshold",
+    "area_under_risk_coverage",
     "bayes_decision",
     "calibration_error_interval",
     "calibration_test",
@@ -45,8 +55,10 @@ __all__ = [
     "maximum_calibration_error",
     "overconfidence_error",
     "reliability_curve",
+    "risk_coverage_curve",
     "root_mean_squared_calibration_error",
     "score_decomposition",
+    "selective_threshold",
     "smooth_calibration_error",
     "underconfidence_error",
 ]

@@ -6,9 +6,12 @@ from inspect import signature
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check_in_memory
+from skcalib._rows.ranking import ranked
 from skcalib._scores.bins import BinSums, Strategy, bin_index
+from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option
 
 from ._calibration_error import FORMULAS, smooth_calibration_error
@@ -181,3 +184,22 @@ def labels_at(cumulative: Floats, u: Floats) -> Indices:
 def draw_rows(n: int, random: Random) -> Indices:
     """Number of times that each of n rows is in a bootstrap sample of n rows."""
     return np.bincount(random.randint(n, size=n), minlength=n)
+
+
+def bootstrap_band(
+    rows: Scored,
+    curve: Callable[[Ranked], Floats],
+    level: float,
+    n_resamples: int,
+    random_state: Any,
+) -> tuple[Floats, Floats]:
+    """Pointwise quantiles of the curves of bootstrap samples of the rows."""
+    random, order = check_random_state(random_state), np.argsort(rows.score)
+    score, event, w = rows.score[order], rows.event[order], rows.weight
+    w = np.ones(len(order)) if w is None else w[order]
+    draws = [
+        curve(ranked(score, event, w * draw_rows(len(w), random), are_sorted=True))
+        for _ in range(n_resamples)
+    ]
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high

@@ -17,6 +17,7 @@ from skcalib._validation.labels import as_labels, in_one_type, not_among
 
 from ._calibration_error import MEASURES, expected_calibration_error
 from ._proper_scores import score_decomposition
+from ._selective import area_under_risk_coverage
 
 
 class CalibrationScorer(BaseEstimator):
@@ -93,6 +94,7 @@ _SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
     "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
     "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
+    "neg_area_under_risk_coverage": (area_under_risk_coverage, {}),
     "neg_multilabel_calibration_error": (expected_calibration_error, _OF_LABELS),
     "neg_multilabel_log_loss": (_multilabel_score, {"score": "log_loss", **_OF_LABELS}),
     "neg_multilabel_brier_score": (_multilabel_score, {"score": "brier_score", **_OF_LABELS}),

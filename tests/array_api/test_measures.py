@@ -6,7 +6,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
-from families import MEASURES, of_case
+from families import MEASURES, OF_DECISIONS, of_case
 from sklearn import config_context
 
 import skcalib._rows.arrays
@@ -95,6 +95,16 @@ def test_results_are_those_of_numpy(measure, weighted, lib, dtype):
             want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **given)
             tensors = arguments(measure, y, P, lib.array)
             check_equal(measure(*tensors, sample_weight=lib.array(w), **given), want, dtype)
+
+
+@pytest.mark.parametrize("measure", OF_DECISIONS, ids=lambda f: f.__name__)
+def test_decisions_are_those_of_numpy(measure, lib, dtype):
+    y, P, w = rows(2, dtype=dtype)
+    weights = {"sample_weight": w} if "sample_weight" in signature(measure).parameters else {}
+    tensors = {name: lib.array(value) for name, value in weights.items()}
+    for form in (P, P[:, 1]):
+        want = measure(y, form, **weights)
+        check_equal(measure(lib.array(y), lib.array(form), **tensors), want, dtype)
 
 
 # What ranks rows or draws them again.

@@ -6,7 +6,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
-from families import GAPS
+from families import GAPS, OF_DECISIONS
 from hypothesis import given, strategies as st
 from scipy.special import softmax
 from scipy.stats import binomtest, norm
@@ -309,7 +309,7 @@ BAD = {
     "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
     "true bins": ({"n_bins": True}, "n_bins must be an integer of at least 1, got True"),
     "strategy": ({"strategy": "equal"}, "strategy must be one of 'uniform', 'quantile', got 'eq"),
-    "kind": ({"kind": "top"}, "kind must be one of 'auto', .*'multilabel', got 'top'"),
+    "kind": ({"kind": "top"}, "kind must be one of '.*', got 'top'"),
     "binary of three": (THREE | {"kind": "binary"}, "kind='binary' is for two classes, got 3"),
     "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5. Pass prob.*not logits"),
     "below zero": ({"y_proba": [0.5, -0.5, 0.1]}, "between 0 and 1, got -0.5"),
@@ -346,7 +346,13 @@ BAD = {
     ("function", "case"),
     [
         (function, case)
-        for function in (reliability_curve, score_decomposition, smooth_calibration_error, *BINNED)
+        for function in (
+            reliability_curve,
+            score_decomposition,
+            smooth_calibration_error,
+            *BINNED,
+            *OF_DECISIONS,
+        )
         for case, (change, _) in BAD.items()
         if change.keys() <= signature(function).parameters.keys()  # some have no bins
     ],

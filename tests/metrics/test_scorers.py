@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from skcalib import TemperatureScaling
 from skcalib.metrics import (
+    area_under_risk_coverage,
     debiased_expected_calibration_error,
     debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
@@ -42,6 +43,7 @@ OWN = {
     "neg_expected_calibration_error": (expected_calibration_error, {}),
     "neg_maximum_calibration_error": (maximum_calibration_error, {}),
     "neg_root_mean_squared_calibration_error": (root_mean_squared_calibration_error, {}),
+    "neg_area_under_risk_coverage": (area_under_risk_coverage, {}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
 }
 every = pytest.mark.parametrize("name", OWN)
@@ -182,7 +184,8 @@ def test_right_values_are_accepted(name, problem, recwarn):
     names = np.unique(y)
     classifier = GaussianNB().fit(X, y)
     measure, fixed = OWN[name]
-    kinds = ["top-label", "classwise", *(["binary"] * (len(names) == 2))]
+    of_each = ["classwise"] * (measure is not area_under_risk_coverage)
+    kinds = ["top-label", *of_each, *(["binary"] * (len(names) == 2))]
     for kind in [None] if "kind" in fixed else kinds:
         given = {} if kind is None else {"kind": kind}
         if kind == "binary":
