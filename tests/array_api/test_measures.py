@@ -9,14 +9,8 @@ import pytest
 from families import MEASURES, OF_DECISIONS, of_case
 from sklearn import config_context
 
+import skcalib
 import skcalib._rows.arrays
-from skcalib import (
-    ConfidenceDisplay,
-    ReliabilityDisplay,
-    TemperatureScaling,
-    TemperatureSweepDisplay,
-    calibration_report,
-)
 from skcalib._scores.bins import bin_sums, uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
@@ -208,20 +202,20 @@ def test_monitor(kind, lib, dtype):
 def test_displays(lib):
     Z, y = make_logits(150, 3, temperature=2.0, random_state=0)
     X, labels, w = lib.array(Z), lib.array(y), lib.array(np.arange(150.0))
-    plain, fitted = TemperatureScaling().fit(Z, y), TemperatureScaling().fit(X, y)
-    for kind in (ReliabilityDisplay, ConfidenceDisplay):
+    plain, fitted = skcalib.TemperatureScaling().fit(Z, y), skcalib.TemperatureScaling().fit(X, y)
+    for kind in (skcalib.ReliabilityDisplay, skcalib.ConfidenceDisplay):
         found = kind.from_estimator(fitted, X, labels, sample_weight=w)
         want = kind.from_estimator(plain, Z, y, sample_weight=np.arange(150.0))
         check_equal(found.curve, want.curve, "float64")
     P = fitted.predict_proba(X)
-    grid = ReliabilityDisplay.from_predictions(labels, P, kind="classwise")
+    grid = skcalib.ReliabilityDisplay.from_predictions(labels, P, kind="classwise")
     assert len(grid.displays) == 3
-    found = TemperatureSweepDisplay.from_estimator(fitted, X, labels, sample_weight=w)
-    want = TemperatureSweepDisplay.from_logits(Z, y, sample_weight=np.arange(150.0))
+    found = skcalib.TemperatureSweepDisplay.from_estimator(fitted, X, labels, sample_weight=w)
+    want = skcalib.TemperatureSweepDisplay.from_logits(Z, y, sample_weight=np.arange(150.0))
     np.testing.assert_allclose(found.log_loss, want.log_loss, rtol=0, atol=1e-9)
-    sweep = TemperatureSweepDisplay.from_logits(X, labels)
+    sweep = skcalib.TemperatureSweepDisplay.from_logits(X, labels)
     assert sweep.best_temperature == pytest.approx(plain.temperature_)
-    assert len(calibration_report(fitted, X, labels).figure_.axes) == 7
+    assert len(skcalib.calibration_report(fitted, X, labels).figure_.axes) == 7
 
 
 BAD = {

@@ -11,17 +11,7 @@ import pytest
 from numpy.lib import format as npy
 
 from skcalib.__main__ import main
-from skcalib._cli.reading import (
-    LabelledLogits,
-    _as_labels,
-    _check_probabilities,
-    _classes_like,
-    _halves,
-    _load_pair,
-    _logs,
-    read_logits,
-    reading,
-)
+from skcalib._cli import reading
 from skcalib.datasets import make_logits
 
 
@@ -30,7 +20,7 @@ def read_pair(logits, labels):
         label_column, probabilities = None, False
         columns = drop = keep = ()
 
-    return _load_pair(logits, labels, Arguments)
+    return reading._load_pair(logits, labels, Arguments)
 
 
 # --------------------------------------------------------------------------------------
@@ -159,7 +149,7 @@ def test_whatever_is_wrong_with_a_file_is_one_sentence(files, folder, kind, rng)
     ],
 )
 def test_whatever_reading_raises_is_one_sentence(fault, said):
-    with pytest.raises(ValueError, match=f"^z cannot be read: .*{said}"), reading("z"):
+    with pytest.raises(ValueError, match=f"^z cannot be read: .*{said}"), reading.reading("z"):
         raise fault
 
 
@@ -175,12 +165,12 @@ def test_nothing_in_an_array_is_executed(folder):
     np.savez("bad.npz", z=np.array([Executed()], dtype=object))
     for name in ("bad.npy", "bad.npz"):
         with pytest.raises(ValueError, match="allow_pickle=False"):
-            read_logits(name)
+            reading.read_logits(name)
     assert not (folder / "executed").exists()
 
 
 def test_an_interrupt_is_no_fault_of_the_file():
-    with pytest.raises(KeyboardInterrupt), reading("z"):
+    with pytest.raises(KeyboardInterrupt), reading.reading("z"):
         raise KeyboardInterrupt
 
 
@@ -228,7 +218,7 @@ def test_bad_text_of_labels(folder, text, said):
 def test_bad_label_columns(folder, text, message):
     (folder / "z.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_logits("z.csv", {"--label-column": ["y"]})
+        reading.read_logits("z.csv", {"--label-column": ["y"]})
 
 
 # --------------------------------------------------------------------------------------
@@ -244,18 +234,18 @@ def test_arrays_as_they_are(files, folder):
     assert found.logits.dtype.itemsize == 4
     assert found.columns == ()
     np.savez("one.npz", Z)
-    np.testing.assert_array_equal(read_logits("one.npz").logits, Z)
+    np.testing.assert_array_equal(reading.read_logits("one.npz").logits, Z)
     np.save("bytes.npy", np.char.encode(np.array(["ant", "bee", "caf\u00e9"])[y], "utf-8"))
     assert set(read_pair("z.npy", "bytes.npy").labels) == {"ant", "bee", "caf\u00e9"}
     np.save("one.npy", Z[:, 0])
-    assert read_logits("one.npy").logits.shape == (200, 1)
+    assert reading.read_logits("one.npy").logits.shape == (200, 1)
 
 
 def test_which_array_of_an_archive(files):
     np.savez("two.npz", a=files[0], b=files[1])
     for name in ("two.npz", "two.npz:c"):
         with pytest.raises(ValueError, match=r"holds 'a', 'b'; name one, as in two\.npz:NAME"):
-            read_logits(name)
+            reading.read_logits(name)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +268,7 @@ def test_text(files, suffix, mark, header):
     frame.columns = ["p", "q", "r"]
     frame.insert(1, "y", words)
     frame.to_csv(f"all{suffix}", **how)
-    found = read_logits(f"all{suffix}", {"--label-column": ["y"]})
+    found = reading.read_logits(f"all{suffix}", {"--label-column": ["y"]})
     np.testing.assert_allclose(found.logits, Z, rtol=1e-12)
     assert found.labels.tolist() == words.tolist()
     assert found.columns == ["p", "q", "r"]
@@ -327,7 +317,7 @@ def test_labels_have_a_header_if_there_is_one_line_more(folder, header):
     ids=str,
 )
 def test_labels_are_integers_or_text(labels, expected):
-    found = _as_labels(np.asarray(labels))
+    found = reading._as_labels(np.asarray(labels))
     assert found.tolist() == (labels if expected is None else expected)
     assert found.dtype.kind in "biuU"
 
@@ -335,7 +325,7 @@ def test_labels_are_integers_or_text(labels, expected):
 @pytest.mark.parametrize("labels", [["a", "", "b"], ["1", "nan"], [np.nan, 0.0]])
 def test_a_label_that_is_missing(labels):
     with pytest.raises(ValueError, match="no label for row"):
-        _as_labels(np.array(labels))
+        reading._as_labels(np.array(labels))
 
 
 # --------------------------------------------------------------------------------------
@@ -384,19 +374,19 @@ def test_columns_of_files_in_another_order(files, quick, capsys, names, test, mo
 )
 def test_classes_are_of_the_type_of_the_labels(dtype, classes, expected):
     labels = pd.Series([], dtype=dtype) if not isinstance(dtype, type | str) else np.zeros(0, dtype)
-    assert _classes_like(labels, classes) == expected
-    assert _classes_like(labels, None) is None
+    assert reading._classes_like(labels, classes) == expected
+    assert reading._classes_like(labels, None) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_probability_of_zero_is_the_smallest_number(dtype):
     tiny = np.finfo(dtype).tiny
     P = np.array([[0.0, 1.0, 0.0], [0.25, 0.25, 0.5]], dtype)
-    logs = _logs(P)
+    logs = reading._logs(P)
     assert logs.dtype == dtype
     np.testing.assert_array_equal(logs, np.log(np.maximum(P, tiny)))
     assert logs[0].tolist() == [np.log(tiny), 0, np.log(tiny)]
-    margins = _logs(np.array([[0.0], [1.0], [0.5], [0.25]], dtype))
+    margins = reading._logs(np.array([[0.0], [1.0], [0.5], [0.25]], dtype))
     largest = -np.log(tiny)
     np.testing.assert_allclose(margins[:, 0], [-largest, largest, 0, -np.log(3)], rtol=1e-6)
 
@@ -409,14 +399,14 @@ def test_what_is_no_probability(files, refusal, P):
 
 
 def test_what_is_a_probability():
-    _check_probabilities(0, 1.0009, "p")
-    assert _logs(np.array([[0, 1]])).dtype == np.float64
+    reading._check_probabilities(0, 1.0009, "p")
+    assert reading._logs(np.array([[0, 1]])).dtype == np.float64
 
 
 def test_every_class_with_two_rows_is_in_both_halves(rng):
     y = rng.permutation(np.r_[np.repeat(np.arange(12), 2), np.zeros(100, int)])
-    rows = LabelledLogits(np.arange(2.0 * len(y)).reshape(-1, 2), y, ("a", "b"))
-    halves = _halves(rows)
+    rows = reading.LabelledLogits(np.arange(2.0 * len(y)).reshape(-1, 2), y, ("a", "b"))
+    halves = reading._halves(rows)
     for half in halves:
         assert set(half.labels) == set(range(12))
         assert half.columns == ("a", "b")
@@ -427,6 +417,6 @@ def test_every_class_with_two_rows_is_in_both_halves(rng):
 
 def test_a_class_with_one_row_is_in_one_half(rng):
     y = np.r_[np.zeros(99, int), 1]
-    calibration, test = _halves(LabelledLogits(rng.normal(size=(100, 2)), y))
+    calibration, test = reading._halves(reading.LabelledLogits(rng.normal(size=(100, 2)), y))
     assert calibration.labels.sum() + test.labels.sum() == 1
     assert len(calibration.labels) == len(test.labels) == 50

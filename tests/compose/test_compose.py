@@ -81,6 +81,9 @@ def problem(n_classes=3, n_samples=240, random_state=0):
     )
 
 
+X, y = problem()
+
+
 def refuse(*_, **__):
     raise AssertionError("fitted")
 
@@ -103,7 +106,6 @@ class Unfittable(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("ensemble", [False, True])
 @pytest.mark.parametrize("name", BASES)
 def test_every_kind_of_classifier(name, ensemble):
-    X, y = problem()
     labels = np.array(["b", "c", "a"])[y]
     c = CalibratedClassifier(
         BASES[name], TemperatureScaling(), cv=3, ensemble=ensemble, min_proba=0.01
@@ -125,7 +127,6 @@ LABELS = [["x", "y", "zz"], [1, 2, 3], [10, 11, 12], [-5, -3, 7], [0.0, 1.0, 2.0
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_labels_of_any_type(kind, ensemble):
     """Trap 1: scikit-learn's temperature scaling takes labels 1, 2, 3 for column numbers."""
-    X, y = problem()
     c = CalibratedClassifier(GaussianNB(), kind(), cv=3, ensemble=ensemble)
     plain = clone(c).fit(X, y).predict_proba(X)
     for labels in LABELS if kind in REPRESENTATIVES else LABELS[-1:]:
@@ -191,7 +192,6 @@ def test_average_over_the_classifiers_of_all_splits(base, n_classes):
 @pytest.mark.filterwarnings("ignore:No row has label")
 def test_one_classifier_where_those_of_splits_cannot_be_averaged():
     """They know fewer classes or labels, or take kernels of their own rows."""
-    X, y = problem()
     fold = np.where(y == 2, 0, np.arange(len(y)) % 3)
     Y = np.column_stack([y == 0, fold == 0])
     for base, features, labels in (
@@ -264,7 +264,6 @@ def test_a_memorising_classifier_is_found_out():
 
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_pipeline_and_calibrated_classifier_are_the_same(kind):
-    X, y = problem()
     for base in (GaussianNB(), LinearSVC()):
         one = CalibratedClassifier(base, kind(), ensemble=False).fit(X, y)
         two = make_pipeline(LogitTransformer(base), kind()).fit(X, y)
@@ -273,7 +272,6 @@ def test_pipeline_and_calibrated_classifier_are_the_same(kind):
 
 @pytest.mark.parametrize(("min_proba", "least"), [(LEAST, LEAST), (0.01, 0.01), (1e-320, TINY)])
 def test_logarithm_of_zero(min_proba, least):
-    X, y = problem()
     t = LogitTransformer(KNeighborsClassifier(3), cv=3, min_proba=min_proba)
     Z = t.fit_transform(X, y)
     assert Z.min() == np.log(least)
@@ -398,7 +396,6 @@ class Certain(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_log_of_probabilities_is_finite(dtype, ensemble):
     """Of zero it is that of the smallest positive number of the precision."""
-    X, y = problem()
     base = MLPClassifier((5,), max_iter=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -413,7 +410,6 @@ def test_log_of_probabilities_is_finite(dtype, ensemble):
 
 def test_rows_in_several_test_sets():
     """scikit-learn #19150: repeated splits and ensemble=False."""
-    X, y = problem()
     cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
     Z = LogitTransformer(GaussianNB(), cv=cv).fit_transform(X, y)
     splits = list(cv.split(X, y))
@@ -428,7 +424,6 @@ def test_rows_in_several_test_sets():
 
 def test_rows_that_are_twice_in_a_test_set():
     """They count twice, as where scikit-learn's cross-validation scores such a set."""
-    X, y = problem()
     first, second = np.arange(120), np.arange(120, 240)
     Z, again = (
         LogitTransformer(GaussianNB(), cv=[(first, test), (second, first)]).fit_transform(X, y)
@@ -443,7 +438,6 @@ def _in_threes(splits):
 
 @pytest.mark.parametrize("cv", [TimeSeriesSplit(4), ShuffleSplit(2, random_state=0)], ids=repr)
 def test_splits_that_leave_rows_out(cv):
-    X, y = problem()
     splits = list(cv.split(X, y))
     c = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=cv).fit(X, y)
     Z = [GaussianNB().fit(X[a], y[a]).predict_log_proba(X[b]) for a, b in splits]
@@ -456,7 +450,6 @@ def test_splits_that_leave_rows_out(cv):
 
 
 def test_groups_stay_together():
-    X, y = problem()
     groups = np.arange(len(y)) // 10
     c = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=GroupKFold(4)).fit(
         X, y, groups=groups
@@ -472,7 +465,6 @@ def test_groups_stay_together():
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
 def test_a_class_that_a_split_lacks(base):
     """Its rows there say nothing about the classifier that knows the class."""
-    X, y = problem()
     groups = np.where(y == 2, 0, 1 + np.arange(len(y)) % 3)
     cv = PredefinedSplit(groups)
     with pytest.warns(UserWarning, match="1 of 4 splits lack class 2, which the classifier"):
@@ -489,7 +481,6 @@ def test_a_class_that_a_split_lacks(base):
 
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_a_class_that_a_split_lacks_in_an_ensemble(kind):
-    X, y = problem()
     labels = np.array(["a", "b", "c"])[y]
     fold = np.arange(len(y)) % 3
     splits = [(np.flatnonzero((fold != k) & ((k > 0) | (y < 2))), fold == k) for k in range(3)]
@@ -526,7 +517,6 @@ def as_masks(split, n):
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_splits_are_what_arrays_can_be_indexed_with(form, ensemble):
     """As scikit-learn's cross-validation takes them."""
-    X, y = problem()
     splits = [
         (np.r_[0:start, start + 80 : 240], np.arange(start, start + 80)) for start in (0, 80, 160)
     ]
@@ -583,7 +573,6 @@ class Weighable(Unfittable):
 
 
 def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
-    X, y = problem()
     splits = list(StratifiedKFold(3).split(X, y))
     w = np.ones(len(y))
     w[splits[1][1][y[splits[1][1]] != 2]] = 0
@@ -600,7 +589,6 @@ def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
 
 
 def test_as_many_rows_of_a_class_as_folds():
-    X, y = problem()
     rows = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:3]]
     assert LogitTransformer(GaussianNB(), cv=3).fit_transform(X[rows], y[rows]).shape[1] == 3
     with pytest.raises(ValueError, match="got 3 of class 2 for 4 folds"):
@@ -609,7 +597,6 @@ def test_as_many_rows_of_a_class_as_folds():
 
 def test_what_was_passed_is_not_fitted():
     """Traps 10 and 19: others fit, or fit again, the estimator of the user."""
-    X, y = problem()
     base, calibrator = make_pipeline(StandardScaler(), GaussianNB()), PlattScaling()
     for kind in (CalibratedClassifier(base, calibrator), LogitTransformer(base, cv=3)):
         kind.fit(X, y)
@@ -624,7 +611,6 @@ def test_what_was_passed_is_not_fitted():
 
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_frozen_classifier_is_left_alone(ensemble):
-    X, y = problem()
     fitted = LogisticRegression().fit(X[:120], y[:120])
     before = fitted.coef_.copy()
     frozen = FrozenEstimator(fitted)
@@ -644,7 +630,6 @@ def test_frozen_classifier_is_left_alone(ensemble):
 @pytest.mark.parametrize("missing", [0, 2])
 def test_frozen_classifier_that_knows_more_classes(kind, missing):
     """Trap 25: an IndexError in scikit-learn, K - 1 columns or NaN in others."""
-    X, y = problem()
     labels = np.array(["a", "b", "c"])[y]
     frozen = FrozenEstimator(GaussianNB().fit(X, labels))
     rows = y != missing
@@ -658,7 +643,6 @@ def test_frozen_classifier_that_knows_more_classes(kind, missing):
 
 
 def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
-    X, y = problem()
     stacking = StackingClassifier([("a", GaussianNB()), ("b", LinearSVC())], cv=2)
     for base in (stacking, make_pipeline(StandardScaler(), stacking)):
         c = CalibratedClassifier(base, TemperatureScaling(), cv=2).fit(X, y)
@@ -709,7 +693,6 @@ def test_methods_that_differ_between_fits():
 
 
 def test_pipeline_of_calibrators_gets_weights_and_classes():
-    X, y = problem()
     labels = np.array(["a", "b", "c"])[y]
     w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     frozen = FrozenEstimator(GaussianNB().fit(X, labels))
@@ -722,7 +705,6 @@ def test_pipeline_of_calibrators_gets_weights_and_classes():
 
 
 def test_weights_of_a_classifier_that_takes_none():
-    X, y = problem()
     w = np.arange(len(y)) % 3 + 1.0
     c = CalibratedClassifier(KNeighborsClassifier(), PlattScaling())
     with pytest.warns(UserWarning, match="KNeighborsClassifier has no parameter sample_weight"):
@@ -734,7 +716,6 @@ def test_weights_of_a_classifier_that_takes_none():
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_weights_reach_classifier_and_calibrator(ensemble):
     """Rows of weight zero, put into folds of their own, change nothing."""
-    X, y = problem()
     w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     fold = np.arange(len(y)) % 4
     kept = w > 0
@@ -746,7 +727,6 @@ def test_weights_reach_classifier_and_calibrator(ensemble):
 
 def test_the_only_group_of_a_test_set():
     """A calibrator that splits rows by groups is fitted without them."""
-    X, y = problem()
     auto = AutoCalibrator([TemperatureScaling(), VectorScaling()])
     c = CalibratedClassifier(GaussianNB(), auto, cv=LeaveOneGroupOut(), ensemble=True)
     c.fit(X, y, groups=np.arange(len(y)) % 3)
@@ -768,7 +748,6 @@ def test_one_of_several_estimators_has_no_name():
 
 @pytest.mark.slow
 def test_metadata_routing():
-    X, y = problem()
     w, groups = np.arange(len(y)) % 3 + 1.0, np.arange(len(y)) // 10
     cv = GroupKFold(4)
     one = {"cv": cv, "ensemble": False}
@@ -824,7 +803,6 @@ def test_tags_are_those_of_the_classifier(kind):
 
 
 def test_names_of_logits():
-    X, y = problem()
     t = LogitTransformer(GaussianNB(), cv=3).set_output(transform="pandas")
     frame = t.fit_transform(pd.DataFrame(X).add_prefix("x"), np.array(["a", "b", "c"])[y])
     assert list(frame.columns) == ["logit_a", "logit_b", "logit_c"]
@@ -865,7 +843,6 @@ def test_names_of_logits():
     ids=repr,
 )
 def test_bad_estimators(kind, estimator, message):
-    X, y = problem()
     with pytest.raises(ValueError, match=message):
         kind(estimator, cv=3).fit(X, y)
 
@@ -902,7 +879,6 @@ def test_bad_estimators(kind, estimator, message):
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
 def test_bad_parameters(kind, params, message):
     """All before anything is fitted."""
-    X, y = problem()
     rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:40]])
     method = "fit_transform" if kind is LogitTransformer else "fit"
     names = np.array(["a", "b", "c"], dtype=object)[y[rows]]
@@ -914,7 +890,6 @@ def test_bad_parameters(kind, params, message):
     "calibrator", ["isotonic", TemperatureScaling, StandardScaler(), len], ids=repr
 )
 def test_what_is_no_calibrator(calibrator):
-    X, y = problem()
     with pytest.raises(ValueError, match="calibrator must be an estimator with fit and predict"):
         CalibratedClassifier(Unfittable(), calibrator).fit(X, y)
 
@@ -932,7 +907,6 @@ def test_what_is_no_calibrator(calibrator):
     ],
 )
 def test_bad_rows(change, message):
-    X, y = problem()
     with pytest.raises(ValueError, match=message):
         CalibratedClassifier(Unfittable(), TemperatureScaling()).fit(**{"X": X, "y": y, **change})
 
@@ -945,14 +919,12 @@ def test_margins_of_pairs_of_classes():
 
 
 def test_labels_that_a_frozen_classifier_does_not_know():
-    X, y = problem()
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
     with pytest.raises(ValueError, match=r"only labels named in classes, got 3, .* \[0, 1, 2\]"):
         CalibratedClassifier(frozen).fit(X, y + 1)
 
 
 def test_calibrator_that_takes_no_weights():
-    X, y = problem()
     for calibrator in (KNeighborsClassifier(), make_pipeline(KNeighborsClassifier())):
         c = CalibratedClassifier(Unfittable(), calibrator)
         with pytest.raises(ValueError, match="calibrator takes no sample_weight, got weights and"):
@@ -960,7 +932,6 @@ def test_calibrator_that_takes_no_weights():
 
 
 def test_failed_fit_leaves_the_estimator_unchanged():
-    X, y = problem()
     c = CalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y)
     before = c.predict_proba(X)
     with pytest.raises(ValueError, match="one class only"):

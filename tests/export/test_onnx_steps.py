@@ -5,15 +5,7 @@ import pytest
 from scipy.special import expit
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from skcalib import (
-    BBQ,
-    ClassifierCalibrator,
-    GroupCalibrator,
-    HistogramBinning,
-    IsotonicCalibration,
-    TopLabelCalibration,
-    VennAbersCalibration,
-)
+import skcalib
 from skcalib.export import to_onnx
 from skcalib.export._graph import as_log_odds, rounded_down
 
@@ -24,15 +16,15 @@ from onnx_cases import logits_of, run  # noqa: E402  (after the skip)
 
 DTYPES = [np.float32, np.float64]
 STEPS = [
-    HistogramBinning(),
-    HistogramBinning(n_bins=1),
-    HistogramBinning(n_bins=64, strategy="quantile"),
-    IsotonicCalibration(pseudo_rows=0),
-    IsotonicCalibration(interpolation="linear"),
-    IsotonicCalibration(interpolation="centered"),
-    BBQ(),
-    VennAbersCalibration(),
-    VennAbersCalibration(merge="brier"),
+    skcalib.HistogramBinning(),
+    skcalib.HistogramBinning(n_bins=1),
+    skcalib.HistogramBinning(n_bins=64, strategy="quantile"),
+    skcalib.IsotonicCalibration(pseudo_rows=0),
+    skcalib.IsotonicCalibration(interpolation="linear"),
+    skcalib.IsotonicCalibration(interpolation="centered"),
+    skcalib.BBQ(),
+    skcalib.VennAbersCalibration(),
+    skcalib.VennAbersCalibration(merge="brier"),
 ]
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-6}
 
@@ -107,7 +99,7 @@ def test_several_classes(calibrator, dtype, rng):
 def test_one_versus_one():
     for dtype in DTYPES:
         Z, y = logits_of(4, 500, dtype)
-        calibrator = VennAbersCalibration(multi_class="ovo").fit(Z, y)
+        calibrator = skcalib.VennAbersCalibration(multi_class="ovo").fit(Z, y)
         X = np.concatenate([Z, np.eye(4, dtype=dtype), np.zeros((1, 4), dtype)])
         X = np.concatenate([X, np.where(np.arange(4) == 2, dtype(-np.inf), X)])
         assert difference(calibrator, X).max() < TOLERANCE[dtype]
@@ -119,7 +111,7 @@ def test_the_size_of_a_search_does_not_grow_with_the_edges():
     n_nodes = []
     for n_rows in (100, 10_000):
         Z = rng.normal(size=(n_rows, 1))
-        calibrator = VennAbersCalibration().fit(Z, rng.random(n_rows) < expit(Z[:, 0]))
+        calibrator = skcalib.VennAbersCalibration().fit(Z, rng.random(n_rows) < expit(Z[:, 0]))
         model = to_onnx(calibrator, dtype="float64")
         n_nodes.append(len(model.graph.node))
         assert difference(calibrator, Z).max() < 1e-6
@@ -139,7 +131,7 @@ def test_trees_in_double_precision(estimator):
         Z, y = logits_of(n_columns, 600, np.float64)
         Z[:, 0] *= 1 + (Z[:, 0] > 0)
         X = np.concatenate([Z, -Z, 30 * Z])
-        assert difference(ClassifierCalibrator(estimator).fit(Z, y), X).max() < 1e-6
+        assert difference(skcalib.ClassifierCalibrator(estimator).fit(Z, y), X).max() < 1e-6
 
 
 def test_trees_do_not_divide_ties(rng):
@@ -148,7 +140,7 @@ def test_trees_do_not_divide_ties(rng):
     with np.errstate(divide="ignore"):
         Z = np.log(np.maximum(votes, 1e-15))
     y = (rng.random((900, 1)) > np.cumsum(votes, axis=1)).sum(axis=1)
-    calibrator = ClassifierCalibrator().fit(Z, y)
+    calibrator = skcalib.ClassifierCalibrator().fit(Z, y)
     assert difference(calibrator, Z).max() < 1e-6
     shifted = Z + rng.normal(size=(900, 1))
     P = calibrator.predict_proba(Z)
@@ -158,14 +150,16 @@ def test_trees_do_not_divide_ties(rng):
 def test_a_class_that_no_row_is_labelled_with():
     Z, y = logits_of(4, 300, np.float64)
     some = y != 2
-    calibrator = ClassifierCalibrator(classes=range(4)).fit(Z[some], y[some])
+    calibrator = skcalib.ClassifierCalibrator(classes=range(4)).fit(Z[some], y[some])
     assert difference(calibrator, Z).max() < 1e-6
 
 
 @pytest.mark.parametrize("shrinkage", [0, 20])
 def test_top_labels_with_steps(shrinkage):
     Z, y = logits_of(3, 800, np.float64)
-    calibrator = TopLabelCalibration(HistogramBinning(strategy="quantile"), shrinkage=shrinkage)
+    calibrator = skcalib.TopLabelCalibration(
+        skcalib.HistogramBinning(strategy="quantile"), shrinkage=shrinkage
+    )
     assert difference(calibrator.fit(Z, y), Z).max() < 1e-6
 
 
@@ -185,7 +179,7 @@ def test_groups_are_an_input(names, rng):
         Z, y = logits_of(n_columns, 300, np.float64)
         groups = names[rng.integers(3, size=300)]
         Z[groups == names[1]] *= 3
-        calibrator = GroupCalibrator(shrinkage=shrinkage).fit(Z, y, groups=groups)
+        calibrator = skcalib.GroupCalibrator(shrinkage=shrinkage).fit(Z, y, groups=groups)
         new = groups.astype(object) if groups.dtype.kind in "UO" else groups.copy()
         new[:50] = "new" if groups.dtype.kind in "UO" else 7
         session = onnxruntime.InferenceSession(
@@ -202,6 +196,6 @@ DAYS = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
 @pytest.mark.parametrize("names", [DAYS, np.array([3, 2**63], np.uint64)], ids=["days", "large"])
 def test_groups_that_onnx_has_no_type_for(names):
     Z, y = logits_of(3, 100, np.float64)
-    calibrator = GroupCalibrator().fit(Z, y, groups=names[np.arange(100) % 2])
+    calibrator = skcalib.GroupCalibrator().fit(Z, y, groups=names[np.arange(100) % 2])
     with pytest.raises(ValueError, match="Groups must be numbers or strings"):
         to_onnx(calibrator)

@@ -7,21 +7,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
-from skcalib import (
-    BBQ,
-    AutoCalibrator,
-    CalibratedClassifier,
-    GroupCalibrator,
-    HistogramBinning,
-    PlattScaling,
-    TemperatureScaling,
-    TopLabelCalibration,
-    compare_calibrators,
-)
+import skcalib
 from skcalib._scores.columns import margins, top_and_rest
 from skcalib.datasets import make_logits
 
-ONE_BIN = HistogramBinning(n_bins=1, pseudo_rows=0)
+ONE_BIN = skcalib.HistogramBinning(n_bins=1, pseudo_rows=0)
 # Four rows with class 0 on top, of which one is right, and two with class 1, both right.
 P = np.array([[6, 3, 1], [7, 2, 1], [5, 3, 2], [8, 1, 1], [2, 6, 2], [1, 8, 1]]) / 10
 Y = np.array([0, 1, 2, 1, 1, 1])
@@ -39,7 +29,7 @@ def over_predicted(n, seed=0):
 
 
 def test_frequencies_by_hand():
-    c = TopLabelCalibration(ONE_BIN, shrinkage=0, classes=range(3)).fit(np.log(P), Y)
+    c = skcalib.TopLabelCalibration(ONE_BIN, shrinkage=0, classes=range(3)).fit(np.log(P), Y)
     assert c.shares_.tolist() == [1, 0, 0]
     found = c.predict_proba(np.log(P))
     # A quarter of the first predictions are right; half of all rows, which class 1 has.
@@ -50,18 +40,22 @@ def test_frequencies_by_hand():
 
 @pytest.mark.parametrize("shrinkage", [1.0, 20.0])
 def test_a_class_is_shrunk_towards_all_rows(shrinkage):
-    c = TopLabelCalibration(ONE_BIN, shrinkage=shrinkage, classes=range(3)).fit(np.log(P), Y)
+    c = skcalib.TopLabelCalibration(ONE_BIN, shrinkage=shrinkage, classes=range(3)).fit(
+        np.log(P), Y
+    )
     found = c.predict_proba(np.log(P))[:4, 0]
     np.testing.assert_allclose(found, (4 * 1 / 4 + shrinkage / 2) / (4 + shrinkage))
     np.testing.assert_allclose(c.shares_, [4 / (4 + shrinkage), 0, 0])
 
 
-@pytest.mark.parametrize("calibrator", [None, BBQ(), TemperatureScaling(smoothing="auto")])
+@pytest.mark.parametrize(
+    "calibrator", [None, skcalib.BBQ(), skcalib.TemperatureScaling(smoothing="auto")]
+)
 def test_each_class_has_a_binary_calibrator_of_its_margins(calibrator):
     Z, y = over_predicted(1500)
-    c = TopLabelCalibration(calibrator, shrinkage=0).fit(Z, y)
+    c = skcalib.TopLabelCalibration(calibrator, shrinkage=0).fit(Z, y)
     top, M, found = Z.argmax(axis=1), margins(Z), c.predict_proba(Z)
-    binary = PlattScaling() if calibrator is None else calibrator
+    binary = skcalib.PlattScaling() if calibrator is None else calibrator
     for k in range(3):
         own = top == k
         q = binary.fit(M[own, k : k + 1], y[own] == k).predict_proba(M[own, k : k + 1])[:, 1]
@@ -78,8 +72,8 @@ def test_histograms_are_those_of_the_paper():
     top = Z.argmax(axis=1)
     kept = np.concatenate([np.flatnonzero(top == k)[:600] for k in range(3)])
     Z, y, top = Z[kept], y[kept], top[kept]
-    binning = HistogramBinning(n_bins=10, strategy="quantile", pseudo_rows=0)
-    c = TopLabelCalibration(binning, shrinkage=0).fit(Z, y)
+    binning = skcalib.HistogramBinning(n_bins=10, strategy="quantile", pseudo_rows=0)
+    c = skcalib.TopLabelCalibration(binning, shrinkage=0).fit(Z, y)
     found = c.predict_proba(Z)[np.arange(len(y)), top]
     for k in range(3):
         rows = np.flatnonzero(top == k)
@@ -90,7 +84,7 @@ def test_histograms_are_those_of_the_paper():
 
 def test_of_two_classes_each_prediction_has_a_calibrator():
     Z, y = make_logits(3000, 2, offset=[1, 0], temperature=2.0, random_state=0)
-    c = TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
+    c = skcalib.TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
     assert len(c.calibrators_) == 2
     z = np.array([[2.0], [-2.0]])
     found = c.transform(z)
@@ -105,8 +99,8 @@ def test_scaling_before_it_corrects_the_rest():
     (Z, y), (test, label) = (
         make_logits(2000, 10, temperature=3.0, random_state=seed) for seed in (0, 1)
     )
-    plain = TopLabelCalibration().fit(Z, y)
-    chain = make_pipeline(TemperatureScaling(), TopLabelCalibration()).fit(Z, y)
+    plain = skcalib.TopLabelCalibration().fit(Z, y)
+    chain = make_pipeline(skcalib.TemperatureScaling(), skcalib.TopLabelCalibration()).fit(Z, y)
     assert np.array_equal(chain.predict(test), test.argmax(axis=1))
     losses = [log_loss(label, c.predict_proba(test)) for c in (chain, plain)]
     assert losses[0] < 0.9 * losses[1]
@@ -117,7 +111,7 @@ def test_confidence_is_right_for_each_predicted_class():
     (Z, y), (test, label) = over_predicted(6000), over_predicted(20_000, seed=1)
     top = test.argmax(axis=1)
     gaps = []
-    for c in (TemperatureScaling(), TopLabelCalibration()):
+    for c in (skcalib.TemperatureScaling(), skcalib.TopLabelCalibration()):
         q = c.fit(Z, y).predict_proba(test)[np.arange(len(top)), top]
         gaps.append([abs((q - (label == top))[top == k].mean()) for k in range(3)])
     assert max(gaps[0]) > 0.08
@@ -137,7 +131,7 @@ def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
     Z[:, 3] -= 50  # never predicted
     top = Z.argmax(axis=1)
     y = np.where(top == 1, 1, np.where(top == 2, 0, y))  # always right, never right
-    c = TopLabelCalibration(classes=range(4)).fit(Z, y)
+    c = skcalib.TopLabelCalibration(classes=range(4)).fit(Z, y)
     assert (c.shares_ > 0).tolist() == [True, False, False, False]
     assert all(c.calibrators_[k] is c.pooled_calibrator_ for k in (1, 2, 3))
     new = Z - [0, 0, 0, -100]
@@ -146,14 +140,16 @@ def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
     np.testing.assert_allclose(c.predict_proba(new)[:, 3], q)
 
 
-@pytest.mark.parametrize("calibrator", [None, BBQ(), AutoCalibrator(), LogisticRegression()])
+@pytest.mark.parametrize(
+    "calibrator", [None, skcalib.BBQ(), skcalib.AutoCalibrator(), LogisticRegression()]
+)
 @pytest.mark.parametrize("right", [True, False])
 def test_all_predictions_right_or_wrong(calibrator, right):
     """Where classifiers see a single class, Platt scaling with smoothed targets stands in."""
     Z, _ = make_logits(200, 3, random_state=0)
     y = Z.argmax(axis=1) if right else Z.argmin(axis=1)
-    c = TopLabelCalibration(calibrator).fit(Z, y)
-    assert isinstance(c.pooled_calibrator_, PlattScaling)
+    c = skcalib.TopLabelCalibration(calibrator).fit(Z, y)
+    assert isinstance(c.pooled_calibrator_, skcalib.PlattScaling)
     q = c.predict_proba(Z)[np.arange(200), Z.argmax(axis=1)]
     assert (q > 0.98 if right else q < 0.02).all()
     assert ((q > 0) & (q < 1)).all()
@@ -162,9 +158,9 @@ def test_all_predictions_right_or_wrong(calibrator, right):
 def test_certain_rows_are_not_counted():
     Z, y = over_predicted(500)
     certain = np.where(np.eye(3) == 1, 0.0, -np.inf)
-    both = TopLabelCalibration().fit(np.vstack([Z, certain]), [*y, 0, 1, 2])
-    np.testing.assert_allclose(both.shares_, TopLabelCalibration().fit(Z, y).shares_)
-    for fitted in (both, TopLabelCalibration().fit(certain, [0, 1, 2])):
+    both = skcalib.TopLabelCalibration().fit(np.vstack([Z, certain]), [*y, 0, 1, 2])
+    np.testing.assert_allclose(both.shares_, skcalib.TopLabelCalibration().fit(Z, y).shares_)
+    for fitted in (both, skcalib.TopLabelCalibration().fit(certain, [0, 1, 2])):
         assert np.array_equal(fitted.predict_proba(certain), np.eye(3))
 
 
@@ -174,7 +170,7 @@ def test_warnings_name_the_columns_they_are_of():
     wrong = expit(margin) > np.random.default_rng(0).uniform(size=2000)
     y = np.where(top == 1, np.where(wrong, 2, 1), y)
     with pytest.warns(UserWarning, match="^Top label in column 1: The slope of 1 of 1") as caught:
-        TopLabelCalibration().fit(Z, y)
+        skcalib.TopLabelCalibration().fit(Z, y)
     assert len(caught) == 1
 
 
@@ -201,11 +197,11 @@ def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
     X, y = over_predicted(300)
     X, y = X[:, : len(labels)], np.minimum(y, len(labels) - 1)
     y = np.array(labels)[y]
-    binary = TopLabelCalibration(HistogramBinning(n_bins=3, pseudo_rows=1))
-    chain = make_pipeline(TemperatureScaling(), binary)
-    for calibrator in (binary, chain, GroupCalibrator(chain)):
+    binary = skcalib.TopLabelCalibration(skcalib.HistogramBinning(n_bins=3, pseudo_rows=1))
+    chain = make_pipeline(skcalib.TemperatureScaling(), binary)
+    for calibrator in (binary, chain, skcalib.GroupCalibrator(chain)):
         expected = calibrator.fit(X, y).predict_proba(X)
-        found = compare_calibrators(X, y, calibrators={"a": calibrator}, test=(X, y))
+        found = skcalib.compare_calibrators(X, y, calibrators={"a": calibrator}, test=(X, y))
         np.testing.assert_array_equal(found.calibrators["a"].predict_proba(X), expected)
         assert found.calibrators["a"].classes_.tolist() == labels
-    CalibratedClassifier(LogisticRegression(), chain, cv=2).fit(X, y)
+    skcalib.CalibratedClassifier(LogisticRegression(), chain, cv=2).fit(X, y)

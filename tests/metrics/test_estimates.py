@@ -11,23 +11,13 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 from test_metrics import BAD, DEBIASED, GOOD, KINDS
 
+from skcalib import metrics
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid
 from skcalib.datasets import make_logits
-from skcalib.metrics import (
-    calibration_error_interval,
-    calibration_test,
-    compare_calibration,
-    debiased_expected_calibration_error,
-    expected_calibration_error,
-    reliability_curve,
-    root_mean_squared_calibration_error,
-    score_decomposition,
-    smooth_calibration_error,
-)
 from skcalib.metrics._calibration_error import debiased_square
 from skcalib.metrics._resampling import draw_labels
 
-ALL = [*GAPS, *DEBIASED, smooth_calibration_error]
+ALL = [*GAPS, *DEBIASED, metrics.smooth_calibration_error]
 
 
 def sample(n, temperature=1.0, seed=0, n_classes=3):
@@ -42,13 +32,13 @@ def sample(n, temperature=1.0, seed=0, n_classes=3):
 def test_debiased_error_is_that_of_many_resamples(rng):
     """Kumar et al. draw the accuracy of each bin anew; here the mean over all draws is exact."""
     y, P = sample(300, 1.5)
-    curve = reliability_curve(y, P)
+    curve = metrics.reliability_curve(y, P)
     share = curve.weight / curve.weight.sum()
     deviation = np.sqrt(curve.accuracy * (1 - curve.accuracy) / curve.n_samples)
     drawn = rng.normal(curve.accuracy, deviation, size=(200_000, len(share)))
     resampled = (share * np.abs(drawn - curve.confidence)).sum(axis=1).mean()
-    expected = 2 * expected_calibration_error(y, P) - resampled
-    assert debiased_expected_calibration_error(y, P) == pytest.approx(expected, abs=2e-4)
+    expected = 2 * metrics.expected_calibration_error(y, P) - resampled
+    assert metrics.debiased_expected_calibration_error(y, P) == pytest.approx(expected, abs=2e-4)
 
 
 @pytest.mark.slow
@@ -60,10 +50,10 @@ def test_bias_is_taken_off(temperature):
     draws = np.array(
         [
             [
-                expected_calibration_error(y, P),
-                debiased_expected_calibration_error(y, P),
-                root_mean_squared_calibration_error(y, P) ** 2,
-                debiased_square(reliability_curve(y, P)),
+                metrics.expected_calibration_error(y, P),
+                metrics.debiased_expected_calibration_error(y, P),
+                metrics.root_mean_squared_calibration_error(y, P) ** 2,
+                debiased_square(metrics.reliability_curve(y, P)),
             ]
             for y, P in (sample(300, temperature, seed) for seed in range(200))
         ]
@@ -100,7 +90,7 @@ def test_smooth_error_is_the_literal_definition(weighted, rng):
     y = rng.uniform(size=12) < p**2
     w = rng.uniform(size=12) if weighted else None
     expected = literal_smooth(y, p, w)
-    got = smooth_calibration_error(y, p, kind="binary", sample_weight=w)
+    got = metrics.smooth_calibration_error(y, p, kind="binary", sample_weight=w)
     assert got == pytest.approx(expected, rel=1e-4)
 
 
@@ -125,14 +115,16 @@ def test_mass_at_the_ends_counts_in_full(end):
     """Trap 23: others count half of what lies in the outermost cells, 0.132 for 0.1."""
     y = np.arange(100) < 90
     y = y if end else ~y
-    assert smooth_calibration_error(y, np.full(100, end), kind="binary") == pytest.approx(0.1)
+    assert metrics.smooth_calibration_error(y, np.full(100, end), kind="binary") == pytest.approx(
+        0.1
+    )
 
 
 def test_smooth_error_of_perfect_predictions_is_zero():
-    assert smooth_calibration_error([0, 1, 1], [0.0, 1.0, 1.0], kind="binary") == 0
+    assert metrics.smooth_calibration_error([0, 1, 1], [0.0, 1.0, 1.0], kind="binary") == 0
     # Smaller than the grid is fine: half of the rows are off by 2e-6, to either side.
     y = np.arange(1_000_000) % 2
-    assert smooth_calibration_error(y, np.full(10**6, 0.5 + 1e-6), kind="binary") < 2e-6
+    assert metrics.smooth_calibration_error(y, np.full(10**6, 0.5 + 1e-6), kind="binary") < 2e-6
 
 
 # --------------------------------------------------------------------------------------
@@ -154,7 +146,7 @@ def test_parts_are_those_by_scikit_learns_isotonic_regression(score, weighted, r
     recalibrated = IsotonicRegression().fit(p, event, sample_weight=w).predict(p)
     rate = np.full(300, np.average(event, weights=w))
     s, best, constant = (own_score(score, event, q, w) for q in (p, recalibrated, rate))
-    parts = score_decomposition(y, P, score=score, sample_weight=w)
+    parts = metrics.score_decomposition(y, P, score=score, sample_weight=w)
     assert parts.score == pytest.approx(s)
     assert parts.miscalibration == pytest.approx(s - best, abs=1e-9)
     assert parts.discrimination == pytest.approx(constant - best, abs=1e-9)
@@ -171,7 +163,7 @@ def test_parts_add_up_and_are_not_negative(seed, n, digits):
     y = rng.integers(3, size=n)
     for score in ("log_loss", "brier_score"):
         for kind in KINDS[:2]:
-            parts = score_decomposition(y, P, score=score, kind=kind, labels=range(3))
+            parts = metrics.score_decomposition(y, P, score=score, kind=kind, labels=range(3))
             total = parts.miscalibration - parts.discrimination + parts.uncertainty
             np.testing.assert_allclose(total, parts.score, rtol=1e-12, atol=1e-15)
             for part in (parts.miscalibration, parts.discrimination, parts.uncertainty):
@@ -181,10 +173,10 @@ def test_parts_add_up_and_are_not_negative(seed, n, digits):
 def test_classwise_parts_name_the_classes():
     y, P = sample(300)
     names = np.array(["a", "b", "c"])
-    parts = score_decomposition(names[y], P, score="brier_score", kind="classwise")
+    parts = metrics.score_decomposition(names[y], P, score="brier_score", kind="classwise")
     assert parts.label.tolist() == ["a", "b", "c"]
     for k in range(3):
-        one = score_decomposition(y == k, P[:, k], score="brier_score", kind="binary")
+        one = metrics.score_decomposition(y == k, P[:, k], score="brier_score", kind="binary")
         assert parts.discrimination[k] == pytest.approx(one.discrimination)
 
 
@@ -200,11 +192,11 @@ def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
     given = {"kind": kind, "sample_weight": w, "labels": range(P.shape[1])}
     expected = measure(y, P, **given)
     given |= {"measure": measure.__name__, "n_resamples": 3, "random_state": 0}
-    interval = calibration_error_interval(y, P, **given)
+    interval = metrics.calibration_error_interval(y, P, **given)
     assert interval.estimate == pytest.approx(expected)
     assert 0 <= interval.low <= interval.high
-    assert calibration_test(y, P, **given).statistic == pytest.approx(expected)
-    found = compare_calibration(y, P, P[::-1], **given)
+    assert metrics.calibration_test(y, P, **given).statistic == pytest.approx(expected)
+    found = metrics.compare_calibration(y, P, P[::-1], **given)
     other = measure(y, P[::-1], kind=kind, sample_weight=w, labels=range(P.shape[1]))
     assert found.statistic == pytest.approx(expected - other)
     assert found.low <= found.high
@@ -221,13 +213,13 @@ def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
     edges = {"strategy": "uniform"} if strategy == "uniform" else {"strategy": "quantile"}
     for _ in range(49):
         rows = random.randint(200, size=200)
-        draws.append(expected_calibration_error(y[rows], P[rows], **given, **edges))
+        draws.append(metrics.expected_calibration_error(y[rows], P[rows], **given, **edges))
     for method, expected in (
         ("percentile", np.quantile(draws, [0.1, 0.9])),
-        ("basic", 2 * expected_calibration_error(y, P, **given, **edges)
+        ("basic", 2 * metrics.expected_calibration_error(y, P, **given, **edges)
          - np.quantile(draws, [0.9, 0.1])),
     ):  # fmt: skip
-        got = calibration_error_interval(
+        got = metrics.calibration_error_interval(
             y, P, **given, **edges, method=method, n_resamples=49,
             confidence_level=0.8, random_state=3,
         )  # fmt: skip
@@ -298,7 +290,7 @@ def test_ends_are_those_of_literal_searches():
         ends.append((share * np.sign(gap + shift) * gap).sum() + further)
     expected = [low, max(ends)]
 
-    got = calibration_error_interval(
+    got = metrics.calibration_error_interval(
         y, P, n_bins=12, n_resamples=n_draws, confidence_level=level, random_state=0
     )
     assert 0 < low
@@ -308,15 +300,15 @@ def test_ends_are_those_of_literal_searches():
 @pytest.mark.slow
 def test_intervals_cover_and_tests_keep_their_level():
     """In 100 simulations of 95 %; benchmarks/simulate_uncertainty.py has more of them."""
-    truth = {1.0: 0.0, 2.0: expected_calibration_error(*sample(1_000_000, 2.0, seed=10**6))}
+    truth = {1.0: 0.0, 2.0: metrics.expected_calibration_error(*sample(1_000_000, 2.0, seed=10**6))}
     for temperature, error in truth.items():
         covered, rejected = [], []
         for seed in range(100):
             y, P = sample(400, temperature, seed)
-            interval = calibration_error_interval(y, P, n_resamples=99, random_state=seed)
+            interval = metrics.calibration_error_interval(y, P, n_resamples=99, random_state=seed)
             covered.append(interval.low <= error <= interval.high)
             rejected.append(
-                calibration_test(y, P, n_resamples=99, random_state=seed).pvalue <= 0.05
+                metrics.calibration_test(y, P, n_resamples=99, random_state=seed).pvalue <= 0.05
             )
         assert np.mean(covered) > 0.88
         assert np.mean(rejected) > 0.95 if temperature == 2 else np.mean(rejected) < 0.1
@@ -331,7 +323,7 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
     pvalues = []
     for seed in range(120):
         y, P = sample(100, seed=seed, n_classes=2 if kind == "binary" else 3)
-        test = calibration_test(
+        test = metrics.calibration_test(
             y,
             P.astype(dtype),
             kind=kind,
@@ -349,13 +341,13 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
 def test_models_that_differ_are_told_apart():
     y, P = sample(1000, 2.0)
     logits = np.log(P)
-    found = compare_calibration(y, P, softmax(logits / 2, axis=1), random_state=0)
+    found = metrics.compare_calibration(y, P, softmax(logits / 2, axis=1), random_state=0)
     assert found.statistic > 0
     assert found.pvalue < 0.01
     assert 0 < found.low < found.statistic < found.high
-    back = compare_calibration(y, softmax(logits / 2, axis=1), P, random_state=0)
+    back = metrics.compare_calibration(y, softmax(logits / 2, axis=1), P, random_state=0)
     assert back.statistic == -found.statistic
-    same = compare_calibration(y, P, P, random_state=0)
+    same = metrics.compare_calibration(y, P, P, random_state=0)
     assert (same.statistic, same.pvalue) == (0, 1)
 
 
@@ -367,14 +359,14 @@ def test_draws_that_lack_a_class(measure):
     y[0] = 2  # in two of three draws
     for kind in KINDS[:2]:
         given = {"measure": measure, "kind": kind, "n_resamples": 29, "random_state": 0}
-        interval = calibration_error_interval(y, P, **given)
+        interval = metrics.calibration_error_interval(y, P, **given)
         assert interval.low <= interval.high
 
 
 def test_no_error_at_all():
     """Two rows leave the error unknown, two thousand hardly."""
     for n, high in [(1, 0.5), (1000, 0.003)]:
-        interval = calibration_error_interval(
+        interval = metrics.calibration_error_interval(
             [0, 1] * n, [0.0, 1.0] * n, kind="binary", n_resamples=9
         )
         assert interval.estimate == interval.low == 0
@@ -386,12 +378,12 @@ def test_an_error_smaller_than_chance_allows():
     score = np.repeat([0.25, 0.75], 400)
     y = np.tile([1, 0, 0, 0], 100).tolist() + np.tile([1, 1, 1, 0], 100).tolist()
     y[0] = 0
-    interval = calibration_error_interval(y, score, kind="binary", random_state=0)
+    interval = metrics.calibration_error_interval(y, score, kind="binary", random_state=0)
     assert interval.low == 0
     assert interval.estimate < 0.02 < interval.high < 0.04
 
 
-@pytest.mark.parametrize("function", [calibration_error_interval, calibration_test])
+@pytest.mark.parametrize("function", [metrics.calibration_error_interval, metrics.calibration_test])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -413,17 +405,17 @@ def test_bad_arguments(function, change, message):
 def test_bad_levels(level):
     y, P = sample(20)
     with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
-        calibration_error_interval(y, P, confidence_level=level)
+        metrics.calibration_error_interval(y, P, confidence_level=level)
     with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
-        compare_calibration(y, P, P, confidence_level=level)
+        metrics.compare_calibration(y, P, P, confidence_level=level)
 
 
 def compare_with_itself(**given):
-    return compare_calibration(other_proba=given["y_proba"], **given)
+    return metrics.compare_calibration(other_proba=given["y_proba"], **given)
 
 
 @pytest.mark.parametrize(
-    "function", [calibration_error_interval, calibration_test, compare_with_itself]
+    "function", [metrics.calibration_error_interval, metrics.calibration_test, compare_with_itself]
 )
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused(function, case):
@@ -435,7 +427,7 @@ def test_bad_input_is_refused(function, case):
 @pytest.mark.parametrize("kind", ["binary", "classwise"])
 def test_parts_are_finite_where_a_weight_is_lost_beside_another(kind):
     """The frequency of an event rounds to 1, though it did not always happen."""
-    parts = score_decomposition(
+    parts = metrics.score_decomposition(
         [0, 1], [[0.5, 0.5], [0.3, 0.7]], kind=kind, sample_weight=[1e-12, 1e12]
     )
     for value in (parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty):
@@ -447,7 +439,7 @@ def test_rows_without_weight_are_not_drawn():
     p = rng.uniform(size=60)
     y, w = (rng.uniform(size=60) < p).astype(int), rng.integers(0, 3, size=60).astype(float)
     some = w > 0
-    for function in (calibration_error_interval, calibration_test):
+    for function in (metrics.calibration_error_interval, metrics.calibration_test):
         all_rows = function(y, p, sample_weight=w, n_resamples=20, random_state=0)
         kept = function(y[some], p[some], sample_weight=w[some], n_resamples=20, random_state=0)
         assert all_rows == kept
@@ -463,7 +455,7 @@ def test_upper_end_where_most_draws_lack_the_gap():
     """One row is off, and one in ten of such rows might be."""
     y, p = np.ones(50, int), np.ones(50)
     p[0] = 0.25
-    found = calibration_error_interval(
+    found = metrics.calibration_error_interval(
         y, p, kind="binary", labels=[0, 1], n_resamples=50, random_state=0
     )
     assert found.estimate == pytest.approx(0.75 / 50)
@@ -474,7 +466,7 @@ def test_upper_end_where_most_draws_lack_the_gap():
 def test_labels_that_are_always_drawn_again_are_no_surprise():
     """Every draw gives these labels, and the same error but for rounding."""
     y, certain = np.ones(20, int), np.full(20, 1 - 1e-9)
-    test = calibration_test(y, certain, labels=[0, 1], n_resamples=99, random_state=0)
+    test = metrics.calibration_test(y, certain, labels=[0, 1], n_resamples=99, random_state=0)
     assert test.statistic > 0
     assert test.pvalue == 1
 
@@ -496,8 +488,8 @@ def test_the_smooth_error_of_labels_out_of_order_has_an_interval(rng):
     p = rng.uniform(size=100) ** 2
     y = np.where(rng.uniform(size=100) < p, "ant", "zebra")
     given = {"kind": "binary", "labels": ["zebra", "ant"]}
-    interval = calibration_error_interval(
+    interval = metrics.calibration_error_interval(
         y, p, measure="smooth_calibration_error", n_resamples=1, random_state=0, **given
     )
-    assert interval.estimate == pytest.approx(smooth_calibration_error(y, p, **given))
+    assert interval.estimate == pytest.approx(metrics.smooth_calibration_error(y, p, **given))
     assert interval.estimate < 0.1

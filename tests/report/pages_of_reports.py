@@ -10,15 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
-from skcalib import (
-    BBQ,
-    IsotonicCalibration,
-    PlattScaling,
-    TemperatureScaling,
-    VectorScaling,
-    calibration_report,
-    compare_calibrators,
-)
+import skcalib
 from skcalib.datasets import make_logits
 from skcalib.report._diagrams import drawn as DRAWN
 
@@ -34,16 +26,16 @@ HOSTILE = [
 
 def plain():
     Z, y = make_logits(600, 3, temperature=2.0, random_state=0)
-    calibrator = TemperatureScaling().fit(Z[:300], y[:300])
+    calibrator = skcalib.TemperatureScaling().fit(Z[:300], y[:300])
     return calibrator, Z[300:], y[300:], {}
 
 
 def hostile():
     Z, y = make_logits(900, 6, temperature=2.0, random_state=1)
     names = np.array(HOSTILE, dtype=object)
-    calibrator = VectorScaling(classes=names).fit(Z[:500], names[y[:500]])
-    compared = compare_calibrators(
-        Z, names[y], calibrators={HOSTILE[0]: TemperatureScaling()}, cv=2, classes=names
+    calibrator = skcalib.VectorScaling(classes=names).fit(Z[:500], names[y[:500]])
+    compared = skcalib.compare_calibrators(
+        Z, names[y], calibrators={HOSTILE[0]: skcalib.TemperatureScaling()}, cv=2, classes=names
     )
     name = "".join(HOSTILE)
     return calibrator, Z[500:], names[y[500:]], {"name": name, "comparison": compared}
@@ -53,14 +45,16 @@ def two_classes():
     Z, y = make_logits(700, 2, temperature=0.5, random_state=2)
     Z, names = Z[:, 1:] - Z[:, :1], np.array(["<b>no</b>", "yes & $"])
     w = np.random.default_rng(0).integers(0, 3, 700).astype(float)
-    calibrator = PlattScaling().fit(Z[:300], names[y[:300]])
+    calibrator = skcalib.PlattScaling().fit(Z[:300], names[y[:300]])
     return calibrator, Z[300:], names[y[300:]], {"sample_weight": w[300:], "n_bins": 8}
 
 
 def masked():
     Z, y = make_logits(500, 4, random_state=3)
     Z[np.arange(500), (y + 1) % 4] = -np.inf
-    calibrator = make_pipeline(TemperatureScaling(), IsotonicCalibration()).fit(Z[:250], y[:250])
+    calibrator = make_pipeline(skcalib.TemperatureScaling(), skcalib.IsotonicCalibration()).fit(
+        Z[:250], y[:250]
+    )
     w = np.random.default_rng(0).uniform(0.5, 2, 250)
     return calibrator, Z[250:], y[250:], {"sample_weight": w}
 
@@ -68,7 +62,7 @@ def masked():
 def frame_of_few():
     Z, y = make_logits(100, 3, random_state=4)
     Z = pd.DataFrame(Z.astype(np.float32), columns=[0, 1, 2])
-    return BBQ().fit(Z[:60], y[:60]), Z[60:], pd.Series(y[60:]), {}
+    return skcalib.BBQ().fit(Z[:60], y[:60]), Z[60:], pd.Series(y[60:]), {}
 
 
 CASES = (plain, hostile, two_classes, masked, frame_of_few)
@@ -91,7 +85,7 @@ drawn_cases = every_case()  # drawing all pictures of a page takes seconds
 def report_of(case):
     """The report of a case, drawn in a figure that pyplot does not hold."""
     calibrator, Z, y, params = case()
-    return calibration_report(calibrator, Z, y, figure=Figure((10, 8)), **params)
+    return skcalib.calibration_report(calibrator, Z, y, figure=Figure((10, 8)), **params)
 
 
 @cache

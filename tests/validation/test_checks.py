@@ -9,22 +9,14 @@ from numpy.testing import assert_array_equal
 from sklearn.utils import check_X_y
 
 from skcalib import TemperatureScaling
-from skcalib._validation.inputs import (
-    Found,
-    are_probabilities,
-    check_integer,
-    check_option,
-    check_probabilities,
-    check_real,
-    check_rows,
-)
+from skcalib._validation import inputs
 from skcalib._validation.labels import as_labels, encode
 from skcalib.metrics import expected_calibration_error
 
 
 def test_findings_add_up():
-    one = Found(np.array([0, 2]), 3.0, like_probabilities=True)
-    other = Found(np.array([1, 2]), 5.0, like_probabilities=False)
+    one = inputs.Found(np.array([0, 2]), 3.0, like_probabilities=True)
+    other = inputs.Found(np.array([1, 2]), 5.0, like_probabilities=False)
     total = one + other
     assert total.labels.tolist() == [0, 1, 2]
     assert total.weight == 8
@@ -42,12 +34,12 @@ def test_labels_become_places_in_the_list_of_classes(classes):
 
 def test_rows_that_are_no_probabilities_are_counted():
     P = np.full((5, 2), 0.5)
-    check_probabilities(P)
+    inputs.check_probabilities(P)
     P[1] = [1.5, -0.5]
     P[3] = [0.5, 0.6]
     P[4] = np.nan
     with pytest.raises(ValueError, match=r"got 3 of 5 rows .* minimum -0.5, maximum 1.5 and sum 1"):
-        check_probabilities(P)
+        inputs.check_probabilities(P)
 
 
 def test_probabilities_of_any_type_are_floats_of_double_or_single_precision(rng):
@@ -63,19 +55,19 @@ def test_probabilities_of_any_type_are_floats_of_double_or_single_precision(rng)
 
 @pytest.mark.parametrize("value", [2, np.int8(2), np.uint64(2**63)])
 def test_integers(value):
-    check_integer("n_bins", value, least=2)
+    inputs.check_integer("n_bins", value, least=2)
 
 
 @pytest.mark.parametrize("value", [1, 2.0, True, np.True_, "2", None, np.array(2)])
 def test_what_is_no_integer(value):
     with pytest.raises(ValueError, match=r"^n_bins must be an integer of at least 2, got "):
-        check_integer("n_bins", value, least=2)
+        inputs.check_integer("n_bins", value, least=2)
 
 
 @pytest.mark.parametrize("value", [0.5, 1, np.float32(0.5), Fraction(1, 2), 10**400])
 def test_real_numbers(value):
-    check_real("min_proba", value)
-    check_real("min_proba", value, closed=True)
+    inputs.check_real("min_proba", value)
+    inputs.check_real("min_proba", value, closed=True)
 
 
 @pytest.mark.parametrize("value", [-1, np.nan, np.inf, True, np.True_, "1", "auto", None, 1j])
@@ -84,12 +76,12 @@ def test_what_is_no_real_number(value, closed):
     with pytest.raises(
         ValueError, match=r"^min_proba must be a finite number (above|of at least) 0, got "
     ):
-        check_real("min_proba", value, closed=closed)
+        inputs.check_real("min_proba", value, closed=closed)
 
 
 def test_ends_of_intervals():
-    check_real("min_proba", 0, closed=True)
-    check_real("min_proba", 1 - 1e-16, high=1)
+    inputs.check_real("min_proba", 0, closed=True)
+    inputs.check_real("min_proba", 1 - 1e-16, high=1)
     for value, params in [
         (0, {}),
         (0, {"high": 1}),
@@ -97,24 +89,24 @@ def test_ends_of_intervals():
         (1, {"high": 1, "low": 0.5}),
     ]:
         with pytest.raises(ValueError, match=f"got {value}"):
-            check_real("min_proba", value, **params)
+            inputs.check_real("min_proba", value, **params)
 
 
 def test_a_number_or_an_option():
-    check_real("min_proba", "auto", option="auto")
+    inputs.check_real("min_proba", "auto", option="auto")
     with pytest.raises(
         ValueError, match=r"^min_proba must be 'auto' or a number between 0 and 1, got 'a'. T"
     ):
-        check_real("min_proba", "a", high=1, option="auto", remedy="Try 0.5.")
+        inputs.check_real("min_proba", "a", high=1, option="auto", remedy="Try 0.5.")
 
 
 @pytest.mark.parametrize("options", [Literal["a", "b"], ["a", "b"], {"a": 1, "b": 2}])
 def test_options(options):
-    check_option("strategy", "b", options)
-    check_option("strategy", np.str_("b"), options)
+    inputs.check_option("strategy", "b", options)
+    inputs.check_option("strategy", np.str_("b"), options)
     for value in ("c", None, ["a"], np.array(["a", "b"])):
         with pytest.raises(ValueError, match=r"^strategy must be one of 'a', 'b', got "):
-            check_option("strategy", value, options)
+            inputs.check_option("strategy", value, options)
 
 
 def _data(Z, y):
@@ -134,7 +126,7 @@ def _data(Z, y):
 @pytest.mark.parametrize("k", range(9))
 def test_arrays_that_are_not_checked_are_what_scikit_learn_returns(rng, k):
     Z, y = _data(rng.normal(size=(20, 4)), rng.integers(0, 3, size=20))[k]
-    (found, labels, w), _ = check_rows(np.asarray(Z), np.asarray(y), None)
+    (found, labels, w), _ = inputs.check_rows(np.asarray(Z), np.asarray(y), None)
     wanted = check_X_y(Z, as_labels(y), dtype=[np.float64, np.float32])
     assert found.dtype == wanted[0].dtype
     assert_array_equal(found, wanted[0])
@@ -164,9 +156,9 @@ def test_scikit_learn_checks_all_other_arrays(rng, change, message):
 @pytest.mark.parametrize("n", [3, 200])
 def test_probabilities_in_all_rows_only(rng, n):
     P = rng.dirichlet([1, 1, 1], size=n)
-    assert are_probabilities(P)
+    assert inputs.are_probabilities(P)
     for row in (0, n - 1):
         for values in ([-0.1, 0.6, 0.5], [0.5, 0.6, 0.5]):
             Z = P.copy()
             Z[row] = values
-            assert not are_probabilities(Z)
+            assert not inputs.are_probabilities(Z)

@@ -16,15 +16,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import (
-    BBQ,
-    CalibratedClassifier,
-    HistogramBinning,
-    LogitTransformer,
-    ReliabilityDisplay,
-    TemperatureScaling,
-    compare_calibrators,
-)
+import skcalib
 from skcalib._validation.inputs import Found
 from skcalib._validation.labels import encode, in_one_type, not_among, resolve_classes, shown
 from skcalib._warnings import MissingClassesWarning
@@ -68,7 +60,10 @@ held = pytest.mark.parametrize(
 def test_large_integers_are_labels_of_their_own(form, container):
     names = FORMS[form]
     y = CONTAINERS[container](names[Y3])
-    calibrator, plain = HistogramBinning().fit(Z3, y), HistogramBinning().fit(Z3, Y3)
+    calibrator, plain = (
+        skcalib.HistogramBinning().fit(Z3, y),
+        skcalib.HistogramBinning().fit(Z3, Y3),
+    )
     assert calibrator.classes_.tolist() == names.tolist()
     assert calibrator.predict(Z3).tolist() == names[plain.predict(Z3)].tolist()
     assert_array_equal(calibrator.predict_proba(Z3), plain.predict_proba(Z3))
@@ -87,12 +82,12 @@ def test_measures_tell_large_integers_apart(form, container, named):
 
 def test_labels_and_classes_of_different_types():
     names = 2**62 + np.arange(3)
-    calibrator = TemperatureScaling(classes=names).fit(Z3, names.astype(np.uint64)[Y3])
-    assert calibrator.temperature_ == TemperatureScaling().fit(Z3, Y3).temperature_
+    calibrator = skcalib.TemperatureScaling(classes=names).fit(Z3, names.astype(np.uint64)[Y3])
+    assert calibrator.temperature_ == skcalib.TemperatureScaling().fit(Z3, Y3).temperature_
     assert_array_equal(encode(names[Y3], names.astype(object)), Y3)
     assert_array_equal(encode(Y3.astype(float), np.array([2, 0, 1], dtype=np.uint64)), (Y3 + 1) % 3)
     with pytest.raises(ValueError, match=r"got '1', which is not one of \[1, 2, 3\]"):
-        TemperatureScaling(classes=[1, 2, 3]).fit(Z3, np.array(["1", "2", "3"])[Y3])
+        skcalib.TemperatureScaling(classes=[1, 2, 3]).fit(Z3, np.array(["1", "2", "3"])[Y3])
 
 
 MANY = [
@@ -122,9 +117,9 @@ def test_large_integers_in_chunks(form):
     da = pytest.importorskip("dask.array")
     X = da.from_array(Z3, chunks=(100, 3))
     y = da.from_array(FORMS[form][Y3], chunks=100)
-    calibrator = TemperatureScaling().fit(X, y)
+    calibrator = skcalib.TemperatureScaling().fit(X, y)
     assert calibrator.classes_.tolist() == FORMS[form].tolist()
-    here = TemperatureScaling().fit(Z3, Y3)
+    here = skcalib.TemperatureScaling().fit(Z3, Y3)
     assert calibrator.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
 
 
@@ -144,9 +139,9 @@ NULLABLE = {
 @pytest.mark.parametrize("case", NULLABLE)
 def test_columns_of_data_frames(case):
     y, names = NULLABLE[case]
-    calibrator = TemperatureScaling().fit(Z3, y)
+    calibrator = skcalib.TemperatureScaling().fit(Z3, y)
     assert calibrator.classes_.tolist() == names
-    assert calibrator.temperature_ == TemperatureScaling().fit(Z3, Y3).temperature_
+    assert calibrator.temperature_ == skcalib.TemperatureScaling().fit(Z3, Y3).temperature_
     assert expected_calibration_error(y, P3) == expected_calibration_error(Y3, P3)
 
 
@@ -176,9 +171,9 @@ OTHER_VALUES = {
     "method": ["em", "bbse"],
     "priors": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]],
     "multi_class": ["ovr", "ovo"],
-    "calibrator": [TemperatureScaling()],
+    "calibrator": [skcalib.TemperatureScaling()],
     "estimator": [GaussianNB()],
-    "calibrators": [[TemperatureScaling()]],
+    "calibrators": [[skcalib.TemperatureScaling()]],
     "cv": [2],
     "combine": ["best"],
     "n_jobs": [1],
@@ -221,8 +216,8 @@ def test_later_parameters_change_no_prediction_of_a_classifier(params, later):
     X = Z3[:, :1]
     base = LogisticRegression().fit(X, Y3)
     for model in (
-        CalibratedClassifier(base, TemperatureScaling(), cv=3, **params),
-        LogitTransformer(base, cv=3, **params),
+        skcalib.CalibratedClassifier(base, skcalib.TemperatureScaling(), cv=3, **params),
+        skcalib.LogitTransformer(base, cv=3, **params),
     ):
         model.fit(X, Y3)
         name = "predict_proba" if hasattr(model, "predict_proba") else "transform"
@@ -289,7 +284,7 @@ def test_a_split_that_lacks_classes_is_taken_with_a_warning(n_classes, missing):
         Z, y = with_label_column_missing(missing, n_classes)
     first = ", ".join(map(str, missing[:5]))
     with pytest.warns(UserWarning, match=f"^No row has label {first}") as caught:
-        calibrator = TemperatureScaling().fit(Z, y)
+        calibrator = skcalib.TemperatureScaling().fit(Z, y)
     assert calibrator.classes_.tolist() == list(range(n_classes))
     assert len(str(caught[0].message)) < 300
     assert caught[0].message.missing == tuple(missing)
@@ -330,7 +325,7 @@ def test_the_order_of_many_names_is_shown_from_the_first_that_differs():
     "form", [list, np.array, lambda y: y.astype(object), lambda y: pd.Series(y, dtype="boolean")]
 )
 def test_booleans_stay_booleans(form):
-    calibrator = BBQ().fit(Z3[:, :2], form(Y3 == 1))
+    calibrator = skcalib.BBQ().fit(Z3[:, :2], form(Y3 == 1))
     assert calibrator.classes_.dtype == calibrator.predict(Z3[:, :2]).dtype == bool
     # Also events of one kind.
     for event in (False, True):
@@ -340,20 +335,20 @@ def test_booleans_stay_booleans(form):
 
 def test_another_order_of_classes_than_that_of_the_logits_is_refused():
     names = np.array(["a", "b", "c"])[Y3]
-    turned = BBQ(classes=["b", "c", "a"])
+    turned = skcalib.BBQ(classes=["b", "c", "a"])
     message = r"order of the logits .*'a', 'b', 'c'.*'b', 'c', 'a'"
     with pytest.raises(ValueError, match=message):
-        CalibratedClassifier(LogisticRegression(), turned).fit(Z3, names)
+        skcalib.CalibratedClassifier(LogisticRegression(), turned).fit(Z3, names)
     with pytest.raises(ValueError, match=message):
-        compare_calibrators(Z3, names, calibrators=[turned])
+        skcalib.compare_calibrators(Z3, names, calibrators=[turned])
     test = pd.DataFrame(Z3, columns=["b", "c", "a"])
     with pytest.raises(ValueError, match=r"^Columns of test must be in the order"):
-        compare_calibrators(Z3, names, test=(test, names))
+        skcalib.compare_calibrators(Z3, names, test=(test, names))
 
 
 def test_scorers_know_labels_of_another_type():
     names = 2**62 + np.arange(3)
-    calibrator = TemperatureScaling().fit(Z3, names[Y3])
+    calibrator = skcalib.TemperatureScaling().fit(Z3, names[Y3])
     score, P = get_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
     for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
         assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
@@ -400,9 +395,9 @@ def test_names_of_the_columns_of_dask_data_frames():
     X = dask_frame(np.c_[Z3, Y3], [*NAMES, "y"])
     X["y"] = X["y"].map(dict(enumerate(NAMES)), meta=("y", object))
     with pytest.raises(ValueError, match="got columns 'bee', 'ant', 'cat' for classes 'ant'"):
-        TemperatureScaling().fit(X[NAMES], X["y"])
-    fitted = TemperatureScaling().fit(X[sorted(NAMES)], X["y"])
-    here = TemperatureScaling(classes=NAMES).fit(Z3, y)
+        skcalib.TemperatureScaling().fit(X[NAMES], X["y"])
+    fitted = skcalib.TemperatureScaling().fit(X[sorted(NAMES)], X["y"])
+    here = skcalib.TemperatureScaling(classes=NAMES).fit(Z3, y)
     assert fitted.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
 
 
@@ -411,7 +406,7 @@ def test_names_of_the_columns_of_probabilities(frame):
     y = np.array(NAMES)[Y3]
     P = FRAMES[frame](P3, columns=NAMES)
     message = "^Columns of y_proba must be in the order .* 'bee', 'ant', 'cat' .* with labels=.$"
-    for measure in (expected_calibration_error, ReliabilityDisplay.from_predictions):
+    for measure in (expected_calibration_error, skcalib.ReliabilityDisplay.from_predictions):
         with pytest.raises(ValueError, match=message):
             measure(y, P)
     error = expected_calibration_error(y, P, labels=NAMES)
@@ -433,7 +428,7 @@ def test_names_are_compared_as_text_and_as_labels(columns, labels):
     K = len(labels)
     X, y = pd.DataFrame(Z3[:, :K], columns=columns), np.array(labels)[Y3 % K]
     with pytest.raises(ValueError, match="must be in the order of the classes"):
-        TemperatureScaling().fit(X, y)
+        skcalib.TemperatureScaling().fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -448,7 +443,7 @@ def test_names_are_compared_as_text_and_as_labels(columns, labels):
 def test_other_names_mean_nothing(columns, classes):
     X = pd.DataFrame(Z3)
     X.columns = pd.Index(columns)
-    fitted, bare = (BBQ(classes=classes).fit(data, Y3) for data in (X, Z3))
+    fitted, bare = (skcalib.BBQ(classes=classes).fit(data, Y3) for data in (X, Z3))
     for found, expected in zip(fitted.bin_values_, bare.bin_values_, strict=True):
         assert_array_equal(found, expected)
 
@@ -484,7 +479,7 @@ def test_missing_labels_are_named(case):
     y, found = MISSING[case]
     message = f"contains {found}: each row must have a label, got {found} at position 7. Leave"
     with pytest.raises(ValueError, match=f"^Input y {message}"):
-        TemperatureScaling().fit(Z3, y)
+        skcalib.TemperatureScaling().fit(Z3, y)
     with pytest.raises(ValueError, match=f"^Input y_true {message}"):
         expected_calibration_error(y, P3)
 
@@ -492,7 +487,7 @@ def test_missing_labels_are_named(case):
 @pytest.mark.parametrize("labels", [spoiled(1), spoiled(1).tolist(), pd.Series(spoiled(1))])
 def test_labels_of_two_types_are_named(labels):
     for action in (
-        lambda: TemperatureScaling().fit(Z3, labels),
+        lambda: skcalib.TemperatureScaling().fit(Z3, labels),
         lambda: expected_calibration_error(labels, P3),
     ):
         with pytest.raises(ValueError, match=r"one type .* got '.*'<' not supported between .*str"):
@@ -502,11 +497,11 @@ def test_labels_of_two_types_are_named(labels):
 def test_one_hot_labels_are_told_the_remedy():
     for y in (np.eye(3)[Y3], np.eye(3, dtype=bool)[Y3], np.eye(3)[Y3].tolist()):
         with pytest.raises(ValueError, match=r"got shape \(300, 3\)\..* one-hot labels y\.argmax"):
-            TemperatureScaling().fit(Z3, y)
+            skcalib.TemperatureScaling().fit(Z3, y)
         with pytest.raises(ValueError, match=r"one-hot labels y_true\.argmax\(axis=1\)"):
             expected_calibration_error(y, P3)
     with pytest.raises(ValueError, match=r"one dimension, .*got shape \(300, 2\).*y\.ravel\(\)"):
-        TemperatureScaling().fit(Z3, np.c_[Y3, Y3])
+        skcalib.TemperatureScaling().fit(Z3, np.c_[Y3, Y3])
 
 
 @few
@@ -524,7 +519,7 @@ def test_a_row_of_one_dimension_is_a_row(kind, logits3):
 def test_logits_of_images_and_sequences(shape, rng):
     X, y = rng.normal(size=shape), rng.integers(3, size=(4, *shape[2:]))
     remedy = r"np\.moveaxis\({0}, 1, -1\)\.reshape\(-1, K\)"
-    calibrator = TemperatureScaling()
+    calibrator = skcalib.TemperatureScaling()
     with pytest.raises(ValueError, match=remedy.format("X") + r".*X\.reshape\(-1, K\).*y\.ravel"):
         calibrator.fit(X, y)
     with pytest.raises(ValueError, match=remedy.format("y_proba")):
@@ -587,11 +582,11 @@ def test_tensors_that_numpy_cannot_read(case):
     tensor, remedy = UNREADABLE[case]
     message = f"convertible to a NumPy array, got Tensor of type {tensor.dtype}: .*Pass {remedy}"
     with pytest.raises(ValueError, match=f"^X must be {message}"):
-        TemperatureScaling().fit(tensor, Y3)
+        skcalib.TemperatureScaling().fit(tensor, Y3)
     with pytest.raises(ValueError, match=f"^X must be {message}"):
-        TemperatureScaling().fit(Z3, Y3).predict_proba(tensor)
+        skcalib.TemperatureScaling().fit(Z3, Y3).predict_proba(tensor)
     with pytest.raises(ValueError, match=f"^y must be {message.replace('X', 'y')}"):
-        TemperatureScaling().fit(Z3, tensor)
+        skcalib.TemperatureScaling().fit(Z3, tensor)
     with pytest.raises(ValueError, match=f"^y_proba must be {message.replace('X', 'y_proba')}"):
         expected_calibration_error(Y3, tensor)
 
@@ -611,7 +606,7 @@ def test_probabilities_rounded_by_networks_are_probabilities(rounded):
     exact = expected_calibration_error(y, softmax(Z, axis=1))
     assert expected_calibration_error(y, P) == pytest.approx(exact, abs=0.01)
     with pytest.warns(UserWarning, match="X probably holds probabilities"):
-        TemperatureScaling().fit(P, y)
+        skcalib.TemperatureScaling().fit(P, y)
 
 
 # --------------------------------------------------------------------------------------
@@ -621,11 +616,11 @@ def test_probabilities_rounded_by_networks_are_probabilities(rounded):
 @pytest.mark.parametrize("names", [[0, 1, 2], ["a", "b", "c"]])
 def test_columns_in_another_order_are_refused_in_predictions_too(names):
     X, y = pd.DataFrame(Z3, columns=names), np.array(names)[Y3]
-    c = TemperatureScaling().fit(X, y)
+    c = skcalib.TemperatureScaling().fit(X, y)
     for method in (c.predict, c.predict_proba, c.transform):
         with pytest.raises(ValueError, match=r"order"):
             method(X[[names[2], names[0], names[1]]])
-    bare = TemperatureScaling().fit(Z3, y)
+    bare = skcalib.TemperatureScaling().fit(Z3, y)
     if names[0] == "a":
         with pytest.raises(ValueError, match="Columns of X must be in the order of the classes"):
             bare.predict(X[["c", "a", "b"]])
@@ -635,11 +630,11 @@ def test_columns_in_another_order_are_refused_in_predictions_too(names):
 def test_masked_arrays_of_numpy_are_refused(what):
     given = {"X": Z3, "y": Y3, "sample_weight": np.ones(len(Y3))}
     masked = np.ma.masked_array(given[what])
-    TemperatureScaling().fit(**{**given, what: masked})  # nothing is masked
+    skcalib.TemperatureScaling().fit(**{**given, what: masked})  # nothing is masked
     masked = np.ma.masked_array(given[what], mask=np.zeros(given[what].shape, bool))
     masked.mask[3] = True
     with pytest.raises(ValueError, match=f"{what} must have no masked entries, got [13]"):
-        TemperatureScaling().fit(**{**given, what: masked})
+        skcalib.TemperatureScaling().fit(**{**given, what: masked})
 
 
 def test_measures_of_classes_without_rows_say_nothing_of_logits():
