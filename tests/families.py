@@ -54,12 +54,39 @@ class AutoCalibrator(skcalib.AutoCalibrator):
 
     def _candidates(self, rows):
         if self.calibrators is not None:
-            return super()._candidates(rows)
+            return skcalib.AutoCalibrator._candidates(self, rows)
         return {
             "temperature": skcalib.TemperatureScaling(smoothing="auto"),
             "vector": skcalib.VectorScaling(tol=1e-11),
             "histogram": skcalib.HistogramBinning(n_bins=5),
         }
+
+
+class ConditionalCalibrator(skcalib.ConditionalCalibrator):
+    """With the same candidates and folds."""
+
+    def __init__(
+        self,
+        calibrators=None,
+        *,
+        cv=2,
+        combine="stack",
+        categorical_features="from_dtype",
+        n_jobs=None,
+        random_state=None,
+        classes=None,
+    ):
+        super().__init__(
+            calibrators,
+            cv=cv,
+            combine=combine,
+            categorical_features=categorical_features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            classes=classes,
+        )
+
+    _candidates = AutoCalibrator._candidates
 
 
 def fitted_state(calibrator):
@@ -85,7 +112,9 @@ def _flat(name, value):
 
 
 # Calibrators that stand for others, by name.
-STAND_INS = {kind.__name__: kind for kind in (AutoCalibrator, ClassifierCalibrator)}
+STAND_INS = {
+    kind.__name__: kind for kind in (AutoCalibrator, ClassifierCalibrator, ConditionalCalibrator)
+}
 CALIBRATORS = [
     STAND_INS.get(member.__name__, member)
     for member in (getattr(skcalib, name) for name in skcalib.__all__)
@@ -127,10 +156,12 @@ def quick(members):
 
 
 # Random folds depend on the number and the order of the rows.
-WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind is not AutoCalibrator]
+WITH_FOLDS = AutoCalibrator, ConditionalCalibrator
+WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind not in WITH_FOLDS]
 # Those that a comparison has by default.
 OTHERS = (
     ClassifierCalibrator,
+    ConditionalCalibrator,  # the default given features
     skcalib.GroupCalibrator,
     skcalib.PriorShift,  # repairs nothing by itself
     skcalib.TopLabelCalibration,

@@ -468,7 +468,14 @@ BAD_PARAMETERS = {
     **dict.fromkeys(["normalize", "fit_intercept", "smooth_targets", "increasing"], FLAG),
 }
 # What the tests of the calibrators that have them are about.
-OTHER_PARAMETERS = {"classes", "priors", "calibrators", "n_jobs", "random_state"}
+OTHER_PARAMETERS = {
+    "calibrators",
+    "categorical_features",
+    "classes",
+    "n_jobs",
+    "priors",
+    "random_state",
+}
 
 
 @every

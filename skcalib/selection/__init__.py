@@ -3,5 +3,6 @@
 from ._auto import AutoCalibrator
 from ._compare import compare_calibrators
 from ._comparison import CalibratorComparison
+from ._conditional import ConditionalCalibrator
 
-__all__ = ["AutoCalibrator", "CalibratorComparison", "compare_calibrators"]
+__all__ = ["AutoCalibrator", "CalibratorComparison", "ConditionalCalibrator", "compare_calibrators"]

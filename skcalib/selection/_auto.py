@@ -19,7 +19,16 @@ from skcalib._warnings import give
 from skcalib.meta._groups import in_groups
 
 from ._candidates import by_name, default_candidates, taking_masked
-from ._stacking import Weighed, components, fit_all, folds, out_of_fold, rows_to_weigh_on, weighed
+from ._stacking import (
+    Fold,
+    Weighed,
+    components,
+    fit_all,
+    folds,
+    out_of_fold,
+    rows_to_weigh_on,
+    weighed,
+)
 
 
 class AutoCalibrator(BaseCalibrator):
@@ -188,6 +197,13 @@ class AutoCalibrator(BaseCalibrator):
             For invalid parameters, candidates that are no calibrators or take no weights where
             there are some, and as other calibrators. The calibrator is then unchanged.
         """
+        X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
+        return self._stored(X, rows.classes, self._fit_across(rows, splits))
+
+    def _checked_splits(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Any, Rows, list[Split] | None]:
+        """Logits, checked rows with their groups, and splits unless ``cv`` is an integer."""
         check_option("combine", self.combine, ["stack", "best"])
         if isinstance(self.cv, Integral):
             check_integer("cv", self.cv, least=2)
@@ -203,12 +219,9 @@ class AutoCalibrator(BaseCalibrator):
                 "or rows in memory.",
             )
         rows = in_groups(rows, X, groups, sample_weight)
-        splits = (
-            None
-            if isinstance(self.cv, Integral)
-            else self._given_splits(X, y, sample_weight, groups)
-        )
-        return self._stored(X, rows.classes, self._fit_across(rows, splits))
+        is_number = isinstance(self.cv, Integral)
+        splits = None if is_number else self._given_splits(X, y, sample_weight, groups)
+        return X, rows, splits
 
     def _given_splits(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split]:
         """Splits by a splitter, as numbers of the rows of positive weight."""
@@ -225,9 +238,15 @@ class AutoCalibrator(BaseCalibrator):
 
     def _fit_across(self, rows: Rows, splits: list[Split] | None) -> dict[str, Any]:
         """Fitted attributes, with weights from the splits or, without any, from random folds."""
+        return self._cross_fitted(rows, splits)[0]
+
+    def _cross_fitted(
+        self, rows: Rows, splits: list[Split] | None
+    ) -> tuple[dict[str, Any], Weighed, list[Fold]]:
+        """The same, with what cross-validation says and with the fits of the folds."""
         smoothing = 1 / (rows.weight + 1)
         candidates = self._candidates(rows)
-        found = self._weighed(candidates, rows, splits, smoothing)
+        found, of_folds = self._weighed(candidates, rows, splits, smoothing)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
         fitted, messages, errors = fit_all(kept, rows)
         for name, error in errors.items():
@@ -235,7 +254,7 @@ class AutoCalibrator(BaseCalibrator):
             raise error
         give(messages.items(), ", ".join)
         parts, weights = components(fitted, found)
-        return {
+        attributes = {
             "weights_": found.weights,
             "calibrators_": fitted,
             "cv_log_loss_": found.losses,
@@ -244,6 +263,7 @@ class AutoCalibrator(BaseCalibrator):
             "component_weights_": weights,
             "smoothing_": smoothing,
         }
+        return attributes, found, of_folds
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
@@ -257,17 +277,19 @@ class AutoCalibrator(BaseCalibrator):
 
     def _weighed(
         self, candidates: dict[str, Any], rows: Rows, splits: list[Split] | None, smoothing: float
-    ) -> Weighed:
+    ) -> tuple[Weighed, list[Fold]]:
         """The weight of each candidate; all on the first one if there can be no folds."""
         sample: Any = rows
         if splits is None:
             sample = rows_to_weigh_on(rows) if rows.groups is None else rows
-            splits = folds(sample.y, sample.groups, int(self.cv), self.random_state)
-        if not splits or len(candidates) == 1:
+            several = len(candidates) > 1
+            cv = int(self.cv), self.random_state
+            splits = folds(sample.y, sample.groups, *cv) if several else []
+        if not splits:
             first = next(iter(candidates))
-            return Weighed({name: float(name == first) for name in candidates}, {}, {}, [])
+            return Weighed({name: float(name == first) for name in candidates}, {}, {}, []), []
         found = out_of_fold(candidates, sample, splits, smoothing, self.n_jobs)
-        return weighed(found, self.combine, smoothing)
+        return weighed(found, self.combine, smoothing), found
 
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]

@@ -17,8 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
-from skcalib._optimize.mixture import MixtureLoss, mixture_weights
+from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
 from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Rows, both_columns
+from skcalib._rows.arrays import log_softmax, mix_logits
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
@@ -298,3 +299,12 @@ def components(fitted: Candidates, found: Weighed) -> tuple[list[Any], Floats]:
         maps, share = {"average": _averaged([*maps.values()], share)}, share.sum(keepdims=True)
     of_others = [found.weights[name] for name in others]
     return [*maps.values(), *others.values()], np.append(share, of_others)
+
+
+def out_of_fold_mixture(fold: Fold, found: Weighed, smoothing: float) -> Floats:
+    """Log-probabilities (n_test, K) of the mixture for the test rows of a fold."""
+    kept = {name: fold.fits.fitted[name] for name, weight in found.weights.items() if weight > 0}
+    parts, weights = components(kept, found)
+    rows = fold.test
+    L = mixture(np.stack([log_probabilities(c, rows.X, rows.classes) for c in parts]), weights)
+    return log_softmax(mix_logits(L.astype(np.float64), smoothing))

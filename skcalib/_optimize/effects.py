@@ -1,0 +1,81 @@
+r"""Effects of features: slopes and intercepts by level, by penalised maximum likelihood.
+
+Each of d features puts a row into one of its levels. With log-probabilities :math:`l` (K,), less
+their mean, of a row in the levels :math:`g_1, \dots, g_d`, the scores are
+
+.. math:: s_k = \Bigl(1 + \sum_j a_{g_j}\Bigr) l_k + \sum_j b_{g_j k} .
+
+The effects, slopes :math:`a` and intercepts :math:`b`, minimise the log loss, summed over the rows,
+plus :math:`\lambda / 2` times the sum of their squares: a level without rows has none, and one with
+far more rows than the strength :math:`\lambda` its own map. The problem is convex.
+"""
+
+import numpy as np
+from scipy import optimize, sparse
+
+from skcalib._rows import Array, Floats, Indices, arrays as xa
+from skcalib._warnings import NotConvergedWarning, warn
+
+# Largest slope of the mean log loss at the end of the search, and number of iterations.
+TOL, MAX_ITERATIONS = 1e-4, 500
+
+
+def effect_scores(effects: Floats, L: Floats, levels: Indices) -> Floats:
+    """Scores (n, K) of log-probabilities in levels (n, d) of a table of effects, slopes first."""
+    centred, masked = _centred(L)
+    of_rows = effects[levels].sum(axis=1)
+    S: Floats = centred * (1 + of_rows[:, :1]) + of_rows[:, 1:]
+    return xa.put(S, -np.inf, masked)
+
+
+def _centred(L: Floats) -> tuple[Floats, Array]:
+    """Log-probabilities less their mean over the classes that are not masked, and which are."""
+    masked = np.isneginf(L)
+    finite = np.where(masked, 0, L)
+    mean = finite.sum(axis=1, keepdims=True) / (~masked).sum(axis=1, keepdims=True)
+    return np.where(masked, 0, finite - mean), masked
+
+
+def fit_effects(
+    L: Floats,
+    y: Indices,
+    w: Floats | None,
+    levels: Indices,
+    n_levels: int,
+    strength: float,
+    start: Floats | None = None,
+) -> Floats:
+    """The table of effects (n_levels + 1, 1 + K), whose last row, of no level, is zero.
+
+    Rows have log-probabilities (n, K), -inf for masked classes, labels, weights or None, and levels
+    (n, d), which are rows of the table.
+    """
+    (n, K), d = L.shape, levels.shape[1]
+    weight = n if w is None else w.sum()
+    places = np.arange(0, n * d + 1, d)
+    D = sparse.csr_array((np.ones(n * d), levels.ravel(), places), shape=(n, n_levels + 1))
+    D = D[:, :n_levels]
+    D_t = D.T.tocsr()
+    centred, masked = _centred(L)
+
+    def loss(x: Floats) -> tuple[float, Floats]:
+        A = D @ x.reshape(n_levels, 1 + K)
+        log_p = xa.log_softmax(xa.put(centred * (1 + A[:, :1]) + A[:, 1:], -np.inf, masked))
+        R = xa.less_at_labels(np.exp(log_p), y, 1)
+        R = R if w is None else R * w[:, None]
+        gradient = D_t @ np.column_stack([np.sum(R * centred, axis=1), R])
+        value = strength / 2 * x @ x - xa.weighted_sum(xa.of_labels(log_p, y), w)
+        return float(value) / weight, (gradient.ravel() + strength * x) / weight
+
+    x0 = np.zeros(n_levels * (1 + K)) if start is None else start[:-1].ravel()
+    options = {"gtol": TOL, "ftol": 0.0, "maxiter": MAX_ITERATIONS}
+    if not n_levels:
+        return np.zeros((1, 1 + K))
+    found = optimize.minimize(loss, x0, jac=True, method="L-BFGS-B", options=options)
+    if np.abs(found.jac).max() > TOL:
+        warn(
+            f"The effects of the features did not converge in {found.nit} iterations: their "
+            f"gradient is {np.abs(found.jac).max():.1g}. Leave out columns of far values.",
+            NotConvergedWarning,
+        )
+    return np.append(found.x, np.zeros(1 + K)).reshape(n_levels + 1, 1 + K)

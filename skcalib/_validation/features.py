@@ -1,0 +1,232 @@
+"""Features of rows: columns of numbers or of categories, checked, and as levels.
+
+A column of categories has a level for each category that enough rows are of; a column of numbers
+one for each of ten intervals with about as many rows each, and one for missing numbers. Rows of
+other categories, and of missing ones, are in no level.
+"""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skcalib._rows import Array, Floats, Indices, as_numpy
+from skcalib._validation.labels import encode, shown
+
+# Weight of the rows of a level, at least, and number of intervals of a column of numbers.
+LEAST_WEIGHT, N_INTERVALS = 5.0, 10
+
+# What stands for missing numbers where there must be some, and the largest number.
+MISSING, LARGEST = -1e30, 1e29
+
+
+class Columns(NamedTuple):
+    """Columns of features as they were in ``fit``."""
+
+    names: list[str]  #: those of a data frame, or "0", "1", ...
+    levels: list[Array]  #: sorted categories of each column, or edges between its intervals
+    is_categorical: Array  #: (d,)
+
+    @property
+    def first(self) -> Indices:
+        """Number of the first level of each column, and of all levels: (d + 1,)."""
+        sizes = [len(of) + (0 if c else 2) for of, c in zip(*self[1:], strict=True)]
+        return np.cumsum([0, *sizes])
+
+    def numbers(self, features: Any, n_rows: int) -> Floats:
+        """Numbers (n, d) of the columns, NaN for missing ones; of categories that of the level.
+
+        Categories without a level have the number -1.
+        """
+        names, values = columns_of(features, n_rows)
+        if set(names) == set(self.names):  # a data frame may have them in another order
+            values = [values[names.index(name)] for name in self.names]
+        elif len(names) != len(self.names) or _numbered(names) not in (names, self.names):
+            raise ValueError(
+                f"features must have the columns that they had in fit, [{shown(self.names)}], got "
+                f"[{shown(names)}]. Pass these columns."
+            )
+        return np.column_stack(
+            [
+                _numbers_of_levels(name, x, levels) if categorical else _floats(name, x)
+                for name, x, levels, categorical in zip(names, values, *self[1:], strict=True)
+            ]
+        )
+
+    def levels_of(self, numbers: Floats) -> Indices:
+        """Rows (n, d) of a table of effects, whose last one is for rows in no level."""
+        found = np.empty(numbers.shape, np.intp)
+        *first, last = self.first
+        for j, (levels, categorical) in enumerate(zip(*self[1:], strict=True)):
+            x = numbers[:, j]
+            if categorical:
+                found[:, j] = np.where(x < 0, last, first[j] + x)
+            else:
+                interval = np.searchsorted(levels, x)
+                found[:, j] = first[j] + np.where(np.isnan(x), len(levels) + 1, interval)
+        return found
+
+    def for_trees(self, numbers: Floats, intercepts: Floats) -> Floats:
+        """Columns as finite numbers, categories as intercepts (n_levels + 1, k) of levels."""
+        levels, parts = self.levels_of(numbers), []
+        for j, categorical in enumerate(self.is_categorical):
+            x = numbers[:, j, None]
+            known = np.where(np.isnan(x), MISSING, x)
+            parts.append(intercepts[levels[:, j]] if categorical else known)
+        return np.column_stack(parts)
+
+
+def fitted_columns(
+    features: Any, n_rows: int, w: Floats | None, categorical: Any
+) -> tuple[Columns, Floats]:
+    """The columns of features, and their numbers (n, d), of the rows of positive weight."""
+    names, values = columns_of(features, n_rows)
+    some = slice(None) if w is None else w > 0
+    is_categorical = _which_are_categorical(categorical, names, values)
+    levels = [
+        (_categories if categories else _edges)(name, x[some], None if w is None else w[some])
+        for name, x, categories in zip(names, values, is_categorical, strict=True)
+    ]
+    columns = Columns(names, levels, is_categorical)
+    return columns, columns.numbers(features, n_rows)[some]
+
+
+def _numbered(names: Sequence[Any]) -> list[str]:
+    """Names of columns that have none."""
+    return [str(j) for j in range(len(names))]
+
+
+def columns_of(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
+    """Names of the columns, or numbers where they have none, and their values, each (n,)."""
+    if hasattr(features, "columns"):
+        names = [str(name) for name in features.columns]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Columns of features must have distinct names, got {shown(names)}.")
+        values = [np.asarray(features[name]) for name in features.columns]
+    else:
+        # A list of rows of text and numbers is an array of objects, in which numbers stay numbers.
+        rows = isinstance(features, list | tuple) and len(features) and np.ndim(features[0]) == 1
+        array = np.array(features, object) if rows else np.asarray(as_numpy(features, "features"))
+        array = array[:, None] if array.ndim == 1 else array
+        if array.ndim != 2:
+            raise ValueError(
+                "features must have a row for each row of X and a column for each feature, got an "
+                f"array of shape {array.shape}. Pass a data frame, or an array in two dimensions."
+            )
+        values = list(array.T)
+        names = _numbered(values)
+    if not values or len(values[0]) != n_rows:
+        raise ValueError(
+            f"features must have one row for each of the {n_rows} rows of X, got "
+            f"{len(values[0]) if values else 'no columns'}. Pass those of the same rows, in their "
+            "order."
+        )
+    return names, values
+
+
+def _which_are_categorical(categorical: Any, names: list[str], values: list[Array]) -> Array:
+    """Which columns (d,) hold categories: by their type, or as the user says."""
+    if isinstance(categorical, str) and categorical == "from_dtype":
+        return np.array([not _holds_numbers(x) for x in values])
+    if isinstance(categorical, str) or not isinstance(categorical, Sequence | np.ndarray):
+        known = False
+    else:
+        chosen = [c if isinstance(c, str) else names[c] for c in _positions(categorical, names)]
+        known = set(chosen) <= set(names)
+    if not known:
+        raise ValueError(
+            "categorical_features must be 'from_dtype' or a list of names or numbers of the "
+            f"columns [{shown(names)}], got {categorical!r}."
+        )
+    return np.isin(names, chosen)
+
+
+def _positions(categorical: Any, names: list[str]) -> list[Any]:
+    """Names or numbers of columns; others stand for a name that no column has."""
+    d = len(names)
+    return [
+        c if isinstance(c, str) or (isinstance(c, int | np.integer) and -d <= c < d) else ""
+        for c in categorical
+    ]
+
+
+def _holds_numbers(x: Array) -> bool:
+    """Whether the values, but for missing ones, are numbers."""
+    if x.dtype.kind != "O":
+        return x.dtype.kind in "biuf"
+    known = x[~_is_missing(x)]
+    return len(known) > 0 and all(isinstance(v, Real) for v in known)
+
+
+def _is_missing(x: Array) -> Array:
+    """Which values (n,) are None, NaN, or another value that is not itself."""
+    if x.dtype.kind != "O":
+        return x != x  # noqa: PLR0124 - only NaN and NaT are not themselves
+    # Of pandas.NA nothing is known, not even whether it is itself.
+    return np.array([v is None or (v == v) is not True for v in x], bool)  # noqa: PLR0124
+
+
+def _categories(name: str, x: Array, w: Floats | None) -> Array:
+    """The sorted categories of a column that enough rows are of."""
+    known = ~_is_missing(x)
+    try:
+        found, number = np.unique(x[known], return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"Categories of column {name!r} of features must be of one type, got "
+            f"{shown(x[known])}. Make them strings, as in column.astype(str)."
+        ) from error
+    if len(found) == len(x) > LEAST_WEIGHT:
+        raise ValueError(
+            f"Columns of features must have rows in common for each category, got {len(x)} "
+            f"categories in the {len(x)} rows of column {name!r}. Leave it out, or pass numbers."
+        )
+    weight = np.bincount(number, None if w is None else w[known], len(found))
+    kept = found[weight >= LEAST_WEIGHT]
+    return np.array(kept.tolist()) if kept.dtype.kind == "O" and len(kept) else kept
+
+
+def _edges(name: str, x: Array, _: Any) -> Floats:
+    """Edges between the intervals of a column of numbers."""
+    numbers = _floats(name, x)
+    known = numbers[~np.isnan(numbers)]
+    if not len(known):
+        return np.zeros(0)
+    shares = np.arange(1, N_INTERVALS) / N_INTERVALS
+    return np.unique(np.quantile(known, shares, method="lower"))
+
+
+def _numbers_of_levels(name: str, x: Array, levels: Array) -> Floats:
+    """The number of the category of each row, or -1."""
+    known = ~_is_missing(x)
+    found = np.full(len(x), -1.0)
+    if len(levels) and known.any():
+        labels = x[known]
+        labels = np.array(labels.tolist()) if labels.dtype.kind == "O" else labels
+        try:
+            found[known] = encode(labels, levels)
+        except TypeError as error:
+            raise ValueError(
+                f"Categories of column {name!r} of features must be of the type that they were of "
+                f"in fit, as in {levels.tolist()[0]!r}, got {labels.tolist()[0]!r}. Convert them."
+            ) from error
+    return found
+
+
+def _floats(name: str, x: Array) -> Floats:
+    """A column of numbers in double precision, with NaN for missing ones."""
+    try:
+        numbers: Floats = np.where(_is_missing(x), np.nan, x).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Column {name!r} of features must hold numbers, as in fit, got {shown(x)}. Convert "
+            "them, or name the column in categorical_features."
+        ) from error
+    largest = np.nanmax(np.abs(numbers), initial=0)
+    if largest > LARGEST:
+        raise ValueError(
+            f"Numbers of column {name!r} of features must be finite, up to {LARGEST:g}, or "
+            f"missing, got {largest:g}. Replace it by NaN."
+        )
+    return numbers

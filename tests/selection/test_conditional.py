@@ -1,0 +1,290 @@
+"""Calibration given features: what it gains, what it refuses, and that noise does no harm."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, xlogy
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+
+from skcalib import (
+    AutoCalibrator,
+    ConditionalCalibrator,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib._optimize.effects import effect_scores, fit_effects
+from skcalib._validation.features import fitted_columns
+from skcalib.datasets import make_logits
+from skcalib.export import from_json, to_json
+
+N, NEW = slice(1500), slice(1500, None)
+SUBJECTS = np.array(["art", "law", "math", "physics"])
+
+
+def rows(n=4500, n_classes=3, seed=0):
+    """Logits whose temperature depends on the subject and whose offset on the length."""
+    rng = np.random.default_rng(seed)
+    Z, y = make_logits(n, n_classes, temperature=1.0, random_state=seed)
+    subject, length = rng.integers(4, size=n), rng.exponential(100, size=n)
+    Z = Z * np.array([0.5, 1, 2, 4])[subject, None]
+    Z[:, 0] += 2 * (length > 100)
+    frame = pd.DataFrame({"subject": SUBJECTS[subject], "length": length})
+    frame.loc[rng.random(n) < 0.1, "length"] = np.nan
+    return Z[:, 1:] - Z[:, :1] if n_classes == 2 else Z, y, frame
+
+
+def of_few(**params):
+    """A calibrator that is fast to fit."""
+    return ConditionalCalibrator([TemperatureScaling(), VectorScaling()], **params)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def fitted(request):
+    Z, y, F = rows(n_classes=request.param)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return of_few().fit(Z[N], y[N], features=F[N]), Z[NEW], y[NEW], F[NEW]
+
+
+def test_effects_minimise_their_objective():
+    """The objective of the module's docstring, for three classes, a masked one, and weights."""
+    rng = np.random.default_rng(0)
+    n, K, n_levels, strength = 300, 3, 5, 7.0
+    L = log_softmax(2 * rng.normal(size=(n, K)), axis=1)
+    L[0] = np.log(0.3), np.log(0.7), -np.inf
+    y, w = rng.integers(2, size=n), rng.exponential(size=n)
+    levels = rng.integers([2, n_levels + 1], size=(n, 2))
+
+    def objective(x):
+        effects = np.vstack([x.reshape(n_levels, 1 + K), np.zeros(1 + K)])
+        log_p = log_softmax(effect_scores(effects, L, levels), axis=1)
+        return strength / 2 * x @ x - w @ log_p[np.arange(n), y]
+
+    found = fit_effects(L, y, w, levels, n_levels, strength)
+    x = found[:-1].ravel()
+    best = minimize(objective, x, method="BFGS", options={"gtol": 1e-8})
+    np.testing.assert_allclose(x, best.x, atol=2e-2)
+    assert objective(x) <= best.fun + 1e-3
+    assert not found[-1].any()
+    # Scores by hand, for a row in the levels 1 and 3.
+    slope = 1 + found[1, 0] + found[3, 0]
+    want = slope * (L[5] - L[5].mean()) + found[1, 1:] + found[3, 1:]
+    np.testing.assert_allclose(effect_scores(found, L[5:6], np.array([[1, 3]]))[0], want)
+
+
+def test_features_lower_the_loss(fitted):
+    c, Z, y, F = fitted
+    given, unknown = (log_loss(y, c.predict_proba(Z, features=f)) for f in (F, _unknown(F)))
+    with pytest.warns(UserWarning, match="fitted with features, got none"):
+        without = log_loss(y, c.predict_proba(Z))
+    assert given < 0.97 * without
+    assert given < unknown < without + 0.02
+    assert list(c.feature_weights_) == ["without features", "effects", "trees"]
+    assert sum(c.feature_weights_.values()) == pytest.approx(1)
+    report = c.loss_report_
+    assert report["with features"] < report["without features"] < report["features alone"]
+    assert report["with features"] == pytest.approx(given, abs=0.06)
+    assert "features alone" in str(c)
+
+
+def _unknown(F):
+    return F.assign(subject="chess", length=np.nan)
+
+
+def test_outputs_agree_and_do_not_depend_on_how_features_are_given(fitted):
+    c, Z, _, F = fitted
+    P = c.predict_proba(Z, features=F)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    log_p = c.predict_log_proba(Z, features=F)
+    np.testing.assert_allclose(np.exp(log_p), P)
+    S = c.transform(Z, features=F)
+    assert S.shape == Z.shape
+    both = np.column_stack([0 * S, S]) if S.shape[1] == 1 else S
+    np.testing.assert_allclose(log_softmax(both, axis=1), log_p, atol=1e-9)
+    np.testing.assert_array_equal(c.predict(Z, features=F), P.argmax(axis=1))
+    assert c.score(Z, P.argmax(axis=1), features=F) == 1
+    others = (F[["length", "subject"]], pl.from_pandas(F), F.to_numpy(), F.to_numpy().tolist())
+    for same in others:
+        np.testing.assert_array_equal(c.predict_proba(Z, features=same), P)
+    one = c.predict_proba(Z[:1].astype(np.float32), features=F[:1])
+    assert one.dtype == np.float32
+    np.testing.assert_allclose(one, P[:1], atol=1e-6)
+    loaded = from_json(to_json(c))
+    np.testing.assert_array_equal(loaded.predict_proba(Z, features=F), P)
+
+
+def test_without_features_it_is_the_default(fitted):
+    c, Z, y, F = fitted
+    with pytest.warns(UserWarning, match="fitted with features, got none"):
+        P = c.predict_proba(Z)
+    plain, auto = of_few().fit(Z, y), AutoCalibrator(c.calibrators).fit(Z, y)
+    np.testing.assert_array_equal(plain.predict_proba(Z), auto.predict_proba(Z))
+    assert (P != c.predict_proba(Z, features=F)).any()
+    with pytest.raises(ValueError, match="fitted without features, got some"):
+        plain.predict_proba(Z, features=F)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_has_no_weight(seed):
+    rng = np.random.default_rng(seed)
+    Z, y = make_logits(600, 2 + seed, temperature=2.0, random_state=seed)
+    noise = np.column_stack([rng.normal(size=(600, 2)), rng.integers(20, size=600)])
+    c = of_few(categorical_features=[2]).fit(Z, y, features=noise)
+    assert c.feature_weights_["without features"] == 1
+    assert c.loss_report_["with features"] == c.loss_report_["without features"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = c.predict_proba(Z)
+    np.testing.assert_allclose(c.predict_proba(Z, features=noise), want, rtol=1e-12)
+
+
+def test_features_that_are_better_than_the_logits_are_named():
+    _, y, F = rows()
+    Z = np.random.default_rng(0).normal(size=(len(y), 3))
+    F["hint"] = y + 0.5 * np.random.default_rng(1).normal(size=len(y))
+    with pytest.warns(UserWarning, match="features alone predict .* fit the classifier"):
+        c = of_few().fit(Z[N], y[N], features=F[N])
+    assert c.loss_report_["features alone"] < c.loss_report_["without features"]
+
+
+def test_levels():
+    """Categories in five rows or more; intervals of equal size; missing numbers; all others."""
+    words = np.array(["b"] * 6 + ["a"] * 5 + ["rare"] * 4 + [None] * 5, object)
+    numbers = np.array([*range(15), *[np.nan] * 5])
+    columns, F = fitted_columns(pd.DataFrame({"w": words, "x": numbers}), 20, None, "from_dtype")
+    assert columns.levels[0].tolist() == ["a", "b"]
+    assert F[:, 0].tolist() == [1] * 6 + [0] * 5 + [-1] * 9
+    np.testing.assert_array_equal(
+        columns.levels[1], np.quantile(range(15), np.arange(1, 10) / 10, method="lower")
+    )
+    levels = columns.levels_of(F)
+    assert columns.first.tolist() == [0, 2, 13]
+    assert levels[:, 0].tolist() == [1] * 6 + [0] * 5 + [13] * 9  # the last row is of no level
+    assert levels[0, 1] == 2
+    assert levels[14, 1] == 11
+    assert (levels[15:, 1] == 12).all()
+    new = columns.numbers([["a", 1e9], ["z", None]], 2)
+    assert columns.levels_of(new).tolist() == [[0, 11], [13, 12]]
+
+
+def test_weights_are_repeated_rows_and_zeros_absent_ones():
+    Z, y, F = rows(400)
+    w = np.random.default_rng(0).integers(0, 3, 400)
+    cv = [(np.flatnonzero(np.arange(400) % 4 != k), np.arange(k, 400, 4)) for k in range(4)]
+    again = np.repeat(np.arange(400), w)
+    cv_again = [tuple(np.flatnonzero(np.isin(again, part)) for part in split) for split in cv]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = of_few(cv=cv).fit(Z, y, w, features=F)
+        two = of_few(cv=cv_again).fit(Z[again], y[again], features=F.iloc[again])
+    kept = [part[w[part] > 0] for _, part in cv]
+    assert sum(map(len, kept)) == (w > 0).sum()
+    assert one.loss_report_["without features"] == pytest.approx(
+        two.loss_report_["without features"], rel=1e-4
+    )
+
+
+def test_masked_classes_and_missing_ones():
+    Z, y, F = rows(1000)
+    Z[np.arange(1000), (y + 1) % 3] = np.where(
+        np.arange(1000) % 5 == 0, -np.inf, Z[np.arange(1000), (y + 1) % 3]
+    )
+    c = of_few().fit(Z, y, features=F)
+    P = c.predict_proba(Z, features=F)
+    assert ((P == 0) == np.isneginf(Z)).all()
+    assert np.isfinite(P).all()
+    assert np.isfinite(xlogy(P, P)).all()
+
+
+def test_routing_and_clones():
+    Z, y, F = rows(600)
+    with config_context(enable_metadata_routing=True):
+        last = of_few().set_fit_request(features=True).set_predict_proba_request(features=True)
+        chain = make_pipeline(TemperatureScaling(), last).fit(Z, y, features=F)
+        P = chain.predict_proba(Z, features=F)
+    assert chain[-1].feature_names_ == ["subject", "length"]
+    assert P.shape == Z.shape
+    assert clone(last).get_params()["categorical_features"] == "from_dtype"
+
+
+IDS = pd.DataFrame({"id": [f"row {i}" for i in range(600)]})
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (IDS, "600 categories in the 600 rows of column 'id'"),
+        (np.ones((599, 2)), "one row for each of the 600 rows of X, got 599"),
+        (np.ones((600, 2, 2)), r"array of shape \(600, 2, 2\)"),
+        (np.ones((600, 0)), "got no columns"),
+        (np.full(600, np.inf), "Numbers of column '0' .* got inf"),
+        (pd.DataFrame([[1, 2]] * 600, columns=["a", "a"]), "distinct names"),
+        (np.array(["a", 1] * 300, object), "column '0' of features must be of one type"),
+    ],
+)
+def test_bad_features(features, message):
+    Z, y, _ = rows(600)
+    c = of_few()
+    with pytest.raises(ValueError, match=message):
+        c.fit(Z, y, features=features)
+    assert not hasattr(c, "classes_")
+
+
+@pytest.mark.parametrize("categorical", ["category", ["none"], [2], 1.0])
+def test_bad_categorical_features(categorical):
+    Z, y, F = rows(600)
+    with pytest.raises(ValueError, match="categorical_features must be 'from_dtype' or a list"):
+        of_few(categorical_features=categorical).fit(Z, y, features=F)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda F: F.rename(columns={"length": "size"}), r"\['subject', 'length'\], got .*'size'"),
+        (lambda F: F[["subject"]], "got .'subject'.. Pass these columns"),
+        (lambda F: F[:-1], "one row for each of the 3000 rows"),
+        (lambda F: F.assign(length="long"), "Column 'length' of features must hold numbers"),
+        (lambda F: F.assign(subject=3), "type that they were of in fit, as in 'art', got 3"),
+    ],
+)
+def test_other_features_at_prediction(fitted, change, message):
+    c, Z, _, F = fitted
+    with pytest.raises(ValueError, match=message):
+        c.predict_proba(Z, features=change(F))
+
+
+def test_many_levels_groups_and_rows():
+    """A category for each two rows has no level; one for all rows does no harm; many rows."""
+    Z, y, _ = rows(600)
+    pairs, one = np.arange(600).astype(str), np.full(600, "all")
+    pairs[1::2] = pairs[::2]
+    for features in (pairs, one):
+        c = of_few().fit(Z, y, features=features)
+        assert c.predict_proba(Z, features=features).shape == (600, 3)
+    groups = np.arange(600) % 50
+    c = of_few().fit(Z, y, features=one, groups=groups)
+    assert c.weights_ != of_few().fit(Z, y, features=one).weights_
+
+
+@pytest.mark.slow
+def test_many_rows_are_sampled_for_the_weights_and_all_fitted():
+    Z, y, F = rows(60_000)
+    c = of_few().fit(Z, y, features=F)
+    part = of_few().fit(Z[:20_000], y[:20_000], features=F[:20_000])
+    losses = [log_loss(y, c.predict_proba(Z, features=F)) for c in (c, part)]
+    assert losses[0] < losses[1] + 1e-3
+
+
+def test_matrix_scaling_is_refused_with_masked_classes_as_before():
+    Z, y, F = rows(300)
+    Z[0, (y[0] + 1) % 3] = -np.inf
+    with pytest.raises(ValueError, match="MatrixScaling mixes the logits"):
+        ConditionalCalibrator([MatrixScaling()]).fit(Z, y, features=F)
