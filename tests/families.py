@@ -246,14 +246,14 @@ def log_probabilities_of(Z, y, w, scale):
     return MemoryRows(raised(log_softmax(scale * Z)), y, w)
 
 
-# Everything that measures probabilities by labels, without costs of decisions: of every kind, or
-# of certain scores alone.
+# Everything that measures probabilities by labels, without costs or thresholds of decisions: of
+# every kind, or of certain scores alone.
 OF_LABELS = [
     member
     for member in (getattr(skcalib.metrics, name) for name in skcalib.metrics.__all__)
     if isfunction(member)
     and {"y_true", "y_proba"} <= signature(member).parameters.keys()
-    and "cost" not in signature(member).parameters
+    and not {"cost", "threshold"} & signature(member).parameters.keys()
 ]
 MEASURES = [
     f for f in OF_LABELS if getattr(signature(f).parameters.get("kind"), "default", 0) == "auto"

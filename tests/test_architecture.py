@@ -152,6 +152,8 @@ WITHOUT_EXAMPLE = {
     "CalibrationComparisonResult",
     "CalibrationErrorInterval",
     "CalibrationTestResult",
+    "LikelihoodInterval",
+    "NetBenefitCurve",
     "ReliabilityCurve",
     "RiskCoverageCurve",
     "ScoreDecomposition",

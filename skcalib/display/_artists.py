@@ -9,6 +9,7 @@ import numpy as np
 
 from skcalib._output.theme import BLUE, GREEN, VERMILION, Theme, faded
 from skcalib._rows import Floats
+from skcalib._scores.kernel import SmoothCurve
 from skcalib.metrics import ReliabilityCurve
 
 from . import _curves
@@ -156,7 +157,7 @@ def dots(
 
 
 def strokes(
-    ax: Axes, curve: _curves.SmoothCurve, look: Look, label: str
+    ax: Axes, curve: SmoothCurve, look: Look, label: str
 ) -> tuple[lines.Line2D, collections.LineCollection, collections.PathCollection | None]:
     """The data and the legend entry of a smooth curve, its strokes, and markers on it."""
     from matplotlib.patches import Rectangle
@@ -186,7 +187,7 @@ def thickness(density: Floats, width: float) -> Floats:
     return np.maximum(thickest * density / most, THINNEST)
 
 
-def _markers(ax: Axes, curve: _curves.SmoothCurve, look: Look) -> collections.PathCollection:
+def _markers(ax: Axes, curve: SmoothCurve, look: Look) -> collections.PathCollection:
     """Markers at places that depend on the number of the model, so that they stand side by side."""
     places = np.arange(_APART * (look.number * 0.382 % 1), 1, _APART)
     finite = np.flatnonzero(np.isfinite(curve.score))

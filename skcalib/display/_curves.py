@@ -1,22 +1,12 @@
-r"""Rows of a diagram: their bins, the limits of axes, curves without bins and their bands.
+"""Rows of a diagram: their bins, the limits of axes, curves without bins and their bands.
 
 The isotonic curve is the regression of the events on the scores, the smooth one a kernel estimate.
-
-With the weighted rows i of a total weight of 1 and the reflected kernel :math:`K_\sigma`, the
-density of the scores is :math:`d(t) = \sum_i w_i K_\sigma(t, \text{score}_i)`, and the curve
-
-.. math:: f(t) = t + \frac{1}{d(t)} \sum_i w_i K_\sigma(t, \text{score}_i)
-    (1[\text{event}_i] - \text{score}_i) .
-
-If the bandwidth is the smECE, the area between the curve and the diagonal, weighted by the density,
-is the smECE. A calibrated model has the diagonal as the expected curve, whatever the bandwidth:
-smoothing does not bend it, as it would with a mean of the events alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -28,16 +18,12 @@ from skcalib._scores import kernel
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
+from skcalib._scores.kernel import SmoothCurve, smooth_curve, weights_of
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
 
 # Limits of logit axes are no nearer to 0 and 1 than that.
 NEAREST = 1e-6
-
-# The bandwidth is the smECE, or this if the smECE is smaller: a hundredth of the axis is what can
-# be seen. Narrower kernels would draw a comb of single rows. As smoothing only lessens the mean of
-# absolute residuals, the area is then at most the smECE.
-NARROWEST = 0.01
 
 # Cells between the points at which a curve is drawn, and beyond the first and last score.
 STEP, MARGIN = 32, 64
@@ -188,47 +174,6 @@ def _corners(rows: Ranked) -> tuple[Floats, Floats]:
     return ends.ravel(), np.repeat(blocks.value, 2)
 
 
-class SmoothCurve(NamedTuple):
-    """The curve at scores: arrays of the same shape, and two numbers."""
-
-    score: Floats
-    value: Floats  #: estimated frequency of the event, possibly outside of [0, 1]
-    density: Floats  #: of the scores, with the kernel
-    n_rows: Floats  #: effective number of rows within reach of the kernel
-    bandwidth: float
-    error: float  #: the smECE
-
-    def at(self, cells: Indices) -> SmoothCurve:
-        """The curve at some of its scores."""
-        score, value, density, n_rows = (part[cells] for part in self[:4])
-        return SmoothCurve(score, value, density, n_rows, self.bandwidth, self.error)
-
-
-def smooth_curve(rows: Scored) -> SmoothCurve:
-    r"""The curve on the grid of scores.
-
-    The number of rows is :math:`(\sum w k)^2 / \sum w^2 k`, where k is the kernel divided by its
-    largest value: a row at the score itself counts as one, and a row farther away as less.
-    """
-    weight = _weights(rows)
-    values = (weight * (rows.event - rows.score), weight, weight**2)
-    residuals, *others = (kernel.on_grid(rows.score[:, None], x[:, None])[0] for x in values)
-    error = kernel.smooth_error(residuals)
-    bandwidth = max(error, NARROWEST)
-    above, density, squares = kernel.N_CELLS * kernel.smoothed(
-        np.array([residuals, *others]), bandwidth
-    )
-    t = kernel.midpoints()
-    # Elsewhere, rounding errors are all there is.
-    reached = (density > 1e-9 * density.max()) & (squares > 0)
-    above, density = np.where(reached, above, 0.0), np.where(reached, density, 0.0)
-    value, n_rows = t.copy(), np.zeros_like(t)
-    value[reached] += above[reached] / density[reached]
-    height = kernel.kernel_height(t[reached], bandwidth)
-    n_rows[reached] = density[reached] ** 2 / (squares[reached] * height)
-    return SmoothCurve(t, value, density, n_rows, bandwidth, error)
-
-
 def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     """Cells at which the curve is drawn: one array for each piece of it.
 
@@ -266,7 +211,7 @@ def smooth_band(
     the number, and the variance is that of the rows.
     """
     random = check_random_state(random_state)
-    bunch, weight = _cells(rows.score) // BUNCH, _weights(rows)
+    bunch, weight = _cells(rows.score) // BUNCH, weights_of(rows)
     values = (weight, weight**2, weight**2 * rows.score)
     total, squares, scores = (np.bincount(bunch, x, kernel.N_CELLS // BUNCH) for x in values)
     filled = np.flatnonzero(squares)
@@ -281,12 +226,6 @@ def smooth_band(
     ends = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0) / drawn.density
     low, high = np.clip(drawn.score + ends, 0, 1)
     return drawn.score, low, high
-
-
-def _weights(rows: Scored) -> Floats:
-    """Weights of the rows, with a sum of 1."""
-    weight = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    return weight / weight.sum()
 
 
 def _cells(scores: Floats) -> Indices:

@@ -13,8 +13,15 @@ from ._calibration_error import (
     smooth_calibration_error,
     underconfidence_error,
 )
+from ._clinical import (
+    LikelihoodInterval,
+    calibration_intercept,
+    calibration_slope,
+    integrated_calibration_index,
+)
 from ._cost import bayes_decision, expected_cost
 from ._curve import ReliabilityCurve, reliability_curve
+from ._net_benefit import NetBenefitCurve, net_benefit, net_benefit_curve
 from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names
 from ._selective import (
@@ -37,6 +44,8 @@ __all__ = [
     "CalibrationComparisonResult",
     "CalibrationErrorInterval",
     "CalibrationTestResult",
+    "LikelihoodInterval",
+    "NetBenefitCurve",
     "ReliabilityCurve",
     "RiskCoverageCurve",
     "ScoreDecomposition",
@@ -44,6 +53,8 @@ __all__ = [
     "area_under_risk_coverage",
     "bayes_decision",
     "calibration_error_interval",
+    "calibration_intercept",
+    "calibration_slope",
     "calibration_test",
     "compare_calibration",
     "debiased_expected_calibration_error",
@@ -52,7 +63,10 @@ __all__ = [
     "expected_cost",
     "get_scorer",
     "get_scorer_names",
+    "integrated_calibration_index",
     "maximum_calibration_error",
+    "net_benefit",
+    "net_benefit_curve",
     "overconfidence_error",
     "reliability_curve",
     "risk_coverage_curve",

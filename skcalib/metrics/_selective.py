@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import bdtr, xlog1py
 
 from skcalib._rows import ArrayLike, Floats, Ranked, check_in_memory
-from skcalib._validation.inputs import check_option, check_real
+from skcalib._validation.inputs import check_flag, check_option, check_real
 
 from ._input import columns_of
 
@@ -196,6 +196,7 @@ def area_under_risk_coverage(
     >>> round(area_under_risk_coverage([0, 1, 0, 1], P), 4)  # (0 + 2 / 3 + 1 / 2) / 4
     0.2917
     """
+    check_flag("excess", excess)
     curve = risk_coverage_curve(
         y_true, y_proba, kind=kind, sample_weight=sample_weight, labels=labels, pos_label=pos_label
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._rows import ArrayLike, Floats
@@ -11,7 +12,7 @@ from skcalib._scores.bins import Strategy
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._calibration_error import FORMULAS
-from ._input import Kind
+from ._input import OF_EACH, Kind, scored_rows
 from ._inversion import null_errors, p_value, simulated
 from ._resampling import ROUNDING, Measure, MeasuredByBins, Method, draw_rows, measured_by
 
@@ -225,12 +226,22 @@ def calibration_test(
     Several labels per row, which may depend on one another, are tested one by one with
     ``kind="binary"``.
 
+    ``measure="spiegelhalter_z"`` is the test of Spiegelhalter [3]_, with a statistic that is
+    standard normal if the scores :math:`p_i` of the events :math:`y_i` are calibrated,
+
+    .. math:: z = \frac{\sum_i w_i (y_i - p_i) (1 - 2 p_i)}
+        {\sqrt{\sum_i w_i^2 (1 - 2 p_i)^2 p_i (1 - p_i)}} .
+
+    It compares the Brier score with the one expected, so it finds scores that are too extreme or
+    not extreme enough, and misses errors that cancel in this sum.
+
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`. Tensors are copied to the host.
     measure : str or callable, default="expected_calibration_error"
-        As for :func:`calibration_error_interval`; larger values mean larger miscalibration.
+        As for :func:`calibration_error_interval`; larger values mean larger miscalibration. Or
+        "spiegelhalter_z", for one score per row: no labels are drawn for its two-sided test.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     n_resamples : int, default=999
@@ -254,6 +265,8 @@ def calibration_test(
        Forecasting 22, 2007, where labels are drawn in the same way.
     .. [2] Vaicenavicius, Widmann, Andersson, Lindsten, Roll, Schoen, "Evaluating model calibration
        in classification", AISTATS 2019, `arXiv:1902.06977 <https://arxiv.org/abs/1902.06977>`_.
+    .. [3] Spiegelhalter, "Probabilistic prediction in patient management and clinical trials",
+       Statistics in Medicine 5, 1986.
 
     Examples
     --------
@@ -272,6 +285,8 @@ def calibration_test(
             "number of labels."
         )
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+    if measure == "spiegelhalter_z":
+        return _spiegelhalter(*rows)
     measured = measured_by(measure, n_bins, strategy, *rows)
     random, statistic = check_random_state(random_state), measured.of_rows()
     if isinstance(measured, MeasuredByBins):
@@ -279,6 +294,25 @@ def calibration_test(
     else:
         draws = np.array([measured.of_labels(random) for _ in range(n_resamples)])
     return CalibrationTestResult(statistic, p_value(statistic, draws))
+
+
+def _spiegelhalter(*args: Any) -> CalibrationTestResult:
+    """The z of Spiegelhalter (1986) and its p-value, for arguments of :func:`scored_rows`."""
+    kind, columns = scored_rows(*args)
+    if kind in OF_EACH:
+        raise ValueError(
+            f"measure='spiegelhalter_z' is for one score per row, got kind={kind!r}. Pass "
+            "kind='binary' or kind='top-label'."
+        )
+    _, p, event, weight = next(columns)
+    w = np.ones(len(p)) if weight is None else weight / weight.max()
+    above = float(np.sum(w * (event - p) * (1 - 2 * p)))
+    spread = float(np.sqrt(np.sum((w * (1 - 2 * p)) ** 2 * p * (1 - p))))
+    if spread == 0:  # all scores are 0, 1 or 1/2, of which the first two are right or wrong
+        return CalibrationTestResult(
+            float(np.sign(above) * np.inf) if above else 0.0, float(not above)
+        )
+    return CalibrationTestResult(above / spread, 2 * float(ndtr(-abs(above) / spread)))
 
 
 def compare_calibration(

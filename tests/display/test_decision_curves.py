@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from scipy.special import softmax
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import ReliabilityDisplay, RiskCoverageDisplay
+from skcalib import NetBenefitDisplay, ReliabilityDisplay, RiskCoverageDisplay
 from skcalib.datasets import make_logits
-from skcalib.metrics import risk_coverage_curve
+from skcalib.metrics import net_benefit_curve, risk_coverage_curve
 
 Z, Y = make_logits(300, 3, temperature=2.0, random_state=0)
 P = softmax(Z, axis=1)
@@ -86,4 +86,42 @@ def test_from_estimator_is_from_predictions():
 def test_bad_input_draws_nothing(change, message):
     with pytest.raises(ValueError, match=message):
         RiskCoverageDisplay.from_predictions(Y, P, **change)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+@pytest.mark.parametrize("weight", [None, W])
+def test_decision_curve_has_its_references(standardized, weight):
+    given = {"sample_weight": weight, "standardized": standardized, "thresholds": [0.1, 0.3, 0.6]}
+    curve = net_benefit_curve(Y == 0, P[:, 0], **given)
+    first = NetBenefitDisplay.from_predictions(
+        Y == 0, P[:, 0], name="A", ax=Figure().subplots(), n_resamples=19, **given
+    )
+    ax = first.ax_
+    second = NetBenefitDisplay.from_predictions(Y == 0, P[:, 0] ** 2, name="B", ax=ax, **given)
+    lines = {line.get_label(): line.get_xydata() for line in ax.lines}
+    assert [*lines] == ["A", "Treat all", "Treat none", "B"]
+    for name, values in (
+        ("A", curve.net_benefit), ("Treat all", curve.treat_all), ("Treat none", [0, 0, 0]),
+        ("B", second.curve.net_benefit),
+    ):  # fmt: skip
+        np.testing.assert_allclose(lines[name], np.column_stack([curve.threshold, values]))
+    said = ["A", "B", "95 % confidence band", "Treat all", "Treat none"]
+    assert in_legend(ax) == said
+    assert ax.get_ylabel() == ("Standardized net benefit" if standardized else "Net benefit")
+    low, high = ax.get_ylim()
+    assert low < 0 < max(curve.net_benefit.max(), curve.treat_all.max()) < high
+    ends = first.band_.get_paths()[0].vertices
+    for t, benefit in zip(curve.threshold, curve.net_benefit, strict=True):
+        of_t = ends[np.isclose(ends[:, 0], t), 1]
+        assert of_t.min() < benefit < of_t.max()
+    with pytest.raises(ValueError, match="must have one kind"):
+        drawn(ax=ax)
+
+
+def test_decision_curves_refuse_what_is_no_risk():
+    with pytest.raises(ValueError, match="for two classes, got 3"):
+        NetBenefitDisplay.from_predictions(Y, P)
+    with pytest.raises(ValueError, match="thresholds must be numbers between 0 and 1"):
+        NetBenefitDisplay.from_predictions(Y == 0, P[:, 0], thresholds=[1.0])
     assert not plt.get_fignums()

@@ -17,6 +17,7 @@ from scipy.special import softmax
 
 from skcalib import (
     ConfidenceDisplay,
+    NetBenefitDisplay,
     RiskCoverageDisplay,
     ScoreDecompositionDisplay,
     TemperatureScaling,
@@ -68,7 +69,16 @@ def risk(figure, name):
     return display
 
 
-PANELS = {f.__name__: f for f in (sweep_on_two, sweep_on_one, histogram, plane, risk)}
+def benefit(figure, name):
+    ax = figure.subplots()
+    for number, P in enumerate(PROBABILITIES[:2]):
+        display = NetBenefitDisplay.from_predictions(
+            Y == 0, P[:, 0], name=f"{name} {number}" if number else name, ax=ax, n_resamples=9
+        )
+    return display
+
+
+PANELS = {f.__name__: f for f in (sweep_on_two, sweep_on_one, histogram, plane, risk, benefit)}
 every_panel = pytest.mark.parametrize("draw", PANELS.values(), ids=PANELS)
 every_style = pytest.mark.parametrize("style", STYLES)
 
@@ -279,7 +289,7 @@ def test_names_are_as_written(draw, name):
     figure = Figure(figsize=(5, 5), layout="constrained")
     draw(figure, name)
     said = [text for text in texts_of(figure) if name in " ".join(text.get_text().split())]
-    assert len(said) == (3 if draw in (plane, risk) else 1)
+    assert len(said) == {plane: 3, risk: 3, benefit: 2}.get(draw, 1)
     assert not any(text.get_parse_math() for text in said)
 
 

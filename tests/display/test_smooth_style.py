@@ -13,17 +13,23 @@ from scipy.stats import binom, norm
 from skcalib import ReliabilityDisplay
 from skcalib._output.theme import Theme
 from skcalib._scores.columns import Scored
-from skcalib._scores.kernel import N_CELLS, kernel_height, midpoints, on_grid, smoothed
+from skcalib._scores.kernel import (
+    N_CELLS,
+    NARROWEST,
+    kernel_height,
+    midpoints,
+    on_grid,
+    smooth_curve,
+    smoothed,
+)
 from skcalib.display._artists import THICKEST, THINNEST, thickness
 from skcalib.display._curves import (
     FEWEST,
     MARGIN,
-    NARROWEST,
     STEP,
     drawn_curve,
     pieces,
     smooth_band,
-    smooth_curve,
 )
 from skcalib.metrics import smooth_calibration_error
 
