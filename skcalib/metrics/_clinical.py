@@ -213,7 +213,7 @@ def _shift(z: Floats, event: Bools, w: Floats) -> float:
     """Shift of log-odds of the largest likelihood, after which the mean risk is the event rate."""
     target = float(logit(np.average(event, weights=w)))
     low, high = target - z.max() - 1e-6, target - z.min() + 1e-6
-    return float(brentq(lambda a: np.sum(w * (expit(z + a) - event)), low, high, xtol=1e-13))
+    return float(brentq(lambda a: np.sum(w * (expit(z + a) - event)), low, high, xtol=1e-9))
 
 
 def _interval(
@@ -225,7 +225,8 @@ def _interval(
     for step in (-error, error):
         while loss(estimate + step) < most:
             step *= 2  # noqa: PLW2901
-        ends.append(float(brentq(lambda x: loss(x) - most, estimate, estimate + step)))
+        excess = lambda x: loss(x) - most  # noqa: E731
+        ends.append(float(brentq(excess, estimate, estimate + step, xtol=1e-8 * error)))
     return LikelihoodInterval(estimate, *ends)
 
 
