@@ -4,16 +4,13 @@ import itertools
 import pickle
 from io import BytesIO
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from drawing import inside, partly_slow, texts_of
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from skcalib import ReliabilityDisplay, ReliabilityGridDisplay
-from skcalib._output.theme import contrast
 from skcalib.display._reliability_grid import MANY
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
@@ -111,18 +108,6 @@ def test_legend_has_gaps_of_any_panel():
     assert all(len(set(np.sign(d.curve.gap))) == 1 for d in grid.displays_)
     texts = [text.get_text() for text in grid.legend_.get_texts()]
     assert {"Over-estimated", "Under-estimated"} < set(texts)
-
-
-@pytest.mark.parametrize(("style", "name"), partly_slow(STYLES, MPL_STYLES, quick=2))
-def test_contrast_in_every_style(style, name):
-    with mpl.style.context(name):
-        grid = grid_of("classwise", style=style)
-        behind = grid.figure_.get_facecolor()
-        for text in texts_of(grid.figure_):
-            assert contrast(to_rgb(text.get_color()), to_rgb(behind)) >= 3
-        for display in grid.displays_:
-            inside = to_rgb(display.ax_.get_facecolor())
-            assert contrast(to_rgb(display.diagonal_.get_color()), inside) >= 3
 
 
 # Panels -----------------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from drawing import in_legend, inside, pairs, partly_slow, slow, texts_of
+from drawing import in_legend, inside, pairs, partly_slow, slow
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from scipy.special import expit, softmax
 
 from skcalib import ReliabilityDisplay, TemperatureSweepDisplay
@@ -19,7 +18,6 @@ from skcalib._output.theme import (
     SMALLEST,
     VERMILION,
     Theme,
-    contrast,
     letters_in,
     opacity,
     shortened,
@@ -36,12 +34,16 @@ MODELS = [(1, LONG), (2, "_x"), (3, "$a$ " * 10), (5, "n" * 40), (5, None)]
 SHEETS = ["default", "dark_background", "ggplot", "grayscale"]
 
 
-@pytest.fixture(scope="module")
-def rows():
+def diagram_rows():
     """Labels and probabilities, with gaps of both signs and bins of few and of many rows."""
     rng = np.random.default_rng(0)
     p = expit(rng.normal(0.5, 1.6, size=500))
     return rng.uniform(size=500) < expit(1.3 * np.sin(5 * p) - 1 + 2 * p), p
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return diagram_rows()
 
 
 def drawn(rows, ax, style, n_models=1, **params):
@@ -61,31 +63,6 @@ def square_of(ax):
 
 
 # Colours ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("drawing", "kind", "sheet"), partly_slow(DRAWN, KINDS, SHEETS, quick=3))
-def test_texts_and_lines_are_seen_on_their_background(rows, drawing, kind, sheet):
-    style, scale = drawing
-    with plt.style.context(sheet):
-        figure = Figure(figsize=(5, 6))
-        ax = figure.subplots()
-        displays = drawn(rows, ax, style, 6, scale=scale, kind=kind)
-        theme, page = Theme.of(ax), figure.get_facecolor()
-        for text in texts_of(figure):
-            in_axes = inside(text.get_window_extent(), ax.get_window_extent(), by=0.5)
-            behind = theme.background if in_axes else page
-            assert contrast(text.get_color(), behind) >= 3, text
-        whiskers = [d.intervals_.lines[2][0] for d in displays if d.intervals_ is not None]
-        dots = [artist for d in displays for artist in (d.dots_, d.joins_) if artist is not None]
-        for artist in [*ax.lines, *ax.get_legend().findobj(Line2D)]:
-            assert contrast(artist.get_color(), theme.background) >= 3
-        for artist in [*whiskers, *dots]:  # without their opacity
-            assert contrast(artist.get_edgecolor()[0][:3], theme.background) >= 3
-        for display in displays:
-            if style == "bars":
-                assert contrast(display.counts_[0].get_facecolor(), theme.background) >= 3
-            else:
-                assert contrast(display.counts_.get_edgecolor(), theme.background) >= 3
 
 
 def strength(colour, full, background):
@@ -162,27 +139,6 @@ def test_gaps_show_whether_the_probability_is_too_high(signs):
 
 
 # Sizes and places -------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("drawing", "sheet", "layout"), pairs(DRAWN, SHEETS, [None, "constrained"])
-)
-def test_small_figures_hold_all_texts(rows, drawing, sheet, layout):
-    style, scale = drawing
-    with plt.style.context(sheet):
-        figure = Figure(figsize=(3, 3), layout=layout)
-        ax = figure.subplots()
-        drawn(rows, ax, style, 2, scale=scale, name=LONG)
-        for text in texts_of(figure):
-            assert text.get_fontsize() >= SMALLEST, text
-            assert inside(text.get_window_extent(), figure.bbox), text
-        for axis, side in ((ax.xaxis, 0), (ax.yaxis, 1)):
-            shown = [tick.label1 for tick in axis._update_ticks()]
-            labels = [label for label in shown if label.get_text()]
-            assert len(labels) >= 2
-            ends = np.array([label.get_window_extent().get_points()[:, side] for label in labels])
-            assert all(a[1] < b[0] for a, b in itertools.pairwise(ends))
 
 
 @pytest.mark.slow
