@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 
-from skcalib._output import replacing
 from skcalib._output.html import Number, as_text, definitions, element, fragment, page, table
 
 
@@ -85,20 +84,3 @@ def test_pages_are_whole():
 
 def test_definitions():
     assert fragment(definitions([("a", 1)])) == "<dl><dt>a</dt><dd>1</dd></dl>"
-
-
-def test_files_appear_when_they_are_complete(tmp_path):
-    target = tmp_path / "page.html"
-
-    def fail():
-        with replacing(target) as file:
-            file.write(b"half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert not list(tmp_path.iterdir())
-    with replacing(target) as file:
-        file.write(b"whole")
-        assert not target.exists()
-    assert target.read_bytes() == b"whole"

@@ -293,10 +293,7 @@ BAD = [
     ("--logits no --output no/p.parquet", "another file than those that are read"),
     ("--logits no.parquet --output p.parquet", "no.parquet holds no rows"),
     ("--logits no.parquet --output p.csv", "no.parquet holds no rows"),
-    (
-        "--logits order.csv",
-        "of the classes, got columns 'bee', 'ant', 'cat' for classes 'ant', 'bee'",
-    ),
+    ("--logits order.csv", "of the classes, got columns 'bee', 'ant', 'cat' for classes 'ant'"),
     (f"{NEW} --label-column y", "a column of Parquet or text files"),
     (f"{NEW} --probabilities", "must hold probabilities"),
     (f"{NEW} --output p.txt", "ends in .csv, .tsv, .npy, .npz, .parquet"),
@@ -306,21 +303,12 @@ BAD = [
     (f"{NEW} --keep id", "--keep needs a table as --output"),
     ("--logits index.csv --keep id --output p.npz", "needs a table"),
     ("--logits index.csv --keep no", "; --keep is 'no'"),
-    (
-        "--logits index.csv --columns ant bee cat --keep ant",
-        "--keep 'ant' is a column of the results",
-    ),
+    ("--logits index.csv --columns ant bee cat --keep ant", "--keep 'ant' is a column of the res"),
     (f"{NEW} --priors 1 0", "--priors and --calibration-priors go toget"),
     (f"{NEW} --calibration-priors 1", "priors go together"),
     (f"{NEW} --priors 1 0 --calibration-priors .5 .5", "priors must be a list of 3 numbers"),
-    (
-        f"{NEW} --priors 1 1 1 --calibration-priors .5 .5 0",
-        "priors must be probabilities that sum to one",
-    ),
-    (
-        f"{NEW} --priors 1 0 0 --calibration-priors .5 .5 0",
-        "--calibration-priors must be above 0",
-    ),
+    (f"{NEW} --priors 1 1 1 --calibration-priors .5 .5 0", "priors must be probabilities that sum"),
+    (f"{NEW} --priors 1 0 0 --calibration-priors .5 .5 0", "--calibration-priors must be above 0"),
     (f"{NEW} --costs 0 1 5 0", "--costs must be 9 numbers"),
     (f"{NEW} --costs" + 9 * " nan", "cost must be finite"),
 ]

@@ -276,10 +276,7 @@ OWN = "--logits rows --label-column y"
         (f"{OWN} --save rows/c.json", "--save rows/c.json must be another file than those"),
         ("--logits *.html --label-column y --report r.html", "that are read, got *.html."),
         (f"{FILES} --report r.html", "another file than those that are read, got y.npy. Choose"),
-        (
-            f"{FILES} --test-logits rows --test-labels y.npy --report rows/r.html",
-            "that are read, got rows",
-        ),
+        (f"{FILES} --test-logits rows --test-labels y.npy --report rows/r.html", "read, got rows"),
     ],
 )
 def test_targets_are_other_files_than_those_that_are_read(folder, refusal, line, message):

@@ -428,7 +428,7 @@ BAD = [
     (f"{NPY} --classes a b c", "which is not one of ['a', 'b', 'c']"),
     (
         f"{NPY} --test-logits z.npy --test-labels other.npy",
-        "Labels of test must be among those of y, got 7",
+        "of test must be among those of y, got 7",
     ),
     (f"{NPY} --probabilities", "must hold probabilities, got numbers from"),
 ]

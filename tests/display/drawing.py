@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 from matplotlib.text import Text
 
@@ -60,3 +61,11 @@ def inside(box, outer, by=1.0):
         and outer.y0 - by <= box.y0
         and box.y1 <= outer.y1 + by
     )
+
+
+def band_of(display):
+    """Scores, lower and upper end of the band, of one piece."""
+    points = display.band_.get_paths()[0].vertices
+    x = np.unique(points[:, 0])
+    ends = [points[points[:, 0] == at, 1] for at in x]
+    return x, np.array([e.min() for e in ends]), np.array([e.max() for e in ends])

@@ -4,19 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from drawing import band_of
 from matplotlib.figure import Figure
 from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib import ReliabilityDisplay
-
-
-def band_of(display):
-    """Scores, lower and upper end of the band."""
-    points = display.band_.get_paths()[0].vertices
-    x = np.unique(points[:, 0])
-    ends = [points[points[:, 0] == at, 1] for at in x]
-    return x, np.array([e.min() for e in ends]), np.array([e.max() for e in ends])
 
 
 def drawn(y, p, **params):

@@ -301,10 +301,7 @@ def test_logit_axes_without_any_frequency_between(rng):
         ({"strategy": "no"}, "strategy"),
         ({"kind": "no"}, "kind must be one of"),
         ({"sample_weight": np.zeros(300)}, "sample_weight must not be all zero"),
-        (
-            {"classes": [1]},
-            "classes is for kind='classwise' or 'multilabel', got kind='top-label'. Leave",
-        ),
+        ({"classes": [1]}, "classes is for kind='classwise' or 'multilabel', got kind='top-l"),
         ({"figure": 1}, "figure is for kind='classwise'"),
         ({"kind": "classwise", "ax": 1}, "needs a figure, got ax. Pass figure= instead"),
         ({"kind": "classwise", "classes": [0, 7]}, "classes must be among 0, 1, 2, got 7"),

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from drawing import in_legend
+from drawing import band_of, in_legend
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -214,14 +214,6 @@ def test_fewer_than_three_rows_have_no_curve():
 # The band. ------------------------------------------------------------------------------------
 
 
-def ends(display):
-    """Scores, lower and upper end of the band, of one piece."""
-    points = display.band_.get_paths()[0].vertices
-    x = np.unique(points[:, 0])
-    of = [points[points[:, 0] == at, 1] for at in x]
-    return x, np.array([e.min() for e in of]), np.array([e.max() for e in of])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("w", [None, 3.0])
 def test_band_of_equal_scores_has_binomial_ends(w):
@@ -255,13 +247,13 @@ def test_band_has_the_variance_of_weighted_rows():
 @pytest.mark.slow
 def test_band_follows_seed_level_and_ratios_of_weights():
     y, p, w = DATA["weights"]
-    one = ends(drawn(y, p, w, n_resamples=50))
+    one = band_of(drawn(y, p, w, n_resamples=50))
     for seed in (0, np.random.RandomState(0)):
-        same = ends(drawn(y, p, 1024.0 * w, n_resamples=50, random_state=seed))
+        same = band_of(drawn(y, p, 1024.0 * w, n_resamples=50, random_state=seed))
         np.testing.assert_allclose(one, same)
-    assert not np.allclose(one, ends(drawn(y, p, w, n_resamples=50, random_state=1)))
+    assert not np.allclose(one, band_of(drawn(y, p, w, n_resamples=50, random_state=1)))
     display = drawn(y, p, w, n_resamples=50, confidence_level=0.5)
-    _, low_half, high_half = ends(display)
+    _, low_half, high_half = band_of(display)
     assert np.all((one[1] <= low_half) & (high_half <= one[2]))
     assert np.mean(high_half - low_half) < 0.6 * np.mean(one[2] - one[1])
     assert "50 % band if calibrated" in in_legend(display.ax_)
