@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from scipy.stats import entropy
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
@@ -146,7 +147,10 @@ def compare_calibrators(
         for split in splits
     ]
     found: list[Outcome] = []
-    for outcome in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+    # Backends such as multiprocessing give all results at the end, or none.
+    one_by_one = get_active_backend()[0].supports_return_generator
+    results = Parallel(n_jobs=n_jobs, return_as="generator" if one_by_one else "list")(jobs)
+    for outcome in results:
         found.append(outcome)
         if on_progress is not None:
             on_progress(len(found), len(jobs))
