@@ -4,9 +4,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from skcalib import MatrixScaling, VectorScaling
+from skcalib import DirichletCalibration, MatrixScaling, VectorScaling
 from skcalib._optimize.leave_one_out import ALPHAS
 from skcalib.datasets import make_logits
 
@@ -83,3 +85,21 @@ def test_rows_with_all_but_all_of_the_weight(kind, n_classes):
         c = kind(alpha="loo").fit(X, y, np.where(np.arange(300) % 50, 1, heavy))
         assert np.isfinite(c.loo_losses_).all()
         assert np.isfinite(c.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "n", "K", "seed"),
+    [
+        (DirichletCalibration(), 15, 3, 0),
+        (DirichletCalibration(), 15, 3, 3),
+        (MatrixScaling(alpha="loo"), 1000, 10, 0),
+        (MatrixScaling(alpha="loo"), 1000, 10, 1),
+    ],
+)
+def test_a_weight_is_as_many_rows(calibrator, n, K, seed):
+    X, y = make_logits(n, K, temperature=2.0, offset=np.arange(K) / 2, random_state=seed)
+    weight = np.random.default_rng(seed).integers(0, 5, n)
+    rows = np.repeat(np.arange(n), weight)[::-1]
+    calibrator = clone(calibrator).set_params(classes=range(K))
+    found = calibrator.fit(X, y, weight).predict_proba(X)
+    assert_allclose(found, calibrator.fit(X[rows], y[rows]).predict_proba(X), rtol=1e-7)
