@@ -180,6 +180,18 @@ def test_programs_are_exported_loaded_and_compiled(torch, member, tmp_path):
     torch.testing.assert_close(compiled(Z), out, equal_nan=True)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("member", SUPPORTED, ids=repr)
+@pytest.mark.parametrize("width", [1, 3])
+def test_traces_do_not_depend_on_the_rows_that_are_traced(torch, member, width):
+    calibrator, X = fitted(member, width)
+    module, Z = to_torch(calibrator), torch.tensor(X, dtype=torch.float32)
+    traced = torch.jit.trace(module, Z[:7])
+    if width > 1 and member in TAKE_MASKED:
+        Z[::3, -1] = -torch.inf
+    torch.testing.assert_close(traced(Z), module(Z), rtol=1e-6, atol=1e-6)
+
+
 def test_logits_of_another_width_are_refused(torch):
     calibrator, _ = fitted(TemperatureScaling(), 5)
     with pytest.raises(ValueError, match="a column for each class"):
