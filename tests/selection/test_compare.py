@@ -2,6 +2,7 @@
 
 import sys
 
+import joblib
 import numpy as np
 import pytest
 from families import COMPARED
@@ -165,6 +166,16 @@ def test_data_frame(found):
     assert_allclose(frame["ECE", "difference"], found.difference("ECE")[0])
     assert_allclose(frame["ECE", "difference error"], found.difference("ECE")[1])
     assert (frame["fit time", "mean"] > 0).all()
+
+
+@pytest.mark.slow
+def test_processes_that_give_all_results_at_the_end(rows):
+    calls, how = [], {"calibrators": SOME, "cv": 2, "random_state": 0}
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        there = compare_calibrators(*rows, **how, on_progress=lambda *done: calls.append(done))
+    here = compare_calibrators(*rows, **how)
+    assert_array_equal(there.scores["log loss"], here.scores["log loss"])
+    assert calls[-1][0] == calls[-1][1] == len(calls)
 
 
 def test_latex(found):
