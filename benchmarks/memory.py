@@ -1,7 +1,8 @@
 """Peak memory of fits, predictions and measures, as multiples of the size of the input.
 
 Each figure is from a separate process: the peak of its resident memory less that after loading the
-input. Linux only. Run::
+input. Linux only. A figure takes one to fifteen seconds, and is printed as soon as it is known.
+Run::
 
     python benchmarks/memory.py [--sizes 200000x10 50000x100 5000x1000]
 """
@@ -123,19 +124,21 @@ def write(size: str, folder: Path) -> int:
 def multiples(sizes: list[str]) -> None:
     tasks = [(kind, name) for kind in ("fit", "predict") for name in CALIBRATORS]
     tasks += [("predict", "softmax"), *(("measure", name) for name in MEASURES)]
-    table = {}
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
+    print("peak memory less that after loading the input, MiB, and as a multiple of the input")
+    print(f"{'':31}" + "".join(f"{size:>16}" for size in sizes), flush=True)
+    with tempfile.TemporaryDirectory() as top:
+        folders = [f"{top}/{size}" for size in sizes]
+        for size, folder in zip(sizes, folders, strict=True):
+            Path(folder).mkdir()
             in_a_process("write", size, folder)
-            for task in tasks:
+        for task in tasks:
+            print(f"{' '.join(task):31}", end="", flush=True)
+            for folder in folders:
                 found = in_a_process("peak", *task, folder)
                 above, small = found["above"], found["above"] <= found["hidden"]
                 cell = f"{'<' * small}{above / MIB:.0f} ({above / found['input']:.2f})"
-                table[task, size] = cell
-    print("peak memory less that after loading the input, MiB, and as a multiple of the input")
-    print(f"{'':31}" + "".join(f"{size:>16}" for size in sizes))
-    for task in tasks:
-        print(f"{' '.join(task):31}" + "".join(f"{table[task, size]:>16}" for size in sizes))
+                print(f"{cell:>16}", end="", flush=True)
+            print()
 
 
 def run_task(task: str, *args: object) -> object:

@@ -1,6 +1,5 @@
 """For those who run scikit-learn's checks of estimators on calibrators."""
 
-from numbers import Integral
 from typing import Any
 
 from sklearn.utils import get_tags
@@ -15,7 +14,6 @@ _FEWER_COLUMNS = "the check has fewer columns than classes, where logits have on
 _FEATURES = "the check wants accurate predictions from features, which are no logits"
 _BOOSTING = "bins and sizes of leaves of the boosted trees count rows, not weights"
 _HELD_OUT = "fit_transform gives held-out logits, as that of TargetEncoder does"
-_FOLDS = "the check has a class with fewer rows than there are folds"
 _ROWS_OF_FOLDS = "folds of the default calibrator count rows, not weights"
 _LABELS = "the check has not one column of log-odds for each column of indicators in y"
 
@@ -95,10 +93,6 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, LogitTransformer):
         expected["check_transformer_general"] = _HELD_OUT
         expected["check_transformer_data_not_an_array"] = _HELD_OUT
-    across_folds = isinstance(estimator, LogitTransformer | CalibratedClassifier)
-    if across_folds and isinstance(estimator.cv, Integral) and int(estimator.cv) > 3:
-        expected["check_fit2d_1feature"] = _FOLDS
-        expected["check_n_features_in_after_fitting"] = _FOLDS  # of scikit-learn 1.6
     if isinstance(estimator, CalibratedClassifier) and estimator.calibrator is None:
         expected[weights] = _ROWS_OF_FOLDS
         if get_tags(estimator).input_tags.sparse:

@@ -113,8 +113,7 @@ def test_calibrators_with_stand_ins(estimator, check):
 @skips
 @checks([LogitTransformer(SMOOTH), LogitTransformer(SMOOTH, cv=3)])
 def test_logit_transformer(estimator, check):
-    if name_of(check) != "check_n_features_in_after_fitting":  # passes since scikit-learn 1.7
-        run(check, estimator, expected_failed_checks(estimator))
+    run(check, estimator, expected_failed_checks(estimator))
 
 
 @skips
@@ -131,8 +130,7 @@ def test_several_labels(estimator, check):
     [CalibratedClassifier(BASE, cv=3), CalibratedClassifier(BASE), CalibratedClassifier(SPARSE)]
 )
 def test_calibrated_classifier_by_default(estimator, check):
-    if name_of(check) != "check_n_features_in_after_fitting":  # passes since scikit-learn 1.7
-        run(check, estimator, expected_failed_checks(estimator))
+    run(check, estimator, expected_failed_checks(estimator))
 
 
 @pytest.mark.slow

@@ -169,7 +169,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ValueError
             If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, or
             takes one label per row where there are several, if ``calibrator`` is not one, if ``y``
-            holds fewer than two classes or fewer rows of a class than there are folds, if the
+            holds fewer than two classes or fewer rows of each class than there are folds, if the
             splitter needs ``groups`` and there are none, if the training rows of a split hold a
             single class, or if the test rows do that the calibrator is to be fitted to: with
             ``ensemble=True`` those of each split; or if ``ensemble`` is something else.

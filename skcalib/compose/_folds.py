@@ -66,12 +66,11 @@ def splits_of(
     splitter = check_cv(cv, y, classifier=True)
     if response.multilabel:
         return made_splits(splitter, X, y, **params)
-    labels, rows = np.unique(y, return_counts=True)
-    if isinstance(splitter, StratifiedKFold) and rows.min() < splitter.n_splits:
+    _, rows = np.unique(y, return_counts=True)
+    if isinstance(splitter, StratifiedKFold) and rows.max() < splitter.n_splits:
         raise ValueError(
-            f"Each class must have at least as many rows as there are folds, got {rows.min()} of "
-            f"class {labels[rows.argmin() :].tolist()[0]!r} for {splitter.n_splits} folds. Pass a "
-            "smaller cv."
+            "Some class must have at least as many rows as there are folds, got no more than "
+            f"{rows.max()} of any class for {splitter.n_splits} folds. Pass a smaller cv."
         )
     splits = made_splits(splitter, X, y, **params)
     classes = presence(splits, y, w_test=w)

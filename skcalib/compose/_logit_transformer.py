@@ -169,9 +169,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            As for :meth:`fit`; if there are fewer rows of a class than folds, if the splitter needs
-            ``groups`` and there are none, if the training rows of a split hold a single class, or
-            if some row is in no test set.
+            As for :meth:`fit`; if there are fewer rows of each class than folds, if the splitter
+            needs ``groups`` and there are none, if the training rows of a split hold a single
+            class, or if some row is in no test set.
         """
         arguments = self._checked_arguments("fit_transform", X, y, params)
         splits = self._splits(arguments)
