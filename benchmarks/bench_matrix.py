@@ -7,7 +7,7 @@ products, of logits with the matrix and of residuals with logits, in the time of
 fit; and with ``--peers`` the times of vector and matrix scaling beside those of other libraries
 that are installed, with their defaults. Run::
 
-    python benchmarks/bench_matrix.py [--rows 25000] [--classes 1000] [--alphas auto 0.01 0.0001 0]
+    python benchmarks/bench_matrix.py [--rows 25000] [--classes 1000] [--alphas 1 0.01 0.0001 0]
         [--peers] [--repeat 5]
 """
 
@@ -115,7 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=25_000)
     parser.add_argument("--classes", type=int, default=1000)
-    parser.add_argument("--alphas", nargs="+", default=["auto", "0.01", "0.0001", "0"])
+    parser.add_argument("--alphas", nargs="+", type=float, default=[1, 0.01, 1e-4, 0])
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--repeat", type=int, default=5, help="of the comparison with --peers")
     args = parser.parse_args()
@@ -133,17 +133,16 @@ def main() -> None:
             with warnings.catch_warnings(record=True) as caught, time_of_products() as products:
                 warnings.simplefilter("always")
                 start, cpu = time.perf_counter(), time.process_time()
-                strength = "auto" if alpha == "auto" else float(alpha)
-                fitted = MatrixScaling(alpha=strength).fit(Z, y)
+                fitted = MatrixScaling(alpha=alpha).fit(Z, y)
                 wall, cpu = time.perf_counter() - start, time.process_time() - cpu
             if before is None:
                 F = log_softmax(Z.astype(np.float64) / fitted.temperature_, axis=1)
                 before = -F[np.arange(len(y)), y].mean()
                 del F
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            norm = gradient_norm(fitted, Z, y, 1.0 if alpha == "auto" else float(alpha))
+            norm = gradient_norm(fitted, Z, y, alpha)
             print(
-                f"    alpha={alpha:7} {wall:6.2f} s = {wall / unit:6.1f} softmax, "
+                f"    alpha={alpha:<7g} {wall:6.2f} s = {wall / unit:6.1f} softmax, "
                 f"products {sum(products) / cpu:.0%}, "
                 f"{fitted.n_iter_} iterations, peak {peak:.2f} GiB so far, "
                 f"loss {before:.6f} -> {fitted.loss_:.6g}, gradient {norm:.1e}",

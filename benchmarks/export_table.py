@@ -32,7 +32,7 @@ CLASSES = [2, 10, 100]
 COSTLY = [10, 100, 1000]
 # With this number of classes or more fits end early, and those with folds or trees are left out.
 MANY = 1000
-EARLY = {"alpha": "auto", "max_iter": 3}
+EARLY = {"alpha": 1.0, "max_iter": 3}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-6}
 
 

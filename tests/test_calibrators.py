@@ -442,7 +442,10 @@ def test_probabilities_for_logits_are_noticed_unless_one_row_is_none(kind, logit
 # Bad parameters, of every calibrator that has one of the name.
 
 FLAG = ["no"], "must be True or False, got 'no'"
-STRENGTH = [-1, np.nan, np.inf, "none", True], r"must be 'auto'.* or a finite number of at least 0"
+STRENGTH = (
+    [-1, np.nan, np.inf, "none", True],
+    r"must be ('loo'.* or )?a finite number of at least 0",
+)
 COUNT = [-1, 2.5, True, None], "must be an integer of at least [0-2], got"
 BAD_PARAMETERS = {
     "alpha": STRENGTH,

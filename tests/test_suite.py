@@ -257,7 +257,7 @@ SCRIPTS = {
     "bench_small_fits": ("--sizes 50x2 --seconds 0 --kinds TemperatureScaling", "Temperature"),
     "bench_rows": ("--classes 2 --repeat 1 --only Temperature", "TemperatureScaling"),
     "bench_solvers": ("--sizes 100x2 100x3 --repeat 1", "sigmoids 100x3"),
-    "bench_matrix": ("--rows 100 --classes 5 --alphas auto", "auto"),
+    "bench_matrix": ("--rows 100 --classes 5 --alphas 1", "alpha=1 "),
     "simulate_groups": ("--rows 100 --draws 1", "alone"),
     "simulate_prior_shift": ("--draws 1", "bbse"),
     "simulate_smooth_band": ("--draws 1 --resamples 9", "ten values"),

@@ -36,8 +36,8 @@ class BetaCalibration(_OneVsRestScaling):
 
     Parameters
     ----------
-    alpha : "auto" or float, default="auto"
-        Regularization strength, 1 by default: that of independent standard normal priors of
+    alpha : float, default=1.0
+        Regularization strength: that of independent standard normal priors of
         :math:`(a + b) T / 2` around 1, and of :math:`(b - a) T` and c around 0. With other numbers
         :math:`1 / \alpha` is the variance of the priors, and 0 is the plain form of [1]_, which
         has no optimum for separable rows.
@@ -121,7 +121,7 @@ class BetaCalibration(_OneVsRestScaling):
     def __init__(
         self,
         *,
-        alpha: Literal["auto"] | float = "auto",
+        alpha: float = 1.0,
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:

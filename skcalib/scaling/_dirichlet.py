@@ -151,7 +151,7 @@ class DirichletCalibration(_LinearScaling):
 
     alpha_intercept: Literal["auto", "loo"] | float
     alpha_intercept_: float
-    _strengths = ("alpha", "alpha_intercept")
+    _strengths = dict.fromkeys(("alpha", "alpha_intercept"), ("loo", "auto"))
 
     def __init__(
         self,

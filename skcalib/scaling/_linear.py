@@ -31,8 +31,8 @@ class _LinearScaling(BaseCalibrator):
     _on_device = True
     # The map of a fitted calibrator, whose offsets may be zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
-    # Names of the parameters that are strengths: numbers, "auto", or "loo" for that of the rows.
-    _strengths: ClassVar[tuple[str, ...]] = ("alpha",)
+    # Parameters that are strengths, with their values that are no numbers.
+    _strengths: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("loo",)}
     # Regularization of K classes, rows of some weight, and a multiple.
     _regularization = staticmethod(loss.Regularization.rule)
 
@@ -59,9 +59,9 @@ class _LinearScaling(BaseCalibrator):
     def _spec(self) -> tuple[VectorMap | MatrixMap, list[Any]]:
         """The map that is to be fitted, and its strengths, from checked parameters."""
         strengths = []
-        for name in self._strengths:
+        for name, options in self._strengths.items():
             strengths.append(getattr(self, name))
-            inputs.check_real(name, strengths[-1], closed=True, option=("auto", "loo"))
+            inputs.check_real(name, strengths[-1], closed=True, option=options)
         inputs.check_integer("max_iter", self.max_iter)
         inputs.check_real("tol", self.tol)
         inputs.check_flag("normalize", self.normalize)
@@ -102,9 +102,9 @@ class VectorScaling(_LinearScaling):
 
     Parameters
     ----------
-    alpha : "auto", "loo" or float, default="auto"
-        Regularization strength, as a multiple of the rule above: "auto" is 1. "loo" takes that of
-        nine from 30 to 0.003 with the least leave-one-out log loss, estimated without refits [3]_.
+    alpha : float or "loo", default=1.0
+        Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
+        to 0.003 with the least leave-one-out log loss, estimated without refits [3]_.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
@@ -199,7 +199,7 @@ class VectorScaling(_LinearScaling):
     def __init__(
         self,
         *,
-        alpha: Literal["auto", "loo"] | float = "auto",
+        alpha: Literal["loo"] | float = 1.0,
         smoothing: Literal["auto"] | float = "auto",
         normalize: bool = True,
         fit_intercept: bool = True,
@@ -334,7 +334,7 @@ def _warn_unless_optimal(
         warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {solution.fun:.1e} so far, tends to zero as it "
-            "grows. Use alpha='auto' or another alpha above 0, or calibrate on more rows.",
+            "grows. Use alpha=1.0 or another alpha above 0, or calibrate on more rows.",
             NoMinimumWarning,
             "separable by a map",
         )

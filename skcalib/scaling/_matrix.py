@@ -32,9 +32,9 @@ class MatrixScaling(_LinearScaling):
 
     Parameters
     ----------
-    alpha : "auto", "loo" or float, default="auto"
-        Regularization strength, as a multiple of the rule above: "auto" is 1. "loo" takes that of
-        nine from 30 to 0.003 with the least leave-one-out log loss, estimated without refits [3]_.
+    alpha : float or "loo", default=1.0
+        Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
+        to 0.003 with the least leave-one-out log loss, estimated without refits [3]_.
         0 is the plain form of [1]_, which has no optimum if a linear map can classify all rows
         correctly, and overfits if it nearly can.
     smoothing : float or "auto", default="auto"
@@ -138,7 +138,7 @@ class MatrixScaling(_LinearScaling):
     def __init__(
         self,
         *,
-        alpha: Literal["auto", "loo"] | float = "auto",
+        alpha: Literal["loo"] | float = 1.0,
         smoothing: Literal["auto"] | float = "auto",
         normalize: bool = True,
         max_iter: int = 200,

@@ -42,7 +42,7 @@ class _OneVsRestScaling(BaseCalibrator):
 
     _on_device = True
 
-    alpha: Literal["auto", "loo"] | float
+    alpha: Literal["loo"] | float
     temperature_: float
     alpha_: float
 
@@ -58,8 +58,8 @@ class _OneVsRestScaling(BaseCalibrator):
         """Calibrated log-odds (m, n_maps) of finite log-odds."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_real("alpha", self.alpha, closed=True, option="auto")
-        alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
+        check_real("alpha", self.alpha, closed=True)
+        alpha = float(self.alpha)
         return {**self._fit_around_temperature(rows, alpha), "alpha_": alpha}
 
     def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def fit_maps(
     sigmoids, found = fit(odds, start)
     plain = not prior.precision.any()
     if plain or not found.success:
-        warn_unless_optimal(sigmoids, found, "a map", "alpha='auto' or another alpha above 0")
+        warn_unless_optimal(sigmoids, found, "a map", "alpha=1.0 or another alpha above 0")
     return found.x, found.nfev + 1  # one is for the weights
 
 

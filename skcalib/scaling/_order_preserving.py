@@ -58,8 +58,8 @@ class OrderPreservingScaling(BaseCalibrator):
     ----------
     n_knots : int, default=6
         Number of knots. 0 gives temperature scaling with one more slope.
-    alpha : "auto" or float, default="auto"
-        Regularization strength, 1 by default: that of a normal prior of each slope with mean 1 and
+    alpha : float, default=1.0
+        Regularization strength: that of a normal prior of each slope with mean 1 and
         standard deviation 1/2. With 0 there may be no optimum.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in the mixture, by default
@@ -149,7 +149,7 @@ class OrderPreservingScaling(BaseCalibrator):
         self,
         *,
         n_knots: int = 6,
-        alpha: Literal["auto"] | float = "auto",
+        alpha: float = 1.0,
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
@@ -160,8 +160,8 @@ class OrderPreservingScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=0)
-        check_real("alpha", self.alpha, closed=True, option="auto")
-        alpha = 1.0 if self.alpha == "auto" else float(self.alpha)
+        check_real("alpha", self.alpha, closed=True)
+        alpha = float(self.alpha)
         smoothing, scale = (
             fitted_smoothing(self.smoothing, rows),
             temperature.fit_inverse_temperature(rows),

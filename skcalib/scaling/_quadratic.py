@@ -30,8 +30,8 @@ class QuadraticScaling(_OneVsRestScaling):
 
     Parameters
     ----------
-    alpha : "auto" or float, default="auto"
-        Regularization strength, 1 by default: that of independent standard normal priors of a
+    alpha : float, default=1.0
+        Regularization strength: that of independent standard normal priors of a
         around 0, of the slope b at x = 0 around 1, and of the change of the slope from there to
         :math:`x = \log(2 N + 1)`, the largest log-odds of a mixture of two classes, around 0.
         With other numbers :math:`1 / \alpha` is the variance of the priors, and 0 is the plain
@@ -120,7 +120,7 @@ class QuadraticScaling(_OneVsRestScaling):
     def __init__(
         self,
         *,
-        alpha: Literal["auto"] | float = "auto",
+        alpha: float = 1.0,
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:

@@ -49,8 +49,8 @@ class SplineCalibration(_OneVsRestScaling):
     ----------
     n_knots : int, default=10
         Number J of knots, at least 2. 2 gives lines.
-    alpha : "loo", "auto" or float, default="loo"
-        Regularization strength. "auto" is 1: the penalty is then that of a normal prior of the
+    alpha : "loo" or float, default="loo"
+        Regularization strength. With 1 the penalty is that of a normal prior of the
         slope of the spline, a Brownian motion with standard deviation 1/2 from the first knot to
         the last. "loo" takes that of nine from 30 to 0.003 with the least leave-one-out log loss,
         estimated without refits [3]_, and a log-normal prior about 1. 0 is no penalty.
@@ -154,7 +154,7 @@ class SplineCalibration(_OneVsRestScaling):
         self,
         *,
         n_knots: int = 10,
-        alpha: Literal["auto", "loo"] | float = "loo",
+        alpha: Literal["loo"] | float = "loo",
         increasing: bool = False,
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
@@ -167,7 +167,7 @@ class SplineCalibration(_OneVsRestScaling):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)
-        check_real("alpha", self.alpha, closed=True, option=("auto", "loo"))
+        check_real("alpha", self.alpha, closed=True, option="loo")
         check_flag("increasing", self.increasing)
         return self._fit_around_temperature(rows, 0)  # the strength is chosen in _fit_maps
 
@@ -178,7 +178,7 @@ class SplineCalibration(_OneVsRestScaling):
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
         chosen, alphas = self.alpha == "loo", ALPHAS
         if not chosen:
-            alphas = np.array([1.0 if self.alpha == "auto" else float(self.alpha)])
+            alphas = np.array([float(self.alpha)])
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
         # The least sum of leave-one-out losses and minus the logarithm of the prior of a strength.
         log_prior = -((np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2) / 2 if chosen else 0

@@ -53,11 +53,11 @@ def scores(c, F):
 
 
 @both
-@pytest.mark.parametrize("alpha", ["auto", 10.0])
+@pytest.mark.parametrize("alpha", [1.0, 10.0])
 def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, kind):
     Z, y, w = problem
     c = kind(alpha=alpha, tol=1e-9).fit(Z, y, w)
-    args = c.coef_.shape, features(c, Z), y, w, 1.0 if alpha == "auto" else alpha
+    args = c.coef_.shape, features(c, Z), y, w, alpha
     found = np.append(c.coef_, c.intercept_)
     start = np.append(np.eye(K) if c.coef_.ndim == 2 else np.ones(K), np.zeros(K))
     oracle = minimize(literal, start, args, method="BFGS", tol=1e-9)
@@ -128,7 +128,7 @@ def test_constants_in_rows_matter_only_to_the_literal_form(problem, rng):
         assert np.allclose(one, other, atol=1e-5) == normalize
 
 
-@pytest.mark.parametrize("alpha", ["auto", 0.01])
+@pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("n_classes", [3, 80])
 def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
     """The gradient, worked out plainly in double precision, is below tol."""
@@ -137,7 +137,7 @@ def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
     F = features(c, Z.astype(float))
     R = softmax(F @ c.coef_.T + c.intercept_, axis=1)
     R[np.arange(len(y)), y] -= 1
-    strength = 2 * n_classes / len(y) * (1 if alpha == "auto" else alpha)
+    strength = 2 * n_classes / len(y) * alpha
     off = (n_classes - 1) * max(1, n_classes * (n_classes - 1) / (2 * len(y)))
     ridge = np.where(np.eye(n_classes, dtype=bool), strength, strength * off)
     by_matrix = R.T @ F / len(y) + ridge * (c.coef_ - np.eye(n_classes))
@@ -166,7 +166,7 @@ def test_separable_rows_are_said_to_have_no_optimum():
     Z, _ = make_logits(60, 20, random_state=0)
     y = np.arange(60) % 20
     Z[np.arange(60), y] += 2
-    with pytest.warns(ConvergenceWarning, match="classifies every row correctly .* alpha='auto'"):
+    with pytest.warns(ConvergenceWarning, match="classifies every row correctly .* alpha=1.0"):
         c = MatrixScaling(alpha=0).fit(Z, y)
     assert np.isfinite(c.coef_).all()
     assert np.array_equal(c.predict(Z), y)
@@ -177,7 +177,7 @@ def test_separable_rows_are_said_to_have_no_optimum():
     assert held.loss_ > c.loss_
 
 
-@pytest.mark.parametrize("alpha", [0, "auto"])
+@pytest.mark.parametrize("alpha", [0, 1.0])
 def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
     Z, y = make_logits(300, 5, offset=[0, 1, 2, 3, 4], random_state=0)
     message = (
