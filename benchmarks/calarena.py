@@ -8,7 +8,7 @@ calibrator of skcalib in it, with this folder on the ``PYTHONPATH``, write into 
 
     CUSTOM_CALIBRATORS = entries()
 
-and for one with other parameters ``{"my name": lambda: Adapter(MatrixScaling(alpha="loo"))}``. As a
+and for one with other parameters ``{"my name": lambda: Adapter(MatrixScaling(alpha=1.0))}``. As a
 command this module runs every calibrator on one of its experiments, recorded as ``records.py``
 says, and writes the figures beside those that are published, from a csv file with a line for each
 method: ``method,brier,log_loss,ece_15,accuracy,seconds``. Run::

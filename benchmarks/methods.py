@@ -52,6 +52,7 @@ def variants() -> list[Method]:
     return [
         of_ours("PlattScaling, plain", partial(skcalib.PlattScaling, smooth_targets=False)),
         *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in plain),
+        *(of_ours(f"{c.__name__}, alpha=1", partial(c, alpha=1.0)) for c in linear),
         *(of_ours(f"{c.__name__}, grid", partial(grid_of_alpha, c)) for c in linear),
         of_ours("IsotonicCalibration, plain", partial(isotonic, smoothing=0)),
         of_ours("IsotonicCalibration, linear", partial(isotonic, interpolation="linear")),

@@ -99,8 +99,16 @@ def change_by_class(A: Floats, P: Floats, R: Floats) -> Floats:
 # Strengths that are tried, as multiples of the rule.
 ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
 
+# A strength has a log-normal prior about 1: it is within this factor of it with two in three.
+LIKELY_FACTOR = 3.0
+
 # Gradient norm that is enough to compare strengths.
 PATH_TOL = 3e-4
+
+
+def log_prior(alphas: Floats) -> Floats:
+    """Logarithm of the prior of strengths, up to a constant."""
+    return -((np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2) / 2
 
 
 class Choice(NamedTuple):
@@ -116,10 +124,10 @@ class Choice(NamedTuple):
 def choose_strength(
     objective: Objective, rule: Callable[[float], Regularization], tol: float, max_iter: int
 ) -> Choice:
-    """The strength of the least approximate leave-one-out log loss.
+    """The strength of the least sum of leave-one-out log losses, approximate, minus its log prior.
 
     ``rule`` gives the regularization of a strength. Each fit starts from the parameters of the
-    stronger one before. The path ends where the estimate rises: estimates for much weaker strengths
+    stronger one before. The path ends where the loss rises: estimates for much weaker strengths
     may be too low, where parameters are many for the rows.
     """
     start: Floats | None = None
@@ -132,6 +140,6 @@ def choose_strength(
         losses.append(leave_one_out_loss(objective, start))
         if losses[-1] > min(losses):
             break
-    best = int(np.argmin(losses))
     tried, nit = ALPHAS[: len(losses)].copy(), sum(fit.nit for fit in fits)
+    best = int(np.argmin(objective.rows.weight * np.array(losses) - log_prior(tried)))
     return Choice(float(tried[best]), tried, np.array(losses), fits[best].x, nit)

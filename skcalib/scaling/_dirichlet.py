@@ -42,7 +42,8 @@ class DirichletCalibration(_LinearScaling):
         Regularization strength :math:`\lambda` of the entries off the diagonal. "auto" is
         :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" takes that of nine
         multiples of this, from 30 to 0.003, with the least leave-one-out log loss, estimated
-        without refits [3]_. 0 is no regularization.
+        without refits [3]_, after a prior as that of :class:`MatrixScaling`. 0 is no
+        regularization.
     alpha_intercept : "auto", "loo" or float, default="auto"
         Regularization strength :math:`\mu` of the intercepts. "auto" is :math:`K^2 / N`, and "loo"
         a multiple of this as for ``alpha``, the same one where both are chosen.

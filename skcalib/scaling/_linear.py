@@ -102,9 +102,11 @@ class VectorScaling(_LinearScaling):
 
     Parameters
     ----------
-    alpha : float or "loo", default=1.0
+    alpha : "loo" or float, default="loo"
         Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
-        to 0.003 with the least leave-one-out log loss, estimated without refits [3]_.
+        to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
+        minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
+        deviation. 1 takes a fourth of the time or less.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
@@ -199,7 +201,7 @@ class VectorScaling(_LinearScaling):
     def __init__(
         self,
         *,
-        alpha: Literal["loo"] | float = 1.0,
+        alpha: Literal["loo"] | float = "loo",
         smoothing: Literal["auto"] | float = "auto",
         normalize: bool = True,
         fit_intercept: bool = True,

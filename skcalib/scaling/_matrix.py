@@ -32,9 +32,11 @@ class MatrixScaling(_LinearScaling):
 
     Parameters
     ----------
-    alpha : float or "loo", default=1.0
+    alpha : "loo" or float, default="loo"
         Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
-        to 0.003 with the least leave-one-out log loss, estimated without refits [3]_.
+        to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
+        minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
+        deviation. 1 takes a fourth of the time or less.
         0 is the plain form of [1]_, which has no optimum if a linear map can classify all rows
         correctly, and overfits if it nearly can.
     smoothing : float or "auto", default="auto"
@@ -138,7 +140,7 @@ class MatrixScaling(_LinearScaling):
     def __init__(
         self,
         *,
-        alpha: Literal["loo"] | float = 1.0,
+        alpha: Literal["loo"] | float = "loo",
         smoothing: Literal["auto"] | float = "auto",
         normalize: bool = True,
         max_iter: int = 200,

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._optimize.leave_one_out import ALPHAS
+from skcalib._optimize.leave_one_out import ALPHAS, log_prior
 from skcalib._optimize.spline import Splines, evaluate, powers_of_values
 from skcalib._rows import ArrayLike, Floats, Rows, on_host
 from skcalib._rows.arrays import like
@@ -18,9 +18,6 @@ from ._order_preserving import PRIOR_STRENGTH
 # Targets are mixed with the uniform distribution by this share of 1 / (N + 1): enough for rows that
 # a threshold separates, and too little to matter elsewhere.
 TARGET_SHARE = 0.2
-
-# The strength has a log-normal prior about 1: within this factor of it with two in three.
-LIKELY_FACTOR = 3.0
 
 
 class SplineCalibration(_OneVsRestScaling):
@@ -180,9 +177,7 @@ class SplineCalibration(_OneVsRestScaling):
         if not chosen:
             alphas = np.array([float(self.alpha)])
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
-        # The least sum of leave-one-out losses and minus the logarithm of the prior of a strength.
-        log_prior = -((np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2) / 2 if chosen else 0
-        best = int(np.argmin(losses - log_prior))
+        best = int(np.argmin(losses - log_prior(alphas))) if chosen else 0
         alpha = float(alphas[best])
         found = splines.fit(PRIOR_STRENGTH * alpha, starts[best], increasing=self.increasing)
         n_passes = found.nfev + 1  # one is for the cells

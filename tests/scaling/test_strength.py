@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from skcalib import DirichletCalibration, MatrixScaling, VectorScaling
-from skcalib._optimize.leave_one_out import ALPHAS
+from skcalib._optimize.leave_one_out import ALPHAS, log_prior
 from skcalib.datasets import make_logits
 
 KINDS = [VectorScaling, MatrixScaling]
@@ -39,7 +39,8 @@ def test_a_fit_with_the_chosen_strength_is_the_same(kind, K, params):
     w = np.random.default_rng(0).uniform(0.5, 2, size=300)
     chosen = kind(alpha="loo", tol=1e-8, **params).fit(Z, y, w)
     assert chosen.alphas_.tolist() == ALPHAS[: len(chosen.alphas_)].tolist()
-    assert chosen.alpha_ == chosen.alphas_[chosen.loo_losses_.argmin()]
+    score = w.sum() * chosen.loo_losses_ - log_prior(chosen.alphas_)
+    assert chosen.alpha_ == chosen.alphas_[score.argmin()]
     assert np.isfinite(chosen.loo_losses_).all()
     assert chosen.n_iter_ > len(chosen.alphas_)
     assert chosen.loo_losses_.min() > chosen.loss_
