@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 from skcalib import GroupCalibrator
 from skcalib.datasets import make_logits
 
-SHRINKAGES = {"chosen": "auto", "100": 100, "alone": 0}
+SHRINKAGES = {"chosen": "cv", "100": 100, "alone": 0}
 
 
 def rows(temperatures: np.ndarray, n_rows: int, n_classes: int, seed: int) -> tuple:

@@ -452,7 +452,7 @@ BAD_PARAMETERS = {
     "alpha_intercept": STRENGTH,
     "pseudo_rows": ([-0.1, np.nan, np.inf, True, "none"], "must be a finite number"),
     "smoothing": ([-0.1, np.nan, np.inf, True, "none"], "must be ('auto'|a finite number)"),
-    "shrinkage": ([-1, np.nan, "no"], "must be ('auto' or )?a finite number of at least 0"),
+    "shrinkage": ([-1, np.nan, "no"], "must be ('cv' or )?a finite number of at least 0"),
     "tol": ([0, np.inf, True], "must be a finite number above 0, got"),
     "n_bins": ([0, *COUNT[0]], COUNT[1]),
     "n_knots": COUNT,

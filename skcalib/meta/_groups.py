@@ -192,8 +192,8 @@ class GroupCalibrator(BaseCalibrator):
     ----------
     calibrator : calibrator, default=None
         The calibrator of which clones are fitted. None stands for :class:`TemperatureScaling`.
-    shrinkage : float or "auto", default="auto"
-        The shrinkage :math:`s`. "auto" chooses, among 5, 10, 20, 50 and so on to 1000, and infinity
+    shrinkage : float or "cv", default="cv"
+        The shrinkage :math:`s`. "cv" chooses, among 5, 10, 20, 50 and so on to 1000, and infinity
         for the pooled calibrator alone, the one of the lowest out-of-fold log loss in 5 folds.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
@@ -276,7 +276,7 @@ class GroupCalibrator(BaseCalibrator):
         self,
         calibrator: Any = None,
         *,
-        shrinkage: Literal["auto"] | float = "auto",
+        shrinkage: Literal["cv"] | float = "cv",
         classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
@@ -316,7 +316,7 @@ class GroupCalibrator(BaseCalibrator):
             For invalid parameters, missing groups, and as other calibrators. The calibrator is then
             unchanged.
         """
-        check_real("shrinkage", self.shrinkage, closed=True, option="auto")
+        check_real("shrinkage", self.shrinkage, closed=True, option="cv")
         X = as_array(X)
         rows = in_groups(self._checked(X, y, sample_weight), X, groups, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))
@@ -333,7 +333,7 @@ class GroupCalibrator(BaseCalibrator):
         else:
             groups, group = np.unique(rows.groups, return_inverse=True)
             held = cast("MemoryRows", rows.grouped(group))
-            if self.shrinkage == "auto":
+            if self.shrinkage == "cv":
                 losses = out_of_fold_losses(calibrator, held, len(groups))
                 # Of losses that are equal but for rounding, as with one group, the most shrinkage.
                 least = losses <= losses.min() + ROUNDING * abs(losses.min())

@@ -258,7 +258,7 @@ CHUNKED = da.from_array(Z, chunks=(300, 3)), da.from_array(Y, chunks=300)
 @pytest.mark.parametrize(
     ("params", "rows", "groups", "message"),
     [
-        ({"shrinkage": -1}, (Z, Y), G, "'auto' or a finite number of at least 0, got -1"),
+        ({"shrinkage": -1}, (Z, Y), G, "'cv' or a finite number of at least 0, got -1"),
         ({"calibrator": 1}, (Z, Y), G, "calibrator must be an estimator"),
         ({"calibrator": PlattScaling(classes=[2, 1, 0])}, (Z, Y), G, "in the order of the logits"),
         ({}, (Z, Y), G[1:], "groups must have one entry per row, 900, got 899"),
