@@ -5,14 +5,22 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import OneToOneFeatureMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
-from skcalib._validation.labels import encode, shown
+from skcalib._validation.labels import SEVERAL_LABELS, encode, shown
+
+# What the methods of scikit-learn's CalibratedClassifierCV are here.
+METHODS = {
+    "sigmoid": "PlattScaling()",
+    "isotonic": "IsotonicCalibration()",
+    "temperature": "TemperatureScaling()",
+}
 
 
 def check_classifier(estimator: Any, name: str) -> None:
@@ -22,6 +30,13 @@ def check_classifier(estimator: Any, name: str) -> None:
         raise ValueError(
             f"estimator must be a classifier, such as LogisticRegression(), got {estimator!r}. "
             f"{name} calibrates probabilities of classes."
+        )
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    if isinstance(inner, OneToOneFeatureMixin):  # as calibrators are, and no classifier of features
+        raise ValueError(
+            f"estimator must be a classifier of features, got the calibrator {inner!r}, which "
+            "takes logits. Pass it as the calibrator of a CalibratedClassifier, or put it after a "
+            "LogitTransformer in a pipeline."
         )
     if isinstance(estimator, FrozenEstimator) and not estimator.__sklearn_is_fitted__():
         raise ValueError(
@@ -47,6 +62,7 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
         raise ValueError(
             "calibrator must be an estimator with fit and predict_proba that takes logits, such "
             f"as TemperatureScaling(), got {calibrator!r}."
+            + (f" Write {METHODS[calibrator]}." if str(calibrator) in METHODS else "")
         )
     weight_params(calibrator, w)
 
@@ -54,6 +70,11 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
 def check_takes_logits(calibrator: Any) -> None:
     """Raise a ValueError unless it is a calibrator, which if fitted was fitted to logits."""
     check_calibrator(calibrator, None)
+    if takes_several_labels(calibrator):
+        raise ValueError(
+            f"calibrator must be one of one label per row, got {type(calibrator).__name__}. "
+            f"Pass its calibrators_[j]. {SEVERAL_LABELS}"
+        )
     if not hasattr(calibrator, "classes_"):
         return  # not fitted: its own methods raise NotFittedError
     n_classes = len(on_host(calibrator.classes_))
@@ -67,6 +88,12 @@ def check_takes_logits(calibrator: Any) -> None:
             "calibrator of logits, such as the calibrator_ of a CalibratedClassifier, and logits "
             "of the classifier, as LogitTransformer gives them."
         )
+
+
+def takes_several_labels(calibrator: Any) -> bool:
+    """Whether it takes several labels per row, as the last step of a pipeline may do."""
+    last = calibrator[-1] if isinstance(calibrator, Pipeline) else calibrator
+    return hasattr(last, "__sklearn_tags__") and not get_tags(last).target_tags.single_output
 
 
 def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") -> dict[str, Floats]:

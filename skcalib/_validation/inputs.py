@@ -74,6 +74,18 @@ def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
 
 
+def meant(name: str, known: Collection[str]) -> str:
+    """A sentence with the known name of which it is the beginning or has the initials, or none."""
+    short = name.lower().replace(" ", "_").removeprefix("neg_")
+    found = []
+    for one in known:
+        plain = one.removeprefix("neg_")
+        initials = "".join(word[0] for word in plain.split("_") if word)
+        if short and (initials == short or plain.startswith(short)):
+            found.append(one)
+    return f"Write {min(found, key=len)!r}. " if found else ""
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise a ValueError for a value that is not a boolean, of Python or NumPy."""
     if not isinstance(value, bool | np.bool_):
@@ -257,6 +269,29 @@ def warn_of_probabilities(n_columns: int) -> None:
         f"{found}: X probably holds probabilities where {wanted}{remedy} instead.",
         ProbabilitiesWarning,
     )
+
+
+def check_not_swapped(**labels_and_scores: Any) -> None:
+    """Raise a ValueError if labels, the first, are numbers that scores, the second, should be.
+
+    Fractions are no labels, and scores without any are probably labels.
+    """
+    (name_of_y, y), (name, x) = labels_and_scores.items()
+    if _has_fractions(y, name_of_y) and not _has_fractions(x, name):
+        raise ValueError(
+            f"{name_of_y} and {name} are probably swapped: {name_of_y} holds fractions, which are "
+            f"no labels, and {name} holds none. Pass labels as {name_of_y}."
+        )
+
+
+def _has_fractions(x: Any, name: str) -> bool:
+    """Whether it is in memory and holds a number that is not whole."""
+    values = as_numpy(x, name)
+    if xa.is_dask(values):
+        return False
+    values = np.asarray(values) if hasattr(values, "columns") else values
+    is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
+    return is_float and bool((values > np.floor(values)).any())
 
 
 # --------------------------------------------------------------------------------------

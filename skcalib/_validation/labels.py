@@ -24,6 +24,13 @@ MANY_LABELS = 1 << 16
 # Messages show no more labels than this.
 SHOWN_LABELS = 5
 
+# Wherever several labels per row are given and one is taken.
+SEVERAL_LABELS = (
+    "Several labels per row are calibrated by MultiLabelCalibrator, and measured by functions of "
+    "skcalib.metrics and ReliabilityDisplay with kind='multilabel'; all else takes one label at a "
+    "time: y[:, j], with logits[:, [j]] or y_proba[:, j]."
+)
+
 
 def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
     """Labels of rows as an array in one dimension.
@@ -57,8 +64,7 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
         raise ValueError(
             f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
             f"column of it; of one-hot labels {name}.argmax(axis=1); {name}.ravel() if there is a "
-            "row of logits for each entry. For several labels per row use MultiLabelCalibrator, "
-            "and kind='multilabel' in measures and diagrams."
+            f"row of logits for each entry. {SEVERAL_LABELS}"
         )
     if labels.ndim > 1 and warns:
         warn(

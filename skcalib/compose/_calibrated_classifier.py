@@ -7,7 +7,6 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
@@ -89,7 +88,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     --------
     LogitTransformer : The same as a step of a pipeline.
     MultiLabelCalibrator : The calibrator of several labels per row.
-    sklearn.calibration.CalibratedClassifierCV : For three methods of scikit-learn.
+    sklearn.calibration.CalibratedClassifierCV : For three methods of scikit-learn. What is
+        ``method="sigmoid"``, ``"isotonic"`` or ``"temperature"`` there is as ``calibrator`` here
+        ``PlattScaling()``, ``IsotonicCalibration()`` or ``TemperatureScaling()``.
 
     Notes
     -----
@@ -183,7 +184,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
             classes = np.arange(arguments.y.shape[1])
-            if self.calibrator is None or not _is_of_labels(self.calibrator):
+            if self.calibrator is None or not nested.takes_several_labels(self.calibrator):
                 calibrator = MultiLabelCalibrator(self.calibrator, n_jobs=self.n_jobs)
         else:
             frozen = isinstance(self.estimator, FrozenEstimator)
@@ -341,9 +342,3 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             As for scikit-learn's meta-estimators.
         """
         return super().get_metadata_routing().add_self_request(self)
-
-
-def _is_of_labels(calibrator: Any) -> bool:
-    """Whether it takes several labels per row, as the last step of a pipeline may do."""
-    last = calibrator[-1] if isinstance(calibrator, Pipeline) else calibrator
-    return hasattr(last, "__sklearn_tags__") and not get_tags(last).target_tags.single_output

@@ -9,9 +9,8 @@ import numpy as np
 
 from skcalib._output.theme import Theme
 from skcalib._rows import ArrayLike, on_host
-from skcalib._validation.inputs import check_option
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._input import Kind, scored_rows
+from skcalib.metrics._input import Kind, check_kind, scored_rows
 
 from ._curves import curve_of_rows, with_weight
 from ._layout import draw_title, legend_above, new_figure
@@ -169,7 +168,7 @@ class ConfidenceDisplay:
         ValueError
             As :func:`skcalib.metrics.reliability_curve`.
         """
-        check_option("kind", kind, ["auto", "top-label", "binary"])
+        check_kind(kind, ["auto", "top-label", "binary"])
         kind, rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         curve = curve_of_rows(with_weight(next(rows)), n_bins, "uniform")
         return cls(replace(curve, kind=kind), name=name).plot(ax)

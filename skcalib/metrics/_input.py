@@ -1,6 +1,6 @@
 """Checked rows of labels and probabilities, and their scores and events for each kind."""
 
-from collections.abc import Iterator, Sized
+from collections.abc import Collection, Iterator, Sized
 from functools import partial
 from typing import Any, Literal
 
@@ -12,7 +12,14 @@ from skcalib._rows.arrays import like, of_labels
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._validation import indicator, inputs
-from skcalib._validation.labels import check_column_names, encode, exact, resolve_classes, shown
+from skcalib._validation.labels import (
+    SEVERAL_LABELS,
+    check_column_names,
+    encode,
+    exact,
+    resolve_classes,
+    shown,
+)
 
 Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
 
@@ -60,6 +67,15 @@ def columns_of(
     return Columns([None], partial(_one_class, k), rows, kind)
 
 
+def check_kind(kind: Any, known: Collection[str]) -> None:
+    """Raise a ValueError for a kind that is none of those of one label per row."""
+    if kind == "multilabel":
+        raise ValueError(
+            f"kind must be one of {', '.join(map(repr, known))}, got 'multilabel'. {SEVERAL_LABELS}"
+        )
+    inputs.check_option("kind", kind, known)
+
+
 def resolved(kind: Kind, classes: Sized) -> Kind:
     """The kind, or for "auto" the event of two classes, and the top label of more."""
     if kind != "auto":
@@ -104,6 +120,7 @@ def check_input(
     """
     if isinstance(y_proba, Rows):
         return y_proba
+    inputs.check_not_swapped(y_true=y_true, y_proba=y_proba)
     if kind == "multilabel":
         if pos_label is not None:
             raise ValueError(

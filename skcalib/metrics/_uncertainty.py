@@ -1,13 +1,14 @@
 """Uncertainty of measures of calibration: confidence intervals and tests of one or two models."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
-from skcalib._rows import ArrayLike, Floats
+from skcalib._rows import ArrayLike, Floats, as_numpy
 from skcalib._scores.bins import Strategy
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
@@ -402,15 +403,18 @@ def compare_calibration(
     """
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
-    first, second = (
-        measured_by(measure, n_bins, strategy, y_true, P, kind, sample_weight, labels, pos_label)
-        for P in (y_proba, other_proba)
-    )
-    shape, other_shape = first.problem.rows.X.shape, second.problem.rows.X.shape
+    settings = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+    measured = partial(measured_by, measure, n_bins, strategy, y_true, kind=kind, **settings)
+    first = measured(y_proba=y_proba)
+    shape, other_shape = (np.shape(as_numpy(P, "other_proba")) for P in (y_proba, other_proba))
     if shape != other_shape:
         raise ValueError(
             f"y_proba and other_proba must be of the same shape, got {shape} and {other_shape}."
         )
+    try:
+        second = measured(y_proba=other_proba)
+    except ValueError as error:  # that blames y_proba, which is valid
+        raise ValueError(str(error).replace("y_proba", "other_proba")) from None
     n, random, models = first.problem.rows.n_rows, check_random_state(random_state), (first, second)
     samples = (draw_rows(n, random) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])

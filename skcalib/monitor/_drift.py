@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from skcalib._rows import ArrayLike, Floats, Indices
-from skcalib._validation.inputs import check_integer, check_option, check_real
+from skcalib._validation.inputs import check_integer, check_real
 from skcalib._version import Versioned
-from skcalib.metrics._input import Kind, columns_of, resolved, unlabelled
+from skcalib.metrics._input import Kind, check_kind, columns_of, resolved, unlabelled
 
 from ._betting import SHIFTS, Bets, Capital, SequentialTest, after, less_reserve
 
@@ -121,7 +121,7 @@ class DriftMonitor(SequentialTest, Versioned):
         alarm_level: float = 0.05,
         random_state: int = 0,
     ) -> None:
-        check_option("kind", kind, ["auto", "top-label", "classwise", "binary"])
+        check_kind(kind, ["auto", "top-label", "classwise", "binary"])
         check_real("alarm_level", alarm_level, high=1)
         check_integer("random_state", random_state, least=0)
         self.kind = kind

@@ -17,7 +17,7 @@ from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_of
-from skcalib.metrics._input import Kind, columns_of, resolved
+from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
 from ._betting import ROWS_OF_A_BET, Bets, SequentialTest, bet_on, e_value, together
 
@@ -149,7 +149,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
                 "them, so they cannot be inferred from it."
             )
         labels = np.array(exact(labels, "labels"))  # a copy, so that the caller cannot change it
-        check_option("kind", kind, ["auto", "top-label", "classwise", "binary"])
+        check_kind(kind, ["auto", "top-label", "classwise", "binary"])
         width = labels.size
         if width < 2:
             raise ValueError(f"labels must name at least two labels, got {labels.tolist()!r}.")

@@ -13,12 +13,12 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from skcalib._nested import groups_for
 from skcalib._output import replacing
 from skcalib._rows import ArrayLike, MemoryRows, both_columns, on_host
-from skcalib._validation.inputs import check_option, check_weights
+from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give, recorded
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.display._sweep import sweep_of
-from skcalib.metrics._input import Kind
+from skcalib.metrics._input import Kind, check_kind
 from skcalib.selection import CalibratorComparison
 
 from ._diagrams import figure_of
@@ -265,7 +265,7 @@ def _evaluated(
     calibrator: Any, logits: Any, y: Any, sample_weight: Any, groups: Any, n_bins: int, kind: Kind
 ) -> tuple[Evaluation, Any]:
     """Rows with the probabilities before and after calibration, and their logits."""
-    check_option("kind", kind, ["auto", "top-label", "binary"])
+    check_kind(kind, ["auto", "top-label", "binary"])
     P = calibrator.predict_proba(logits, **groups_for(calibrator, groups))
     after, logits, y = map(on_host, (P, logits, y))
     given = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)

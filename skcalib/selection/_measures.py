@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib._rows import Array, Floats, arrays as xa, check_in_memory
-from skcalib._validation.inputs import check_option
 from skcalib.metrics import get_scorer
-from skcalib.metrics._input import Kind, check_input
+from skcalib.metrics._input import Kind, check_input, check_kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.metrics._scorers import CalibrationScorer
 
@@ -102,7 +101,7 @@ def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
     ``kind`` is that of calibration errors by name that have none. Raise a ValueError for a measure
     that would load Dask collections into memory.
     """
-    check_option("kind", kind, ["auto", "top-label", "binary", "classwise"])
+    check_kind(kind, ["auto", "top-label", "binary", "classwise"])
     found = [_measure(LOG_LOSS, "neg_log_loss", kind)]
     # Each call makes another object.
     log_loss = sklearn.metrics.get_scorer("neg_log_loss")

@@ -328,7 +328,7 @@ BAD = {
     "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
     "swapped": (
         {"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]},
-        "Unknown label type: continuous. y must hold class labels, got 0.2",
+        "y_true and y_proba are probably swapped",
     ),
     "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
     "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns.* 255"),

@@ -181,7 +181,7 @@ def test_diagrams():
 
 OUTPUTS = np.stack([1 - P.T, P.T], axis=2)
 BAD = {
-    "default kind": (Y, P, {"kind": "top-label"}, "several labels .* kind='multilabel'"),
+    "default kind": (Y, P, {"kind": "top-label"}, "Several labels .* kind='multilabel'"),
     "logits": (Y, Z, {}, "between 0 and 1, got .* Pass probabilities, not logits"),
     "nan": (Y, np.where(Y, P, np.nan), {}, "between 0 and 1, got nan"),
     "one label per row": (Y[:, 0], P, {}, r"y_true must be an indicator .* shape \(150,\)"),

@@ -1,0 +1,131 @@
+"""Arguments in the place of others, and what other libraries call them: messages say what to do."""
+
+from inspect import signature
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+import skcalib
+from skcalib import metrics, monitor
+from tests.families import CALIBRATORS
+
+rng = np.random.default_rng(0)
+Y = np.arange(40) % 3
+Z = rng.normal(size=(40, 3)) + np.eye(3)[Y]
+P, E = softmax(Z, axis=1), (rng.uniform(size=(40, 3)) < expit(Z)).astype(int)
+FITTED = skcalib.TemperatureScaling().fit(Z, Y)
+
+
+def takers():
+    """Everything that takes labels with probabilities or logits, as functions of both."""
+    for name in metrics.__all__:
+        f = getattr(metrics, name)
+        if not isinstance(f, type) and {"y_true", "y_proba"} <= set(signature(f).parameters):
+            more = {"other_proba": P, "cost": 1 - np.eye(3)}
+            other = {key: more[key] for key in more if key in signature(f).parameters}
+            yield name, lambda y, p, f=f, other=other: f(y, p, **other), P
+    display = skcalib.ReliabilityDisplay.from_predictions
+    watch = monitor.CalibrationMonitor(labels=range(3))
+    yield "monitor", watch.update, P
+    yield "display", display, P
+    yield "fit", lambda y, z: skcalib.VectorScaling().fit(z, y), Z
+    yield "comparison", lambda y, z: skcalib.compare_calibrators(z, y, cv=2), Z
+    yield "report", lambda y, z: skcalib.calibration_report(FITTED, z, y), Z
+
+
+TAKERS = {name: (f, scores) for name, f, scores in takers()}
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_swapped_labels_and_scores_are_recognised(name):
+    f, scores = TAKERS[name]
+    for y in (Y, Y.astype(float), np.array(list("abc"))[Y], Y.tolist()):
+        with pytest.raises(ValueError, match=r"are probably swapped: y.* holds fractions"):
+            f(scores, y)
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_one_sentence_says_what_takes_several_labels(name):
+    f, scores = TAKERS[name]
+    with pytest.raises(
+        ValueError, match=r"Several labels .* MultiLabelCalibrator.* y\[:, j\], with"
+    ):
+        f(E, scores)
+
+
+def test_the_sentence_where_one_label_is_taken():
+    calibrator = skcalib.MultiLabelCalibrator().fit(Z, E)
+    kind = {"kind": "multilabel"}
+    for call in (
+        lambda: skcalib.calibration_report(calibrator, Z, E),
+        lambda: skcalib.calibration_report(FITTED, Z, Y, **kind),
+        lambda: skcalib.compare_calibrators(Z, E, **kind),
+        lambda: skcalib.ConfidenceDisplay.from_predictions(E, expit(Z), **kind),
+        lambda: monitor.CalibrationMonitor(labels=range(3), **kind),
+        lambda: monitor.DriftMonitor(P, **kind),
+    ):
+        with pytest.raises(ValueError, match=r"Several labels .* one label at a time: y\[:, j\]"):
+            call()
+    # What the sentence advises.
+    one, z, e = calibrator.calibrators_[1], Z[:, [1]], E[:, 1]
+    assert skcalib.calibration_report(one, z, e).rows.kind == "binary"
+    assert skcalib.compare_calibrators(z, e, calibrators=[one], cv=2).names
+    watch = monitor.CalibrationMonitor(labels=[0, 1])
+    assert watch.update(e, calibrator.predict_proba(Z)[:, 1]).n_samples == 40
+
+
+@pytest.mark.parametrize("kind", [*CALIBRATORS, skcalib.MultiLabelCalibrator])
+def test_a_calibrator_is_no_classifier_of_features(kind):
+    for over in (skcalib.CalibratedClassifier, skcalib.LogitTransformer):
+        for estimator in (kind(), FrozenEstimator(kind())):
+            with pytest.raises(ValueError, match="classifier of features, got the calibrator"):
+                over(estimator).fit(Z, Y)
+
+
+def test_the_second_probabilities_are_called_by_their_name():
+    compare = metrics.compare_calibration
+    for other, message in (
+        (2 * P, "Each row of other_proba must hold probabilities"),
+        (P[:5], r"y_proba and other_proba must be of the same shape, got \(40, 3\) and \(5, 3\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            compare(Y, P, other)
+    with pytest.raises(ValueError, match="Each row of y_proba must hold"):
+        compare(Y, 2 * P, P)
+
+
+NAMES = {"sigmoid": "Platt", "isotonic": "IsotonicCalib", "temperature": "TemperatureScal"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_methods_of_scikit_learn_have_a_calibrator(name):
+    classifier = skcalib.CalibratedClassifier(LogisticRegression(), name)
+    with pytest.raises(ValueError, match=f"got '{name}'. Write {NAMES[name]}") as error:
+        classifier.fit(Z, Y)
+    code = str(error.value).split("Write ")[1].rstrip(".")
+    classifier.set_params(calibrator=eval(code, vars(skcalib)), cv=2).fit(Z, Y)
+
+
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [
+        ("ece", "expected_calibration_error"),
+        ("MCE", "maximum_calibration_error"),
+        ("rmsce", "root_mean_squared_calibration_error"),
+        ("smooth", "smooth_calibration_error"),
+        ("Brier", "brier_score"),
+        ("log loss", "log_loss"),
+        ("foo", None),
+    ],
+)
+def test_short_names_of_measures_lead_to_the_long_ones(short, name):
+    wanted = f"Write 'neg_{name}'. " if name else f"{short!r}. "
+    with pytest.raises(ValueError, match=f"{wanted}skcalib.metrics.get_scorer_names"):
+        metrics.get_scorer(short)
+    if not name or hasattr(metrics, name):
+        wanted = f"{short!r}. Write '{name}'.$" if name else "'foo'.$"
+        with pytest.raises(ValueError, match=wanted):
+            metrics.calibration_error_interval(Y, P, measure=short)
