@@ -31,6 +31,10 @@ def test_strengths_that_are_not_chosen_have_no_curve(kind, alpha):
     assert (c.alpha_, len(c.alphas_), len(c.loo_losses_)) == (alpha, 0, 0)
 
 
+def test_the_prior_has_a_factor_of_three_as_standard_deviation():
+    np.testing.assert_allclose(log_prior(np.array([1, 3, 1 / 9])), [0, -1 / 2, -2])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("K", [2, 3, 8])
 @pytest.mark.parametrize("params", [{}, {"normalize": False}])

@@ -45,6 +45,8 @@ def test_swapped_labels_and_scores_are_recognised(name):
     for y in (Y, Y.astype(float), np.array(list("abc"))[Y], Y.tolist()):
         with pytest.raises(ValueError, match=r"are probably swapped: y.* holds fractions"):
             f(scores, y)
+    with pytest.raises(ValueError, match=r"continuous|one dimension"):  # and others are not
+        f(scores, scores)
 
 
 @pytest.mark.parametrize("name", TAKERS)
