@@ -141,7 +141,7 @@ def test_hardly_any_row_of_most_classes():
     rng = np.random.default_rng(1)
     Z, y = make_logits(3000, 60, temperature=2.0, random_state=1)
     y[rng.random(3000) < 0.999] = 0
-    calibrator = VectorScaling(classes=range(60)).fit(Z, y)
+    calibrator = VectorScaling(alpha=1.0, classes=range(60)).fit(Z, y)
     assert calibrator.n_iter_ <= 15
 
 

@@ -19,7 +19,7 @@ KINDS = [getattr(skcalib, name) for name in sorted(scaling.__all__ + binning.__a
 FORMS = {"EnsembleTemperatureScaling": {"loss": "brier"}}
 
 # Fits that compare strengths, or a few starts, make more than one call of minimize.
-SEVERAL = {"DirichletCalibration", "SplineCalibration"}
+SEVERAL = {"DirichletCalibration", "MatrixScaling", "SplineCalibration", "VectorScaling"}
 
 # Functions of scipy.optimize that minimise or solve.
 DRIVERS = (
