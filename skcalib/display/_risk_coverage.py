@@ -9,9 +9,8 @@ import numpy as np
 from skcalib._rows import ArrayLike, Floats
 from skcalib._rows.ranking import ranked
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_option
 from skcalib.metrics import RiskCoverageCurve
-from skcalib.metrics._input import scored_rows
+from skcalib.metrics._input import check_kind, scored_rows
 from skcalib.metrics._selective import Accepted, curve_of
 
 from ._decision_curve import CurveDisplay
@@ -122,7 +121,7 @@ class RiskCoverageDisplay(CurveDisplay):
         ValueError
             As :func:`skcalib.metrics.risk_coverage_curve` and :meth:`plot`.
         """
-        check_option("kind", kind, Accepted)
+        check_kind(kind, Accepted)
         _, columns = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         rows = next(columns)
         curve = curve_of(ranked(rows.score, rows.event, rows.weight))

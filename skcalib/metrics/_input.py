@@ -1,8 +1,8 @@
 """Checked rows of labels and probabilities, and their scores and events for each kind."""
 
-from collections.abc import Collection, Iterator, Sized
+from collections.abc import Iterator, Sized
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,12 +67,11 @@ def columns_of(
     return Columns([None], partial(_one_class, k), rows, kind)
 
 
-def check_kind(kind: Any, known: Collection[str]) -> None:
-    """Raise a ValueError for a kind that is none of those of one label per row."""
+def check_kind(kind: Any, known: Any) -> None:
+    """Raise a ValueError for a kind that is none of a list, or Literal, of one label per row."""
     if kind == "multilabel":
-        raise ValueError(
-            f"kind must be one of {', '.join(map(repr, known))}, got 'multilabel'. {SEVERAL_LABELS}"
-        )
+        names = ", ".join(map(repr, get_args(known) or known))
+        raise ValueError(f"kind must be one of {names}, got 'multilabel'. {SEVERAL_LABELS}")
     inputs.check_option("kind", kind, known)
 
 

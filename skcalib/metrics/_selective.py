@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import bdtr, xlog1py
 
 from skcalib._rows import ArrayLike, Floats, Ranked, check_in_memory
-from skcalib._validation.inputs import check_flag, check_option, check_real
+from skcalib._validation.inputs import check_flag, check_real
 
-from ._input import columns_of
+from ._input import check_kind, columns_of
 
 Accepted = Literal["top-label", "binary"]
 
@@ -119,7 +119,7 @@ def risk_coverage_curve(
     >>> curve.coverage.tolist(), curve.risk.round(2).tolist()
     ([0.25, 0.75, 1.0], [0.0, 0.33, 0.5])
     """
-    check_option("kind", kind, Accepted)
+    check_kind(kind, Accepted)
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     return columns.ranked(curve_of)[0]
 
@@ -283,7 +283,7 @@ def selective_threshold(
     >>> bool(accepted.mean() == found.coverage)
     True
     """
-    check_option("kind", kind, Accepted)
+    check_kind(kind, Accepted)
     check_real("risk", risk, high=1)
     check_real("confidence", confidence, high=1)
     check_in_memory((y_true, y_proba))

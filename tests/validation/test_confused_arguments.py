@@ -24,7 +24,7 @@ def takers():
     for name in metrics.__all__:
         f = getattr(metrics, name)
         if not isinstance(f, type) and {"y_true", "y_proba"} <= set(signature(f).parameters):
-            more = {"other_proba": P, "cost": 1 - np.eye(3)}
+            more = {"other_proba": P, "cost": 1 - np.eye(3), "threshold": 0.5}
             other = {key: more[key] for key in more if key in signature(f).parameters}
             yield name, lambda y, p, f=f, other=other: f(y, p, **other), P
     display = skcalib.ReliabilityDisplay.from_predictions
@@ -68,6 +68,7 @@ def test_the_sentence_where_one_label_is_taken():
         lambda: skcalib.ConfidenceDisplay.from_predictions(E, expit(Z), **kind),
         lambda: monitor.CalibrationMonitor(labels=range(3), **kind),
         lambda: monitor.DriftMonitor(P, **kind),
+        lambda: metrics.risk_coverage_curve(E, expit(Z), **kind),
     ):
         with pytest.raises(ValueError, match=r"Several labels .* one label at a time: y\[:, j\]"):
             call()
