@@ -50,6 +50,8 @@ class BaseCalibrator(
     _keeps_order: ClassVar[bool] = False
     # Whether predictions are those of the logits, even where another class is more probable.
     _keeps_predictions: ClassVar[bool] = False
+    # Whether the fit depends on how small all weights are, so that a warning tells of it.
+    _light_weights_matter: ClassVar[bool] = True
     # Whether it computes with tensors in their own library; else a copy on the host is used.
     _on_device: ClassVar[bool] = False
 
@@ -132,7 +134,8 @@ class BaseCalibrator(
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns)
-        if found.weight < found.n_rows and not self._weights_are_relative():
+        matter = self._light_weights_matter and not self._weights_are_relative()
+        if matter and found.weight < found.n_rows:
             inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows if self._on_device else rows.on_host()
 

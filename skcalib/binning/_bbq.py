@@ -116,7 +116,7 @@ class BBQ(_PerClass):
                 f"and the largest, got {self.bin_range!r}."
             )
 
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+    def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002
         # As published, but at most as many bins as distinct scores, however large the weight.
         weight = rows.weight.sum()
         root = np.cbrt(weight).round(9)  # of 27 000 it may be just below 30

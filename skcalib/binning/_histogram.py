@@ -17,7 +17,7 @@ from skcalib._scores.bins import (
 from skcalib._scores.columns import Columns
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
-from ._per_class import _PerClass
+from ._per_class import _PerClass, unit_of
 
 
 class HistogramBinning(_PerClass):
@@ -41,7 +41,8 @@ class HistogramBinning(_PerClass):
         bin.
     pseudo_rows : float, default=1.0
         Weight of the pseudo-rows that are added to each bin, with the midpoint as their frequency,
-        which keep values off 0 and 1. 0 is the plain form of [1]_ and [2]_.
+        which keep values off 0 and 1. Where rows have a mean weight of less than 1 it is a multiple
+        of that. 0 is the plain form of [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -86,6 +87,8 @@ class HistogramBinning(_PerClass):
     ([0.0, 0.5, 1.0], [0.417, 0.688])
     """
 
+    _light_weights_matter = False  # pseudo-rows are as light
+
     def __init__(
         self,
         *,
@@ -113,7 +116,8 @@ class HistogramBinning(_PerClass):
         # Needs no ranking. All classes share one array of edges, which makes predictions faster.
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
-        return [self._of_bins(edges, *BinSums(*of_class)[1::2]) for of_class in sums]
+        unit = unit_of(columns.rows)
+        return [self._of_bins(edges, *BinSums(*of_class)[1::2], unit) for of_class in sums]
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]
@@ -122,15 +126,15 @@ class HistogramBinning(_PerClass):
         values = np.stack(self.bin_values_).astype(P.dtype)
         return values[np.arange(P.shape[1]), bin_index(P, edges)]
 
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+    def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
         bins = equal_mass_bins(rows, np.array([self.n_bins]))
-        return self._of_bins(np.append(0.0, bins.high), bins.weight, bins.hits)
+        return self._of_bins(np.append(0.0, bins.high), bins.weight, bins.hits, unit)
 
-    def _of_bins(self, edges: Floats, weight: Floats, hits: Floats) -> dict[str, Any]:
+    def _of_bins(self, edges: Floats, weight: Floats, hits: Floats, unit: float) -> dict[str, Any]:
         """Fitted attributes of one class, from edges (n_bins + 1,), weight and hits (n_bins,)."""
         middle = (edges[:-1] + edges[1:]) / 2
         # An empty bin has the value that it would have with any pseudo-rows.
-        pseudo_rows = np.where(weight > 0, self.pseudo_rows, 1.0)
+        pseudo_rows = np.where(weight > 0, unit * self.pseudo_rows, 1.0)
         return {
             "bin_edges_": edges,
             "bin_values_": (hits + pseudo_rows * middle) / (weight + pseudo_rows),

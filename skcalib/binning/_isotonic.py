@@ -43,7 +43,8 @@ class IsotonicCalibration(_PerClass):
         Weight of each of two pseudo-rows, a hit at the smallest probability and a miss at the
         largest, which keep :math:`f` off 0 and 1. With them a lowest step of misses only, of the
         weight n, has the value :math:`s / (n + s)`, or is merged with the next one if that is
-        lower. 0 is the plain form of [1]_ and [2]_.
+        lower. Where rows have a mean weight of less than 1 it is a multiple of that. 0 is the plain
+        form of [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -100,6 +101,8 @@ class IsotonicCalibration(_PerClass):
     ([0.0, 0.2, 0.6, 1.0], [0.0, 0.5, 1.0])
     """
 
+    _light_weights_matter = False  # pseudo-rows are as light
+
     def __init__(
         self,
         *,
@@ -118,10 +121,10 @@ class IsotonicCalibration(_PerClass):
         check_option("interpolation", self.interpolation, Interpolation)
         check_real("pseudo_rows", self.pseudo_rows, closed=True)
 
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+    def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
         # Two rows more: a hit at the lowest score, and a miss at the highest.
         low, high = np.zeros_like(rows.scores), np.zeros_like(rows.scores)
-        low[0] = high[-1] = self.pseudo_rows
+        low[0] = high[-1] = unit * self.pseudo_rows
         rows = Ranked(rows.scores, rows.weight + low + high, rows.hits + low)
         blocks = isotonic_blocks(rows)
         if self.interpolation == "constant":
@@ -265,7 +268,7 @@ class VennAbersCalibration(_PerClass):
             )
         return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
 
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
+    def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002
         found = steps(rows)
         return {
             "bin_edges_": found.edges,

@@ -1,6 +1,7 @@
 """Base class of binning methods: step functions of the probability of each class."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,11 @@ class _PerClass(BaseCalibrator):
     bin_values_: list[Floats]
 
     @abstractmethod
-    def _fit_class(self, rows: Ranked) -> dict[str, Any]:
-        """Fitted attributes of one class, from its ranked probabilities with their hits."""
+    def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
+        """Fitted attributes of one class, from its ranked probabilities with their hits.
+
+        ``unit`` is the weight of one pseudo-row.
+        """
 
     def _check(self) -> None:
         """Raise a ValueError for invalid parameters."""
@@ -41,10 +45,10 @@ class _PerClass(BaseCalibrator):
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
     def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
-        return columns.ranked(self._fit_some_class)
+        return columns.ranked(partial(self._fit_some_class, unit_of(columns.rows)))
 
-    def _fit_some_class(self, rows: Ranked) -> dict[str, Any]:
-        return self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED)
+    def _fit_some_class(self, unit: float, rows: Ranked) -> dict[str, Any]:
+        return self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
 
     def _calibrate(self, Z: Floats) -> Floats:
         xp = xa.namespace(Z)
@@ -73,6 +77,11 @@ class _PerClass(BaseCalibrator):
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
         return xa.take(values, bin_index(p, edges))
+
+
+def unit_of(rows: Rows) -> float:
+    """Weight of a pseudo-row: 1, or the mean weight of the rows if these are lighter."""
+    return min(1.0, rows.weight / rows.n_rows)
 
 
 def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logit
+from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 
-from skcalib import IsotonicCalibration
+from skcalib import HistogramBinning, IsotonicCalibration
 from skcalib._rows.ranking import Ranked
 from skcalib.datasets import make_logits
 
@@ -100,6 +101,27 @@ def test_smoothing_is_two_more_rows():
         two = IsotonicCalibration(interpolation=interpolation, pseudo_rows=0).fit(*more)
         np.testing.assert_allclose(one.bin_edges_[0], two.bin_edges_[0])
         np.testing.assert_allclose(one.bin_values_[0], two.bin_values_[0])
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        IsotonicCalibration(),
+        HistogramBinning(n_bins=4),
+        HistogramBinning(n_bins=4, strategy="quantile"),
+    ],
+)
+def test_pseudo_rows_do_not_outweigh_light_rows(calibrator):
+    """They weigh as much as rows do on average, if that is less than 1."""
+    Z, y = make_logits(300, 2, temperature=2.0, random_state=0)
+    w = np.random.default_rng(0).exponential(size=300)
+    w /= w.mean()
+    one, light, lightest, heavy = (
+        clone(calibrator).fit(Z, y, scale * w).predict_proba(Z) for scale in (1, 0.01, 1e-9, 50)
+    )
+    np.testing.assert_allclose(light, one)
+    np.testing.assert_allclose(lightest, one)
+    assert np.abs(heavy - one).max() > 1e-3
 
 
 def test_smoothed_values_are_the_least_squares():
