@@ -77,10 +77,11 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         found["spline"] = scaling.SplineCalibration()
         found["isotonic"] = binning.IsotonicCalibration(interpolation="centered")
     if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
+        found["gradient boosting"] = ClassifierCalibrator()
+    if 2 < n_classes <= MOST_CLASSES_OF_TREES:
         from sklearn.ensemble import ExtraTreesClassifier
 
         forest = ExtraTreesClassifier(50, min_samples_leaf=10, max_features=0.5, random_state=0)
-        found["gradient boosting"] = ClassifierCalibrator()
         found["extra trees"] = ClassifierCalibrator(forest)
     return found
 

@@ -6,6 +6,7 @@ pseudo-rows: the negative logarithm of the posterior density for a Dirichlet pri
 :func:`~skcalib._optimize.mixture.mixture_weights`.
 """
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,12 +18,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
+from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
 from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Rows, both_columns
-from skcalib._rows.arrays import log_softmax, mix_logits
+from skcalib._rows.arrays import double, log_softmax, mix_logits
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
+from skcalib.meta._classifier_calibrator import canonical_orders
 from skcalib.scaling._linear import fit_linear_maps
 from skcalib.scaling._matrix import _averaged, _family_of, _features_of
 
@@ -52,15 +55,21 @@ class Fold(NamedTuple):
     L: dict[str, Floats]  #: (n_test,) for each candidate
 
 
-def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
-    """All candidates fitted to the same rows, families of linear maps together."""
+def fit_all(candidates: Mapping[str, Any], rows: Rows, what: str = "") -> Fits:
+    """All candidates fitted to the same rows, families of linear maps together.
+
+    With lines that say so, if there is text of ``what`` the rows are.
+    """
     families = defaultdict(list)
     for name, candidate in candidates.items():
         family = _family_of(candidate)
         families[("a family", *family) if family else name].append(name)
     found = Fits({}, {}, {})
     for names in families.values():
+        start = time.perf_counter()
         _fit_into(found, {name: candidates[name] for name in names}, rows)
+        if what:
+            print(f"{what}: {', '.join(names)}: {time.perf_counter() - start:.1f} s", flush=True)
     return found
 
 
@@ -93,26 +102,42 @@ def out_of_fold(
     splits: list[Split],
     smoothing: float,
     n_jobs: int | None,
+    *,
+    screened: bool = False,
+    verbose: bool = False,
 ) -> list[Fold]:
     """Candidates that can be fitted on each fold; others are left out with a warning.
 
-    If none can, the error of the first is raised.
+    If none can, the error of the first is raised. If they are ``screened``, other folds than the
+    first have no candidates that are :func:`hopeless` there.
     """
-    jobs = (delayed(_fold)(candidates, rows, split, smoothing) for split in splits)
-    folds = list(Parallel(n_jobs=n_jobs)(jobs))
-    errors = {name: error for fold in folds for name, error in fold.fits.errors.items()}
+
+    def on_fold(number: int, candidates: Mapping[str, Any]) -> Fold:
+        what = f"Fold {number + 1} of {len(splits)}" if verbose else ""
+        return _fold(candidates, rows, splits[number], smoothing, what)
+
+    found = [on_fold(0, candidates)] if screened else []
+    out = hopeless(found[0]) if found else []
+    if out and verbose:
+        print(f"Left out after the first fold: {', '.join(out)}", flush=True)
+    rest = {name: candidate for name, candidate in candidates.items() if name not in out}
+    jobs = (delayed(on_fold)(number, rest) for number in range(len(found), len(splits)))
+    found += Parallel(n_jobs=n_jobs)(jobs)
+    errors = {name: error for fold in found for name, error in fold.fits.errors.items()}
     if len(errors) == len(candidates):
         raise errors[next(iter(candidates))]
     for name, error in errors.items():
         warn(f"Candidate {name!r} failed on a fold and is left out: {error}")
-        for fold in folds:
+        for fold in found:
             fold.L.pop(name, None)
-    return folds
+    return found
 
 
-def _fold(candidates: Mapping[str, Any], rows: MemoryRows, split: Split, smoothing: float) -> Fold:
+def _fold(
+    candidates: Mapping[str, Any], rows: MemoryRows, split: Split, smoothing: float, what: str
+) -> Fold:
     train, test = map(rows.taken, split)
-    fits, L = fit_all(candidates, train), {}
+    fits, L = fit_all(candidates, train, what), {}
     for name in candidates:  # in their order
         if name in fits.fitted:
             try:
@@ -142,6 +167,14 @@ def _some(rows: Any) -> MemoryRows:
     if n_rows < MANY_ROWS:
         return rows
     return rows.taken(np.sort(np.random.default_rng(0).choice(n_rows, FEWER_ROWS, replace=False)))
+
+
+def in_canonical_order(rows: MemoryRows) -> MemoryRows:
+    """The rows in an order that depends on neither theirs nor that of the classes."""
+    Z = double(both_columns(rows.X))
+    L = np.maximum(Z - Z.max(axis=1, keepdims=True), LOWEST_FEATURE)
+    _, order = canonical_orders(L, rows.y, rows.w)
+    return rows.taken(order)
 
 
 def folds(y: Indices, groups: Array | None, n_folds: int, random_state: Any) -> list[Split]:
@@ -191,6 +224,9 @@ NEGLIGIBLE = 0.01
 # loss by more than this share of it: each costs as much at prediction as the average, or more.
 GAIN = 0.0005
 
+# Number of test rows of the first fold from which on candidates are left out of the others.
+ROWS_TO_SCREEN_ON = 500
+
 # Number of pseudo-rows that the weight of the first candidate is raised by.
 PSEUDO_ROWS = 1.0
 
@@ -206,21 +242,39 @@ class Weighed(NamedTuple):
 
 def weighed(folds: list[Fold], combine: str, smoothing: float) -> Weighed:
     """Weights of candidates, "stack"ed or all on the "best", and their log losses."""
-    names = list(folds[0].L)
+    names = list(folds[-1].L)  # the first one may have others
     L = np.concatenate([np.column_stack([fold.L[name] for name in names]) for fold in folds])
-    w = np.concatenate([np.ones(len(f.test.y)) if f.test.w is None else f.test.w for f in folds])
-    share = w / w.sum()
-    losses = -share @ L
-    errors = np.sqrt(share**2 @ (L + losses) ** 2)
+    w = [np.ones(len(f.test.y)) if f.test.w is None else f.test.w for f in folds]
+    losses, errors = {}, {}
+    for name in folds[0].L:
+        of_name = np.concatenate([fold.L[name] for fold in folds if name in fold.L])
+        share = np.concatenate(w)[: len(of_name)]
+        share = share / share.sum()
+        losses[name] = -float(share @ of_name)
+        errors[name] = float(np.sqrt(share**2 @ (of_name + losses[name]) ** 2))
     linear = _linear_maps(names, folds)
     if combine == "best":
-        weights = (np.arange(len(names)) == losses.argmin()).astype(float)
+        weights = np.array([name == min(names, key=losses.__getitem__) for name in names], float)
     else:
-        weights = _stacked(folds, linear, np.isin(names, linear), L, w, smoothing)
+        is_linear = np.isin(names, linear)
+        weights = _stacked(folds, linear, is_linear, L, np.concatenate(w), smoothing)
         weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
         weights /= weights.sum()
-    of_names = [dict(zip(names, v.tolist(), strict=True)) for v in (weights, losses, errors)]
-    return Weighed(of_names[0], of_names[1], of_names[2], linear)
+    found = dict.fromkeys(losses, 0.0) | dict(zip(names, weights.tolist(), strict=True))
+    return Weighed(found, losses, errors, linear)
+
+
+def hopeless(fold: Fold) -> list[str]:
+    """Candidates of negligible weight on the test rows of a fold, if these are many; not the first.
+
+    Of a few hundred rows, chance decides which ones these are.
+    """
+    if fold.test.n_rows < ROWS_TO_SCREEN_ON:
+        return []
+    L = np.column_stack(list(fold.L.values()))
+    weights = stacking_weights(L, fold.test.w, PSEUDO_ROWS * (np.arange(L.shape[1]) == 0))
+    weights[0] = np.inf
+    return [name for name, weight in zip(fold.L, weights, strict=True) if weight < NEGLIGIBLE]
 
 
 def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:

@@ -31,7 +31,13 @@ from skcalib import (
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
-from skcalib.selection._stacking import MANY_ROWS, rows_to_weigh_on, stacking_weights
+from skcalib.selection._stacking import (
+    MANY_ROWS,
+    ROWS_TO_SCREEN_ON,
+    in_canonical_order,
+    rows_to_weigh_on,
+    stacking_weights,
+)
 
 N = 300
 
@@ -64,6 +70,11 @@ def same(one, other, rtol=1e-7):
         assert of_one.keys() == of_other.keys()
         assert_allclose([*of_one.values()], [*of_other.values()], rtol=rtol, atol=1e-3 * (rtol > 0))
     assert_allclose(one.predict_proba(Z), other.predict_proba(Z), rtol=max(rtol, 1e-4))
+
+
+def ordered(X, y, w=None):
+    """Numbers of the rows in the order that random folds number them in."""
+    return in_canonical_order(MemoryRows(X, y, w, np.arange(len(y)))).arrays[3]
 
 
 # --------------------------------------------------------------------------------------
@@ -118,8 +129,10 @@ def test_linear_maps_are_one_component():
 def test_losses_are_those_of_cross_validation(random_state):
     w = np.arange(N) % 3 + 1.0
     c = AutoCalibrator(MIXED, cv=4, random_state=random_state).fit(Z, LABELS, w)
-    folds = KFold(4, shuffle=True, random_state=random_state or 0)
-    tests = np.concatenate([test for _, test in folds.split(Z)])
+    order = ordered(Z, Y, w)
+    parts = KFold(4, shuffle=True, random_state=random_state or 0).split(Z)
+    folds = [(order[train], order[test]) for train, test in parts]
+    tests = np.concatenate([test for _, test in folds])
     for name in ("temperature", "vector", "isotonic"):
         P = cross_val_predict(
             MIXED[name], Z, LABELS, cv=folds, method="predict_proba", params={"sample_weight": w}
@@ -135,9 +148,12 @@ def test_losses_are_those_of_cross_validation(random_state):
 def test_weights_minimise_the_out_of_fold_loss():
     candidates = {"temperature": MIXED["temperature"], "isotonic": IsotonicCalibration()}
     c = AutoCalibrator(candidates).fit(Z, Y)
-    folds = KFold(5, shuffle=True, random_state=0)
-    P = [cross_val_predict(m, Z, Y, cv=folds, method="predict_proba") for m in candidates.values()]
-    q = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y].T + c.smoothing_ / 3
+    folds, some = KFold(5, shuffle=True, random_state=0), ordered(Z, Y)
+    P = [
+        cross_val_predict(m, Z[some], Y[some], cv=folds, method="predict_proba")
+        for m in candidates.values()
+    ]
+    q = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y[some]].T + c.smoothing_ / 3
     expected = stacking_weights(np.log(q), None, np.array([1.0, 0.0]))
     assert_allclose([*c.weights_.values()], expected, atol=1e-4)
     assert 0.05 < expected[0] < 0.95
@@ -244,10 +260,11 @@ def few(n_rare, together):
     """Rows of a rare class and of another one, and a seed for which one test part has them all."""
     y = np.r_[np.ones(n_rare, int), np.zeros(30, int)]
     X = np.random.default_rng(0).normal(size=(len(y), 1))
+    is_rare = y[ordered(X, y)] == 1
 
     def in_one_part(seed):
         parts = KFold(5, shuffle=True, random_state=seed).split(X)
-        return any(np.isin(np.arange(n_rare), test).all() for _, test in parts)
+        return any(is_rare[test].sum() == n_rare for _, test in parts)
 
     return X, y, next(seed for seed in range(1000) if in_one_part(seed) == together)
 
@@ -294,6 +311,50 @@ def test_default_candidates():
     assert "gradient boosting" not in default_candidates(1000, 21, masked=False)
     assert not [n for n in default_candidates(1000, 3, masked=True) if n.startswith("matrix")]
     assert len(default_candidates(1000, 300, masked=False)) < len(names)
+
+
+def test_candidates_without_weight_on_the_first_fold_are_not_fitted_on_others(monkeypatch, capsys):
+    """Those of the default, on enough rows; losses and errors are then those of the first fold."""
+    X, y = make_logits(5 * ROWS_TO_SCREEN_ON, 2, temperature=2.0, random_state=0)
+    everything = AutoCalibrator(default_candidates(len(y), 2, masked=False)).fit(X, y)
+    few = AutoCalibrator().fit(X[:1000], y[:1000])
+    assert capsys.readouterr().out == ""
+    assert few.cv_log_loss_.keys() == everything.cv_log_loss_.keys()
+    c = AutoCalibrator(verbose=True).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line for line in lines if line.startswith("Left out after the first fold: ")]
+    out = line.partition(": ")[2].split(", ")
+    kept = [name for name in c.weights_ if name not in out]
+    assert "temperature" in kept
+    for name, loss in c.cv_log_loss_.items():
+        fits = [line for line in lines if line.startswith("Fold") and name in line.split(": ")[1]]
+        assert len(fits) == (5 if name in kept else 1), name
+        assert (loss == everything.cv_log_loss_[name]) == (name in kept)
+        assert f"{name}: log loss {loss:.4f}, weight {c.weights_[name]:.3f}" in lines
+        assert name in kept or c.weights_[name] == 0
+    assert [line.split(": ")[0] for line in lines].count("All rows") > 0
+    assert_allclose(c.predict_proba(X), everything.predict_proba(X), atol=0.02)
+
+
+def of_votes(Z, random_state=0):
+    """Logarithms of shares of ten votes, many of which are equal."""
+    rng = np.random.default_rng(random_state)
+    return np.log(np.maximum(rng.multinomial(10, softmax(Z, axis=1)) / 10, 1e-3))
+
+
+@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_order_of_classes_and_rows_and_the_type_of_labels_change_nothing(n_classes, shares):
+    n = 500
+    X, y = make_logits(n, n_classes, temperature=2.0, random_state=2)
+    X = X * np.where(X.argmax(axis=1) == 0, 3, 1)[:, None]  # which trees are for
+    X, rng = of_votes(X) if shares else X, np.random.default_rng(0)
+    P = AutoCalibrator().fit(X, y).predict_proba(X)
+    order, some = np.roll(np.arange(n_classes), 1), rng.permutation(n)
+    labels = np.array([f"{k}" for k in np.argsort(order)])[y]
+    X = X + rng.integers(-5, 5, size=(n, 1))
+    other = AutoCalibrator().fit(X[some][:, order], labels[some])
+    assert_allclose(other.predict_proba(X[:, order]), P[:, order], atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [list, dict], ids=["list", "dict"])
@@ -486,15 +547,16 @@ def test_masked_rows_in_fit():
     c = AutoCalibrator({**FAST, "isotonic": IsotonicCalibration()}).fit(MASKED, Y)
     assert_array_equal(c.predict_proba(MASKED) == 0, np.isneginf(MASKED))
     assert_allclose(c.predict_proba(MASKED).sum(axis=1), 1)
+    some = ordered(MASKED, Y)
     P = cross_val_predict(
         TemperatureScaling(smoothing="auto"),
-        MASKED,
-        Y,
+        MASKED[some],
+        Y[some],
         cv=KFold(5, shuffle=True, random_state=0),
         method="predict_proba",
     )
-    n_classes = np.isfinite(MASKED).sum(axis=1)
-    q = (1 - c.smoothing_) * P[np.arange(N), Y] + c.smoothing_ / n_classes
+    n_classes = np.isfinite(MASKED[some]).sum(axis=1)
+    q = (1 - c.smoothing_) * P[np.arange(N), Y[some]] + c.smoothing_ / n_classes
     assert c.cv_log_loss_["temperature"] == pytest.approx(-np.log(q).mean())
 
 
