@@ -43,7 +43,7 @@ def rows(n=4500, n_classes=3, seed=0):
 
 def of_few(**params):
     """A calibrator that is fast to fit."""
-    return ConditionalCalibrator([TemperatureScaling(), VectorScaling()], **params)
+    return ConditionalCalibrator([TemperatureScaling(), VectorScaling(alpha=1.0)], **params)
 
 
 @pytest.fixture(scope="module", params=[2, 3])
