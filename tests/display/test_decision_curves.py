@@ -59,6 +59,9 @@ def test_models_on_the_same_axes():
     assert first.line_.get_color() != second.line_.get_color()
     assert len(in_legend(first.ax_)) == 3  # one of them for both bands
     assert first.ax_.get_ylim()[1] >= second.curve.risk[second.curve.coverage > 0.05].max()
+    before = first.ax_.get_ylim()
+    drawn(p=np.eye(3)[Y], ax=first.ax_)  # without an error
+    assert first.ax_.get_ylim() == before
     reliability = ReliabilityDisplay.from_predictions(
         Y, P, style="dots", ax=Figure().subplots(), counts=False
     )

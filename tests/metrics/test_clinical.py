@@ -133,6 +133,14 @@ def test_distances_are_from_the_smooth_curve(w):
         assert index(quantile=q) == pytest.approx(wanted, abs=1e-5)
 
 
+def test_the_smooth_curve_is_a_frequency():
+    """The kernel estimate itself is below 0 beside risks that are too high."""
+    p, y = np.repeat([0.0, 0.2], 50), np.zeros(100)
+    index = partial(integrated_calibration_index, y, p, labels=[0, 1])
+    assert index(quantile=0.5) == 0
+    assert 0 < index(quantile=1) <= 0.2
+
+
 @pytest.mark.parametrize("w", [None, W])
 @pytest.mark.parametrize("kind", ["binary", "top-label"])
 def test_spiegelhalter_compares_the_brier_score_with_its_mean(w, kind):
