@@ -1,11 +1,10 @@
 """Pictures of calibration as scikit-learn displays. matplotlib is imported when one is drawn."""
 
 from ._confidence import ConfidenceDisplay
+from ._decisions import NetBenefitDisplay, RiskCoverageDisplay
 from ._decomposition import ScoreDecompositionDisplay
-from ._net_benefit import NetBenefitDisplay
 from ._reliability import ReliabilityDisplay
 from ._reliability_grid import ReliabilityGridDisplay
-from ._risk_coverage import RiskCoverageDisplay
 from ._sweep import TemperatureSweepDisplay
 
 __all__ = [

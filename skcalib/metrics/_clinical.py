@@ -37,22 +37,16 @@ class LikelihoodInterval:
     high: float
 
 
-def risks_of(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
-) -> Scored:
-    """Risks and events of rows of two classes, in memory."""
-    check_in_memory((y_true, y_proba, sample_weight))
-    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
+    """Risks and events of rows of two classes, in memory, for weights, labels and pos_label."""
+    check_in_memory((y_true, y_proba, params[0]))
+    rows = check_input(y_true, y_proba, *params)
     if len(rows.classes) != 2:
         raise ValueError(
             f"This is a figure of the risk of one event, for two classes, got {len(rows.classes)}. "
             "Pass y_true == label and the probabilities of that label."
         )
-    return next(columns_of(None, rows, "binary", None, None, pos_label).each())
+    return next(columns_of(None, rows, "binary", None, None, params[2]).each())
 
 
 def calibration_slope(

@@ -24,11 +24,14 @@ class NetBenefitCurve:
         Net benefit of the model.
     treat_all : ndarray of shape (n_thresholds,)
         Net benefit of treating everyone; that of treating none is 0.
+    scale : float
+        What net benefits are divided by: the event rate if they are standardized, else 1.
     """
 
     threshold: Floats
     net_benefit: Floats
     treat_all: Floats
+    scale: float = 1.0
 
 
 def net_benefit(
@@ -177,4 +180,4 @@ def benefits_of(rows: Ranked, t: Floats, *, standardized: bool) -> NetBenefitCur
     odds, rate = t / (1 - t), float(rows.hits.sum() / total)
     unit = rate if standardized and rate > 0 else 1.0
     benefit = true - (treated - true) * odds
-    return NetBenefitCurve(t, benefit / unit, (rate - (1 - rate) * odds) / unit)
+    return NetBenefitCurve(t, benefit / unit, (rate - (1 - rate) * odds) / unit, unit)

@@ -189,14 +189,10 @@ def draw_rows(n: int, random: Random) -> Indices:
 
 
 def bootstrap_band(
-    rows: Scored,
-    curve: Callable[[Ranked], Floats],
-    level: float,
-    n_resamples: int,
-    random_state: Any,
+    rows: Scored, curve: Callable[[Ranked], Floats], level: float, n_resamples: int, seed: Any
 ) -> tuple[Floats, Floats]:
     """Pointwise quantiles of the curves of bootstrap samples of the rows."""
-    random, order = check_random_state(random_state), np.argsort(rows.score)
+    random, order = check_random_state(seed), np.argsort(rows.score)
     score, event, w = rows.score[order], rows.event[order], rows.weight
     w = np.ones(len(order)) if w is None else w[order]
     draws = [

@@ -33,7 +33,7 @@ values = pytest.mark.parametrize("figure", RISKS, ids=lambda f: f.__name__)
 
 
 def numbers(result):
-    return np.array([*vars(result).values()] if hasattr(result, "__dict__") else [result])
+    return np.hstack([*vars(result).values()] if hasattr(result, "__dict__") else [result])
 
 
 @values
