@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from unittest import mock
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -190,6 +191,8 @@ def test_diagrams(draw, answers, rows):
     plt.close("all")
 
 
+@mock.patch("skcalib.report._measures.LEAST", 9)  # resamples, of which the intervals are made
+@mock.patch("skcalib.report._measures.MOST", 19)
 @settings(max_examples=6)
 @given(problem=problems())
 def test_temperature_sweeps_and_reports(answers, problem):

@@ -19,16 +19,16 @@ def slow(*combinations):
 
 
 def partly_slow(*values, quick=None):
-    """All combinations, of which a diagonal is quick, in which every value occurs, or its start."""
-    indices = [range(len(of)) for of in values]
+    """Combinations as of pairs, and a diagonal that is quick, with every value, or its start."""
     n_quick = max(map(len, values)) if quick is None else quick
     diagonal = {tuple(k % len(of) for of in values) for k in range(n_quick)}
+    indices = diagonal | {*pairs(*(range(len(of)) for of in values))}
     return [
         pytest.param(
             *(of[k] for of, k in zip(values, chosen, strict=True)),
             marks=() if chosen in diagonal else pytest.mark.slow,
         )
-        for chosen in product(*indices)
+        for chosen in sorted(indices)
     ]
 
 

@@ -81,12 +81,12 @@ def test_texts_and_lines_are_seen_on_their_background(name, sheet):
 
 
 # Of panels only layouts make room for the labels beside both of their axes.
-SMALL = [(name, "constrained") for name in SINGLE] + [(name, None) for name in DIAGRAMS]
+SMALL = list(itertools.product(SINGLE, SHEETS[:4], ["constrained"]))
+SMALL += itertools.product(DIAGRAMS, SHEETS[:1], [None])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sheet", SHEETS[:4])
-@pytest.mark.parametrize(("name", "layout"), SMALL)
+@pytest.mark.parametrize(("name", "sheet", "layout"), SMALL)
 def test_small_figures_hold_all_texts(name, sheet, layout):
     with plt.style.context(sheet):
         figure = Figure(figsize=(3, 3), layout=layout)
