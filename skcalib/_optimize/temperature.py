@@ -205,7 +205,7 @@ def scale_derivatives(
         P *= U
         cube = xa.vecdot(P, U) / total
         terms = mean - of_label, square - mean**2, cube - (3 * square - 2 * mean**2) * mean
-    return xa.stacked(*(xa.weighted_sum(term, w) for term in terms))
+    return xa.flat(*map(partial(xa.weighted_sum, w=w), terms))
 
 
 def _of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -219,7 +219,7 @@ def _of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats
     first = wrong * -S
     second = first * (wrong - 1) * S
     third = second * (2 * wrong - 1) * S
-    return xa.stacked(*(xa.weighted_sum(term, w) for term in (first, second, third)))
+    return xa.flat(*map(partial(xa.weighted_sum, w=w), (first, second, third)))
 
 
 class ScaleBounds(NamedTuple):
@@ -239,10 +239,10 @@ def _bounds_of_block(weight: float, Z: Floats, y: Indices, w: Floats | None) -> 
     distance = xp.max(Z, axis=1, keepdims=True) - Z
     is_class = xp.isfinite(distance)
     n, near = xa.double(xp.count_nonzero(is_class, axis=1)), xp.where(is_class, distance, 0.0)
-    gap, tied = xa.of_labels(distance, y), xp.count_nonzero(distance == 0, axis=1) > 1
+    gap, tied = xa.of_labels(distance, y), xa.double(xp.count_nonzero(distance == 0, axis=1) > 1)
     terms = [gap, gap - xp.sum(near, axis=1) / n, xp.log(n), xp.max(near, axis=1), tied]
     shares = xp.full_like(gap, 1 / weight) if w is None else w / weight
-    return xa.stacked(*terms) @ shares
+    return xp.stack(terms) @ shares
 
 
 def _for_smoothed_targets(rows: Rows, bounds: ScaleBounds) -> float:
@@ -281,7 +281,7 @@ def _distances(limit: float | None, Z: Floats, _: Indices, w: Floats | None) -> 
         counts = xp.any(near, axis=1)
         n_near = xa.double(xp.count_nonzero(near, axis=1))
         value = xp.sum(xp.where(near, distance, 0.0), axis=1) / n_near
-    return xa.stacked(xa.weighted_sum(value, w), xa.weighted_sum(xa.double(counts), w))
+    return xa.flat(xa.weighted_sum(value, w), xa.weighted_sum(xa.double(counts), w))
 
 
 def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
