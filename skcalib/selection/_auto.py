@@ -117,7 +117,8 @@ class AutoCalibrator(BaseCalibrator):
     Neither the order of the rows nor that of the classes changes them, below 50 000 rows.
 
     *Screening.* If a fold has 500 rows or more, those of these candidates that have a weight below
-    0.01 in the best mixture on the first fold are not fitted on the others.
+    0.01 in the best mixture on the first fold, linear maps below 0.05, are not fitted on the
+    others.
 
     *Many rows.* From 50 000 rows on, weights come from 25 000 of them, the same at every fit, if
     ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows, except for

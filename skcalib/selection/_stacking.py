@@ -225,7 +225,8 @@ NEGLIGIBLE = 0.01
 GAIN = 0.0005
 
 # Number of test rows of the first fold from which on candidates are left out of the others.
-ROWS_TO_SCREEN_ON = 500
+# Linear maps, the costliest of which have the most parameters, then have this weight at least.
+ROWS_TO_SCREEN_ON, LINEAR_LEAST = 500, 0.05
 
 # Number of pseudo-rows that the weight of the first candidate is raised by.
 PSEUDO_ROWS = 1.0
@@ -265,7 +266,7 @@ def weighed(folds: list[Fold], combine: str, smoothing: float) -> Weighed:
 
 
 def hopeless(fold: Fold) -> list[str]:
-    """Candidates of negligible weight on the test rows of a fold, if these are many; not the first.
+    """Candidates of little weight on the test rows of a fold, if these are many; not the first.
 
     Of a few hundred rows, chance decides which ones these are.
     """
@@ -274,7 +275,9 @@ def hopeless(fold: Fold) -> list[str]:
     L = np.column_stack(list(fold.L.values()))
     weights = stacking_weights(L, fold.test.w, PSEUDO_ROWS * (np.arange(L.shape[1]) == 0))
     weights[0] = np.inf
-    return [name for name, weight in zip(fold.L, weights, strict=True) if weight < NEGLIGIBLE]
+    of_names = zip(fold.L, weights, strict=True)
+    fitted = fold.fits.fitted
+    return [n for n, w in of_names if w < (LINEAR_LEAST if _features_of(fitted[n]) else NEGLIGIBLE)]
 
 
 def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:

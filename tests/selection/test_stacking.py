@@ -13,9 +13,11 @@ from skcalib.datasets import make_logits
 from skcalib.scaling._matrix import _averaged
 from skcalib.selection import _stacking
 from skcalib.selection._stacking import (
+    ROWS_TO_SCREEN_ON,
     Fits,
     Fold,
     components,
+    hopeless,
     log_of_labels,
     pruned_weights,
     stacking_weights,
@@ -187,3 +189,17 @@ def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
                 assert without > everything
     only_last = pruned_weights(L, w, none, 10.0)
     assert only_last[-1] == 1
+
+
+@pytest.mark.parametrize("n_rows", [ROWS_TO_SCREEN_ON - 1, 10 * ROWS_TO_SCREEN_ON])
+def test_linear_maps_of_little_weight_are_hopeless_on_many_rows(n_rows):
+    """Each candidate is right in a share of the rows, in which the others are wrong."""
+    shares = {"first": 0.0, "tiny": 0.005, "other": 0.03, "linear": 0.03, "map": 0.1, "last": 0.835}
+    ends = np.cumsum([*shares.values()]) * n_rows
+    who = np.searchsorted(ends, np.arange(n_rows), side="right")
+    L = {name: np.where(who == k, 0.0, -9.0) for k, name in enumerate(shares)}
+    Z, y = make_logits(100, 2, random_state=0)
+    fitted = dict.fromkeys(shares) | dict.fromkeys(["linear", "map"], VectorScaling().fit(Z, y))
+    test = MemoryRows(np.zeros((n_rows, 2)), np.zeros(n_rows, int), None)
+    out = hopeless(Fold(Fits(fitted, {}, {}), test, L))
+    assert out == ([] if n_rows < ROWS_TO_SCREEN_ON else ["tiny", "linear"])
