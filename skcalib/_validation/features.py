@@ -6,6 +6,7 @@ other categories, and of missing ones, are in no level.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -33,6 +34,19 @@ class Columns(NamedTuple):
         """Number of the first level of each column, and of all levels: (d + 1,)."""
         sizes = [len(of) + (0 if c else 2) for of, c in zip(*self[1:], strict=True)]
         return np.cumsum([0, *sizes])
+
+    def names_of_levels(self) -> list[str]:
+        """Names of all levels, such as "subject = law", "length in (12, 30]", "length missing"."""
+        found = []
+        for name, levels, categorical in zip(*self, strict=True):
+            if categorical:
+                found += [f"{name} = {level}" for level in levels]
+                continue
+            edges = [f"{edge:.6g}" for edge in levels]
+            inner = [f"{name} in ({a}, {b}]" for a, b in pairwise(edges)]
+            known = [f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}"] if edges else [name]
+            found += [*known, f"{name} missing"]
+        return found
 
     def numbers(self, features: Any, n_rows: int) -> Floats:
         """Numbers (n, d) of the columns, NaN for missing ones; of categories that of the level.

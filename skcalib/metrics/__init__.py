@@ -24,6 +24,7 @@ from ._curve import ReliabilityCurve, reliability_curve
 from ._net_benefit import NetBenefitCurve, net_benefit, net_benefit_curve
 from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names
+from ._segments import MulticalibrationResult, multicalibration_error
 from ._selective import (
     RiskCoverageCurve,
     SelectiveThreshold,
@@ -45,6 +46,7 @@ __all__ = [
     "CalibrationErrorInterval",
     "CalibrationTestResult",
     "LikelihoodInterval",
+    "MulticalibrationResult",
     "NetBenefitCurve",
     "ReliabilityCurve",
     "RiskCoverageCurve",
@@ -65,6 +67,7 @@ __all__ = [
     "get_scorer_names",
     "integrated_calibration_index",
     "maximum_calibration_error",
+    "multicalibration_error",
     "net_benefit",
     "net_benefit_curve",
     "overconfidence_error",

@@ -18,6 +18,7 @@ from skcalib._validation.labels import as_labels, in_one_type, not_among
 
 from ._calibration_error import MEASURES, expected_calibration_error
 from ._proper_scores import score_decomposition
+from ._segments import largest_standardised_gap
 from ._selective import area_under_risk_coverage
 
 
@@ -34,37 +35,51 @@ class CalibrationScorer(BaseEstimator):
         params: dict[str, Any],
         *,
         weight_request: bool | str | None = None,
+        features_request: bool | str | None = None,
     ) -> None:
         self.measure = measure
         self.params = params
         self.weight_request = weight_request
+        self.features_request = features_request
 
-    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Set whether metadata routing passes weights, as for scikit-learn's scorers."""
-        self.weight_request = sample_weight
+    def set_score_request(
+        self, *, sample_weight: bool | str | None = None, features: bool | str | None = None
+    ) -> Self:
+        """Set whether metadata routing passes weights, and features of the rows."""
+        self.weight_request, self.features_request = sample_weight, features
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
         """The metadata that the scorer requests."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="sample_weight", alias=self.weight_request)
+        if self.measure is largest_standardised_gap:
+            request.score.add_request(param="features", alias=self.features_request)
         return request
 
     def __call__(
-        self, estimator: Any, X: Any, y_true: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        estimator: Any,
+        X: Any,
+        y_true: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        features: Any = None,
     ) -> float:
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 "A calibration error needs an estimator with predict_proba, got "
                 f"{type(estimator).__name__}."
             )
+        params = {"sample_weight": sample_weight, **self.params}
+        if self.measure is largest_standardised_gap:
+            params["features"] = X if features is None else features
         if self.params.get("kind") == "multilabel":
             P = of_outputs(estimator.predict_proba(X), estimator.classes_)
-            return -self.measure(y_true, P, sample_weight=sample_weight, **self.params)
+            return -self.measure(y_true, P, **params)
         P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
         if not isinstance(P, Rows):  # which have been checked
             y_true, P, labels = if_in_memory(_with_unseen_classes, y_true, P, labels)
-        return -self.measure(y_true, P, labels=labels, sample_weight=sample_weight, **self.params)
+        return -self.measure(y_true, P, labels=labels, **params)
 
 
 def _with_unseen_classes(y: Any, P: Floats, labels: Array) -> tuple[Any, Floats, Array]:
@@ -96,6 +111,7 @@ _SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
     "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
     "neg_area_under_risk_coverage": (area_under_risk_coverage, {}),
+    "neg_multicalibration_error": (largest_standardised_gap, {}),
     "neg_multilabel_calibration_error": (expected_calibration_error, _OF_LABELS),
     "neg_multilabel_log_loss": (_multilabel_score, {"score": "log_loss", **_OF_LABELS}),
     "neg_multilabel_brier_score": (_multilabel_score, {"score": "brier_score", **_OF_LABELS}),
@@ -116,7 +132,9 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     **params
         Arguments of the measure, such as ``n_bins`` or ``kind``, for skcalib's own scorers only.
         Those named ``neg_multilabel_``, and others with ``kind="multilabel"``, are for classifiers
-        and calibrators of several labels per row.
+        and calibrators of several labels per row. ``neg_multicalibration_error`` has the segments
+        of ``features``, which are passed to the scorer, or routed to it after
+        ``set_score_request(features=True)``; by default those of X.
 
     Returns
     -------
@@ -164,7 +182,7 @@ def _check_params(
     """Raise a ValueError for arguments that the measure does not have, and for invalid values."""
     of_scores = {_miscalibration, _multilabel_score}
     described = score_decomposition if measure in of_scores else measure
-    brought = {"y_true", "y_proba", "sample_weight", "labels", *fixed}
+    brought = {"y_true", "y_proba", "sample_weight", "labels", "features", *fixed}
     accepted = [key for key in inspect.signature(described).parameters if key not in brought]
     unknown = [key for key in params if key not in accepted]
     if unknown:

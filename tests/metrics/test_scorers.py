@@ -125,7 +125,8 @@ def test_names():
     names = metrics.get_scorer_names()
     assert names == sorted(set(names))
     of_labels = {name for name in names if name.startswith("neg_multilabel_")}
-    assert {*OWN, *of_labels, *sklearn.metrics.get_scorer_names()} == set(names)
+    of_features = {"neg_multicalibration_error"}
+    assert {*OWN, *of_labels, *of_features, *sklearn.metrics.get_scorer_names()} == set(names)
     for name in names:
         assert callable(metrics.get_scorer(name))
 
