@@ -153,6 +153,7 @@ WITHOUT_EXAMPLE = {
     "CalibrationErrorInterval",
     "CalibrationTestResult",
     "LikelihoodInterval",
+    "MulticalibrationResult",
     "NetBenefitCurve",
     "ReliabilityCurve",
     "RiskCoverageCurve",

@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.text import Text
 from scipy.special import softmax
@@ -10,6 +11,7 @@ from skcalib import (
     ConfidenceDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
+    SegmentDisplay,
     TemperatureScaling,
     TemperatureSweepDisplay,
     calibration_report,
@@ -58,6 +60,11 @@ def swept_on_one(name):
     return TemperatureSweepDisplay.from_estimator(FITTED, Z, Y, name=name, ax=ax).figure_
 
 
+def of_segments(name):
+    columns = pd.DataFrame({name: np.arange(len(Y)) % 2})
+    return SegmentDisplay.from_predictions(Y, P, columns, name=name, n_resamples=9).figure_
+
+
 # The picture, and how often the name stands in it.
 PICTURES = {
     "bars": (lambda name: ReliabilityDisplay.from_predictions(Y, P, name=name).figure_, 1),
@@ -71,6 +78,7 @@ PICTURES = {
     "classes": (of_classes, 2),
     "confidence": (lambda name: ConfidenceDisplay.from_predictions(Y, P, name=name).figure_, 1),
     "risk": (lambda name: RiskCoverageDisplay.from_predictions(Y, P, name=name).figure_, 1),
+    "segments": (of_segments, 3),
     "sweep": (swept, 1),
     "sweep on one": (swept_on_one, 1),
     "report": (lambda name: calibration_report(FITTED, Z, Y, name=name).figure_, 2),

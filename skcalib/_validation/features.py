@@ -42,7 +42,8 @@ class Columns(NamedTuple):
             if categorical:
                 found += [f"{name} = {level}" for level in levels]
                 continue
-            edges = [f"{edge:.6g}" for edge in levels]
+            texts = ([f"{edge:.{digits}g}" for edge in levels] for digits in (4, 6, 9, 17))
+            edges = next(text for text in texts if len(set(text)) == len(levels))
             inner = [f"{name} in ({a}, {b}]" for a, b in pairwise(edges)]
             known = [f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}"] if edges else [name]
             found += [*known, f"{name} missing"]

@@ -5,6 +5,7 @@ from ._decisions import NetBenefitDisplay, RiskCoverageDisplay
 from ._decomposition import ScoreDecompositionDisplay
 from ._reliability import ReliabilityDisplay
 from ._reliability_grid import ReliabilityGridDisplay
+from ._segments import SegmentDisplay
 from ._sweep import TemperatureSweepDisplay
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "ReliabilityGridDisplay",
     "RiskCoverageDisplay",
     "ScoreDecompositionDisplay",
+    "SegmentDisplay",
     "TemperatureSweepDisplay",
 ]

@@ -73,9 +73,9 @@ def side_of(ax: Axes) -> float:
     return min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
 
 
-def draw_title(ax: Axes, name: str) -> None:
-    """A title that is no wider than its axes."""
-    text, size = fitted(name, size_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
+def draw_title(ax: Axes, name: str, width: float | None = None) -> None:
+    """A title that is no wider than its axes, or than a width in inches."""
+    text, size = fitted(name, width or size_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
     as_written(ax.set_title(text, fontsize=size))
 
 
