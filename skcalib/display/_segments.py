@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
+from skcalib._output.theme import LINE, NBSP, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows import ArrayLike, on_host
 from skcalib._validation.inputs import check_integer
 from skcalib.metrics import MulticalibrationResult, multicalibration_error
@@ -209,7 +209,7 @@ pos_label, n_resamples, confidence_level, random_state
         ax.tick_params(axis="y", length=0)
         self._draw_names(n, lines / (2 * n))
         if self.name is not None:
-            title = f"{self.name} (p = {self.result.pvalue:.3g})"
+            title = f"{self.name} (p{NBSP}={NBSP}{self.result.pvalue:.3g})"
             draw_title(ax, title, (1 - 0.8 * NAMES) * size_of(ax)[0])
         return self
 
