@@ -140,6 +140,13 @@ def columns_of(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
     return names, values
 
 
+def taken(features: Any, rows: Indices) -> Any:
+    """Features of some rows, in a data frame, an array or a list."""
+    if isinstance(features, list | tuple):
+        return [features[k] for k in rows]
+    return features.iloc[rows] if hasattr(features, "iloc") else features[rows]
+
+
 def _which_are_categorical(categorical: Any, names: list[str], values: list[Array]) -> Array:
     """Which columns (d,) hold categories: by their type, or as the user says."""
     if isinstance(categorical, str) and categorical == "from_dtype":

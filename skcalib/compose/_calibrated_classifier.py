@@ -14,10 +14,11 @@ from sklearn.utils.validation import has_fit_parameter
 from skcalib import _nested as nested
 from skcalib._rows import Array, ArrayLike, Floats, Indices, as_numpy, on_host
 from skcalib._rows.arrays import following
+from skcalib._validation.features import columns_of, taken
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.meta._multilabel import MultiLabelCalibrator
-from skcalib.selection import AutoCalibrator
+from skcalib.selection import AutoCalibrator, ConditionalCalibrator
 
 from ._folds import CalibrationSet, calibration_set, held_out, splits_of
 from ._over_classifier import FitArguments, MinProba, Response, ResponseMethod, _OverClassifier
@@ -143,7 +144,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self.n_jobs = n_jobs
 
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        features: Any = None,
+        **params: Any,
     ) -> Self:
         """Fit classifiers and calibrators.
 
@@ -155,6 +162,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
             For the calibrator, and for the classifier if it takes weights.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            For a calibrator whose predictions depend on them, such as
+            :class:`ConditionalCalibrator`: some columns of ``X``, or others.
         **params
             Arguments of the classifier's ``fit``; ``groups`` goes to the splitter, and to a
             calibrator that takes groups. With metadata
@@ -177,7 +187,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """
         y = as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
-        calibrator = AutoCalibrator() if self.calibrator is None else self.calibrator
+        default = AutoCalibrator() if features is None else ConditionalCalibrator()
+        calibrator = default if self.calibrator is None else self.calibrator
         nested.check_calibrator(calibrator, w)
         if self.ensemble not in ("auto", True, False):
             raise ValueError(f"ensemble must be 'auto', True or False, got {self.ensemble!r}.")
@@ -191,25 +202,42 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             classes = np.unique(arguments.y)
             classes = np.asarray(on_host(self.estimator.classes_)) if frozen else classes
             nested.check_order(calibrator, classes)
+        if features is not None:
+            self._check_features(calibrator, features, len(arguments.y))
         sets, response = self._calibration_sets(arguments, w)
-        self.calibrators_ = [self._fitted(calibrator, one, arguments) for one in sets]
+        self.calibrators_ = [self._fitted(calibrator, one, arguments, features) for one in sets]
         self.estimators_ = [estimator for one in sets for estimator in one.estimators]
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0], response)
         self.classes_ = classes
         return self
 
-    def _fitted(self, calibrator: Any, one: CalibrationSet, arguments: FitArguments) -> Any:
+    @staticmethod
+    def _check_features(calibrator: Any, features: Any, n_rows: int) -> None:
+        """Raise a ValueError for features of other rows, or that the calibrator does not take."""
+        if not has_fit_parameter(calibrator, "features"):
+            raise ValueError(
+                "features are for a calibrator whose predictions depend on them, got "
+                f"{calibrator!r}. Leave them out, or use calibrator=ConditionalCalibrator(), for "
+                "one label per row."
+            )
+        columns_of(features, n_rows)
+
+    def _fitted(
+        self, calibrator: Any, one: CalibrationSet, arguments: FitArguments, features: Any
+    ) -> Any:
         """A copy of the calibrator, fitted to held-out logits."""
         estimators, Z, rows, w = one
         y = arguments.y[rows]
         if arguments.response.multilabel:
             return clone(calibrator).fit(Z, y, **nested.weight_params(calibrator, w))
-        groups = self._groups(calibrator, arguments.split_params.get("groups"), rows)
-        return nested.fit_calibrator(calibrator, Z, y, w, on_host(estimators[0].classes_), **groups)
+        given = self._groups(calibrator, arguments.split_params.get("groups"), rows)
+        if features is not None:
+            given["features"] = taken(features, rows)
+        return nested.fit_calibrator(calibrator, Z, y, w, on_host(estimators[0].classes_), **given)
 
     @staticmethod
-    def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Array]:
+    def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Any]:
         """Groups of some rows as an argument, where the calibrator is cross-validated as well.
 
         A single group cannot be split, as if there were none.
@@ -273,54 +301,61 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             )
         return several[0]
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any, *, features: Any = None) -> Floats:
         """Calibrated probabilities.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the classifier takes them.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Those of the calibrator, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return following(self._probabilities(X), X)
+        return following(self._probabilities(X, features), X)
 
-    def _probabilities(self, X: Any) -> Floats:
+    def _probabilities(self, X: Any, features: Any) -> Floats:
         check_fitted(self)
         total: Any = 0
+        given = {} if features is None else {"features": features}
         # One calibrator is for all classifiers.
         for estimator, calibrator in zip(self.estimators_, cycle(self.calibrators_), strict=False):
-            P = calibrator.predict_proba(self._logits(estimator, X))
+            P = calibrator.predict_proba(self._logits(estimator, X), **given)
             known = on_host(getattr(calibrator, "classes_", estimator.classes_))
             total = total + nested.with_unknown_classes(P, np.asarray(known), self.classes_)
         return total / len(self.estimators_)
 
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: Any, *, features: Any = None) -> Floats:
         """Logarithm of the calibrated probabilities, always finite.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the classifier takes them.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Those of the calibrator, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        P = self._probabilities(X)
+        P = self._probabilities(X, features)
         return following(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, features: Any = None) -> Array:
         """The most probable class of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the classifier takes them.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Those of the calibrator, as in :meth:`fit`.
 
         Returns
         -------
@@ -328,7 +363,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             Members of ``classes_``; for several labels per row an indicator matrix.
         """
         check_fitted(self)
-        P = self._probabilities(X)
+        P = self._probabilities(X, features)
         if getattr(self, "multilabel_", False):
             return following((P > 0.5).astype(np.intp), X)
         return following(self.classes_[P.argmax(axis=1)], X)

@@ -48,6 +48,7 @@ from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
     ClassifierCalibrator,
+    ConditionalCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
@@ -939,3 +940,38 @@ def test_failed_fit_leaves_the_estimator_unchanged():
     with pytest.raises(ValueError, match="NaN"):
         c.fit(np.full_like(X, np.nan), y)
     assert_array_equal(c.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("ensemble", ["auto", True, False])
+def test_features_reach_the_calibrator(ensemble):
+    """In any form, for the rows of each split, and at prediction."""
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(600, 3)), rng.integers(2, size=600)
+    y = (X[:, 0] + 3 * sex + rng.logistic(size=600) > 1.5).astype(int)
+    words = np.array(["woman", "man"])[sex]
+    frame = pd.DataFrame({"sex": words})
+    calibrator = ConditionalCalibrator([PlattScaling()])
+    classifier = CalibratedClassifier(GaussianNB(), calibrator, ensemble=ensemble)
+    losses = {}
+    for name, features in {"frame": frame, "array": words, "list": [[w] for w in words]}.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the features are better than the logits
+            classifier.fit(X, y, features=features)
+        losses[name] = log_loss(y, classifier.predict_proba(X, features=features))
+    assert losses["frame"] == losses["array"] == losses["list"]
+    plain = CalibratedClassifier(GaussianNB(), PlattScaling(), ensemble=ensemble).fit(X, y)
+    assert losses["frame"] < 0.9 * log_loss(y, plain.predict_proba(X))
+    assert (classifier.predict(X, features=words) != plain.predict(X)).any()
+    with pytest.warns(UserWarning, match="fitted with features, got none"):
+        classifier.predict_log_proba(X)
+    with pytest.raises(ValueError, match="one row for each of the 600 rows"):
+        clone(classifier).fit(X, y, features=words[1:])
+    with pytest.raises(ValueError, match=r"features are for a calibrator .* got PlattScaling"):
+        CalibratedClassifier(GaussianNB(), PlattScaling()).fit(X, y, features=words)
+
+
+@pytest.mark.slow
+def test_features_change_the_default_calibrator():
+    X, y = make_classification(300, random_state=0)
+    classifier = CalibratedClassifier(GaussianNB()).fit(X, y, features=y[::-1].astype(str))
+    assert isinstance(classifier.calibrator_, ConditionalCalibrator)
