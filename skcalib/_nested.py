@@ -229,6 +229,11 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
             "Only calibrators of skcalib can be exported, and classes derived from BaseCalibrator "
             f"that leave its public methods as they are, got {kind.__name__}. Use one of these."
         )
+    if getattr(calibrator, "feature_names_", []):
+        raise ValueError(
+            "Models that are exported take logits only, got a calibrator that was fitted with "
+            "features. Save it by to_json or skops, or fit AutoCalibrator, which takes none."
+        )
     return [calibrator]
 
 

@@ -1,11 +1,13 @@
-"""Splits of rows into training and test rows, and the classes that these hold."""
+"""Splits of rows, or of groups of rows, into training and test rows, and their classes."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from skcalib._rows import Array, Bools, Floats, Indices
+from skcalib._rows import Array, Bools, Floats, Indices, Rows, check_in_memory
+from skcalib._validation.inputs import check_weights
+from skcalib._validation.labels import as_labels
 
 
 class Split(NamedTuple):
@@ -90,3 +92,33 @@ def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -
 def hold_two_classes(y: Array, splits: list[Split]) -> bool:
     """Whether the training rows of each split do."""
     return all((y[train] != y[train[0]]).any() for train, _ in splits)
+
+
+def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
+    """The rows of ``X`` of positive weight with the group of each, if there are groups."""
+    if groups is None:
+        return rows
+    labels = checked_groups(X, groups)
+    w = check_weights(sample_weight, len(labels))
+    return rows.grouped(labels if w is None else labels[w > 0])
+
+
+def checked_groups(X: Any, groups: Any) -> Array:
+    """The group of each row; a ValueError for those that are missing or too few."""
+    check_in_memory(
+        [X, groups],
+        "Groups are for rows in memory, got a Dask collection. Call compute() on a part of it that "
+        "fits into memory, or leave groups out.",
+    )
+    if np.ndim(groups) == 0:
+        raise ValueError(
+            f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "
+            f"[{groups!r}] * len(X)."
+        )
+    labels = as_labels(groups, "groups")
+    if len(labels) != X.shape[0]:
+        raise ValueError(
+            f"groups must have one entry per row, {X.shape[0]}, got {len(labels)}. Pass the groups "
+            "of the same rows, in their order."
+        )
+    return labels

@@ -162,7 +162,6 @@ WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind not in WITH_FOLDS]
 OTHERS = (
     ClassifierCalibrator,
     ConditionalCalibrator,  # the default given features
-    skcalib.GroupCalibrator,
     skcalib.PriorShift,  # repairs nothing by itself
     skcalib.TopLabelCalibration,
 )

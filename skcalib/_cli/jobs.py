@@ -257,11 +257,6 @@ def apply(args: argparse.Namespace) -> None:
     target = target_of(args, "--output", args.output, PROBABILITIES, name)
     show("reading ...")
     calibrator = load_calibrator(args.apply)
-    if any(len(getattr(member, "groups_", ())) for member in chain_of(calibrator, "--apply")):
-        complain(
-            f"warning: {args.apply} was fitted with groups, which rows of files have not: the "
-            "probabilities are those of all groups. Predict with groups=... in Python."
-        )
     if args.keep and target.suffix.lower() in {".npy", ".npz"}:
         raise ValueError(f"--keep needs a table as --output, .csv, .tsv or .parquet, got {target}.")
     with replacing(target) as file:

@@ -135,7 +135,7 @@ class TemperatureSweepDisplay:
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
         groups : array-like of shape (n_samples,), default=None
-            The group of each row, for :class:`GroupCalibrator`.
+            The group of each row, for calibrators whose predictions depend on it.
         name : str, default=None
             Name of the calibrator; by default the name of its class.
         ax : matplotlib Axes or two of them, default=None
@@ -314,7 +314,7 @@ def sweep_of(
     if groups is not None and not given:
         raise ValueError(
             "groups are for a calibrator whose predictions depend on them, got groups and "
-            f"{type(calibrator).__name__}. Leave them out, or pass a fitted GroupCalibrator."
+            f"{type(calibrator).__name__}. Leave them out, or pass a calibrator that takes groups."
         )
     P = on_host(calibrator.predict_proba(X, **given))
     sweep = _sweep(X, y, sample_weight, on_host(calibrator.classes_), **params)

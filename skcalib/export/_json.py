@@ -379,14 +379,15 @@ def _check(path: tuple[str, ...], wanted: str, *, holds: bool) -> None:
 def _try(calibrator: Any) -> None:
     """Raise an error unless the calibrator gives probabilities of some logits.
 
-    Each class is the most probable one in a row, and each group has a row, as far as they are few.
+    Each class is the most probable one in a row, as far as they are few.
     """
     chain = chain_of(calibrator, "from_json")
-    n_columns, groups = chain[0].n_features_in_, getattr(calibrator, "groups_", ())
-    n = max(3, min(max(n_columns, len(groups)), TRIAL // n_columns))
+    n_columns = chain[0].n_features_in_
+    n = max(3, min(n_columns, TRIAL // n_columns))
     Z = (np.arange(n_columns) - np.arange(n)[:, None]) % n_columns * 1.0
     Z = np.linspace(-9, 9, n)[:, None] if n_columns == 1 else Z
-    more = {"groups": np.resize(groups, n)} if len(groups) else {}
+    levels = getattr(calibrator, "feature_levels_", [])
+    more = {"features": [[of[0] if len(of) else 0 for of in levels]] * n} if levels else {}
     P, shape = calibrator.predict_proba(Z, **more), (n, len(chain[-1].classes_))
     fits = P.shape == shape and bool(((P >= 0) & (P <= 1)).all())
     _check(("outputs",), "probabilities", holds=fits)

@@ -15,7 +15,7 @@ from skcalib._rows import Array
 from skcalib._rows.arrays import finite_unless_masked
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
-from skcalib.meta import GroupCalibrator, MultiLabelCalibrator
+from skcalib.meta import MultiLabelCalibrator
 from skcalib.scaling._platt import PlattScaling, log_odds
 
 from ._chain import chain_of
@@ -38,7 +38,6 @@ MEANINGS_OF_LABELS = {
     "logits": "Calibrated log-odds of each label, as of transform.",
     "X": "Log-odds of each label.",
 }
-GROUPS = "The group of each row; one that the calibrator does not know for that of all rows."
 DTYPES = "float32", "float64"
 
 
@@ -70,8 +69,7 @@ def to_onnx(
         The model, with the input "X" of shape (n_rows, n_columns) and an output for each of the
         names: "probabilities" of shape (n_rows, n_classes), "label" (n_rows,) and "logits"
         (n_rows, n_columns); of a :class:`~skcalib.MultiLabelCalibrator` all are of the shape of
-        "X". A :class:`~skcalib.GroupCalibrator` fitted with groups has a second input "groups" of
-        shape (n_rows,). The metadata hold the classes, in the order of the columns, as JSON.
+        "X". The metadata hold the classes, in the order of the columns, as JSON.
 
     Raises
     ------
@@ -85,8 +83,8 @@ def to_onnx(
     AttributeError
         If a class of your own computes with an operation that graphs of ONNX have not.
     ValueError
-        If ``dtype`` or ``outputs`` is none of these, if groups are neither numbers nor text, or
-        for "label" if the labels are neither.
+        If ``dtype`` or ``outputs`` is none of these, for a calibrator that was fitted with
+        features, or for "label" if the labels are neither numbers nor text.
 
     See Also
     --------
@@ -128,16 +126,13 @@ def to_onnx(
     dtype, names, graph = _checked_dtype(dtype), _checked_outputs(outputs), Graph(probabilities_of)
     width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
     of_labels = isinstance(chain[-1], MultiLabelCalibrator)
-    groups = _groups_of(chain, graph)
-    found = traced_outputs(chain, graph.input("X", dtype, width), names, groups)
+    found = traced_outputs(chain, graph.input("X", dtype, width), names)
     if "label" in names and not of_labels:
         found["label"] = Namespace(graph).take(_as_tensor(classes), found["label"])
     for name in names:
         graph.named(found[name], name)
     meanings = _meanings(of_labels, width, classes)
     inputs = [_tensor(graph, "X", dtype, [width], meanings["X"])]
-    if groups is not None:
-        inputs.append(_tensor(graph, "groups", groups.dtype, [], GROUPS))
     metadata = {
         "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
         "skcalib.classes": json.dumps(classes.tolist(), default=str),
@@ -153,15 +148,13 @@ def to_onnx(
 METHODS = {"probabilities": "_probabilities", "label": "_most_probable", "logits": "_calibrated"}
 
 
-def traced_outputs(
-    chain: Sequence[Any], Z: Traced, names: Sequence[str], groups: Traced | None = None
-) -> dict[str, Traced]:
+def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
     """Outputs of calibrators that are applied one after the other; the label by its number."""
     *before, last = [_numbered(member) for member in chain]
     for member in before:
-        Z = _output(member, "_calibrated", Z, groups)
+        Z = output_of(member, "_calibrated", Z)
     if not isinstance(last, MultiLabelCalibrator):
-        return {name: _output(last, METHODS[name], Z, groups) for name in names}
+        return {name: output_of(last, METHODS[name], Z) for name in names}
     methods = METHODS | {"label": "_probabilities"}
     found = {name: _of_labels(last.calibrators_, methods[name], Z) for name in names}
     if "label" in names:
@@ -175,13 +168,6 @@ def _numbered(calibrator: Any) -> Any:
     if not isinstance(calibrator, MultiLabelCalibrator):
         calibrator.classes_ = np.arange(len(calibrator.classes_))
     return calibrator
-
-
-def _output(calibrator: Any, method: str, Z: Traced, groups: Traced | None) -> Any:
-    """An output of a calibrator, for rows of groups if it was fitted with such."""
-    if groups is None or not _has_groups(calibrator):
-        return output_of(calibrator, method, Z)
-    return calibrator._of_groups(method, Z, _group_number(calibrator.groups_, groups))  # noqa: SLF001
 
 
 def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
@@ -198,54 +184,6 @@ def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
         output_of(calibrator, method, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
     ]
     return xp.concat([of_label[:, -1:] for of_label in columns], axis=1)
-
-
-def _has_groups(calibrator: Any) -> bool:
-    return isinstance(calibrator, GroupCalibrator) and len(calibrator.groups_) > 0
-
-
-def _groups_of(chain: Sequence[Any], graph: Graph) -> Traced | None:
-    """The input with the group of each row (n_rows,), if a calibrator was fitted with groups."""
-    known = [member.groups_ for member in chain if _has_groups(member)]
-    dtypes = {_group_dtype(groups) for groups in known}
-    if len(dtypes) > 1:
-        raise ValueError(
-            "Calibrators of a pipeline must have groups of one type, got "
-            f"{' and '.join(shown(groups[:1]) for groups in known)}. Fit them to the same groups."
-        )
-    return graph.input("groups", dtypes.pop()) if known else None
-
-
-def _group_dtype(groups: Array) -> np.dtype[Any]:
-    """The type of the input: integers, numbers, booleans or text."""
-    kinds = {"b": bool, "i": np.int64, "u": np.int64, "f": np.float64}
-    # Integers without a sign may be too large for those of ONNX.
-    if groups.dtype.kind in kinds and not (groups.dtype.kind == "u" and groups.max() >= 2**63):
-        return np.dtype(kinds[groups.dtype.kind])
-    if all(isinstance(group, str) for group in groups.tolist()):
-        return np.dtype(object)
-    raise ValueError(
-        "Groups must be numbers or strings in ONNX, integers below 2**63, got "
-        f"{shown(groups[-1:])}. Fit the calibrator to their names."
-    )
-
-
-def _group_number(known: Array, groups: Traced) -> Traced:
-    """The number of the group of each row (n_rows,) among the known ones, or -1."""
-    names = known.tolist()
-    if groups.dtype.kind == "O":
-        return groups.graph.node(
-            "LabelEncoder",
-            np.zeros(groups.shape, np.int64),
-            groups,
-            domain="ai.onnx.ml",
-            keys_strings=names,
-            values_int64s=list(range(len(names))),
-            default_int64=-1,
-        )
-    xp = Namespace(groups.graph)
-    is_known = groups[:, None] == known.astype(groups.dtype)
-    return xp.where(xp.any(is_known, axis=1), xp.argmax(xp.astype(is_known, np.int64), axis=1), -1)
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:

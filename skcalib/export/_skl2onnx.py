@@ -48,8 +48,7 @@ def register_skl2onnx() -> None:
     inputs is given them side by side, in the type that NumPy finds for all.
 
     The operators are those of version 18 of ONNX, so that ``target_opset`` must be at least that.
-    Groups of :class:`~skcalib.GroupCalibrator` have no place in such models: the probabilities are
-    those without groups.
+    Calibrators that were fitted with features are refused: such models have no place for them.
 
     Examples
     --------

@@ -1,14 +1,12 @@
 """Calibrators around calibrators: of groups, top labels, several labels, and class priors."""
 
 from ._classifier_calibrator import ClassifierCalibrator
-from ._groups import GroupCalibrator
 from ._multilabel import MultiLabelCalibrator
 from ._prior_shift import PriorShift
 from ._top_label import TopLabelCalibration
 
 __all__ = [
     "ClassifierCalibrator",
-    "GroupCalibrator",
     "MultiLabelCalibrator",
     "PriorShift",
     "TopLabelCalibration",

@@ -19,7 +19,7 @@ from skcalib._validation import indicator, inputs
 from skcalib._validation.labels import shown
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
-from skcalib.meta._groups import warn_of_groups
+from skcalib.meta._pooling import warn_of_groups
 from skcalib.scaling import PlattScaling
 
 # Whether a row has the label.

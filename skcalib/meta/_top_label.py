@@ -12,7 +12,7 @@ from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
 from skcalib._rows.arrays import TINY
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
-from skcalib.meta._groups import fit_groups, log_probabilities_of_groups, warn_of_groups
+from skcalib.meta._pooling import fit_groups, log_probabilities_of_groups, warn_of_groups
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._platt import log_odds
 
@@ -74,7 +74,7 @@ class TopLabelCalibration(BaseCalibrator):
 
     See Also
     --------
-    GroupCalibrator : A calibrator for each group of rows, whose groups are given.
+    ConditionalCalibrator : Segments of rows that are given, as features.
 
     Notes
     -----

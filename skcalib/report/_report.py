@@ -158,7 +158,7 @@ def calibration_report(
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
     groups : array-like of shape (n_samples,), default=None
-        The group of each row, for :class:`GroupCalibrator`.
+        The group of each row, for calibrators whose predictions depend on it.
     name : str, default=None
         Name of the calibrator; by default the name of its class.
     figure : matplotlib Figure or SubFigure, default=None

@@ -12,11 +12,10 @@ from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, log_probabilities
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, as_array, check_in_memory
-from skcalib._splits import Split, checked_splits
+from skcalib._splits import Split, checked_splits, in_groups
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give
-from skcalib.meta._groups import in_groups
 
 from ._candidates import by_name, default_candidates, taking_masked
 from ._stacking import (

@@ -17,11 +17,10 @@ from skcalib import _nested as nested, binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, ArrayLike, arrays as xa, as_numpy, check_in_memory, checked_rows
 from skcalib._rows.inputs import if_in_memory
-from skcalib._splits import Split, checked_splits
+from skcalib._splits import Split, checked_groups, checked_splits, in_groups
 from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
-from skcalib.meta._groups import GroupCalibrator, checked_groups, in_groups
 from skcalib.metrics._input import Kind
 
 from ._auto import AutoCalibrator
@@ -60,8 +59,7 @@ def compare_calibrators(
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
         What to compare; by default :class:`AutoCalibrator` and every single method of skcalib with
-        its default parameters, except :class:`MatrixScaling` where classes are masked, and with
-        :class:`GroupCalibrator` where there are groups.
+        its default parameters, except :class:`MatrixScaling` where classes are masked.
     cv : int, splitter or iterable of splits, default=5
         How to split the rows. An integer is the number of stratified folds. A splitter is given
         the groups.
@@ -81,8 +79,7 @@ def compare_calibrators(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
     groups : array-like of shape (n_samples,), default=None
-        The group of each row, for calibrators whose predictions depend on it, such as
-        :class:`GroupCalibrator`, and for ``cv``.
+        The group of each row, for calibrators whose predictions depend on it, and for ``cv``.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns, as for the calibrators.
     n_jobs : int, default=None
@@ -130,7 +127,7 @@ def compare_calibrators(
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
-        every = by_name(_every_calibrator() + [GroupCalibrator()] * (groups is not None))
+        every = by_name(_every_calibrator())
         calibrators = taking_masked(every) if masked or checked.masked_ else every
     members = _members(calibrators)
     for member in members.values():

@@ -9,6 +9,7 @@ import numpy as np
 from skcalib._base import accuracy, labels_of
 from skcalib._nested import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
+from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import (
     Array,
     ArrayLike,
@@ -25,7 +26,7 @@ from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 
 from ._auto import AutoCalibrator
-from ._parts import PARTS, Held, fit_trees, log_parts, mixed_parts, path_of_effects, weigh
+from ._parts import PARTS, Held, Parts, paths_of_effects, weigh, with_trees
 from ._stacking import FEWER_ROWS, MANY_ROWS, folds, out_of_fold_mixture
 
 # The log losses that are reported.
@@ -41,12 +42,13 @@ class ConditionalCalibrator(AutoCalibrator):
 
     .. math:: \hat p(y \mid z, x) = \pi_0\, e^{l_y} + \pi_1\, \mathrm{softmax}_y\Bigl(
         \bigl(1 + \textstyle\sum_j a_{g_j}\bigr)\, l + \textstyle\sum_j b_{g_j}\Bigr)
-        + \pi_2\, q_y(l, x)
+        + \dots + \pi_3\, q_y(l, x)
 
     are a mixture of those without features, of a map with a slope :math:`a` and intercepts
-    :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0, and of boosted trees
-    :math:`q`. The weights :math:`\pi` have the least log loss on held-out rows, and features that
-    do not lower it count nothing: what is calibrated is then what :class:`AutoCalibrator` gives.
+    :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0, of the same on top of
+    temperature scaling, and of boosted trees :math:`q`. The weights :math:`\pi` have the least log
+    loss on held-out rows, and features that do not lower it count nothing: what is calibrated is
+    then what :class:`AutoCalibrator` gives.
 
     Parameters
     ----------
@@ -70,13 +72,17 @@ class ConditionalCalibrator(AutoCalibrator):
     Attributes
     ----------
     feature_weights_ : dict of str to float
-        The weights :math:`\pi` of the parts: "without features", "effects" and "trees".
+        The weights :math:`\pi` of the parts: "without features", "effects", "effects on
+        temperature scaling" and "trees".
     loss_report_ : dict of str to float
         Mean out-of-fold log losses in nats: "without features", "with features", and of the
         "features alone", without the logits. Empty if ``fit`` was given no features.
-    effects_ : ndarray of shape (n_levels + 1, 1 + n_classes)
-        The slope and the intercepts of each level, column after column; the last row, of zeros,
-        is for categories without a level.
+    effects_ : list of ndarray of shape (n_levels + 1, 1 + n_classes)
+        The slope and the intercepts of each level, column after column, on top of the calibration
+        without features and of temperature scaling; the last row, of zeros, is for categories
+        without a level.
+    feature_temperature_ : float
+        The temperature of the latter.
     trees_ : list of HistGradientBoostingClassifier
         The boosted trees; none where they have no weight.
     feature_names_ : list of str
@@ -106,7 +112,7 @@ class ConditionalCalibrator(AutoCalibrator):
     See Also
     --------
     AutoCalibrator : The same without features.
-    GroupCalibrator : A calibrator of your choice for each group of rows.
+    TopLabelCalibration : Segments are the predicted classes.
 
     Notes
     -----
@@ -117,7 +123,7 @@ class ConditionalCalibrator(AutoCalibrator):
 
     *Fits.* All parts with features are fitted to out-of-fold log-probabilities, so that they
     correct what the calibration without features gets wrong on new rows. The strength of the
-    shrinkage is chosen among 100, 30, 10 and 3 rows by out-of-fold log loss, and the effects are
+    shrinkage is chosen among 100, 10, 3 and 1 rows by out-of-fold log loss, and the effects are
     fitted by :func:`scipy.optimize.minimize`. Trees, for up to 20 classes, see the
     log-probabilities, numbers, and the intercepts of categories. Features count only
     if they lower the out-of-fold log loss by more than two standard errors of the difference.
@@ -155,7 +161,8 @@ class ConditionalCalibrator(AutoCalibrator):
 
     feature_weights_: dict[str, float]
     loss_report_: dict[str, float]
-    effects_: Floats
+    effects_: list[Floats]
+    feature_temperature_: float
     trees_: list[Any]
     feature_names_: list[str]
     feature_levels_: list[Array]
@@ -239,7 +246,8 @@ class ConditionalCalibrator(AutoCalibrator):
         return attributes | {
             "feature_weights_": {PARTS[0]: 1.0},
             "loss_report_": {},
-            "effects_": np.zeros((1, 1)),
+            "feature_temperature_": 1.0,
+            "effects_": [],
             "trees_": [],
             "feature_names_": [],
             "feature_levels_": [],
@@ -266,32 +274,41 @@ class ConditionalCalibrator(AutoCalibrator):
         test = np.concatenate([split.test for split in splits])
         L = np.concatenate([out_of_fold_mixture(fold, found, smoothing) for fold in of_folds])
         fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
-        held = Held(L, rows.y[test], None if rows.w is None else rows.w[test], F[test], fold)
+        # A temperature is hardly overfitted, nor are log-probabilities of all of many rows.
+        temperature = 1 / fit_inverse_temperature(rows).value
+        scaled = log_mixture(temperature, smoothing, rows.X)
+        w = None if rows.w is None else rows.w[test]
+        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
         given = weigh(columns, held, smoothing, self.n_jobs)
         rates = np.bincount(held.y, held.w, n_classes) + smoothing
-        of_rates = np.where(np.isneginf(L), L, np.log(rates / rates.sum()))
-        alone = weigh(columns, held._replace(L=of_rates), smoothing, self.n_jobs)
-        if len(test) < rows.n_rows:  # log-probabilities of all of many rows are hardly overfitted
+        of_rates = np.where(np.isneginf(L), L, np.log(rates / rates.sum()))[:, None]
+        alone = weigh(columns, held._replace(L=of_rates), smoothing, self.n_jobs, [10.0])
+        if len(test) < rows.n_rows:
             pooled = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(pooled, rows.X, rows.classes)
-            held = Held(L, rows.y, rows.w, F, fold)
-        effects = path_of_effects(columns, held, given.strength)[-1]
-        trees = fit_trees(columns, held, effects) if given.weights[2:].any() else []
-        _warn_of_features_alone(given.without, given.given, alone.given)
+            held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
+        one = [[strength] for strength in given.strengths]
+        tables = [path[-1] for path in paths_of_effects(columns, held, one)]
+        parts = Parts(columns, tables, [])
+        parts = with_trees(parts, held) if given.weights[len(tables) + 1 :].any() else parts
         losses = given.without, given.given, alone.given
+        _warn_of_features_alone(*losses)
         return attributes | {
             "feature_weights_": dict(zip(PARTS, given.weights.tolist(), strict=False)),
             "loss_report_": dict(zip(REPORTED, losses, strict=True)),
-            "effects_": effects,
-            "trees_": trees,
+            "feature_temperature_": temperature,
+            "effects_": tables,
+            "trees_": parts.trees,
             "feature_names_": columns.names,
             "feature_levels_": columns.levels,
             "is_categorical_": columns.is_categorical,
         }
 
     @property
-    def _columns(self) -> Columns:
-        return Columns(self.feature_names_, self.feature_levels_, self.is_categorical_)
+    def _parts(self) -> Parts:
+        """What was fitted to features."""
+        columns = Columns(self.feature_names_, self.feature_levels_, self.is_categorical_)
+        return Parts(columns, self.effects_, self.trees_)
 
     def fit_transform(
         self,
@@ -431,7 +448,7 @@ class ConditionalCalibrator(AutoCalibrator):
         self._check_library(X, method)
         if xa.is_tensor(X):
             return self._outputs_of_host(X, method, features)
-        F = self._columns.numbers(features, X.shape[0])
+        F = self._parts.columns.numbers(features, X.shape[0])
         Z = super()._outputs(X, "_unchanged")
         outputs: Array = MemoryRows(Z, F).map(partial(self._given_features, method))
         return outputs
@@ -445,8 +462,9 @@ class ConditionalCalibrator(AutoCalibrator):
         weights = np.array([*self.feature_weights_.values()])
         some = np.flatnonzero(weights)
         if some[-1] > 0:
-            parts = log_parts(self._columns, self.effects_, self.trees_, L, F)
-            L = mixture(mixed_parts(parts, self.smoothing_)[some], weights[some])
+            scaled = log_mixture(self.feature_temperature_, self.smoothing_, Z)
+            parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.smoothing_)
+            L = mixture(parts[some], weights[some])
         L = L.astype(Z.dtype)
         if method == "_most_probable":
             return labels_of(self.classes_, L)

@@ -4,6 +4,7 @@ All are fitted to log-probabilities that are out-of-fold as well, so that they c
 calibration without features gets wrong on new rows.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,11 @@ from skcalib._validation.features import MISSING, Columns
 from ._candidates import MOST_CLASSES_OF_TREES
 from ._stacking import NEGLIGIBLE, stacking_weights
 
-# What is mixed.
-PARTS = ("without features", "effects", "trees")
+# What is mixed: effects are on top of the calibration without features, and of temperature scaling.
+PARTS = ("without features", "effects", "effects on temperature scaling", "trees")
 
 # Strengths of effects that are compared, the strongest first: each fit starts from the one before.
-STRENGTHS = (100.0, 30.0, 10.0, 3.0)
+STRENGTHS = (100.0, 10.0, 3.0, 1.0)
 
 # Features count only if they lower the out-of-fold log loss by more than this many standard errors
 # of the difference.
@@ -31,9 +32,9 @@ LEAST_GAIN = 2.0
 
 
 class Held(NamedTuple):
-    """Held-out rows: out-of-fold log-probabilities, labels, weights or None, features, fold."""
+    """Held-out rows: log-probabilities, labels, weights or None, features, and folds."""
 
-    L: Floats  #: (n, K), -inf for masked classes
+    L: Floats  #: (n, n_bases, K), -inf for masked classes: those that effects are on top of
     y: Indices
     w: Floats | None
     F: Floats  #: numbers of the columns of features, (n, d)
@@ -45,45 +46,87 @@ class Held(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """What cross-validation says: strength of effects, weights of parts, and mean log losses."""
+    """What cross-validation says: strengths of effects, weights of parts, and mean log losses."""
 
-    strength: float
-    weights: Floats  #: (3,), of PARTS
+    strengths: list[float]  #: by base
+    weights: Floats  #: of PARTS
     without: float
     given: float  #: the same, given features
 
 
-def weigh(columns: Columns, held: Held, smoothing: float, n_jobs: int | None) -> Weighed:
-    """Strength and weights by the log loss of parts that are fitted to the other folds."""
+class Parts(NamedTuple):
+    """What is fitted to features."""
+
+    columns: Columns
+    effects: list[Floats]  #: a table for each base
+    trees: list[Any]  #: one classifier, or none
+
+    def log_probabilities(self, L: Floats, F: Floats) -> Floats:
+        """Of rows (n_parts, n, K): without features, of effects, and of trees if any."""
+        levels = self.columns.levels_of(F)
+        parts = [L[:, 0]]
+        for k, effects in enumerate(self.effects):
+            parts.append(xa.log_softmax(effect_scores(effects, L[:, k], levels)))
+        for trees in self.trees:
+            T = self.for_trees(L, F)
+            P = with_one_openmp_thread(trees.predict_proba, T)
+            P = with_unknown_classes(P, trees.classes_, np.arange(L.shape[-1]))
+            log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
+            parts.append(xa.log_softmax(np.where(np.isneginf(L[:, 0]), -np.inf, log_p)))
+        return np.stack(parts)
+
+    def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
+        """The same, where those with features are mixed with the uniform distribution as well."""
+        first, *others = self.log_probabilities(L, F)
+        return np.stack([first, *(xa.log_softmax(xa.mix_logits(S, smoothing)) for S in others)])
+
+    def for_trees(self, L: Floats, F: Floats) -> Floats:
+        """What trees see: log-probabilities, or log-odds of two classes, and features."""
+        S, intercepts = np.maximum(L[:, 0], MISSING), self.effects[0][:, 1:]
+        if S.shape[1] == 2:
+            S, intercepts = S[:, 1:] - S[:, :1], intercepts[:, 1:] - intercepts[:, :1]
+        return np.column_stack([S, self.columns.for_trees(F, intercepts)])
+
+
+def weigh(
+    columns: Columns,
+    held: Held,
+    smoothing: float,
+    n_jobs: int | None,
+    strengths: Sequence[float] = STRENGTHS,
+) -> Weighed:
+    """Strengths and weights by the log loss of parts that are fitted to the other folds."""
     tests = [held.fold == k for k in range(held.fold.max() + 1)]
     run = Parallel(n_jobs=n_jobs)
-    paths = list(run(delayed(path_of_effects)(columns, held.taken(~test)) for test in tests))
-    strength = _best_strength(columns, held, tests, paths)
-    tables = [path[strength] for path in paths]
+    each = [strengths] * held.L.shape[1]
+    fits = (delayed(paths_of_effects)(columns, held.taken(~test), each) for test in tests)
+    paths = list(run(fits))
+    best = [_best_strength(columns, held, tests, paths, k) for k in range(len(each))]
+    tables = [[path[k] for path, k in zip(of_fold, best, strict=True)] for of_fold in paths]
     pairs = zip(tests, tables, strict=True)
-    found = run(delayed(_parts_of_fold)(columns, held, *pair) for pair in pairs)
-    # Out-of-fold log-probabilities (n, n_parts) of the labels.
-    Q = np.zeros((len(held.y), 2 if held.L.shape[1] > MOST_CLASSES_OF_TREES else 3))
+    found = list(
+        run(delayed(_of_fold)(columns, held, *pair, smoothing=smoothing) for pair in pairs)
+    )
+    Q = np.zeros((len(held.y), len(found[0])))  # log-probabilities of the labels
     for test, parts in zip(tests, found, strict=True):
-        mixed, y = mixed_parts(parts, smoothing), held.y[test]
-        Q[test] = mixed[:, np.arange(len(y)), y].T
-    return _weighed(Q, held.w, STRENGTHS[strength])
+        Q[test] = parts[:, np.arange(parts.shape[1]), held.y[test]].T
+    return _weighed(Q, held.w, [strengths[k] for k in best])
 
 
 def _best_strength(
-    columns: Columns, held: Held, tests: list[Array], paths: list[list[Floats]]
+    columns: Columns, held: Held, tests: list[Array], paths: list[list[list[Floats]]], base: int
 ) -> int:
     """The number of the strength of lowest out-of-fold log loss."""
-    losses, levels = np.zeros(len(STRENGTHS)), columns.levels_of(held.F)
-    for test, path in zip(tests, paths, strict=True):
+    losses, levels = np.zeros(len(paths[0][base])), columns.levels_of(held.F)
+    for test, of_fold in zip(tests, paths, strict=True):
         y, w = held.y[test], None if held.w is None else held.w[test]
-        for k, effects in enumerate(path):
-            S = xa.log_softmax(effect_scores(effects, held.L[test], levels[test]))
+        for k, effects in enumerate(of_fold[base]):
+            S = xa.log_softmax(effect_scores(effects, held.L[test, base], levels[test]))
             losses[k] -= xa.weighted_sum(xa.of_labels(S, y), w)
     return int(losses.argmin())
 
 
-def _weighed(Q: Floats, w: Floats | None, strength: float) -> Weighed:
+def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
     """Weights of parts with log-probabilities ``Q`` (n, n_parts) of the labels."""
     first = np.eye(Q.shape[1])[0]
     weights = stacking_weights(Q, w, first)
@@ -95,29 +138,34 @@ def _weighed(Q: Floats, w: Floats | None, strength: float) -> Weighed:
     if mean <= LEAST_GAIN * np.sqrt(share**2 @ (gain - mean) ** 2):
         weights, mean = first, 0.0
     without = -float(share @ Q[:, 0])
-    return Weighed(strength, weights, without, without - float(mean))
+    return Weighed(strengths, weights, without, without - float(mean))
 
 
-def path_of_effects(columns: Columns, held: Held, least: float = 0.0) -> list[Floats]:
-    """Tables of effects of all strengths, down to the least."""
-    rows = *held[:3], columns.levels_of(held.F), int(columns.first[-1])
-    tables: list[Floats] = []
-    for strength in STRENGTHS:
-        if strength >= least:
-            tables.append(fit_effects(*rows, strength, tables[-1] if tables else None))
-    return tables
+def paths_of_effects(
+    columns: Columns, held: Held, strengths: Sequence[Sequence[float]]
+) -> list[list[Floats]]:
+    """Tables of effects on each base, of its strengths, of which each fit starts from the last."""
+    levels, n_levels = columns.levels_of(held.F), int(columns.first[-1])
+    paths: list[list[Floats]] = [[] for _ in strengths]
+    for k, path in enumerate(paths):
+        rows = held.L[:, k], held.y, held.w, levels
+        for strength in strengths[k]:
+            path.append(fit_effects(*rows, n_levels, strength, path[-1] if path else None))
+    return paths
 
 
-def _parts_of_fold(columns: Columns, held: Held, test: Array, effects: Floats) -> Floats:
+def _of_fold(
+    columns: Columns, held: Held, test: Array, effects: list[Floats], smoothing: float
+) -> Floats:
     """Log-probabilities (n_parts, n_test, K) for test rows, of parts fitted to all others."""
-    trees = fit_trees(columns, held.taken(~test), effects)
-    return log_parts(columns, effects, trees, held.L[test], held.F[test])
+    parts = with_trees(Parts(columns, effects, []), held.taken(~test))
+    return parts.mixed(held.L[test], held.F[test], smoothing)
 
 
-def fit_trees(columns: Columns, held: Held, effects: Floats) -> list[Any]:
-    """Boosted trees on log-probabilities and features; none for many classes."""
-    if held.L.shape[1] > MOST_CLASSES_OF_TREES:
-        return []
+def with_trees(parts: Parts, held: Held) -> Parts:
+    """Parts with boosted trees, which there are none of for many classes."""
+    if held.L.shape[-1] > MOST_CLASSES_OF_TREES:
+        return parts
     trees = HistGradientBoostingClassifier(
         learning_rate=0.15,
         max_iter=80,
@@ -128,31 +176,5 @@ def fit_trees(columns: Columns, held: Held, effects: Floats) -> list[Any]:
         early_stopping=False,
         random_state=0,
     )
-    T = for_trees(columns, effects, held.L, held.F)
-    return [with_one_openmp_thread(trees.fit, T, held.y, held.w)]
-
-
-def for_trees(columns: Columns, effects: Floats, L: Floats, F: Floats) -> Floats:
-    """What trees see: log-probabilities, or log-odds of two classes, and features."""
-    intercepts = effects[:, 1:]
-    if L.shape[1] == 2:
-        L, intercepts = L[:, 1:] - L[:, :1], intercepts[:, 1:] - intercepts[:, :1]
-    return np.column_stack([np.maximum(L, MISSING), columns.for_trees(F, intercepts)])
-
-
-def log_parts(columns: Columns, effects: Floats, trees: list[Any], L: Floats, F: Floats) -> Floats:
-    """Log-probabilities (n_parts, n, K) without features, of effects, and of trees if any."""
-    parts = [L, xa.log_softmax(effect_scores(effects, L, columns.levels_of(F)))]
-    for fitted in trees:
-        T = for_trees(columns, effects, L, F)
-        P = with_one_openmp_thread(fitted.predict_proba, T)
-        P = with_unknown_classes(P, fitted.classes_, np.arange(L.shape[1]))
-        log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
-        parts.append(xa.log_softmax(np.where(np.isneginf(L), -np.inf, log_p)))
-    return np.stack(parts)
-
-
-def mixed_parts(parts: Floats, smoothing: float) -> Floats:
-    """Parts, of which those with features are mixed with the uniform distribution as well."""
-    mixed = [xa.log_softmax(xa.mix_logits(part, smoothing)) for part in parts[1:]]
-    return np.stack([parts[0], *mixed])
+    T = parts.for_trees(held.L, held.F)
+    return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, held.y, held.w)])

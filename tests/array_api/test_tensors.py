@@ -162,20 +162,23 @@ def test_fit_transform(kind, lib):
     np.testing.assert_array_equal(lib.numpy(kind().fit_transform(X, y)), want)
 
 
-def test_groups(lib):
+@pytest.mark.filterwarnings("ignore:The features alone")
+def test_features(lib):
     Z, y, _ = data("several", "float64")
-    groups = np.arange(len(y)) % 3
-    X, of_rows = lib.array(Z), lib.array(groups)
-    want = skcalib.GroupCalibrator().fit(Z, y, groups=groups)
-    found = skcalib.GroupCalibrator().fit(X, y, groups=of_rows)
+    F = (y == 1) + 1.0 * (np.arange(len(y)) % 3)
+    X, of_rows = lib.array(Z), lib.array(F)
+    few = skcalib.ConditionalCalibrator([skcalib.VectorScaling()])
+    found = few.fit(X, y, features=of_rows)
+    want = skcalib.ConditionalCalibrator(few.calibrators).fit(Z, y, features=F)
+    assert want.feature_weights_["without features"] < 1
     for method in [*METHODS, "predict"]:
-        expected = getattr(want, method)(Z, groups=groups)
+        expected = getattr(want, method)(Z, features=F)
         np.testing.assert_allclose(
-            lib.numpy(getattr(found, method)(X, groups=of_rows)), expected, atol=1e-9
+            lib.numpy(getattr(found, method)(X, features=of_rows)), expected, atol=1e-9
         )
-    assert found.score(X, of_rows, groups=of_rows) == want.score(Z, groups, groups=groups)
-    with pytest.raises(ValueError, match=r"GroupCalibrator\.transform\(\) must use the same"):
-        found.transform(Z, groups=groups)
+    assert found.score(X, y, features=of_rows) == want.score(Z, y, features=F)
+    with pytest.raises(ValueError, match=r"ConditionalCalibrator\.transform\(\) must use the same"):
+        found.transform(Z, features=F)
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])

@@ -358,11 +358,13 @@ def test_probabilities_in_place_of_logits_are_a_warning(calibrator, ending, caps
     assert not capsys.readouterr().err
 
 
-def test_a_calibrator_of_groups_is_a_warning(calibrator, capsys):
-    fitted = skcalib.GroupCalibrator(shrinkage=2.0).fit(Z, Y, groups=Y % 2)
+@pytest.mark.filterwarnings("ignore:The features alone")
+def test_a_calibrator_given_features_is_a_warning(calibrator, capsys):
+    fitted = skcalib.ConditionalCalibrator([skcalib.PlattScaling()])
+    fitted.fit(Z, Y, features=(Y % 2).astype(str))
     pathlib.Path("c.json").write_text(to_json(fitted))
     assert applied("new.npy") == 0
-    assert "c.json was fitted with groups" in capsys.readouterr().err
+    assert "fitted with features, got none" in capsys.readouterr().err
 
 
 def test_a_class_that_is_called_label(calibrator):

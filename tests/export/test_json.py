@@ -25,7 +25,7 @@ from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
     ClassifierCalibrator,
-    GroupCalibrator,
+    ConditionalCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
@@ -33,6 +33,7 @@ from skcalib import (
     PlattScaling,
     PriorShift,
     TemperatureScaling,
+    TopLabelCalibration,
     VectorScaling,
     VennAbersCalibration,
 )
@@ -97,13 +98,13 @@ def _texts():
         found = {kind.__name__: real(kind()).fit(Z, Y) for kind in CALIBRATORS}
         found["ovo"] = VennAbersCalibration(multi_class="ovo").fit(Z[:60], Y[:60])
         found["chain"] = make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=3)).fit(Z, Y)
-        groups = np.array(["a", "b"])[np.arange(len(Y)) % 2]
         several = np.eye(3, dtype=int)[Y]
         found["labels"] = MultiLabelCalibrator(VectorScaling()).fit(Z, several)
         shift = make_pipeline(TemperatureScaling(), PriorShift()).fit(Z, Y)
         shift[-1].adapt(Z[Y > 0])
         found["shift"] = shift
-        found["groups"] = GroupCalibrator(shrinkage=2.0).fit(Z, Y, groups=groups)
+        features = np.array([["a", 0.5], ["b", None]], object)[(Y > 0) * 1]
+        found["features"] = ConditionalCalibrator(FEW, cv=2).fit(Z, Y, features=features)
     return Texts({name: to_json(calibrator) for name, calibrator in found.items()})
 
 
@@ -262,24 +263,12 @@ def test_names_of_columns():
         loaded.predict_proba(X.rename(columns={"0": "9"}))
 
 
-@pytest.mark.filterwarnings("ignore:The calibrator was fitted with groups")
-def test_groups_and_what_is_inside():
-    groups = np.array([7, 8, 9])[np.arange(len(Y)) % 3]
-    inner = make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=3))
-    calibrator = GroupCalibrator(inner, shrinkage=2.0).fit(Z, Y, groups=groups)
-    loaded = from_json(to_json(calibrator))
-    for name in OUTPUTS:
-        found, wanted = (getattr(c, name)(Z, groups=groups) for c in (loaded, calibrator))
-        np.testing.assert_array_equal(found, wanted)
-    assert_same(loaded, calibrator, Z)
-
-
 def test_numbers_that_are_not_finite():
-    calibrator = GroupCalibrator(shrinkage=5.0).fit(Z, Y)
-    calibrator.shrinkage_, calibrator.shares_ = np.inf, np.array([np.nan, -np.inf, 0.0])
+    calibrator = TopLabelCalibration().fit(Z, Y)
+    calibrator.extra_, calibrator.shares_ = np.inf, np.array([np.nan, -np.inf, 0.0])
     loaded = from_json(to_json(calibrator))
-    assert loaded.shrinkage_ == np.inf
-    assert type(loaded.shrinkage_) is float
+    assert loaded.extra_ == np.inf
+    assert type(loaded.extra_) is float
     np.testing.assert_array_equal(loaded.shares_, calibrator.shares_)
 
 
@@ -347,7 +336,11 @@ def test_what_is_no_fitted_calibrator_is_refused():
         (CLASSIFIER.fit(Z, Y), TypeError, r"as a whole by skops.*pass its calibrator_ alone"),
         (make_pipeline(StandardScaler(), TemperatureScaling()), TypeError, "standardscaler"),
         (ClassifierCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "estimator.*skops"),
-        (GroupCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "calibrator.calibrator can"),
+        (
+            TopLabelCalibration(LogisticRegression()).fit(Z, Y),
+            TypeError,
+            "calibrator.calibrator can",
+        ),
         (TemperatureScaling(smoothing=1e-3).fit(Z, Y).set_params(smoothing=1j), TypeError, "1j"),
         (TemperatureScaling().fit(Z, DATES[Y]), TypeError, "classes.*datetime.date"),
         (with_classes(TemperatureScaling().fit(Z, Y), OBJECTS), TypeError, "classes_ cannot"),
@@ -512,8 +505,8 @@ def test_calibrators_inside_must_fit(texts):
     wide = VectorScaling().fit(*make_logits(60, 4, random_state=0))
     of_four = json.loads(to_json(wide))["calibrator"]
     for name, path in [
-        ("groups", (*FITTED, "calibrators_", 1)),
-        ("groups", (*FITTED, "pooled_calibrator_")),
+        ("features", (*FITTED, "components_", 0)),
+        ("TopLabelCalibration", (*FITTED, "pooled_calibrator_")),
         ("TopLabelCalibration", (*FITTED, "calibrators_", 2)),
         ("labels", (*FITTED, "calibrators_", 2)),
         ("AutoCalibrator", (*FITTED, "components_", 0)),
@@ -617,7 +610,7 @@ CHANGES = st.tuples(
 )
 
 
-@pytest.mark.filterwarnings("ignore:The calibrator was fitted with groups")
+@pytest.mark.filterwarnings("ignore:The calibrator was fitted with features")
 @pytest.mark.slow
 @settings(max_examples=1500)
 @given(which=st.integers(0, 10**6), changes=st.lists(CHANGES, min_size=1, max_size=2))

@@ -435,10 +435,10 @@ class TestErrors:
 
     def test_what_is_no_fitted_calibrator(self):
         Z, y = self.Z, self.Y
-        groups = np.arange(len(y)) % 2
-        first, second = (
-            skcalib.GroupCalibrator().fit(Z, y, groups=g) for g in (groups, groups.astype(str))
-        )
+        features = np.array(["a", "b"])[(y > 0) * 1]
+        given = skcalib.ConditionalCalibrator([skcalib.PlattScaling()])
+        with pytest.warns(UserWarning, match="features alone"):
+            given.fit(Z, y, features=features)
         T = skcalib.TemperatureScaling()
         chain = make_pipeline(T, StandardScaler(), clone(T)).fit(Z, y)
         classifier = skcalib.CalibratedClassifier(LogisticRegression(), cv=2).fit(Z, y)
@@ -451,7 +451,7 @@ class TestErrors:
             (LogisticRegression(), TypeError, "takes a fitted calibrator"),
             (None, TypeError, "takes a fitted calibrator"),
             (classifier, TypeError, r"got CalibratedClassifier\. .* see register_skl2onnx"),
-            (make_pipeline(first, second), ValueError, "groups of one type, got 0 and '0'"),
+            (given, ValueError, "take logits only, got a calibrator that was fitted with features"),
             (search, TypeError, "Pass its best_estimator_"),
             (chain, TypeError, "got StandardScaler in step 'standardscaler'"),
             (make_pipeline("passthrough"), ValueError, "at least one calibrator"),

@@ -1,4 +1,4 @@
-"""Steps, trees and groups in ONNX models: the very edges, and rows that were fitted."""
+"""Steps and trees in ONNX models: the very edges, and rows that were fitted."""
 
 import numpy as np
 import pytest
@@ -161,41 +161,3 @@ def test_top_labels_with_steps(shrinkage):
         skcalib.HistogramBinning(strategy="quantile"), shrinkage=shrinkage
     )
     assert difference(calibrator.fit(Z, y), Z).max() < 1e-6
-
-
-GROUPS = [
-    ["a", "b", "zz"],
-    [3, 5, 2**40],
-    np.array([3, 5, 2**63 - 1], np.uint64),
-    [0.5, 1.5, -1.0],
-    np.array(["x", "y", "z"], object),
-]
-
-
-@pytest.mark.parametrize("names", GROUPS, ids=str)
-def test_groups_are_an_input(names, rng):
-    names = np.asarray(names)
-    for n_columns, shrinkage in ((1, 10), (3, 10), (3, 300)):
-        Z, y = logits_of(n_columns, 300, np.float64)
-        groups = names[rng.integers(3, size=300)]
-        Z[groups == names[1]] *= 3
-        calibrator = skcalib.GroupCalibrator(shrinkage=shrinkage).fit(Z, y, groups=groups)
-        new = groups.astype(object) if groups.dtype.kind in "UO" else groups.copy()
-        new[:50] = "new" if groups.dtype.kind in "UO" else 7
-        session = onnxruntime.InferenceSession(
-            to_onnx(calibrator, dtype="float64").SerializeToString()
-        )
-        fed = new.astype(np.int64) if new.dtype.kind == "u" else new
-        (P,) = session.run(None, {"X": Z, "groups": fed})
-        np.testing.assert_allclose(P, calibrator.predict_proba(Z, groups=new), atol=1e-12)
-
-
-DAYS = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
-
-
-@pytest.mark.parametrize("names", [DAYS, np.array([3, 2**63], np.uint64)], ids=["days", "large"])
-def test_groups_that_onnx_has_no_type_for(names):
-    Z, y = logits_of(3, 100, np.float64)
-    calibrator = skcalib.GroupCalibrator().fit(Z, y, groups=names[np.arange(100) % 2])
-    with pytest.raises(ValueError, match="Groups must be numbers or strings"):
-        to_onnx(calibrator)

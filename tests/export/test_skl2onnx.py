@@ -30,7 +30,6 @@ from skcalib import (
     BBQ,
     CalibratedClassifier,
     ClassifierCalibrator,
-    GroupCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
@@ -265,14 +264,11 @@ def test_columns_of_probabilities():
     assert with_classes[2].tolist() == [0, 1, 2]
 
 
-@pytest.mark.filterwarnings("ignore:The calibrator was fitted with groups, got none")
-def test_calibrators_alone_and_groups():
-    """Models have no input for groups, as ``predict_proba`` of a pipeline has none."""
+def test_calibrators_alone():
     Z, y = make_logits(200, 3, random_state=0)
-    groups = np.arange(200) % 2
-    for calibrator in (GroupCalibrator().fit(Z, y, groups=groups), PlattScaling().fit(Z, y)):
-        for dtype in ("float32", "float64"):
-            assert check_agreement(calibrator, Z.astype(dtype)).dtype == dtype
+    calibrator = PlattScaling().fit(Z, y)
+    for dtype in ("float32", "float64"):
+        assert check_agreement(calibrator, Z.astype(dtype)).dtype == dtype
 
 
 def test_versions_of_operators():

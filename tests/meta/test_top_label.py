@@ -199,7 +199,7 @@ def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
     y = np.array(labels)[y]
     binary = skcalib.TopLabelCalibration(skcalib.HistogramBinning(n_bins=3, pseudo_rows=1))
     chain = make_pipeline(skcalib.TemperatureScaling(), binary)
-    for calibrator in (binary, chain, skcalib.GroupCalibrator(chain)):
+    for calibrator in (binary, chain):
         expected = calibrator.fit(X, y).predict_proba(X)
         found = skcalib.compare_calibrators(X, y, calibrators={"a": calibrator}, test=(X, y))
         np.testing.assert_array_equal(found.calibrators["a"].predict_proba(X), expected)

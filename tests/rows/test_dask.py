@@ -21,7 +21,6 @@ from skcalib import (
     BetaCalibration,
     DirichletCalibration,
     EnsembleTemperatureScaling,
-    GroupCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
@@ -365,6 +364,7 @@ def arrivals(monkeypatch):
 GATHERING = {
     families.AutoCalibrator,
     families.ClassifierCalibrator,
+    families.ConditionalCalibrator,
     PriorShift,
     TopLabelCalibration,
 }
@@ -373,7 +373,6 @@ ROUNDS = {
     DirichletCalibration: 60,
     EnsembleTemperatureScaling: 30,
     TemperatureScaling: 6,
-    GroupCalibrator: 7,
     VectorScaling: 30,
     MatrixScaling: 30,
     PlattScaling: 8,
