@@ -58,11 +58,10 @@ def fitted(calibrator: Any, Z: np.ndarray, y: np.ndarray) -> OfRows:
     return lambda Z, _: partial(predict, Z)
 
 
-def fitted_with_groups(Z: np.ndarray, y: np.ndarray) -> OfRows:
-    groups = np.arange(len(Z)) % 4
-    calibrator = skcalib.GroupCalibrator(skcalib.TemperatureScaling(), shrinkage=20.0)
-    predict = calibrator.fit(Z, y, groups=groups).predict_proba
-    return lambda Z, _: partial(predict, Z, groups=groups[: len(Z)])
+def fitted_with_features(Z: np.ndarray, y: np.ndarray) -> OfRows:
+    features = np.arange(len(Z)) % 4
+    predict = skcalib.ConditionalCalibrator().fit(Z, y, features=features).predict_proba
+    return lambda Z, _: partial(predict, Z, features=features[: len(Z)])
 
 
 def fitted_around(make: Callable[[Any], Any], Z: np.ndarray, y: np.ndarray) -> OfRows:
@@ -80,7 +79,7 @@ def methods() -> dict[str, Callable[[np.ndarray, np.ndarray], OfRows]]:
     of_sklearn = ["sigmoid", "isotonic"]
     of_sklearn += ["temperature"] * hasattr(calibration, "_TemperatureScaling")
     found = {name: partial(fitted, make()) for name, make in calibrators().items()}
-    found["GroupCalibrator, groups"] = fitted_with_groups
+    found["ConditionalCalibrator, features"] = fitted_with_features
     found["CalibratedClassifier, temperature"] = partial(fitted_around, inside)
     for name in of_sklearn:
         make = partial(calibration.CalibratedClassifierCV, method=name)

@@ -26,8 +26,11 @@ from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 
 from ._auto import AutoCalibrator
-from ._parts import PARTS, Held, Parts, paths_of_effects, weigh, with_trees
+from ._parts import PARTS, Held, Parts, fit_parts, weigh
 from ._stacking import FEWER_ROWS, MANY_ROWS, folds, out_of_fold_mixture
+
+# What base rates of classes are raised by, in rows.
+LEAST_RATE = 1e-6
 
 # The log losses that are reported.
 REPORTED = ("without features", "with features", "features alone")
@@ -135,7 +138,7 @@ class ConditionalCalibrator(AutoCalibrator):
 
     References
     ----------
-    .. [1] Tax, Schulze Schwering, Perini et al., "MCGrad: Multicalibration at Web Scale",
+    .. [1] Tax, Perini, Linder, Haimovich et al., "MCGrad: Multicalibration at Web Scale",
        KDD 2026, `arXiv:2509.19884 <https://arxiv.org/abs/2509.19884>`_: boosted trees on features
        and scores, for two classes.
     .. [2] Gelman, Hill, "Data Analysis Using Regression and Multilevel/Hierarchical Models",
@@ -249,9 +252,7 @@ class ConditionalCalibrator(AutoCalibrator):
             "feature_temperature_": 1.0,
             "effects_": [],
             "trees_": [],
-            "feature_names_": [],
-            "feature_levels_": [],
-            "is_categorical_": np.zeros(0, bool),
+            **_about(Columns([], [], np.zeros(0, bool))),
         }
 
     def _folds(self, rows: Rows) -> list[Split]:
@@ -268,40 +269,31 @@ class ConditionalCalibrator(AutoCalibrator):
     ) -> dict[str, Any]:
         """Fitted attributes, of rows in memory and of their features."""
         attributes, found, of_folds = self._cross_fitted(rows, splits)
-        smoothing, n_classes = attributes["smoothing_"], len(rows.classes)
         if not of_folds:  # which is warned of
             return self._without_features(attributes)
-        test = np.concatenate([split.test for split in splits])
-        L = np.concatenate([out_of_fold_mixture(fold, found, smoothing) for fold in of_folds])
-        fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
-        # A temperature is hardly overfitted, nor are log-probabilities of all of many rows.
+        smoothing = attributes["smoothing_"]
         temperature = 1 / fit_inverse_temperature(rows).value
         scaled = log_mixture(temperature, smoothing, rows.X)
-        w = None if rows.w is None else rows.w[test]
-        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
+        test = np.concatenate([split.test for split in splits])
+        L = np.concatenate([out_of_fold_mixture(fold, found, smoothing) for fold in of_folds])
+        held = _held(rows, F, np.stack([L, scaled[test]], axis=1), splits)
         given = weigh(columns, held, smoothing, self.n_jobs)
-        rates = np.bincount(held.y, held.w, n_classes) + smoothing
-        of_rates = np.where(np.isneginf(L), L, np.log(rates / rates.sum()))[:, None]
-        alone = weigh(columns, held._replace(L=of_rates), smoothing, self.n_jobs, [10.0])
-        if len(test) < rows.n_rows:
-            pooled = with_fitted(AutoCalibrator(), attributes, rows)
-            L = log_probabilities(pooled, rows.X, rows.classes)
-            held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
-        one = [[strength] for strength in given.strengths]
-        tables = [path[-1] for path in paths_of_effects(columns, held, one)]
-        parts = Parts(columns, tables, [])
-        parts = with_trees(parts, held) if given.weights[len(tables) + 1 :].any() else parts
+        alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
+        if len(test) < rows.n_rows:  # log-probabilities of all of many rows are hardly overfitted
+            L = log_probabilities(
+                with_fitted(AutoCalibrator(), attributes, rows), rows.X, rows.classes
+            )
+            held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, held.fold)
+        parts = fit_parts(columns, held, given)
         losses = given.without, given.given, alone.given
         _warn_of_features_alone(*losses)
         return attributes | {
             "feature_weights_": dict(zip(PARTS, given.weights.tolist(), strict=False)),
             "loss_report_": dict(zip(REPORTED, losses, strict=True)),
             "feature_temperature_": temperature,
-            "effects_": tables,
+            "effects_": parts.effects,
             "trees_": parts.trees,
-            "feature_names_": columns.names,
-            "feature_levels_": columns.levels,
-            "is_categorical_": columns.is_categorical,
+            **_about(columns),
         }
 
     @property
@@ -480,6 +472,29 @@ class ConditionalCalibrator(AutoCalibrator):
             losses = (f"{name} {loss:.4f}" for name, loss in self.loss_report_.items())
             lines += [", ".join(shares), f"Out-of-fold log loss {', '.join(losses)}"]
         return "\n".join(lines)
+
+
+def _about(columns: Columns) -> dict[str, Any]:
+    """Columns of features as fitted attributes."""
+    return {
+        "feature_names_": columns.names,
+        "feature_levels_": columns.levels,
+        "is_categorical_": columns.is_categorical,
+    }
+
+
+def _held(rows: Rows, F: Floats, L: Floats, splits: list[Split]) -> Held:
+    """Test rows of all splits, one after the other, with their log-probabilities."""
+    test = np.concatenate([split.test for split in splits])
+    fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
+    return Held(L, rows.y[test], None if rows.w is None else rows.w[test], F[test], fold)
+
+
+def _of_base_rates(held: Held) -> Held:
+    """The rows with the logarithms of the base rates of the classes in place of others."""
+    L = held.L[:, :1]
+    rates = np.bincount(held.y, held.w, L.shape[-1]) + LEAST_RATE
+    return held._replace(L=np.where(np.isneginf(L), L, np.log(rates / rates.sum())))
 
 
 def _warn_of_features_alone(without: float, given: float, alone: float) -> None:

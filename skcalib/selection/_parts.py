@@ -154,6 +154,13 @@ def paths_of_effects(
     return paths
 
 
+def fit_parts(columns: Columns, held: Held, found: Weighed) -> Parts:
+    """Parts of the strengths that were found; trees only if they have a weight."""
+    one = [[strength] for strength in found.strengths]
+    parts = Parts(columns, [path[-1] for path in paths_of_effects(columns, held, one)], [])
+    return with_trees(parts, held) if found.weights[len(one) + 1 :].any() else parts
+
+
 def _of_fold(
     columns: Columns, held: Held, test: Array, effects: list[Floats], smoothing: float
 ) -> Floats:

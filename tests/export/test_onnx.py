@@ -44,6 +44,7 @@ FAST = {
         "cv": 2,
         "random_state": 0,
     },
+    "ConditionalCalibrator": {"calibrators": [skcalib.VectorScaling()], "cv": 2},
     "ClassifierCalibrator": {
         "estimator": HistGradientBoostingClassifier(max_iter=3, random_state=0)
     },
