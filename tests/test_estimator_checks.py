@@ -8,7 +8,7 @@ import functools
 
 import families
 import pytest
-from families import CALIBRATORS, REPRESENTATIVES, with_known
+from families import CALIBRATORS, REPRESENTATIVES, STAND_INS, with_known
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -21,6 +21,7 @@ from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
     ClassifierCalibrator,
+    ConditionalCalibrator,
     LogitTransformer,
     MultiLabelCalibrator,
     TemperatureScaling,
@@ -104,7 +105,7 @@ def test_bare(estimator, check):
 @pytest.mark.slow
 @skips
 @features
-@checks([AutoCalibrator(cv=2), ClassifierCalibrator()])
+@checks([AutoCalibrator(cv=2), ClassifierCalibrator(), ConditionalCalibrator(cv=2)])
 def test_calibrators_with_stand_ins(estimator, check):
     """For which others with fewer candidates, or a simpler classifier, stand in above."""
     run(check, estimator, expected_failed_checks(estimator))
@@ -152,7 +153,7 @@ def test_checks_as_scikit_learn_runs_them():
 def test_every_public_estimator_is_checked():
     members = {getattr(skcalib, name) for name in skcalib.__all__}
     estimators = {m for m in members if isinstance(m, type) and issubclass(m, BaseEstimator)}
-    checked = {skcalib.AutoCalibrator, skcalib.ClassifierCalibrator, *CALIBRATORS}
+    checked = {getattr(skcalib, name) for name in STAND_INS} | set(CALIBRATORS)
     assert estimators <= {*checked, LogitTransformer, CalibratedClassifier, MultiLabelCalibrator}
 
 
