@@ -155,10 +155,13 @@ def fit_calibrator(
     return fitted.fit(Z, y, **weight_params(fitted, w), **arguments)
 
 
-def groups_for(calibrator: Any, groups: Any) -> dict[str, Any]:
-    """The groups of rows as an argument of a calibrator whose predictions depend on them."""
-    takes_groups = "groups" in signature(calibrator.predict_proba).parameters
-    return {"groups": groups} if takes_groups and groups is not None else {}
+def given_for(calibrator: Any, **given: Any) -> dict[str, Any]:
+    """Groups and features of rows, as arguments of a calibrator whose predictions depend on them.
+
+    Those that are None, or that it does not take, are left out.
+    """
+    taken = signature(calibrator.predict_proba).parameters
+    return {name: of for name, of in given.items() if name in taken and of is not None}
 
 
 def fit_to_rows(calibrator: Any, rows: Rows) -> Any:

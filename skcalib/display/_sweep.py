@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_takes_logits, groups_for
+from skcalib._nested import check_takes_logits, given_for
 from skcalib._output.theme import Theme
 from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
@@ -304,14 +304,15 @@ def sweep_of(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     groups: ArrayLike | None = None,
+    features: Any = None,
     **params: Any,
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
     """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
-    given = groups_for(calibrator, groups)
-    if groups is not None and not given:
+    given = given_for(calibrator, groups=groups, features=features)
+    if groups is not None and "groups" not in given:
         raise ValueError(
             "groups are for a calibrator whose predictions depend on them, got groups and "
             f"{type(calibrator).__name__}. Leave them out, or pass a calibrator that takes groups."

@@ -18,10 +18,12 @@ def to_repeat(results: Results) -> str:
     """The command line, or code that fits the calibrator and makes the report."""
     if results.command:
         return results.command
-    rows, compared, groups = results.rows, results.comparison, ["groups=groups"] * results.groups
+    rows, compared = results.rows, results.comparison
+    more = [f"{name}={name}" for name in results.given]
     given = {
         "sample_weight=weights_test": rows.w is not None,
-        "groups=groups_test": results.groups,
+        "groups=groups_test": "groups" in results.given,
+        "features=features_test": results.features is not None,
         f"name={results.given_name!r}": results.given_name is not None,
         f"n_bins={rows.n_bins}": rows.n_bins != 15,
         f"kind={rows.kind!r}": rows.kind != resolved("auto", rows.classes),
@@ -32,13 +34,13 @@ def to_repeat(results: Results) -> str:
     if compared is not None:  # with fitted calibrators it was made on a test set
         names.add("compare_calibrators")
         test = ["test=(logits_test, y_test)"] * bool(compared.calibrators)
-        call = ", ".join(["logits", "y", *test, *groups])
+        call = ", ".join(["logits", "y", *test, *more])
         comparison = [f"comparison = compare_calibrators({call})"]
     return "\n".join([
         *imports(results.calibrator, names),
         "",
         f"calibrator = {constructor(results.calibrator)}",
-        f"calibrator.fit({', '.join(['logits', 'y', *groups])})  # held-out rows of the classifier",
+        f"calibrator.fit({', '.join(['logits', 'y', *more])})  # held-out rows of the classifier",
         *comparison,
         f"report = calibration_report({', '.join(arguments)})",
         'report.to_html("report.html")',
@@ -47,8 +49,8 @@ def to_repeat(results: Results) -> str:
 
 def to_apply(results: Results) -> str:
     """Code that applies the calibrator, and stores it as JSON if that holds it."""
-    groups = ", groups=new_groups" * results.groups
-    lines = [f"probabilities = calibrator.predict_proba(new_logits{groups})"]
+    given = "".join(f", {name}=new_{name}" for name in results.given)
+    lines = [f"probabilities = calibrator.predict_proba(new_logits{given})"]
     # JSON holds what is of skcalib, in pipelines or not.
     if all(
         isinstance(part, Pipeline) or type(part).__module__.startswith("skcalib.")

@@ -29,8 +29,8 @@ from ._rows import Evaluation, short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-# The grid of classes has at most so many.
-GRID = 9
+# The grid of classes, and the bars of segments, have at most so many.
+GRID, BARS = 9, 8
 
 # Letters are paths, since fonts differ from machine to machine. The salt gives elements the same
 # names each time.
@@ -301,6 +301,27 @@ def classes(results: Results) -> Element:
         f"After calibration: the {len(chosen)} classes with the largest ECE of their predicted "
         "probability.",
     )
+
+
+def segments(results: Results) -> Element:
+    """Bars of the worst segments before and after, with one scale."""
+    found = results.segments_ or ()
+    ends = [end[:BARS] for of in found for end in (of.low, of.high)]
+    low, high = float(min(map(np.min, ends))), float(max(map(np.max, ends)))
+    margin = 0.05 * (high - low)
+
+    def bars(_: Evaluation, view: View, of: metrics.MulticalibrationResult) -> Element:
+        def draw(figure: Figure) -> None:
+            bars = display.SegmentDisplay(of, name=view.title)
+            ax = bars.plot(figure.subplots(), n_segments=BARS).ax_
+            ax.set_xlim(low - margin, high + margin)
+
+        n = min(BARS, len(of.segment))
+        alt = f"The {n} worst segments {view.when}. {short(of.worst)}."
+        return picture(draw, (4.6, 1.2 + 0.42 * n), alt, f"{view.heading}: the worst segments.")
+
+    pairs = zip(results.views, found, strict=True)
+    return element("div", [bars(results.rows, *pair) for pair in pairs], class_="pair")
 
 
 def plane(results: Results) -> Element:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -10,9 +11,10 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from skcalib._nested import groups_for
+from skcalib._nested import given_for
 from skcalib._output import replacing
 from skcalib._rows import ArrayLike, MemoryRows, both_columns, on_host
+from skcalib._validation.features import fitted_columns
 from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give, recorded
@@ -57,6 +59,8 @@ class CalibrationReport(Results):
     by_class_ : dict of str to ndarray of shape (n_classes,)
         Columns ``"label"``, ``"n_samples"``, ``"base_rate"``, and ``"mean"`` (of the predicted
         probability) and ``"ece"`` with ``"_before"`` or ``"_after"``.
+    segments_ : tuple of two MulticalibrationResult, or None
+        Gaps of the segments of ``features`` before and after; None without features.
     verdict_ : list of str
         Three sentences: before calibration, its effect, and what is left.
     warnings_ : list of str
@@ -125,6 +129,7 @@ def calibration_report(
     *,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    features: Any = None,
     name: str | None = None,
     figure: Figure | SubFigure | None = None,
     n_bins: int = 15,
@@ -159,6 +164,10 @@ def calibration_report(
         A weight of 2 is the row twice, a weight of 0 the row absent.
     groups : array-like of shape (n_samples,), default=None
         The group of each row, for calibrators whose predictions depend on it.
+    features : array-like or data frame of shape (n_samples, n_columns), default=None
+        Features of the rows, for a calibrator whose predictions depend on them, such as
+        :class:`ConditionalCalibrator`, and for a section on the worst segments, as of
+        :func:`~skcalib.metrics.multicalibration_error`.
     name : str, default=None
         Name of the calibrator; by default the name of its class.
     figure : matplotlib Figure or SubFigure, default=None
@@ -181,7 +190,7 @@ def calibration_report(
     Raises
     ------
     ValueError
-        If logits, labels, weights or groups are invalid, or the calibrator takes no groups,
+        If logits, labels, weights, groups or features are invalid, the calibrator takes no groups,
         ``n_bins`` is not an integer of at least 1, ``calibrator`` is not fitted to logits, such as
         a classifier of features, or ``comparison`` is not the result of
         :func:`compare_calibrators`.
@@ -229,21 +238,18 @@ def calibration_report(
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
-    if figure is not None and not hasattr(figure, "add_gridspec"):
-        raise ValueError(
-            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
-            "ax.figure, or None for a new figure."
-        )
-    if comparison is not None and not isinstance(comparison, CalibratorComparison):
-        raise ValueError(
-            "comparison must be the result of compare_calibrators, got "
-            f"{type(comparison).__name__}. Pass compare_calibrators(logits, y)."
-        )
+    _check_kinds(figure, comparison)
     shown_name = short(type(calibrator).__name__ if name is None else name, LETTERS_OF_REPORT)
     with recorded() as messages:
         # First, because it checks logits and labels.
-        found, reference = sweep_of(calibrator, logits, y, sample_weight, groups, n_bins=n_bins)
-        rows, Z = _evaluated(calibrator, logits, y, sample_weight, groups, n_bins, kind)
+        found, reference = sweep_of(
+            calibrator, logits, y, sample_weight, groups, features, n_bins=n_bins
+        )
+        given = given_for(calibrator, groups=groups, features=features)
+        given = given_for(calibrator, groups=groups, features=features)
+        rows, Z = _evaluated(calibrator, logits, y, sample_weight, given, n_bins, kind)
+        if features is not None:  # checked now, since segments are computed later
+            fitted_columns(features, len(Z), rows.w, "from_dtype")
     give([("", messages)])
     report = CalibrationReport(
         name=shown_name,
@@ -255,27 +261,48 @@ def calibration_report(
         sweep=TemperatureSweepDisplay(*found, reference=reference, name=shown_name),
         n_columns=Z.shape[1],
         facts=facts_of(Z, rows),
-        groups=bool(groups_for(calibrator, groups)),
+        given=tuple(given),
+        features=deepcopy(features),
     )
     report.figure_ = figure_of(report, figure)
     return report
 
 
+def _check_kinds(figure: Any, comparison: Any) -> None:
+    """Raise a ValueError for a figure or a comparison of another kind."""
+    if figure is not None and not hasattr(figure, "add_gridspec"):
+        raise ValueError(
+            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
+            "ax.figure, or None for a new figure."
+        )
+    if comparison is not None and not isinstance(comparison, CalibratorComparison):
+        raise ValueError(
+            "comparison must be the result of compare_calibrators, got "
+            f"{type(comparison).__name__}. Pass compare_calibrators(logits, y)."
+        )
+
+
 def _evaluated(
-    calibrator: Any, logits: Any, y: Any, sample_weight: Any, groups: Any, n_bins: int, kind: Kind
+    calibrator: Any,
+    logits: Any,
+    y: Any,
+    sample_weight: Any,
+    given: dict[str, Any],
+    n_bins: int,
+    kind: Kind,
 ) -> tuple[Evaluation, Any]:
     """Rows with the probabilities before and after calibration, and their logits."""
     check_kind(kind, ["auto", "top-label", "binary"])
-    P = calibrator.predict_proba(logits, **groups_for(calibrator, groups))
+    P = calibrator.predict_proba(logits, **given)
     after, logits, y = map(on_host, (P, logits, y))
-    given = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
-    before = MemoryRows(both_columns(given)).map(lambda z: softmax(z, axis=1))
-    w = check_weights(sample_weight, len(given))
-    check_consistent_length(y, given)
+    checked = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    before = MemoryRows(both_columns(checked)).map(lambda z: softmax(z, axis=1))
+    w = check_weights(sample_weight, len(checked))
+    check_consistent_length(y, checked)
     # Copies, since numbers are computed later.
     labels, w = np.array(column_or_1d(as_labels(y))), None if w is None else w.copy()
     classes = on_host(calibrator.classes_)
-    return Evaluation(labels, w, classes, n_bins, before, after, kind), given
+    return Evaluation(labels, w, classes, n_bins, before, after, kind), checked
 
 
 def _checked_target(path: str | os.PathLike[str]) -> Path:

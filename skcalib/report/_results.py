@@ -9,7 +9,12 @@ import numpy as np
 from skcalib import metrics
 from skcalib._rows import Array, Floats
 from skcalib.display import TemperatureSweepDisplay
-from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
+from skcalib.metrics import (
+    CalibrationTestResult,
+    MulticalibrationResult,
+    ScoreDecomposition,
+    multicalibration_error,
+)
 from skcalib.selection import CalibratorComparison
 
 from ._measures import SEED, Change, changes_of, number_of_resamples
@@ -39,7 +44,8 @@ class Results:
     sweep: TemperatureSweepDisplay
     n_columns: int  #: of the logits
     facts: list[tuple[str, str]]  #: about the logits and their rows
-    groups: bool = False  #: whether predictions were given groups
+    given: tuple[str, ...] = ()  #: what else predictions were given: groups, features
+    features: Any = None
     command: str = ""  #: the command line that was typed
     figure_: Any = None
 
@@ -64,6 +70,19 @@ class Results:
         params = {**self.rows.of_kind, "random_state": SEED, "n_resamples": n_resamples}
         before, after = (
             metrics.calibration_test(self.rows.y, view.P, **params) for view in self.views
+        )
+        return before, after
+
+    @cached_property
+    def segments_(self) -> tuple[MulticalibrationResult, MulticalibrationResult] | None:
+        """Gaps of the segments of features before and after, if there are features."""
+        if self.features is None:
+            return None
+        n_resamples = number_of_resamples(self.rows.n_samples)
+        of_rows: Any = {**self.rows.of_rows, "kind": self.rows.kind, "n_resamples": n_resamples}
+        before, after = (
+            multicalibration_error(self.rows.y, view.P, self.features, **of_rows, random_state=SEED)
+            for view in self.views
         )
         return before, after
 

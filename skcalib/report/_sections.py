@@ -2,18 +2,20 @@
 
 Class names for the style: ``skip`` (link to the contents), ``verdict`` (its section), ``pair`` (two
 figures side by side), ``table`` (what scrolls where a table is wide), ``number`` (cells),
-``interval`` (its ends, within a cell), ``sortable``, ``measures``, ``classes``, ``decomposition``
-and ``comparison`` (tables), ``note`` (a remark). The sections are inside of ``main.skcalib``.
+``interval`` (its ends, within a cell), ``sortable``, ``measures``, ``classes``, ``segments``,
+``decomposition`` and ``comparison`` (tables), ``note`` (a remark). The sections are inside of
+``main.skcalib``.
 """
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
+from skcalib.metrics import MulticalibrationResult
 from skcalib.selection._tables import comparison_elements
 
 from . import _code, _diagrams
@@ -22,10 +24,17 @@ from ._results import Results
 from ._rows import listed, short
 from ._verdict import counted, few_of_a_kind, signed
 
-# The table of classes has at most so many rows.
-CLASSES = 20
+# The tables of classes and of segments have at most so many rows.
+CLASSES, SEGMENTS = 20, 20
 
 Elements = list[Element]
+
+
+class Ends(NamedTuple):
+    """An interval."""
+
+    low: float
+    high: float
 
 
 def subject(results: Results) -> Element:
@@ -111,6 +120,45 @@ def classes(results: Results) -> Elements:
     ]
 
 
+def segments(results: Results) -> Elements:
+    """The worst segments of features, as a table and as bars, or how to add them."""
+    if results.segments_ is None:
+        code = "calibration_report(..., features=features)"
+        return [element("p", "No features were given. To add segments: ", element("code", code))]
+    before, after = results.segments_
+    said = (
+        f"The largest gap of a segment is {before.statistic:.1f} standard deviations before "
+        f"calibration (p = {before.pvalue:.3g}) and {after.statistic:.1f} after (p = "
+        f"{after.pvalue:.3g}): a calibrated model has one as large with this probability, whatever "
+        "the number of segments."
+    )
+    lines = [_segment(after, k) for k in range(min(SEGMENTS, len(after.segment)))]
+    header = ["segment", "scores", "rows", "mean score", "event rate", "gap", "gap / sd"]
+    caption = (
+        f"After calibration: the {len(lines)} of {len(after.segment)} segments with the largest "
+        "gaps in standard deviations, each in its worst range of scores. Intervals are of all "
+        "segments at once: all of them contain 0 in 95% of samples of a calibrated model."
+    )
+    return [
+        element("p", said),
+        table(header, lines, caption=caption, sortable=True, class_="segments"),
+        _diagrams.segments(results),
+    ]
+
+
+def _segment(of: MulticalibrationResult, k: int) -> list[Child]:
+    """The cells of a segment."""
+    return [
+        short(of.segment[k]),
+        f"{of.lower[k]:.3g} to {of.upper[k]:.3g}",
+        Number(f"{of.n_samples[k]:,}", of.n_samples[k]),
+        Number(written(of.confidence[k]), of.confidence[k]),
+        Number(written(of.accuracy[k]), of.accuracy[k]),
+        _number(of.gap[k], Ends(of.low[k], of.high[k]), signed),
+        Number(f"{of.standardised_gap[k]:.1f}", of.standardised_gap[k]),
+    ]
+
+
 def decomposition(results: Results) -> Elements:
     """Scores as miscalibration, discrimination and uncertainty."""
     names = {"log_loss": "log loss", "brier_score": "Brier score"}
@@ -171,6 +219,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Results], Child]], ...] = (
     ("confidence", "Confidence", _diagrams.confidence),
     ("sweep", "Temperatures", _diagrams.sweep),
     ("classes", "Classes", classes),
+    ("segments", "Segments", segments),
     ("decomposition", "Decomposition of scores", decomposition),
     ("data", "Data", data),
     ("warnings", "Warnings", warnings),

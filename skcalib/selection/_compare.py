@@ -198,11 +198,11 @@ def _outcome(
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        groups = nested.groups_for(calibrator, train.groups)
+        groups = nested.given_for(calibrator, groups=train.groups)
         fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **groups)
     seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
-    P = fitted.predict_proba(test.Z, **nested.groups_for(fitted, test.groups))
+    P = fitted.predict_proba(test.Z, **nested.given_for(fitted, groups=test.groups))
     P = nested.with_unknown_classes(P, known, classes)
     return Outcome(measured(P, test, classes, measures), fitted, seconds, messages)
 

@@ -342,9 +342,7 @@ def test_code_repeats_the_report(calibrator, tmp_path, monkeypatch):
 
 def test_json_is_offered_where_it_holds_the_calibrator():
     Z, y = make_logits(200, 3, random_state=0)
-    code = [
-        _code.to_apply(SimpleNamespace(calibrator=member, groups=False)) for member in CALIBRATORS
-    ]
+    code = [_code.to_apply(SimpleNamespace(calibrator=member, given=())) for member in CALIBRATORS]
     offered = ["to_json" in lines for lines in code]
     assert offered == [True, True, True, False, True]
     y = np.array(["a", "b", "c"])[y]

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from skcalib import (
     BBQ,
     CalibratedClassifier,
+    ConditionalCalibrator,
     ConfidenceDisplay,
     IsotonicCalibration,
     LogitTransformer,
@@ -30,7 +31,11 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, maximum_calibration_error
+from skcalib.metrics import (
+    expected_calibration_error,
+    maximum_calibration_error,
+    multicalibration_error,
+)
 from skcalib.report import calibration_report
 
 KEYS = ["log loss", "Brier", "ECE", "MCE", "accuracy"]
@@ -257,3 +262,28 @@ def test_warnings_are_shown_and_given_once(quick):
     assert "<ul><li>NoMinimumWarning: " in report.to_html()
     assert "gave no warnings" in parsed(plain).section("warnings")["text"]
     assert report_of(plain).warnings_ == []
+
+
+def test_segments_of_features():
+    """The section has the gaps of the measure, and features reach what takes them."""
+    rng = np.random.default_rng(0)
+    subject = rng.choice(["art", "law"], size=600)
+    logits, y = make_logits(600, 3, temperature=1.0, random_state=0)
+    logits = logits * np.where(subject == "law", 3.0, 1.0)[:, None]
+    conditional = ConditionalCalibrator([TemperatureScaling()], random_state=0)
+    for calibrator, given in (
+        (conditional.fit(logits, y, features=subject), {"features": subject}),
+        (TemperatureScaling().fit(logits, y), {}),
+    ):
+        report = calibration_report(calibrator, logits, y, features=subject)
+        P = calibrator.predict_proba(logits, **given)
+        np.testing.assert_array_equal(report.rows.after, P)
+        found = multicalibration_error(y, P, subject, n_resamples=999, random_state=0)
+        assert report.segments_[1].statistic == found.statistic
+        page = report.to_html()
+        assert f"{found.standardised_gap[0]:.1f}</td>" in page
+        assert "features=features_test" in page
+        assert ("new_features" in page) == bool(given)
+    assert "No features were given" in calibration_report(calibrator, logits, y).to_html()
+    with pytest.raises(ValueError, match="features must have one row for each"):
+        calibration_report(calibrator, logits, y, features=subject[1:])
