@@ -27,7 +27,7 @@ from skcalib._warnings import warn
 
 from ._auto import AutoCalibrator
 from ._parts import PARTS, Held, Parts, fit_parts, weigh
-from ._stacking import FEWER_ROWS, MANY_ROWS, folds, out_of_fold_mixture
+from ._stacking import FEWER_ROWS, MANY_ROWS, folds, in_canonical_order, out_of_fold_mixture
 
 # What base rates of classes are raised by, in rows.
 LEAST_RATE = 1e-6
@@ -71,6 +71,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Shuffles the rows into folds. With None they are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+    verbose : bool, default=False
+        Whether to print a line for each fit and for each candidate, as :class:`AutoCalibrator`.
 
     Attributes
     ----------
@@ -181,6 +183,7 @@ class ConditionalCalibrator(AutoCalibrator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             calibrators,
@@ -189,6 +192,7 @@ class ConditionalCalibrator(AutoCalibrator):
             n_jobs=n_jobs,
             random_state=random_state,
             classes=classes,
+            verbose=verbose,
         )
         self.categorical_features = categorical_features
 
@@ -255,12 +259,14 @@ class ConditionalCalibrator(AutoCalibrator):
             **_about(Columns([], [], np.zeros(0, bool))),
         }
 
-    def _folds(self, rows: Rows) -> list[Split]:
+    def _folds(self, rows: Any) -> list[Split]:
         """Folds of the rows, or of some of them if they are many, by the numbers of the rows."""
         numbers, groups = np.arange(rows.n_rows), rows.groups
         if rows.n_rows >= MANY_ROWS and groups is None:
             some = np.random.default_rng(0).choice(rows.n_rows, FEWER_ROWS, replace=False)
             numbers = np.sort(some)
+        if groups is None:  # folds as of AutoCalibrator, whatever the order of the rows
+            numbers = in_canonical_order(rows.taken(numbers).grouped(numbers)).groups
         splits = folds(rows.y[numbers], groups, int(self.cv), self.random_state)
         return [Split(*(numbers[part] for part in split)) for split in splits]
 

@@ -111,18 +111,16 @@ def out_of_fold(
     If none can, the error of the first is raised. If they are ``screened``, other folds than the
     first have no candidates that are :func:`hopeless` there.
     """
-
-    def on_fold(number: int, candidates: Mapping[str, Any]) -> Fold:
-        what = f"Fold {number + 1} of {len(splits)}" if verbose else ""
-        return _fold(candidates, rows, splits[number], smoothing, what)
-
-    found = [on_fold(0, candidates)] if screened else []
+    what = [f"Fold {k + 1} of {len(splits)}" if verbose else "" for k in range(len(splits))]
+    found = [_fold(candidates, rows, splits[0], smoothing, what[0])] if screened else []
     out = hopeless(found[0]) if found else []
     if out and verbose:
         print(f"Left out after the first fold: {', '.join(out)}", flush=True)
     rest = {name: candidate for name, candidate in candidates.items() if name not in out}
-    jobs = (delayed(on_fold)(number, rest) for number in range(len(found), len(splits)))
-    found += Parallel(n_jobs=n_jobs)(jobs)
+    pairs = list(zip(splits, what, strict=True))[len(found) :]
+    found += Parallel(n_jobs=n_jobs)(
+        delayed(_fold)(rest, rows, split, smoothing, text) for split, text in pairs
+    )
     errors = {name: error for fold in found for name, error in fold.fits.errors.items()}
     if len(errors) == len(candidates):
         raise errors[next(iter(candidates))]
