@@ -258,8 +258,9 @@ SCRIPTS = {
     "bench_rows": ("--classes 2 --repeat 1 --only Temperature", "TemperatureScaling"),
     "bench_solvers": ("--sizes 100x2 100x3 --repeat 1", "sigmoids 100x3"),
     "bench_matrix": ("--rows 100 --classes 5 --alphas 1", "alpha=1 "),
-    "simulate_groups": ("--rows 100 --draws 1", "alone"),
+    "simulate_features": ("--rows 100 --classes 2 --draws 1", "noise"),
     "simulate_prior_shift": ("--draws 1", "bbse"),
+    "simulate_segments": ("--rows 100 --samples 2", "200"),
     "simulate_smooth_band": ("--draws 1 --resamples 9", "ten values"),
     "simulate_monitoring": ("--lives 5 --only drift", "logits times 0.5"),
 }

@@ -246,7 +246,6 @@ def calibration_report(
             calibrator, logits, y, sample_weight, groups, features, n_bins=n_bins
         )
         given = given_for(calibrator, groups=groups, features=features)
-        given = given_for(calibrator, groups=groups, features=features)
         rows, Z = _evaluated(calibrator, logits, y, sample_weight, given, n_bins, kind)
         if features is not None:  # checked now, since segments are computed later
             fitted_columns(features, len(Z), rows.w, "from_dtype")
