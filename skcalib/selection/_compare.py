@@ -18,6 +18,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, ArrayLike, arrays as xa, as_numpy, check_in_memory, checked_rows
 from skcalib._rows.inputs import if_in_memory
 from skcalib._splits import Split, checked_groups, checked_splits, in_groups
+from skcalib._validation.features import columns_of, taken
 from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
@@ -26,6 +27,7 @@ from skcalib.metrics._input import Kind
 from ._auto import AutoCalibrator
 from ._candidates import Uncalibrated, by_name, taking_masked
 from ._comparison import UNCALIBRATED, CalibratorComparison
+from ._conditional import ConditionalCalibrator
 from ._measures import LOG_LOSS, NamedScorer, Sample, Scorer, measured, measures_of
 
 
@@ -40,6 +42,7 @@ def compare_calibrators(
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    features: Any = None,
     classes: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -59,13 +62,14 @@ def compare_calibrators(
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
         What to compare; by default :class:`AutoCalibrator` and every single method of skcalib with
-        its default parameters, except :class:`MatrixScaling` where classes are masked.
+        its default parameters, except :class:`MatrixScaling` where classes are masked, and with
+        :class:`ConditionalCalibrator` where there are features.
     cv : int, splitter or iterable of splits, default=5
         How to split the rows. An integer is the number of stratified folds. A splitter is given
         the groups.
-    test : tuple (logits, y[, sample_weight[, groups]]), default=None
+    test : tuple (logits, y[, sample_weight[, groups[, features]]]), default=None
         Test set to score on instead, after fits to all of ``logits``. There are no standard
-        errors then.
+        errors then. It has features if the other rows have some.
     scoring : str, list of str or dict of str to str or callable, default=None
         Names for :func:`skcalib.metrics.get_scorer`, or a dict with scorers under names of your
         own. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
@@ -80,6 +84,9 @@ def compare_calibrators(
         Weights, for fits and for measures.
     groups : array-like of shape (n_samples,), default=None
         The group of each row, for calibrators whose predictions depend on it, and for ``cv``.
+    features : array-like or data frame of shape (n_samples, n_columns), default=None
+        Features of the rows, for calibrators whose predictions depend on them, such as
+        :class:`ConditionalCalibrator`, which is then compared by default.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns, as for the calibrators.
     n_jobs : int, default=None
@@ -123,16 +130,14 @@ def compare_calibrators(
     """
     checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
     Z, labels, w = if_in_memory(_arrays, logits, y, sample_weight)
-    rows = Sample(Z, labels, w, None if groups is None else checked_groups(logits, groups))
+    groups = None if groups is None else checked_groups(logits, groups)
+    rows = Sample(Z, labels, w, groups, _checked_features(features, logits))
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
-        every = by_name(_every_calibrator())
+        every = by_name(_every_calibrator() + [ConditionalCalibrator()] * (features is not None))
         calibrators = taking_masked(every) if masked or checked.masked_ else every
-    members = _members(calibrators)
-    for member in members.values():
-        nested.check_calibrator(member, rows.w)
-        nested.check_order(member, labels)
+    members = _members(calibrators, w, labels)
     measures = measures_of(scoring, logits, kind)
     if judged is None:
         splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
@@ -166,15 +171,21 @@ def _base_rate_log_loss(rows: Sample) -> float:
     return float(entropy(np.bincount(index, rows.w)))
 
 
-def _members(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Calibrators by name, after the uncalibrated logits."""
+def _members(
+    calibrators: Mapping[str, Any] | Sequence[Any], w: Any, classes: Array
+) -> dict[str, Any]:
+    """Calibrators by name that suit weights and classes, after the uncalibrated logits."""
     named = by_name(calibrators)
     if UNCALIBRATED in named:
         raise ValueError(
             f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
             f"got {list(named)}."
         )
-    return {UNCALIBRATED: Uncalibrated(), **named}
+    members = {UNCALIBRATED: Uncalibrated(), **named}
+    for member in members.values():
+        nested.check_calibrator(member, w)
+        nested.check_order(member, classes)
+    return members
 
 
 def _every_calibrator() -> list[BaseCalibrator]:
@@ -198,11 +209,12 @@ def _outcome(
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        groups = nested.given_for(calibrator, groups=train.groups)
-        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **groups)
+        given = nested.given_for(calibrator, groups=train.groups, features=train.features)
+        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **given)
     seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
-    P = fitted.predict_proba(test.Z, **nested.given_for(fitted, groups=test.groups))
+    given = nested.given_for(fitted, groups=test.groups, features=test.features)
+    P = fitted.predict_proba(test.Z, **given)
     P = nested.with_unknown_classes(P, known, classes)
     return Outcome(measured(P, test, classes, measures), fitted, seconds, messages)
 
@@ -242,12 +254,13 @@ def _checked_test(
     test: tuple[ArrayLike, ...], classes: Array, n_columns: int
 ) -> tuple[Sample, bool]:
     """The test rows, and whether some of their classes are masked."""
-    if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4}):
+    if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4, 5}):
         raise ValueError(
-            "test must be a tuple (logits, y), (logits, y, sample_weight) or (logits, y, "
-            f"sample_weight, groups), got {type(test).__name__}."
+            "test must be a tuple (logits, y), (logits, y, sample_weight), (logits, y, "
+            "sample_weight, groups) or (logits, y, sample_weight, groups, features), got "
+            f"{type(test).__name__}."
         )
-    logits, y, sample_weight, groups = (*test, None, None)[:4]
+    logits, y, sample_weight, groups, features = (*test, None, None, None)[:5]
     rows, found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
     check_total_weight(found.weight)
     if rows.n_columns != n_columns:
@@ -264,7 +277,19 @@ def _checked_test(
         )
     Z, labels, w = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
     grouped = in_groups(rows, logits, groups, sample_weight)
-    return Sample(Z, labels, w, grouped.groups), found.masked
+    given = _checked_features(features, logits, sample_weight)
+    return Sample(Z, labels, w, grouped.groups, given), found.masked
+
+
+def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> Any:
+    """Features of the rows of positive weight, or None."""
+    if features is None:
+        return None
+    check_in_memory([logits, features])
+    columns_of(features, np.shape(logits)[0])
+    if sample_weight is None:
+        return features
+    return taken(features, np.flatnonzero(np.asarray(sample_weight)))
 
 
 def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:

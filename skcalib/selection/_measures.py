@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib._rows import Array, Floats, arrays as xa, check_in_memory
+from skcalib._validation.features import taken
 from skcalib.metrics import get_scorer
 from skcalib.metrics._input import Kind, check_input, check_kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
@@ -33,16 +34,20 @@ EVERY_MEASURE = {
 
 
 class Sample(NamedTuple):
-    """Logits, labels, weights and groups of rows, to fit to or to score on: arrays, or of Dask."""
+    """Logits, labels, weights, groups and features of rows: arrays, or of Dask."""
 
     Z: Any
     y: Any
     w: Any
     groups: Any
+    features: Any = None
 
     def part(self, rows: Any) -> Sample:
         """Some of the rows."""
-        return Sample(*(None if array is None else array[rows] for array in self))
+        *arrays, features = self
+        features = None if features is None else taken(features, rows)
+        Z, y, w, groups = (None if array is None else array[rows] for array in arrays)
+        return Sample(Z, y, w, groups, features)
 
 
 class Predictions(ClassifierMixin, BaseEstimator):

@@ -4,6 +4,7 @@ import sys
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from families import COMPARED
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,11 +13,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
-from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneGroupOut,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     BBQ,
+    ConditionalCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     PlattScaling,
@@ -480,3 +488,43 @@ def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
         compare_calibrators(
             separable, y, calibrators={"sharp": TemperatureScaling()}, test=(separable, y)
         )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, lambda x: pd.DataFrame({"subject": x})])
+def test_features_reach_those_that_take_them(kind):
+    """In each fold, and in a test set; rows of weight 0 are left out."""
+    rng = np.random.default_rng(0)
+    subject = rng.choice(["art", "law"], size=400)
+    Z, y = make_logits(400, 3, temperature=1.0, random_state=0)
+    Z = Z * np.where(subject == "law", 3.0, 1.0)[:, None]
+    members = [ConditionalCalibrator([TemperatureScaling()], random_state=0), TemperatureScaling()]
+    for weights in (None, rng.integers(0, 3, size=400)):
+        found = compare_calibrators(
+            Z, y, calibrators=members, cv=KFold(2), features=kind(subject), sample_weight=weights
+        )
+        losses = []
+        for train, test in KFold(2).split(Z):
+            w, of_test = (None, None) if weights is None else (weights[train], weights[test])
+            fitted = clone(members[0]).fit(Z[train], y[train], w, features=subject[train])
+            P = fitted.predict_proba(Z[test], features=subject[test])
+            losses.append(log_loss(y[test], P, sample_weight=of_test))
+            rows = (Z[test], y[test], of_test, None, kind(subject[test]))
+            judged = compare_calibrators(
+                Z[train], y[train], calibrators=members, sample_weight=w, test=rows,
+                features=kind(subject[train]),
+            )  # fmt: skip
+            place = judged.names.index("ConditionalCalibrator")
+            assert judged.scores["log loss"][place] == pytest.approx(losses[-1], rel=1e-6)
+        place = found.names.index("ConditionalCalibrator")
+        np.testing.assert_allclose(found.scores["log loss"][place], losses, rtol=1e-6)
+    with pytest.raises(ValueError, match="features must have one row for each"):
+        compare_calibrators(Z, y, calibrators=members, features=subject[1:])
+
+
+def test_calibrators_given_features_are_compared_by_default(monkeypatch, rows):
+    Z, y = rows
+    compared = sys.modules["skcalib.selection._compare"]
+    monkeypatch.setattr(compared, "_every_calibrator", lambda: [TemperatureScaling()])
+    for features, more in ((None, set()), (np.arange(200), {"ConditionalCalibrator"})):
+        found = compare_calibrators(Z[:200], y[:200], cv=2, features=features)
+        assert set(found.names) == {"TemperatureScaling", "uncalibrated", *more}
