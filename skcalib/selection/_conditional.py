@@ -131,7 +131,7 @@ class ConditionalCalibrator(AutoCalibrator):
     shrinkage is chosen among 100, 10, 3 and 1 rows by out-of-fold log loss, and the effects are
     fitted by :func:`scipy.optimize.minimize`. Trees, for up to 20 classes, see the
     log-probabilities, numbers, and the intercepts of categories. Features count only
-    if they lower the out-of-fold log loss by more than two standard errors of the difference.
+    if they lower the out-of-fold log loss by more than 2.5 standard errors of the difference.
 
     From 50 000 rows on, weights come from 25 000 of them, and effects and trees are fitted to all.
     Features are for rows in memory. Through a pipeline, features arrive by scikit-learn's metadata

@@ -28,7 +28,7 @@ STRENGTHS = (100.0, 10.0, 3.0, 1.0)
 
 # Features count only if they lower the out-of-fold log loss by more than this many standard errors
 # of the difference.
-LEAST_GAIN = 2.0
+LEAST_GAIN = 2.5
 
 
 class Held(NamedTuple):

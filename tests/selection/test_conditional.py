@@ -161,7 +161,7 @@ def test_noise_does_no_harm_in_the_mean(n_classes):
         c = of_few(categorical_features=[2]).fit(Z[:500], y[:500], features=F[:500])
         given = c.predict_proba(Z[500:], features=F[500:])
         harm.append(log_loss(y[500:], given) - log_loss(y[500:], c.predict_proba(Z[500:])))
-    assert np.count_nonzero(harm) <= 4
+    assert np.count_nonzero(np.abs(harm) > 1e-9) <= 4
     assert np.mean(harm) < 5e-4
 
 

@@ -150,6 +150,7 @@ def test_columns_of_data_frames(case):
 
 OTHER_VALUES = {
     "classes": [[2, 1, 0]],
+    "categorical_features": [[]],
     "alpha": [0.0, 7.0],
     "alpha_intercept": [0.0, 7.0],
     "loss": ["log_loss", "brier"],
