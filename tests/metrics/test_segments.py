@@ -77,7 +77,8 @@ def test_entries_of_the_worst_range():
         assert found.n_samples[k] == inside.sum()
         np.testing.assert_allclose([found.confidence[k], found.accuracy[k]], [mean, rate])
         np.testing.assert_allclose(found.gap[k], mean - rate)
-    width = (found.high - found.low) / 2
+    width = found.high - found.gap
+    np.testing.assert_allclose(found.gap - found.low, width)
     critical = found.standardised_gap * width / np.abs(found.gap)
     np.testing.assert_allclose(critical, critical[0])
     assert (found.pvalue <= 0.05) == (found.statistic > critical[0])
@@ -113,12 +114,14 @@ def test_pvalue_is_that_of_all_labels(kind):
     labels = {"labels": range(classes), "kind": kind, "random_state": 0}
     features = np.array(["x", "y"])[np.arange(n) % 2]
     args = (S, features)
-    y = S.argmin(axis=1)
+    y = S.argmax(axis=1)
+    y[:2] = S[:2].argsort(axis=1)[:, -2]
     found = multicalibration_error(y, *args, **labels, n_resamples=4000)
     exact = 0.0
     for drawn in product(range(classes), repeat=n):
         statistic = multicalibration_error(drawn, *args, **labels, n_resamples=1).statistic
         exact += np.prod(S[np.arange(n), drawn]) * (statistic >= found.statistic - 1e-9)
+    assert 0.01 < exact < 0.999
     assert found.pvalue == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 4000) + 1e-3)
 
 
