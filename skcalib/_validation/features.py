@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._rows import Array, Floats, Indices, as_numpy
+from skcalib._rows import Array, Bools, Floats, Indices, as_numpy
 from skcalib._validation.labels import encode, shown
 
 # Weight of the rows of a level, at least, and number of intervals of a column of numbers.
@@ -81,6 +81,11 @@ class Columns(NamedTuple):
                 interval = np.searchsorted(levels, x)
                 found[:, j] = first[j] + np.where(np.isnan(x), len(levels) + 1, interval)
         return found
+
+    def are_known(self, numbers: Floats) -> Bools:
+        """Which rows (n,) are in a level of some column."""
+        known: Bools = (self.levels_of(numbers) < self.first[-1]).any(axis=1)
+        return known
 
     def for_trees(self, numbers: Floats, intercepts: Floats) -> Floats:
         """Columns as finite numbers, categories as intercepts (n_levels + 1, k) of levels."""

@@ -96,6 +96,18 @@ def test_features_lower_the_loss(fitted):
     assert "features alone" in str(c)
 
 
+def test_rows_of_unknown_categories_are_as_without_features():
+    Z, y, F = rows()
+    words = F["subject"].to_numpy()
+    c = of_few().fit(Z[N], y[N], features=words[N])
+    with pytest.warns(UserWarning, match="fitted with features, got none"):
+        want = c.predict_proba(Z)
+    words[:100] = ["chess", None] * 50
+    P = c.predict_proba(Z, features=words)
+    np.testing.assert_allclose(P[:100], want[:100], rtol=1e-12)
+    assert (P[100:] != want[100:]).any(axis=1).all()
+
+
 def _unknown(F):
     return F.assign(subject="chess", length=np.nan)
 
