@@ -155,13 +155,10 @@ def fit_calibrator(
     return fitted.fit(Z, y, **weight_params(fitted, w), **arguments)
 
 
-def given_for(calibrator: Any, **given: Any) -> dict[str, Any]:
-    """Groups and features of rows, as arguments of a calibrator whose predictions depend on them.
-
-    Those that are None, or that it does not take, are left out.
-    """
-    taken = signature(calibrator.predict_proba).parameters
-    return {name: of for name, of in given.items() if name in taken and of is not None}
+def given_for(calibrator: Any, features: Any) -> dict[str, Any]:
+    """Features of rows, if any, as an argument of a calibrator whose predictions depend on them."""
+    takes_features = "features" in signature(calibrator.predict_proba).parameters
+    return {"features": features} if takes_features and features is not None else {}
 
 
 def fit_to_rows(calibrator: Any, rows: Rows) -> Any:

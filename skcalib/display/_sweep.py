@@ -118,7 +118,7 @@ class TemperatureSweepDisplay:
         temperatures: ArrayLike | None = None,
         n_bins: int = 15,
         sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
+        features: Any = None,
         name: str | None = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
@@ -134,8 +134,8 @@ class TemperatureSweepDisplay:
             Labels.
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
-        groups : array-like of shape (n_samples,), default=None
-            The group of each row, for calibrators whose predictions depend on it.
+        features : array-like or data frame of shape (n_samples, n_columns), default=None
+            Features of the rows, for a calibrator whose predictions depend on them.
         name : str, default=None
             Name of the calibrator; by default the name of its class.
         ax : matplotlib Axes or two of them, default=None
@@ -153,7 +153,7 @@ class TemperatureSweepDisplay:
             classifier of features.
         """
         params = {"n_bins": n_bins, "temperatures": temperatures}
-        sweep, reference = sweep_of(calibrator, X, y, sample_weight, groups, **params)
+        sweep, reference = sweep_of(calibrator, X, y, sample_weight, features, **params)
         name = type(calibrator).__name__ if name is None else name
         return cls(*sweep, reference=reference, name=name).plot(ax)
 
@@ -303,7 +303,6 @@ def sweep_of(
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
-    groups: ArrayLike | None = None,
     features: Any = None,
     **params: Any,
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
@@ -311,13 +310,7 @@ def sweep_of(
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
-    given = given_for(calibrator, groups=groups, features=features)
-    if groups is not None and "groups" not in given:
-        raise ValueError(
-            "groups are for a calibrator whose predictions depend on them, got groups and "
-            f"{type(calibrator).__name__}. Leave them out, or pass a calibrator that takes groups."
-        )
-    P = on_host(calibrator.predict_proba(X, **given))
+    P = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
     sweep = _sweep(X, y, sample_weight, on_host(calibrator.classes_), **params)
     w = check_weights(sample_weight, len(P))
     losses = log_losses(P, encode(column_or_1d(as_labels(y)), on_host(calibrator.classes_)))

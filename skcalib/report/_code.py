@@ -22,7 +22,6 @@ def to_repeat(results: Results) -> str:
     more = [f"{name}={name}" for name in results.given]
     given = {
         "sample_weight=weights_test": rows.w is not None,
-        "groups=groups_test": "groups" in results.given,
         "features=features_test": results.features is not None,
         f"name={results.given_name!r}": results.given_name is not None,
         f"n_bins={rows.n_bins}": rows.n_bins != 15,

@@ -128,7 +128,6 @@ def calibration_report(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     features: Any = None,
     name: str | None = None,
     figure: Figure | SubFigure | None = None,
@@ -162,8 +161,6 @@ def calibration_report(
         Labels.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
-    groups : array-like of shape (n_samples,), default=None
-        The group of each row, for calibrators whose predictions depend on it.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
         Features of the rows, for a calibrator whose predictions depend on them, such as
         :class:`ConditionalCalibrator`, and for a section on the worst segments, as of
@@ -190,10 +187,9 @@ def calibration_report(
     Raises
     ------
     ValueError
-        If logits, labels, weights, groups or features are invalid, the calibrator takes no groups,
-        ``n_bins`` is not an integer of at least 1, ``calibrator`` is not fitted to logits, such as
-        a classifier of features, or ``comparison`` is not the result of
-        :func:`compare_calibrators`.
+        If logits, labels, weights or features are invalid, ``n_bins`` is not an integer of at least
+        1, ``calibrator`` is not fitted to logits, such as a classifier of features, or
+        ``comparison`` is not the result of :func:`compare_calibrators`.
     NotFittedError
         If the calibrator is not fitted.
 
@@ -242,10 +238,8 @@ def calibration_report(
     shown_name = short(type(calibrator).__name__ if name is None else name, LETTERS_OF_REPORT)
     with recorded() as messages:
         # First, because it checks logits and labels.
-        found, reference = sweep_of(
-            calibrator, logits, y, sample_weight, groups, features, n_bins=n_bins
-        )
-        given = given_for(calibrator, groups=groups, features=features)
+        found, reference = sweep_of(calibrator, logits, y, sample_weight, features, n_bins=n_bins)
+        given = given_for(calibrator, features)
         rows, Z = _evaluated(calibrator, logits, y, sample_weight, given, n_bins, kind)
         if features is not None:  # checked now, since segments are computed later
             fitted_columns(features, len(Z), rows.w, "from_dtype")

@@ -44,7 +44,7 @@ class Results:
     sweep: TemperatureSweepDisplay
     n_columns: int  #: of the logits
     facts: list[tuple[str, str]]  #: about the logits and their rows
-    given: tuple[str, ...] = ()  #: what else predictions were given: groups, features
+    given: tuple[str, ...] = ()  #: what else predictions were given: features
     features: Any = None
     command: str = ""  #: the command line that was typed
     figure_: Any = None

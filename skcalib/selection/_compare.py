@@ -17,7 +17,7 @@ from skcalib import _nested as nested, binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, ArrayLike, arrays as xa, as_numpy, check_in_memory, checked_rows
 from skcalib._rows.inputs import if_in_memory
-from skcalib._splits import Split, checked_groups, checked_splits, in_groups
+from skcalib._splits import Split, checked_groups, checked_splits
 from skcalib._validation.features import columns_of, taken
 from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
@@ -67,7 +67,7 @@ def compare_calibrators(
     cv : int, splitter or iterable of splits, default=5
         How to split the rows. An integer is the number of stratified folds. A splitter is given
         the groups.
-    test : tuple (logits, y[, sample_weight[, groups[, features]]]), default=None
+    test : tuple (logits, y[, sample_weight[, features]]), default=None
         Test set to score on instead, after fits to all of ``logits``. There are no standard
         errors then. It has features if the other rows have some.
     scoring : str, list of str or dict of str to str or callable, default=None
@@ -83,7 +83,7 @@ def compare_calibrators(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
     groups : array-like of shape (n_samples,), default=None
-        The group of each row, for calibrators whose predictions depend on it, and for ``cv``.
+        The group of each row, for a splitter as ``cv``.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
         Features of the rows, for calibrators whose predictions depend on them, such as
         :class:`ConditionalCalibrator`, which is then compared by default.
@@ -131,7 +131,7 @@ def compare_calibrators(
     checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
     Z, labels, w = if_in_memory(_arrays, logits, y, sample_weight)
     groups = None if groups is None else checked_groups(logits, groups)
-    rows = Sample(Z, labels, w, groups, _checked_features(features, logits))
+    rows = Sample(Z, labels, w, _checked_features(features, logits))
     labels, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, labels, n_columns)
     if calibrators is None:
@@ -140,7 +140,7 @@ def compare_calibrators(
     members = _members(calibrators, w, labels)
     measures = measures_of(scoring, logits, kind)
     if judged is None:
-        splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, cv, random_state)]
+        splits = [(rows.part(a), rows.part(b)) for a, b in _splits(rows, groups, cv, random_state)]
     else:
         splits = [(rows, judged)]
     jobs = [
@@ -209,11 +209,11 @@ def _outcome(
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        given = nested.given_for(calibrator, groups=train.groups, features=train.features)
+        given = nested.given_for(calibrator, train.features)
         fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **given)
     seconds = time.perf_counter() - start
     known = np.asarray(getattr(fitted, "classes_", classes))
-    given = nested.given_for(fitted, groups=test.groups, features=test.features)
+    given = nested.given_for(fitted, test.features)
     P = fitted.predict_proba(test.Z, **given)
     P = nested.with_unknown_classes(P, known, classes)
     return Outcome(measured(P, test, classes, measures), fitted, seconds, messages)
@@ -254,13 +254,12 @@ def _checked_test(
     test: tuple[ArrayLike, ...], classes: Array, n_columns: int
 ) -> tuple[Sample, bool]:
     """The test rows, and whether some of their classes are masked."""
-    if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4, 5}):
+    if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4}):
         raise ValueError(
-            "test must be a tuple (logits, y), (logits, y, sample_weight), (logits, y, "
-            "sample_weight, groups) or (logits, y, sample_weight, groups, features), got "
-            f"{type(test).__name__}."
+            "test must be a tuple (logits, y), (logits, y, sample_weight) or (logits, y, "
+            f"sample_weight, features), got {type(test).__name__}."
         )
-    logits, y, sample_weight, groups, features = (*test, None, None, None)[:5]
+    logits, y, sample_weight, features = (*test, None, None)[:4]
     rows, found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
     check_total_weight(found.weight)
     if rows.n_columns != n_columns:
@@ -276,9 +275,8 @@ def _checked_test(
             "classes, name all labels in column order with classes=."
         )
     Z, labels, w = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
-    grouped = in_groups(rows, logits, groups, sample_weight)
     given = _checked_features(features, logits, sample_weight)
-    return Sample(Z, labels, w, grouped.groups, given), found.masked
+    return Sample(Z, labels, w, given), found.masked
 
 
 def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> Any:
@@ -292,7 +290,7 @@ def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> 
     return taken(features, np.flatnonzero(np.asarray(sample_weight)))
 
 
-def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
+def _splits(rows: Sample, groups: Any, cv: Any, random_state: Any) -> list[Split]:
     check_in_memory(
         [rows.Z],
         "Dask collections cannot be split into folds, got test=None. Pass test=(logits, y), as "
@@ -300,5 +298,5 @@ def _splits(rows: Sample, cv: Any, random_state: Any) -> list[Split]:
     )
     if isinstance(cv, Integral) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    groups = {} if isinstance(cv, Integral) else {"groups": rows.groups}  # else it would warn
-    return checked_splits(cv, rows.Z, rows.y, rows.w, **groups)
+    given = {} if isinstance(cv, Integral) else {"groups": groups}  # else it would warn
+    return checked_splits(cv, rows.Z, rows.y, rows.w, **given)

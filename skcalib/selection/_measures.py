@@ -34,20 +34,19 @@ EVERY_MEASURE = {
 
 
 class Sample(NamedTuple):
-    """Logits, labels, weights, groups and features of rows: arrays, or of Dask."""
+    """Logits, labels, weights and features of rows: arrays, or of Dask."""
 
     Z: Any
     y: Any
     w: Any
-    groups: Any
     features: Any = None
 
     def part(self, rows: Any) -> Sample:
         """Some of the rows."""
         *arrays, features = self
         features = None if features is None else taken(features, rows)
-        Z, y, w, groups = (None if array is None else array[rows] for array in arrays)
-        return Sample(Z, y, w, groups, features)
+        Z, y, w = (None if array is None else array[rows] for array in arrays)
+        return Sample(Z, y, w, features)
 
 
 class Predictions(ClassifierMixin, BaseEstimator):

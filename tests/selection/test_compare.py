@@ -508,7 +508,7 @@ def test_features_reach_those_that_take_them(kind):
             fitted = clone(members[0]).fit(Z[train], y[train], w, features=subject[train])
             P = fitted.predict_proba(Z[test], features=subject[test])
             losses.append(log_loss(y[test], P, sample_weight=of_test))
-            rows = (Z[test], y[test], of_test, None, kind(subject[test]))
+            rows = (Z[test], y[test], of_test, kind(subject[test]))
             judged = compare_calibrators(
                 Z[train], y[train], calibrators=members, sample_weight=w, test=rows,
                 features=kind(subject[train]),
