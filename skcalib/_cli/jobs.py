@@ -22,7 +22,7 @@ from skcalib._validation.inputs import are_probabilities, check_priors, warn_of_
 from skcalib._validation.labels import check_column_names, shown
 from skcalib.display import ReliabilityDisplay
 from skcalib.export import from_json, to_json, to_onnx
-from skcalib.export._chain import chain_of
+from skcalib.export._onnx import chain_of
 from skcalib.meta import MultiLabelCalibrator, PriorShift
 from skcalib.metrics import ReliabilityCurve, bayes_decision, reliability_curve
 from skcalib.report import calibration_report

@@ -18,8 +18,8 @@ from skcalib._version import __version__, warn_of_version
 from skcalib.monitor import CalibrationMonitor, DriftMonitor
 from skcalib.selection import _candidates
 
-from ._chain import chain_of
 from ._classifiers import ENSEMBLES, Trees, check_trees, trees_of
+from ._onnx import chain_of
 
 FORMAT, VERSION = "skcalib calibrator", 2
 

@@ -12,11 +12,10 @@ from skcalib._validation.inputs import check_fitted
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
 
-from ._chain import chain_of
 from ._classifiers import Features, probabilities_of, response
 from ._graph import OPSETS, Graph, Traced
 from ._json import CALIBRATORS
-from ._onnx import _as_tensor, traced_outputs
+from ._onnx import _as_tensor, chain_of, traced_outputs
 
 FLAG = [False, True]
 OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}

@@ -12,7 +12,7 @@ from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uncalibrated, Uniform
 
-from ._chain import chain_of
+from ._onnx import chain_of
 
 if TYPE_CHECKING:
     import torch
