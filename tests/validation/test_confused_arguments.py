@@ -24,7 +24,7 @@ def takers():
     for name in metrics.__all__:
         f = getattr(metrics, name)
         if not isinstance(f, type) and {"y_true", "y_proba"} <= set(signature(f).parameters):
-            more = {"other_proba": P, "cost": 1 - np.eye(3), "threshold": 0.5}
+            more = {"other_proba": P, "cost": 1 - np.eye(3), "threshold": 0.5, "features": Y}
             other = {key: more[key] for key in more if key in signature(f).parameters}
             yield name, lambda y, p, f=f, other=other: f(y, p, **other), P
     display = skcalib.ReliabilityDisplay.from_predictions
