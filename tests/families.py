@@ -252,7 +252,7 @@ OF_LABELS = [
     for member in (getattr(skcalib.metrics, name) for name in skcalib.metrics.__all__)
     if isfunction(member)
     and {"y_true", "y_proba"} <= signature(member).parameters.keys()
-    and not {"cost", "threshold"} & signature(member).parameters.keys()
+    and not {"cost", "features", "threshold"} & signature(member).parameters.keys()
 ]
 MEASURES = [
     f for f in OF_LABELS if getattr(signature(f).parameters.get("kind"), "default", 0) == "auto"
