@@ -112,6 +112,7 @@ def test_calibrators_with_stand_ins(estimator, check):
 
 
 @skips
+@pytest.mark.filterwarnings("ignore:The least populated class in y")  # of rows of a check
 @checks([LogitTransformer(SMOOTH), LogitTransformer(SMOOTH, cv=3)])
 def test_logit_transformer(estimator, check):
     run(check, estimator, expected_failed_checks(estimator))

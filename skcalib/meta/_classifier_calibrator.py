@@ -234,7 +234,7 @@ def _features(L: Floats, order: Indices) -> Floats:
     L, xp = L[:, order], namespace(L)
     if len(order) == 2:
         return _rounded(L[:, 1:] - L[:, :1])
-    return _rounded(xp.concat([L, L - xp.sum(L, axis=1, keepdims=True) / len(order)], axis=1))
+    return _rounded(xa.concat([L, L - xp.sum(L, axis=1, keepdims=True) / len(order)], axis=1))
 
 
 def _rounded(F: Floats) -> Floats:
