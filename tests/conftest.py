@@ -56,6 +56,14 @@ def logits3():
 
 
 @pytest.fixture(autouse=True)
+def _seed():
+    """Estimators without ``random_state`` are the same in each run."""
+    import numpy as np
+
+    np.random.seed(0)  # noqa: NPY002 - what scikit-learn draws from
+
+
+@pytest.fixture(autouse=True)
 def _close_figures():
     yield
     if "matplotlib.pyplot" in sys.modules:
