@@ -109,7 +109,7 @@ def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
     found = [_measure(LOG_LOSS, "neg_log_loss", kind)]
     # Each call makes another object.
     log_loss = sklearn.metrics.get_scorer("neg_log_loss")
-    for name, scorer in _named(scoring).items():
+    for name, scorer in named(scoring).items():
         if not isinstance(name, str):
             raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
         is_object = type(scorer) is type(log_loss) and vars(scorer) == vars(log_loss)
@@ -131,7 +131,7 @@ def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
     return found
 
 
-def _named(scoring: Any) -> Mapping[Any, Any]:
+def named(scoring: Any) -> Mapping[Any, Any]:
     """Scorers, or their names, by their names in the comparison."""
     if scoring is None:
         return EVERY_MEASURE

@@ -7,7 +7,9 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, logit
 from scipy.stats import binom, chi2, norm
+from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss
 
 from skcalib.metrics import (
     calibration_error_interval,
@@ -229,3 +231,24 @@ def test_bad_input(case):
     for figure in figures:
         with pytest.raises(ValueError, match=message):
             figure(**({"y_true": Y, "y_proba": P} | change))
+
+
+# R 4.2.2 on the data of breast tumours, with the risk below. rms 6.5-0, val.prob(p, y): "Slope",
+# "Brier", "S:z", "S:p", and by lowess "Eavg" and "E90". val.prob.ci.2 of CalibrationCurves has the
+# "Intercept" of a fit with offset=qlogis(p), and the mean distance from loess(y ~ p, degree=2),
+# 0.1212. Intervals are those of confint: f <- glm(y ~ offset(qlogis(p)), family=binomial), and
+# glm(y ~ qlogis(p), family=binomial).
+def test_figures_are_those_of_rms_and_calibration_curves():
+    X, benign = load_breast_cancer(return_X_y=True)
+    y, p = 1 - benign, expit(0.6 * (X[:, 0] - 14) + 0.1 * (X[:, 1] - 19))
+    slope, shift = calibration_slope(y, p), calibration_intercept(y, p)
+    test = calibration_test(y, p, measure="spiegelhalter_z")
+    found = [slope.estimate, shift.estimate, brier_score_loss(y, p), test.statistic]
+    wanted = [1.80960403708029, -0.750795336805781, 0.0993592124635469, -5.66402932093505]
+    np.testing.assert_allclose(found, wanted, rtol=1e-7)
+    assert test.pvalue == pytest.approx(1.47859124457020e-08)
+    ends = [slope.low, slope.high, shift.low, shift.high]
+    wanted = [1.50736474345100, 2.160741670674273, -0.985743645091439, -0.520033235877373]
+    np.testing.assert_allclose(ends, wanted, rtol=1e-4)  # confint interpolates
+    assert integrated_calibration_index(y, p) == pytest.approx(0.112564446549736, rel=0.05)
+    assert integrated_calibration_index(y, p, quantile=0.9) == pytest.approx(0.20454884, rel=0.05)
