@@ -155,6 +155,7 @@ WITHOUT_EXAMPLE = {
     "LikelihoodInterval",
     "MulticalibrationResult",
     "NetBenefitCurve",
+    "OptimismCorrection",
     "ReliabilityCurve",
     "RiskCoverageCurve",
     "ScoreDecomposition",
