@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx-mathjax-offline",  # formulas are shown without a network connection
     "numpydoc",
+    "sphinx_copybutton",
     "sphinx_design",  # the grid of the front page
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
@@ -28,18 +29,21 @@ html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 5,
     # None for the gallery and the reference, whose figures and formulas need the width.
     "secondary_sidebar_items": {page: ["page-toc"] for page in ["*", "guide/*", "recipes/*"]},
 }
 # Pages without subpages need no primary sidebar.
-alone = "index start benchmarks reproduction comparison testing architecture adding"
-html_sidebars = {page: [] for page in [*alone.split(), "contributing", "changes", "references"]}
+alone = "index start benchmarks reproduction comparison testing architecture adding contributing"
+html_sidebars = {page: [] for page in [*alone.split(), "project", "changes", "references"]}
 html_static_path = ["_static"]
 html_css_files = ["skcalib.css"]
 toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]
+
+# Without prompts and outputs, so that what is pasted runs.
+copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. ", True
 
 plot_formats = [("png", 100)]
 plot_html_show_formats = False

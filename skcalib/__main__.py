@@ -72,6 +72,7 @@ from typing import Any
 
 from skcalib._cli import jobs
 from skcalib._validation.labels import shown
+from skcalib._version import versions
 from skcalib._warnings import MissingClassesWarning, ProbabilitiesWarning
 
 # Options, what they take, of which "..." is several values, and what they mean.
@@ -166,6 +167,8 @@ def _parser() -> argparse.ArgumentParser:
             value, *several = metavar.split()
             kind, number = float if value == "NUMBER" else str, "+" if several else None
             group.add_argument(option, metavar=value, type=kind, nargs=number, help=meaning)
+    with_others = ", ".join(map(" ".join, versions().items()))
+    parser.add_argument("--version", action="version", version=with_others)
     parser.set_defaults(output=".", columns=(), drop=(), keep=())
     return parser
 

@@ -182,16 +182,19 @@ def test_public_names_have_an_example_types_and_a_place_in_the_reference():
             assert {*parameters, "return"} <= set(function.__annotations__), function
 
 
-def test_version_is_in_the_changelog():
-    assert skcalib.__version__ in (ROOT / "CHANGELOG.rst").read_text()
+def test_version_stands_in_all_files_that_have_it():
+    for name in ("CHANGELOG.rst", "CITATION.cff", "codemeta.json", "conda/recipe.yaml"):
+        assert re.search(rf"\b{re.escape(skcalib.__version__)}\b", (ROOT / name).read_text()), name
 
 
-def test_lower_bounds_stand_in_the_readme():
+def test_lower_bounds_stand_in_the_readme_and_in_the_recipe():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     readme = (ROOT / "README.rst").read_text()
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text().replace("matplotlib-base", "matplotlib")
     for requirement in project["dependencies"]:
         name, bound = requirement.split(">=")
         assert f"{name} {bound}" in readme
+        assert f"{name} >={bound}" in recipe
     assert f"Python {project['requires-python'].removeprefix('>=')}" in readme
 
 

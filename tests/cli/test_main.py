@@ -90,6 +90,15 @@ def test_help_is_worth_reading(capsys):
         assert word in text
 
 
+def test_version_names_those_of_other_packages(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    out = capsys.readouterr().out.replace("\n", " ")
+    assert stop.value.code == 0
+    assert f"skcalib {skcalib.__version__}, Python 3." in out
+    assert f"NumPy {np.__version__}" in out
+
+
 def test_own_files(files, folder, quick, capsys):
     logits, y = files
     (folder / "out").mkdir()
