@@ -257,6 +257,35 @@ def _histogram(rows: Evaluation, view: View, top: float) -> Element:
     )
 
 
+def decision_curves(results: Results) -> Element:
+    """Net benefit before and after, at thresholds up to the highest risks."""
+    rows = results.rows
+    highest = float(np.quantile(rows.after[:, 1], 0.99))
+    t = np.linspace(0, min(max(highest, 1e-3), 0.99), 101)[1:]
+    curves = [
+        metrics.net_benefit_curve(rows.y, view.P, thresholds=t, **rows.of_rows)
+        for view in results.views
+    ]
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        for view, curve in zip(results.views, curves, strict=True):
+            display.NetBenefitDisplay(curve, name=view.title).plot(ax)
+
+    at = int(np.argmin(np.abs(t - rows.mean(rows.index == 1))))  # where treating all is worth 0
+    before, after = (curve.net_benefit[at] for curve in curves)
+    return picture(
+        draw,
+        (5.6, 4.6),
+        f"Decision curves: at a threshold of {t[at]:.4f}, the nearest to the event rate, the net "
+        f"benefit is {before:.4f} before and {after:.4f} after calibration, and "
+        f"{curves[0].treat_all[at]:.4f} if everyone is treated.",
+        "Net benefit of treating rows whose risk is at least the threshold, in true positives per "
+        "row: a model is of use at the thresholds where it is above both treating everyone and "
+        "treating none.",
+    )
+
+
 def sweep(results: Results) -> Element:
     """Log loss and ECE by temperature."""
     shown = results.sweep

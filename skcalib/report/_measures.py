@@ -8,12 +8,14 @@ the normal distribution, or Wilson's for the accuracy.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
+from skcalib import metrics
 from skcalib._rows import Floats, Indices
 from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
 from skcalib.metrics._calibration_error import FORMULAS
@@ -46,6 +48,18 @@ BINNED = {
     "debiased RMSCE": "debiased_root_mean_squared_calibration_error",
 }
 SMOOTH = {"smooth ECE": "smooth_calibration_error"}
+
+# Figures of the risk of an event, by their titles.
+_DISTANCE = metrics.integrated_calibration_index
+RISK: dict[str, Callable[..., Any]] = {
+    "calibration in the large": metrics.calibration_intercept,
+    "calibration slope": metrics.calibration_slope,
+    "ICI": _DISTANCE,
+    "E50": partial(_DISTANCE, quantile=0.5),
+    "E90": partial(_DISTANCE, quantile=0.9),
+    "Emax": partial(_DISTANCE, quantile=1),
+    "Spiegelhalter's z": partial(metrics.calibration_test, measure="spiegelhalter_z"),
+}
 
 # What the measures are, by their titles.
 MEANINGS = {
@@ -197,6 +211,18 @@ def _without_intervals(before: float, after: float) -> Change:
         CalibrationErrorInterval(after, nan, nan),
         CalibrationComparisonResult(after - before, nan, nan, nan),
     )
+
+
+def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:
+    """Figures of the risk of the second class before and after, None where rows have no such."""
+
+    def figure(f: Callable[..., Any], P: Floats) -> Any:
+        try:
+            return f(rows.y, P, **rows.of_rows)
+        except ValueError:  # of rows of one class, or separated by a threshold
+            return None
+
+    return {title: (figure(f, rows.before), figure(f, rows.after)) for title, f in RISK.items()}
 
 
 def mean_and_error(values: Floats, w: Floats) -> tuple[float, float]:

@@ -61,6 +61,10 @@ class CalibrationReport(Results):
         probability) and ``"ece"`` with ``"_before"`` or ``"_after"``.
     segments_ : tuple of two MulticalibrationResult, or None
         Gaps of the segments of ``features`` before and after; None without features.
+    risk_ : dict of str to tuple of two results, or None
+        Figures of the risk of the second of two classes, before and after, such as "calibration
+        slope" and "ICI"; each None where rows of one class, or rows whose classes a threshold
+        separates, have no such figure. None for a report on the top label.
     verdict_ : list of str
         Three sentences: before calibration, its effect, and what is left.
     warnings_ : list of str
@@ -148,8 +152,8 @@ def calibration_report(
     with N the sum of the weights.
 
     ``report.to_html(path)`` writes a page with a verdict in three sentences, all measures with
-    95 % intervals, vector graphics of the diagrams, the worst classes, a summary of the data and
-    the code to repeat it. In a notebook the report shows the verdict, the measures and the figure.
+    95 % intervals, vector graphics of the diagrams, the worst classes, for two classes the figures of
+    a risk model and a decision curve, a summary of the data and the code to repeat it. In a notebook the report shows the verdict, the measures and the figure.
 
     Parameters
     ----------

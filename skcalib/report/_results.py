@@ -17,7 +17,7 @@ from skcalib.metrics import (
 )
 from skcalib.selection import CalibratorComparison
 
-from ._measures import SEED, Change, changes_of, number_of_resamples
+from ._measures import SEED, Change, changes_of, number_of_resamples, risk_figures
 from ._rows import Evaluation
 from ._verdict import verdict
 
@@ -85,6 +85,11 @@ class Results:
             for view in self.views
         )
         return before, after
+
+    @cached_property
+    def risk_(self) -> dict[str, tuple[Any, Any]] | None:
+        """Figures of the risk of the second of two classes, before and after."""
+        return risk_figures(self.rows) if self.rows.kind == "binary" else None
 
     @cached_property
     def decompositions_(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:

@@ -3,8 +3,8 @@
 Class names for the style: ``skip`` (link to the contents), ``verdict`` (its section), ``pair`` (two
 figures side by side), ``table`` (what scrolls where a table is wide), ``number`` (cells),
 ``interval`` (its ends, within a cell), ``sortable``, ``measures``, ``classes``, ``segments``,
-``decomposition`` and ``comparison`` (tables), ``note`` (a remark). The sections are inside of
-``main.skcalib``.
+``decomposition``, ``risk`` and ``comparison`` (tables), ``note`` (a remark). The sections are
+inside of ``main.skcalib``.
 """
 
 import math
@@ -15,14 +15,14 @@ from xml.etree.ElementTree import Element
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
-from skcalib.metrics import MulticalibrationResult
+from skcalib.metrics import LikelihoodInterval, MulticalibrationResult
 from skcalib.selection._tables import comparison_elements
 
 from . import _code, _diagrams
 from ._measures import MEANINGS
 from ._results import Results
 from ._rows import listed, short
-from ._verdict import counted, few_of_a_kind, signed
+from ._verdict import as_pvalue, counted, few_of_a_kind, signed
 
 # The tables of classes and of segments have at most so many rows.
 CLASSES, SEGMENTS = 20, 20
@@ -94,6 +94,41 @@ def comparison(results: Results) -> Elements:
         return comparison_elements(results.comparison, sortable=True)
     code = "calibration_report(..., comparison=compare_calibrators(logits, y))"
     return [element("p", "No comparison was given. To add one: ", element("code", code))]
+
+
+def risk(results: Results) -> Elements | None:
+    """Figures of the validation of a risk model, for two classes."""
+    if results.risk_ is None:
+        return None
+    lines = [[title, *map(_figure, pair)] for title, pair in results.risk_.items()]
+    caption = (
+        f"Validation of the risk of {short(results.rows.classes[1])}, with 95% intervals in "
+        "brackets. Calibration in the large, the intercept of a logistic recalibration with a "
+        "slope of 1, is below 0 where risks are too high; the slope, ideally 1, is smaller where "
+        "they are too extreme. ICI, E50, E90 and Emax are the mean, median, 90% quantile and "
+        "maximum of the distances from a smooth calibration curve."
+    )
+    header = ["figure", "before", "after"]
+    return [
+        table(header, lines, caption=caption, class_="risk"),
+        _diagrams.decision_curves(results),
+    ]
+
+
+def _figure(found: Any) -> Number:
+    """The cell of a figure of risks, with its interval or p-value."""
+    if found is None:
+        return Number("none", math.nan)
+    if isinstance(found, float):
+        return Number(written(found), found)
+    if isinstance(found, LikelihoodInterval):
+        return _number(found.estimate, found, _in_hundredths)
+    p = element("span", f" ({as_pvalue(found.pvalue)})", class_="interval")
+    return Number([_in_hundredths(found.statistic), p], found.statistic)
+
+
+def _in_hundredths(value: float) -> str:
+    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def classes(results: Results) -> Elements:
@@ -217,6 +252,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Results], Child]], ...] = (
     ("comparison", "Comparison of calibrators", comparison),
     ("reliability", "Reliability diagrams", _diagrams.reliability),
     ("confidence", "Confidence", _diagrams.confidence),
+    ("risk", "Risk model", risk),
     ("sweep", "Temperatures", _diagrams.sweep),
     ("classes", "Classes", classes),
     ("segments", "Segments", segments),
@@ -234,17 +270,19 @@ def page_of(results: Results) -> str:
     """The whole page: sections in order, with a table of contents."""
     title = f"Calibration report: {results.name}"
     style = resource("_output/html.css") + resource("report/page.css")
-    links = [element("a", heading, href=f"#{anchor}") for anchor, heading, _ in SECTIONS]
+    filled = [(anchor, heading, fill(results)) for anchor, heading, fill in SECTIONS]
+    shown = [each for each in filled if each[2] is not None]  # of more classes there is no risk
+    links = [element("a", heading, href=f"#{anchor}") for anchor, heading, _ in shown]
     sections = [
         element(
             "section",
             element("h2", heading, id=f"{anchor}-heading"),
-            fill(results),
+            content,
             id=anchor,
             class_="verdict" if anchor == "verdict" else None,
             aria_labelledby=f"{anchor}-heading",
         )
-        for anchor, heading, fill in SECTIONS
+        for anchor, heading, content in shown
     ]
     body = [
         element("a", "Skip to the report", href="#report", class_="skip"),

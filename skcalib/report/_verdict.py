@@ -193,6 +193,8 @@ def counted(rows: Evaluation) -> str:
 
 def as_pvalue(pvalue: float) -> str:
     """A p-value as text."""
+    if pvalue < 0.0005:
+        return "p < 0.001"
     return f"p = {pvalue:.3f}" if pvalue < 0.0995 else f"p = {pvalue:.2f}"
 
 

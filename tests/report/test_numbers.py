@@ -1,6 +1,7 @@
 """Every number of a report is that of the measure, and every interval that of its function."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 from pages_of_reports import (
     CASES,
+    Page,
     cases,
     frame_of_few,
     masked,
@@ -21,7 +23,7 @@ from pages_of_reports import (
 from scipy.special import softmax
 from scipy.stats import binomtest, norm
 
-from skcalib import calibration_report, metrics
+from skcalib import PlattScaling, calibration_report, metrics
 from skcalib._output import written
 from skcalib._rows.arrays import both_columns
 from skcalib.metrics._proper_scores import brier_scores, log_losses
@@ -35,7 +37,7 @@ from skcalib.report._measures import (
     wilson_interval,
 )
 from skcalib.report._rows import Evaluation, facts_of
-from skcalib.report._verdict import signed
+from skcalib.report._verdict import as_pvalue, signed
 
 
 def problem_of(case):
@@ -106,6 +108,57 @@ def test_the_page_shows_these_numbers(case):
             assert f"{written(ends.estimate)} [{low}, {high}]" in text
         d = change.difference
         assert f"{signed(d.statistic)} [{signed(d.low)}, {signed(d.high)}]" in text
+
+
+def test_figures_of_risks_are_those_of_the_functions():
+    """Shown with intervals and p-values, and as none where rows have no such figure."""
+    y, before, after, rows, _ = problem_of(two_classes)
+    cells = {title: values for title, *values in rows_of_table(parsed(two_classes), "risk")}
+    text, of = parsed(two_classes).section("risk")["text"], partial(partial, **rows)
+    index = metrics.integrated_calibration_index
+    for title, f in {
+        "calibration in the large": of(metrics.calibration_intercept),
+        "calibration slope": of(metrics.calibration_slope),
+        "ICI": of(index), "E50": of(index, quantile=0.5), "E90": of(index, quantile=0.9),
+        "Emax": of(index, quantile=1),
+        "Spiegelhalter's z": of(metrics.calibration_test, measure="spiegelhalter_z"),
+    }.items():  # fmt: skip
+        pair = f(y, before), f(y, after)
+        assert report_of(two_classes).risk_[title] == pair
+        values = [x if isinstance(x, float) else next(iter(vars(x).values())) for x in pair]
+        assert cells.pop(title) == values
+        for found, value in zip(pair, values, strict=True):
+            number = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+            more = {2: "p", 3: "l"}.get(len(getattr(found, "__dict__", [])))
+            if more == "l":
+                ends = f"[{found.low:.2f}, {found.high:.2f}]".replace("-", "\N{MINUS SIGN}")
+                assert f"{number} {ends}" in text
+            elif more == "p":
+                assert f"{number} ({as_pvalue(found.pvalue)})" in text
+            else:
+                assert written(value) in text
+    assert not cells
+    assert as_pvalue(0.0004) == "p < 0.001"
+    at = re.search(r"threshold of ([\d.]+), .* is ([\d.-]+) before and ([\d.-]+) after", next(
+        e["attrs"]["alt"] for e in parsed(two_classes).all("img") if "Decision" in e["attrs"]["alt"]
+    )).groups()  # fmt: skip
+    t, *benefits = map(float, at)
+    wanted = [metrics.net_benefit(y, P, t, **rows) for P in (before, after)]
+    assert_allclose(benefits, wanted, atol=5e-3)
+    assert abs(t - np.average(y == "yes & $", weights=rows["sample_weight"])) < 0.01
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+def test_risks_that_are_separated(quick):
+    """There is no slope, and the page is made; a report on the top label has no such figures."""
+    Z, y = np.array([-2.0, -1, 1, 2] * 9)[:, None], np.array([0, 0, 1, 1] * 9)
+    calibrator = PlattScaling().fit(Z, np.roll(y, 1))
+    report = calibration_report(calibrator, Z, y, figure=Figure())
+    shown = rows_of_table(Page(report.to_html()), "risk")
+    assert report.risk_["calibration slope"] == (None, None)
+    assert np.isnan(shown[1][1:]).all()
+    top = calibration_report(calibrator, Z, y, figure=Figure(), kind="top-label")
+    assert top.risk_ is None
 
 
 @cases
