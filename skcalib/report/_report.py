@@ -152,8 +152,8 @@ def calibration_report(
     with N the sum of the weights.
 
     ``report.to_html(path)`` writes a page with a verdict in three sentences, all measures with
-    95 % intervals, vector graphics of the diagrams, the worst classes, for two classes the figures of
-    a risk model and a decision curve, a summary of the data and the code to repeat it. In a
+    95 % intervals, vector graphics of the diagrams, the worst classes, for two classes the figures
+    of a risk model and a decision curve, a summary of the data and the code to repeat it. In a
     notebook the report shows the verdict, the measures and the figure.
 
     Parameters
