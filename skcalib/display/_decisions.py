@@ -369,7 +369,7 @@ class NetBenefitDisplay(CurveDisplay):
         t, everyone = self.curve.threshold, self.curve.treat_all
         top = max(1.1 * self.curve.net_benefit.max(), 1.1 * everyone.max(), top)
         if self.band_ is not None:
-            top = max(top, self.band_.get_paths()[0].vertices[:, 1].max())
+            top = max(top, float(np.max(np.asarray(self.band_.get_paths()[0].vertices)[:, 1])))
         self.ax_.set(xlim=(0, t[-1]), ylim=(-0.15 * top, top), xlabel="Threshold probability")
         if look.number:
             return

@@ -115,6 +115,7 @@ def test_decision_curve_has_its_references(standardized, weight):
     low, high = ax.get_ylim()
     assert low < 0 < max(curve.net_benefit.max(), curve.treat_all.max()) < high
     ends = first.band_.get_paths()[0].vertices
+    assert ends[:, 1].max() <= high
     for t, benefit in zip(curve.threshold, curve.net_benefit, strict=True):
         of_t = ends[np.isclose(ends[:, 0], t), 1]
         assert of_t.min() < benefit < of_t.max()
