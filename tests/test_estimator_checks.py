@@ -24,6 +24,7 @@ from skcalib import (
     ConditionalCalibrator,
     LogitTransformer,
     MultiLabelCalibrator,
+    ScoreTransformer,
     TemperatureScaling,
     VectorScaling,
 )
@@ -119,6 +120,12 @@ def test_logit_transformer(estimator, check):
 
 
 @skips
+@checks([ScoreTransformer((-1000, 1000), step=0.01)])
+def test_score_transformer(estimator, check):
+    run(check, estimator, {})
+
+
+@skips
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of labels that all rows have or lack
 @checks([MultiLabelCalibrator()])
 def test_several_labels(estimator, check):
@@ -155,7 +162,8 @@ def test_every_public_estimator_is_checked():
     members = {getattr(skcalib, name) for name in skcalib.__all__}
     estimators = {m for m in members if isinstance(m, type) and issubclass(m, BaseEstimator)}
     checked = {getattr(skcalib, name) for name in STAND_INS} | set(CALIBRATORS)
-    assert estimators <= {*checked, LogitTransformer, CalibratedClassifier, MultiLabelCalibrator}
+    composed = {LogitTransformer, CalibratedClassifier, MultiLabelCalibrator, ScoreTransformer}
+    assert estimators <= checked | composed
 
 
 @pytest.mark.slow

@@ -2,5 +2,6 @@
 
 from ._calibrated_classifier import CalibratedClassifier
 from ._logit_transformer import LogitTransformer
+from ._score_transformer import ScoreTransformer
 
-__all__ = ["CalibratedClassifier", "LogitTransformer"]
+__all__ = ["CalibratedClassifier", "LogitTransformer", "ScoreTransformer"]

@@ -3,6 +3,7 @@
 Their common parameters are described in :func:`reliability_curve`.
 """
 
+from ._calibrated_mean import CalibratedMean, calibrated_mean
 from ._calibration_error import (
     debiased_expected_calibration_error,
     debiased_root_mean_squared_calibration_error,
@@ -42,6 +43,7 @@ from ._uncertainty import (
 )
 
 __all__ = [
+    "CalibratedMean",
     "CalibrationComparisonResult",
     "CalibrationErrorInterval",
     "CalibrationTestResult",
@@ -54,6 +56,7 @@ __all__ = [
     "SelectiveThreshold",
     "area_under_risk_coverage",
     "bayes_decision",
+    "calibrated_mean",
     "calibration_error_interval",
     "calibration_intercept",
     "calibration_slope",

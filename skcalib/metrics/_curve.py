@@ -82,14 +82,18 @@ class ReliabilityCurve:
            case of the binomial", Biometrika 26, 1934.
         """
         check_real("confidence_level", confidence_level, high=1)
-        tail = (1 - confidence_level) / 2
-        n, hits = self.n_effective, self.accuracy * self.n_effective
-        misses = n - hits
-        # The quantiles of a beta distribution with a parameter of zero are 0 or 1.
-        none, all_ = self.accuracy <= 0, self.accuracy >= 1
-        low = betaincinv(np.where(none, 1, hits), misses + 1, tail)
-        high = betaincinv(hits + 1, np.where(all_, 1, misses), 1 - tail)
-        return np.where(none, 0.0, low), np.where(all_, 1.0, high)
+        return clopper_pearson(self.accuracy, self.n_effective, confidence_level)
+
+
+def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats, Floats]:
+    """Clopper-Pearson intervals of rates of n rows, an effective number that need not be whole."""
+    tail = (1 - confidence_level) / 2
+    hits, misses = rate * n, (1 - rate) * n
+    # The quantiles of a beta distribution with a parameter of zero are 0 or 1.
+    none, all_ = rate <= 0, rate >= 1
+    low = betaincinv(np.where(none, 1, hits), misses + 1, tail)
+    high = betaincinv(hits + 1, np.where(all_, 1, misses), 1 - tail)
+    return np.where(none, 0.0, low), np.where(all_, 1.0, high)
 
 
 def curves_of(columns: Columns, n_bins: int, strategy: Strategy) -> Iterator[ReliabilityCurve]:
