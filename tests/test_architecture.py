@@ -149,6 +149,7 @@ def test_work_leaves_the_global_random_state_alone():
 
 # Results of functions, which show them.
 WITHOUT_EXAMPLE = {
+    "CalibratedMean",
     "CalibrationComparisonResult",
     "CalibrationErrorInterval",
     "CalibrationTestResult",
