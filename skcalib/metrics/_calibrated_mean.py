@@ -1,6 +1,6 @@
 """The rate of an event in many rows with scores, from few labels: prediction-powered inference."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -161,19 +161,25 @@ def calibrated_mean(
     whole = _mean(labelled, every, confidence_level)
     if groups is None and groups_all is None:
         return whole
+    parts = _in_groups(groups, groups_all, labelled, every)
+    found = {name: _mean(*p, confidence_level, f" of group {name!r}") for name, p in parts}
+    return replace(whole, groups=found)
+
+
+def _in_groups(
+    groups: Any, groups_all: Any, labelled: Rows, every: Rows
+) -> Iterator[tuple[Any, tuple[Rows, Rows]]]:
+    """Each group with its labelled and all its rows."""
     of, of_all = as_labels(groups, "groups"), as_labels(groups_all, "groups_all")
-    check_consistent_length(event, of)
+    check_consistent_length(labelled[0], of)
     check_consistent_length(every[0], of_all)
     if len(unknown := not_among(of, of_all)):
         raise ValueError(
             f"groups must be among those of all rows, got others: [{shown(unknown)}]. Check that "
             "groups_all is of the rows of score_all."
         )
-    found = {}
     for name in np.unique(of_all).tolist():
-        parts = [x[of == name] for x in labelled], [x[of_all == name] for x in every]
-        found[name] = _mean(*parts, confidence_level, f" of group {name!r}")
-    return replace(whole, groups=found)
+        yield name, ([x[of == name] for x in labelled], [x[of_all == name] for x in every])
 
 
 def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tuple[Floats, Floats]:
