@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 from inspect import isfunction, signature
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,27 +30,20 @@ class ClassifierCalibrator(skcalib.ClassifierCalibrator):
         return make_pipeline(Binarizer(threshold=-1.0), BernoulliNB())
 
 
+def of_two_folds(kind):
+    """The constructor, with its signature, where two folds are the default."""
+    made = kind.__init__
+    again = FunctionType(
+        made.__code__, made.__globals__, "__init__", made.__defaults__, made.__closure__
+    )
+    again.__kwdefaults__ = made.__kwdefaults__ | {"cv": 2}
+    return again
+
+
 class AutoCalibrator(skcalib.AutoCalibrator):
     """With few candidates, which are fast, and few folds."""
 
-    def __init__(
-        self,
-        calibrators=None,
-        *,
-        cv=2,
-        combine="stack",
-        n_jobs=None,
-        random_state=None,
-        classes=None,
-    ):
-        super().__init__(
-            calibrators,
-            cv=cv,
-            combine=combine,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            classes=classes,
-        )
+    __init__ = of_two_folds(skcalib.AutoCalibrator)
 
     def _candidates(self, rows):
         if self.calibrators is not None:
@@ -65,27 +58,7 @@ class AutoCalibrator(skcalib.AutoCalibrator):
 class ConditionalCalibrator(skcalib.ConditionalCalibrator):
     """With the same candidates and folds."""
 
-    def __init__(
-        self,
-        calibrators=None,
-        *,
-        cv=2,
-        combine="stack",
-        categorical_features="from_dtype",
-        n_jobs=None,
-        random_state=None,
-        classes=None,
-    ):
-        super().__init__(
-            calibrators,
-            cv=cv,
-            combine=combine,
-            categorical_features=categorical_features,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            classes=classes,
-        )
-
+    __init__ = of_two_folds(skcalib.ConditionalCalibrator)
     _candidates = AutoCalibrator._candidates
 
 

@@ -478,6 +478,7 @@ OTHER_PARAMETERS = {
     "n_jobs",
     "priors",
     "random_state",
+    "verbose",
 }
 
 

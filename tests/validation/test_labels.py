@@ -179,6 +179,7 @@ OTHER_VALUES = {
     "combine": ["best"],
     "n_jobs": [1],
     "random_state": [1],
+    "verbose": [False],
 }
 
 
