@@ -362,7 +362,7 @@ def test_labels_have_two_least_probabilities_each(rare, least):
             assert LogitTransformer(Given()).fit(P, Y).min_proba_ == least
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_a_forest_with_platts_sigmoid_is_as_good_as_that_of_scikit_learn(n_classes):
     """A least probability of 1e-15 loses to it by 0.05 and more in log loss."""
     X, y = make_classification(
@@ -414,7 +414,9 @@ def test_rows_in_several_test_sets():
     cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
     Z = LogitTransformer(GaussianNB(), cv=cv).fit_transform(X, y)
     splits = list(cv.split(X, y))
-    halves = [LogitTransformer(GaussianNB(), cv=s).fit_transform(X, y) for s in _in_threes(splits)]
+    halves = [
+        LogitTransformer(GaussianNB(), cv=s).fit_transform(X, y) for s in (splits[:3], splits[3:])
+    ]
     assert_allclose(Z, np.mean(halves, axis=0))
     # The calibrator sees each row twice with half its weight, not the mean of its logits.
     c = CalibratedClassifier(GaussianNB(), PlattScaling(), cv=cv).fit(X, y)
@@ -431,10 +433,6 @@ def test_rows_that_are_twice_in_a_test_set():
         for test in (second, np.r_[second, second[:50]])
     )
     assert_allclose(again, Z)
-
-
-def _in_threes(splits):
-    return [splits[:3], splits[3:]]
 
 
 @pytest.mark.parametrize("cv", [TimeSeriesSplit(4), ShuffleSplit(2, random_state=0)], ids=repr)
@@ -950,8 +948,8 @@ def test_features_reach_the_calibrator(ensemble):
     y = (X[:, 0] + 3 * sex + rng.logistic(size=600) > 1.5).astype(int)
     words = np.array(["woman", "man"])[sex]
     frame = pd.DataFrame({"sex": words})
-    calibrator = ConditionalCalibrator([PlattScaling()])
-    classifier = CalibratedClassifier(GaussianNB(), calibrator, ensemble=ensemble)
+    calibrator = ConditionalCalibrator([PlattScaling()], cv=2)
+    classifier = CalibratedClassifier(GaussianNB(), calibrator, cv=2, ensemble=ensemble)
     losses = {}
     for name, features in {"frame": frame, "array": words, "list": [[w] for w in words]}.items():
         with warnings.catch_warnings():

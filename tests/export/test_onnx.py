@@ -437,7 +437,7 @@ class TestErrors:
     def test_what_is_no_fitted_calibrator(self):
         Z, y = self.Z, self.Y
         features = np.array(["a", "b"])[(y > 0) * 1]
-        given = skcalib.ConditionalCalibrator([skcalib.PlattScaling()])
+        given = skcalib.ConditionalCalibrator([skcalib.PlattScaling()], cv=2)
         with pytest.warns(UserWarning, match="features alone"):
             given.fit(Z, y, features=features)
         T = skcalib.TemperatureScaling()

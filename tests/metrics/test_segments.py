@@ -106,7 +106,7 @@ def test_classes_are_those_of_each_alone():
         np.testing.assert_allclose(found.standardised_gap[of_class], alone.standardised_gap)
 
 
-@pytest.mark.parametrize("kind", ["binary", "classwise"])
+@pytest.mark.parametrize("kind", ["binary", pytest.param("classwise", marks=pytest.mark.slow)])
 def test_pvalue_is_that_of_all_labels(kind):
     """The probability of a maximum as large, summed over all labels of a few rows."""
     n, classes = (10, 2) if kind == "binary" else (6, 3)

@@ -127,15 +127,14 @@ def test_pictures_have_texts_captions_and_two_looks(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [hostile, two_classes])
-def test_pages_are_the_same_each_time(case):
+def test_pages_are_the_same_each_time():
     """Also with another style in use, and of copies."""
-    calibrator, Z, y, params = case()
+    calibrator, Z, y, params = hostile()
     again = calibration_report(calibrator, Z, y, figure=Figure((10, 8)), **params)
     with plt.style.context(["dark_background", {"font.size": 20, "svg.fonttype": "none"}]):
         text = drawn_page(pickle.loads(pickle.dumps(again)))
     fit_times = r'data-value="[^"]*">[\d.e-]+</td></tr>'  # of the comparison, which is made anew
-    assert re.sub(fit_times, "", text) == re.sub(fit_times, "", page_of(case, drawn=True))
+    assert re.sub(fit_times, "", text) == re.sub(fit_times, "", page_of(hostile, drawn=True))
     assert plt.get_fignums() == []
 
 

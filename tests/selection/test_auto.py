@@ -343,7 +343,7 @@ def of_votes(Z, random_state=0):
 
 
 @pytest.mark.parametrize("shares", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_order_of_classes_and_rows_and_the_type_of_labels_change_nothing(n_classes, shares):
     n = 500
     X, y = make_logits(n, n_classes, temperature=2.0, random_state=2)
