@@ -367,7 +367,8 @@ class NetBenefitDisplay(CurveDisplay):
 
     def _arrange(self, look: Look, top: float) -> None:
         t, everyone = self.curve.threshold, self.curve.treat_all
-        top = max(1.1 * self.curve.net_benefit.max(), 1.1 * everyone.max(), top)
+        # Without an event nothing is above 0.
+        top = max(1.1 * self.curve.net_benefit.max(), 1.1 * everyone.max(), top) or 1.0
         if self.band_ is not None:
             top = max(top, float(np.max(np.asarray(self.band_.get_paths()[0].vertices)[:, 1])))
         self.ax_.set(xlim=(0, t[-1]), ylim=(-0.15 * top, top), xlabel="Threshold probability")

@@ -128,7 +128,7 @@ def _figure(found: Any) -> Number:
 
 
 def _in_hundredths(value: float) -> str:
-    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return f"{value:z.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def classes(results: Results) -> Elements:

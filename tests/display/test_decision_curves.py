@@ -123,6 +123,12 @@ def test_decision_curve_has_its_references(standardized, weight):
         drawn(ax=ax)
 
 
+def test_decision_curve_without_events():
+    params = {"labels": [False, True], "ax": Figure().subplots(), "n_resamples": 3}
+    display = NetBenefitDisplay.from_predictions(Y == 7, P[:, 0], **params)
+    assert display.ax_.get_ylim() == (-0.15, 1)
+
+
 def test_decision_curves_refuse_what_is_no_risk():
     with pytest.raises(ValueError, match="for two classes, got 3"):
         NetBenefitDisplay.from_predictions(Y, P)
