@@ -42,6 +42,9 @@ class LinearMap(Protocol):
     def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
         """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
 
+    def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:
+        """Parameters (p,) of the same probabilities with the least ridge penalty."""
+
     def scores(self, theta: Floats, F: Floats, out: Floats | None = None) -> Floats:
         """Scores (m, K) of features ``F`` (m, K) under parameters ``theta`` (p,).
 

@@ -71,8 +71,7 @@ class ClassBlocks:
     ) -> ClassBlocks:
         """The blocks of masses ``b`` (K,), means ``m`` (K, K) and the covariance (K, K)."""
         d, o, r = (2 * strength for strength in regularization.strengths)
-        share = regularization.of_matrix(len(b)) + np.finfo(float).tiny
-        share /= share.sum(axis=0)
+        share = shares(regularization, len(b))
         spread, basis = np.linalg.eigh(covariance)
         B = b[:, None] * np.maximum(spread, 0) + o
         inverse = 1 / (B + (SMALL_CURVATURE * (b.max() * spread).max() + TINY_CURVATURE))
@@ -109,6 +108,12 @@ class ClassBlocks:
         for gain, V in self.rank_one:
             Q += xa.like(gain, F) * (F @ xa.like(V, F).T - xa.like(xa.vecdot(V, T), F)) ** 2
         return xa.at_least(Q, 0, Q) + xa.like(self.inverse_offset, F)
+
+
+def shares(regularization: Regularization, K: int) -> Floats:
+    """Share (K, K) of each row of a matrix in the ridge of its column."""
+    ridge = regularization.of_matrix(K) + np.finfo(float).tiny
+    return ridge / ridge.sum(axis=0)
 
 
 def _rank_one_change(factor: Any, U: Floats, V: Floats) -> tuple[Floats, Floats]:
@@ -202,6 +207,10 @@ class VectorMap:
         n, strengths = 1 + self.fit_intercept, [regularization.diagonal, regularization.intercept]
         return np.repeat([1.0, 0.0][:n], K), np.repeat(strengths[:n], K)
 
+    def balanced(self, theta: Floats, _: Regularization, K: int) -> Floats:
+        """The parameters, since whatever the strengths the best offsets have a sum of zero."""
+        return theta
+
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
         """Slopes (K,) and offsets (K,)."""
         return theta[:K], theta[K:] if self.fit_intercept else np.zeros(K)
@@ -265,6 +274,15 @@ class MatrixMap:
         identity = np.concatenate([np.eye(K).ravel(), np.zeros(K)])
         offsets = np.full(K, regularization.intercept)
         return identity, np.concatenate([regularization.of_matrix(K).ravel(), offsets])
+
+    def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:
+        """Parameters (p,) of the same probabilities with the least ridge penalty.
+
+        Preconditioners leave what all classes share as it is at the start of a fit.
+        """
+        A, c = self.coefficients(theta, K)
+        A = A - np.sum(shares(regularization, K) * (A - np.eye(K)), axis=0)
+        return np.concatenate([A.ravel(), c])
 
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
         """Matrix (K, K) and offsets (K,)."""

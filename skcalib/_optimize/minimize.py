@@ -124,8 +124,9 @@ def best_parameters(
     where rounding leaves no step that lowers it: then ``success`` is false.
     """
     is_local = objective.rows.is_local
-    x = start
-    if x is None:
+    if start is not None:  # perhaps from a fit with other strengths
+        x = objective.map_.balanced(start, objective.regularization, objective.n_classes)
+    else:
         x = objective.identity if is_local else _start_of_sample(objective, tol)
     if objective.n_classes == 2:
         return _of_two_classes(TwoClasses(replace(objective, double=True)), x, tol, max_iter)
