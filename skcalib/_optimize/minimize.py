@@ -204,9 +204,11 @@ def _trust_exact(
 
 def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
-    method = PreconditionedLBFGS(partial(objective.map_.blocks, objective))
-    # Passes over many single precision features are much faster than those in double precision.
+    # Passes over many single precision features are much faster than those in double precision. Over
+    # few they take less time than a preconditioner, of which a start that is near needs one.
     many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
+    age = 0 if many or np.array_equal(start, objective.identity) else 1
+    method = PreconditionedLBFGS(partial(objective.map_.blocks, objective), age)
     stages = [objective] if many and objective.dtype != np.float64 else []
     x, nit = start, 0
     for stage in [*stages, replace(objective, double=True)]:
@@ -233,14 +235,14 @@ class PreconditionedLBFGS:
     A ``method`` of :func:`scipy.optimize.minimize` that stops where the gradient norm is at most
     ``gtol``, where the value is below ``lowest``, or where no step is accepted. ``preconditioner``
     gives blocks at a point, whose ``solve`` leads from gradients to steps, and is asked every few
-    iterations. A second call goes on with the differences of the first, as of the same function in
-    another precision.
+    iterations: at the first two of them, or with an ``age`` of 1 at the first alone. A second call
+    goes on with the differences of the first, as of the same function in another precision.
     """
 
-    def __init__(self, preconditioner: Callable[[Floats], Blocks]) -> None:
+    def __init__(self, preconditioner: Callable[[Floats], Blocks], age: int = 0) -> None:
         self.preconditioner = preconditioner
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
-        self.age = 0
+        self.age = age
         self.blocks: Blocks
 
     def __call__(
@@ -279,7 +281,7 @@ class PreconditionedLBFGS:
 
     def _direction(self, here: OptimizeResult) -> Floats:
         """The approximate inverse Hessian times the negative gradient, by the two loops."""
-        if self.age % RENEWAL < 2:  # the first step goes most of the way
+        if self.age % RENEWAL < 2:
             self.blocks = self.preconditioner(here.x)
         self.age += 1
         shares, step = [], -here.jac

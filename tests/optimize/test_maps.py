@@ -88,3 +88,18 @@ def test_preconditioner_of_a_matrix_map_is_near_the_inverse_of_the_hessian(featu
     assert condition(np.linalg.eigvalsh(H)) > 1000
     inverse = inverse_hessian(objective, objective.identity)
     assert condition(np.linalg.eigvals(inverse @ H)) < 40
+
+
+def test_balanced_parameters_let_a_fit_with_other_strengths_converge(features, rng):
+    """Preconditioners do not see what all classes share, to which the strengths give a place."""
+    map_, strengths = MatrixMap(), Regularization(0.01, 0.3, 0.1)
+    K = features.n_columns
+    objective = Objective(map_, features, strengths)
+    start = objective.identity + 0.1 * rng.normal(size=K * K + K)
+    start[K * K :] -= start[K * K :].mean()
+    near = map_.balanced(start, strengths, K)
+    losses = [Objective(map_, features).value_gradient(theta)[0] for theta in (start, near)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+    common = objective.value_gradient(near)[1][: K * K].reshape(K, K).sum(axis=0)
+    np.testing.assert_allclose(common, 0, atol=1e-12)
+    assert lbfgs(objective, near, 1e-9, 200).success

@@ -152,7 +152,7 @@ class Worse:
     double: bool = False
     rows = MemoryRows(np.zeros((1, 2)), np.zeros(1, int), None)
     map_, n_classes, dtype, separated = TemperatureMap(), 2, np.dtype(float), -np.inf
-    ridge = np.ones(2)
+    ridge, identity = np.ones(2), np.zeros(2)
 
     def value_gradient(self, theta):
         return (1.0 if not theta.any() else 2.0), np.ones(2)
