@@ -207,7 +207,7 @@ class VectorMap:
         n, strengths = 1 + self.fit_intercept, [regularization.diagonal, regularization.intercept]
         return np.repeat([1.0, 0.0][:n], K), np.repeat(strengths[:n], K)
 
-    def balanced(self, theta: Floats, _: Regularization, K: int) -> Floats:
+    def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:  # noqa: ARG002
         """The parameters, since whatever the strengths the best offsets have a sum of zero."""
         return theta
 

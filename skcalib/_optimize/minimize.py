@@ -204,8 +204,8 @@ def _trust_exact(
 
 def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
-    # Passes over many single precision features are much faster than those in double precision. Over
-    # few they take less time than a preconditioner, of which a start that is near needs one.
+    # Passes over many single precision features are much faster than those in double precision.
+    # Over few they take less time than a preconditioner, of which a start that is near needs one.
     many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
     age = 0 if many or np.array_equal(start, objective.identity) else 1
     method = PreconditionedLBFGS(partial(objective.map_.blocks, objective), age)
