@@ -224,9 +224,8 @@ def _calibrated(labelled: Rows, every: Rows) -> tuple[Floats, Floats]:
     """Scores of the labelled and of all rows, calibrated by Platt scaling."""
     s, w, y = labelled
     centre = np.average(s, weights=w)
-    unit = np.sqrt(np.average((s - centre) ** 2, weights=w)) or 1.0
-    rows = MemoryRows(((s - centre) / unit)[:, None], y.astype(np.intp), w)
+    rows = MemoryRows((s - centre)[:, None], y.astype(np.intp), w)
     sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=True)
     slope, offset = fit_sigmoids(sigmoids, sigmoids.constant).x[0]
-    f, f_all = (expit(slope * (x - centre) / unit + offset) for x in (s, every[0]))
+    f, f_all = (expit(slope * (x - centre) + offset) for x in (s, every[0]))
     return f, f_all

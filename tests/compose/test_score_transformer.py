@@ -9,8 +9,10 @@ from hypothesis import assume, given, strategies as st
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 from skcalib import PlattScaling, ScoreTransformer, TemperatureScaling
+from skcalib.metrics import calibrated_mean
 
 SCALES = [((0, 100), 1), ((1, 5), 1), ((0, 1), 0.01), ([-3.0, 3.0], 0.5), ((0, 1), 1)]
 OPTIONS = ScoreTransformer("log-probability")
@@ -42,6 +44,7 @@ def test_log_odds_of_a_log_probability(dtype):
     # Of a probability of one, or what rounding makes of it, all 24 bits of single precision.
     assert found[-1, 0] == pytest.approx(24 * np.log(2)) == OPTIONS.transform([[1e-8]])[0, 0]
     assert OPTIONS.transform([[-2e-7]])[0, 0] < found[-1, 0]
+    assert OPTIONS.transform(np.array([[-1e-6]], dtype))[0, 0] == pytest.approx(13.81551, abs=1e-5)
 
 
 @given(seed=st.integers(0, 10**6), n_returned=st.integers(0, 6), known=st.floats(0.01, 1))
@@ -104,6 +107,7 @@ def test_in_a_pipeline():
         ({"scale": (1, 5)}, [[0], [3], [5]], "scores from 1 to 5, .*1 of 3 .*the first 0"),
         ({"scale": (0, 100)}, [[50], [np.nan]], "none of them NaN, got 1 of 2.*Leave out rows"),
         ({"scale": (0, 100)}, [[0.2], [0.9], [0.5]], "got step=1 and 3 scores .*step=0.01"),
+        ({"scale": (0, 100)}, [[0], [1], [0.5]], "got step=1 and 3 scores from 0 to 1"),
         ({"scale": (0, 1)}, [[0.2], [0.9], [0.5]], "got step=1 and 3 scores from 0.2 to 0.9"),
         ({"scale": "log-probability"}, [[-1.0], [np.nan]], "none of them NaN, got 1 of 2"),
         ({"scale": "log-probability"}, [[-1.0], [-np.inf]], "got 1 of 2 .*first -inf"),
@@ -125,6 +129,19 @@ def test_messages(params, X, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         transformer.fit(X)
     assert "n_features_in_" not in vars(transformer)
+
+
+def test_what_kind_of_input_it_takes():
+    assert get_tags(OPTIONS).input_tags.allow_nan
+    assert not get_tags(ScoreTransformer((0, 100))).input_tags.allow_nan
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="in memory"):
+        ScoreTransformer((0, 100)).fit(da.ones((10, 1)))
+    for k in range(3):
+        args = [[0, 1] * 5] * 3
+        args[k] = da.asarray(args[k])
+        with pytest.raises(ValueError, match="in memory"):
+            calibrated_mean(*args)
 
 
 def test_two_scores_and_steps_of_the_scale_are_fine():

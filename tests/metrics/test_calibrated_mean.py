@@ -16,6 +16,7 @@ def problems(draw):
     n, rate = draw(st.sampled_from([3, 30, 200])), draw(st.sampled_from([0, 0.1, 0.5, 1]))
     y = rng.uniform(size=10 * n) < rate
     s = rng.normal(draw(st.sampled_from([-2, 0, 2])) * y, 1)
+    s = np.exp(1.2 * s) if draw(st.booleans()) else s  # where power tuning matters
     return y, np.round(s, draw(st.sampled_from([0, 5]))), n
 
 
@@ -52,13 +53,15 @@ def test_units_weights_order_and_groups(problem, seed):
     expected = fields(calibrated_mean(y[:n], s[:n], s))
     same = {"rtol": 1e-5, "atol": 1e-9}
     # Units and sign, a column, integers for booleans.
-    other = calibrated_mean(y[:n].astype(int), 5 - 1e4 * s[:n, None], 5 - 1e4 * s[:, None])
+    other = calibrated_mean(y[:n].astype(int), 1e8 - s[:n, None], 1e8 - s[:, None])
     np.testing.assert_allclose(fields(other), expected, **same)
     # Weights are repetitions.
     w, w_all = rng.integers(1, 3, n), rng.integers(0, 3, len(s)) + (np.arange(len(s)) < n)
     other = calibrated_mean(y[:n], s[:n], s, sample_weight=w, sample_weight_all=w_all)
     repeated = calibrated_mean(np.repeat(y[:n], w), np.repeat(s[:n], w), np.repeat(s, w_all))
     np.testing.assert_allclose(fields(other), fields(repeated), **same)
+    other = calibrated_mean(y[:n], 1e9 * s[:n], 1e9 * s)
+    np.testing.assert_allclose(fields(other), expected, **same)
     # A group has the result of its rows.
     few, many = np.arange(n) % 2, np.arange(len(s)) % 2
     if n > 3:
@@ -115,6 +118,7 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
         ((S, Y, MANY), {}, "y and score_labelled are probably swapped"),
         ((Y, MANY, S), {}, "4 labels in y, .*got 20 and 4.*not swapped"),
         ((Y, S, S[:3]), {}, "those of all rows, .*got 4 and 3"),
+        ((Y, S[:3], MANY), {}, "4 labels in y, .*got 3 and 20"),
         ((Y, [0.1, np.nan, 0, 1], MANY), {}, "score_labelled must .*of which 1 are not finite"),
         ((Y, S, [*MANY, np.inf, -np.inf]), {}, "score_all must .* of which 2 .*middle of the"),
         ((Y, ["a"] * 4, MANY), {}, "score_labelled must hold one finite number .*<U1"),
@@ -122,6 +126,7 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
         ((Y, 0.5, MANY), {}, r"one finite number for each row, got shape \(\)"),
         ((Y[:2], S[:2], MANY), {}, "At least 3 rows must be labelled, got 2. Label more"),
         ((Y, S, MANY), {"sample_weight": [1, 1, 0, 0]}, "At least 3 .*got 2"),
+        ((Y, S, MANY), {"sample_weight_all": np.arange(20) < 2}, "At least 3 .*got 2"),
         ((Y, S, MANY), {"sample_weight": [1, 1]}, "sample_weight must have one entry per row"),
         ((Y, S, MANY), {"sample_weight_all": -np.ones(20)}, "must not be negative"),
         ((Y, S, MANY), {"confidence_level": 95}, "confidence_level must be a number between"),
