@@ -72,12 +72,11 @@ def _close_figures():
 
 @pytest.fixture(autouse=True)
 def _quick_default(monkeypatch):
-    """In comparisons the default calibrator has few candidates, which are fast."""
+    """In comparisons the default calibrators have few candidates, which are fast."""
     import families
 
-    import skcalib.selection._compare
-
-    monkeypatch.setattr(skcalib.selection._compare, "AutoCalibrator", families.AutoCalibrator)
+    for name in ("AutoCalibrator", "ConditionalCalibrator"):
+        monkeypatch.setattr(f"skcalib.selection._compare.{name}", getattr(families, name))
 
 
 @pytest.fixture

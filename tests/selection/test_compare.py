@@ -197,8 +197,6 @@ def test_latex(found):
             cells.append(rf"{number} $\pm$ {found.standard_error(measure)[k]:.4f}")
         assert line == rf"{' & '.join([name, *cells[1:]])} \\"
     assert found.to_latex().count(" & ") == len(found.scores) * (len(found.names) + 1)
-    with pytest.raises(ValueError, match=r"measure must be one of .*, got 'loss'"):
-        found.to_latex(measures=["loss"])
 
 
 def test_tables_of_one_split_have_no_standard_errors():
@@ -231,8 +229,6 @@ def test_plot(found):
     assert_allclose(np.diff(ends, axis=1).ravel(), 4 * found.difference("log loss")[1])
     _, other = plt.subplots()
     assert found.plot(other, measure="accuracy") is other
-    with pytest.raises(ValueError, match=r"measure must be one of .*, got 'loss'"):
-        found.plot(measure="loss")
 
 
 @pytest.mark.slow
@@ -462,10 +458,14 @@ def test_measures_of_several_labels_are_refused(rows):
             compare_calibrators(*rows, calibrators=SOME, scoring=name)
 
 
-@pytest.mark.parametrize("method", ["mean", "standard_error", "difference", "clear", "best"])
-def test_measures_that_there_are_not(found, method):
-    with pytest.raises(ValueError, match=r"measure must be one of 'log loss', .*, got 'loss'"):
-        getattr(found, method)("loss")
+def test_measures_that_there_are_not(found):
+    for call in (
+        *(found.mean, found.standard_error, found.difference, found.clear, found.best),
+        lambda name: found.plot(measure=name),
+        lambda name: found.to_latex(measures=[name]),
+    ):
+        with pytest.raises(ValueError, match=r"measure must be one of 'log loss', .*, got 'loss'"):
+            call("loss")
 
 
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
