@@ -93,8 +93,9 @@ def optimism_corrected(
     The interval is :math:`[\mathrm{apparent} - q_{1 - \alpha/2},\; \mathrm{apparent} -
     q_{\alpha/2}]`, with the quantiles q of the :math:`o_b`, which costs no more fits. It is of the
     measure of the model fitted to these rows, on many new ones. With few rows for the number of
-    features it holds that less often than it says: with 200 rows and 20 features in 86 % of
-    samples at 95 %.
+    features it is too narrow for some measures: in a simulation with 200 rows and 20 features 95 %
+    intervals held the log loss, the Brier score and the calibration slope in 94 to 97 % of samples,
+    and the area under the ROC curve, whose optimism is underestimated, in 73 %.
 
     Parameters
     ----------
