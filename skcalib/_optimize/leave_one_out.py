@@ -81,6 +81,10 @@ def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
 def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:
     """``A (I - D A)^-1 r`` for each row of leverages (m, K, K)."""
     xp = xa.namespace(P)
+    if P.shape[1] == 2:  # D is q d d^T, and r a multiple of d = (1, -1) (Sherman and Morrison)
+        along = A[:, :, 0] - A[:, :, 1]
+        q = P[:, 0] * P[:, 1]
+        return along * (R[:, 0] / (1 + NOISE - q * (along[:, 0] - along[:, 1])))[:, None]
     PA = P[:, :, None] * A
     DA = PA - P[:, :, None] * xp.sum(PA, axis=1, keepdims=True)
     unit = xa.like((1 + NOISE) * np.eye(P.shape[1]), P)
@@ -117,7 +121,7 @@ class Choice(NamedTuple):
     alpha: float
     alphas: Floats = np.empty(0)  #: strengths that were tried
     losses: Floats = np.empty(0)  #: their estimated losses
-    start: Floats | None = None  #: parameters from which to start the fit
+    fit: OptimizeResult | None = None  #: the minimum, as exact as it takes to compare strengths
     nit: int = 0  #: iterations of all fits
 
 
@@ -142,4 +146,4 @@ def choose_strength(
             break
     tried, nit = ALPHAS[: len(losses)].copy(), sum(fit.nit for fit in fits)
     best = int(np.argmin(objective.rows.weight * np.array(losses) - log_prior(tried)))
-    return Choice(float(tried[best]), tried, np.array(losses), fits[best].x, nit)
+    return Choice(float(tried[best]), tried, np.array(losses), fits[best], nit)

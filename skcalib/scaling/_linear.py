@@ -265,22 +265,27 @@ def _fit_map(
     """The objective of the strength that is given or chosen, the choice, and the solution."""
     rule = partial(calibrator._regularization, objective.n_classes, objective.rows.weight)  # noqa: SLF001
     limits = calibrator.tol, calibrator.max_iter
+    tol, max_iter = limits
     if "loo" in strengths:
-        choice = choose_strength(objective, rule, *limits)
+        choice = choose_strength(objective, rule, tol, max_iter)
+        # After the fits of a path, on few rows, the last one may be so exact that a weight of 2 is
+        # the row twice to seven digits.
+        few = objective.rows.n_rows * objective.n_classes <= FEW_ELEMENTS
+        tol = min(tol, EXACT) if few else tol
     else:
-        choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]), start=start)
+        choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
     objective = replace(objective, regularization=rule(choice.alpha))
     if not any(strengths) and scale.is_separable:
         # Without regularization slopes, or offsets that break ties, diverge.
         x = objective.identity
         fun = replace(objective, double=True).value_gradient(x)[0]
         return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
-    tol, max_iter = limits
-    # After the fits of a path, on few rows, the last one may be so exact that a weight of 2 is the
-    # row twice to seven digits.
-    few = "loo" in strengths and objective.rows.n_rows * objective.n_classes <= FEW_ELEMENTS
-    solution = best_parameters(objective, min(tol, EXACT) if few else tol, max_iter, choice.start)
-    solution.success = bool(np.linalg.norm(solution.jac) <= tol)
+    if choice.fit is not None and np.linalg.norm(choice.fit.jac) <= tol:
+        solution = OptimizeResult({**choice.fit, "nit": 0})
+    else:
+        start = start if choice.fit is None else choice.fit.x
+        solution = best_parameters(objective, tol, max_iter, start)
+    solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
     if not (solution.success and objective.ridge.all()):
         _warn_unless_optimal(solution, objective, *limits)
     return objective, choice, solution

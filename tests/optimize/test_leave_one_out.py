@@ -111,6 +111,17 @@ def test_leverages_are_products_of_jacobians(map_, rng):
     np.testing.assert_allclose(map_.leverages(inverse, Z), J @ inverse @ J.transpose(0, 2, 1))
 
 
+@pytest.mark.parametrize("K", [2, 3])
+def test_changes_of_scores_solve_the_equations_of_each_row(K, rng):
+    P = rng.dirichlet(np.ones(K), size=5)
+    R = P - np.eye(K)[rng.integers(K, size=5)]
+    J = rng.normal(size=(5, K, 4))
+    A = J @ J.transpose(0, 2, 1)
+    D = P[:, :, None] * (np.eye(K) - P[:, None, :])
+    expected = [a @ np.linalg.solve(np.eye(K) - d @ a, r) for a, d, r in zip(A, D, R, strict=True)]
+    np.testing.assert_allclose(path.change_of_scores(A, P, R), expected, rtol=1e-6)
+
+
 def test_path_leads_to_the_solution_of_a_separate_fit():
     Z, y, _ = problem(300, 4)
     objective = objective_of(MatrixMap(), Z, y, None, 1)
@@ -118,7 +129,7 @@ def test_path_leads_to_the_solution_of_a_separate_fit():
     choice = path.choose_strength(objective, rule, 1e-8, 200)
     alone = best_parameters(objective_of(MatrixMap(), Z, y, None, choice.alpha), 1e-8, 200)
     assert choice.losses.argmin() > 0
-    np.testing.assert_allclose(choice.start, alone.x, atol=1e-2)
+    np.testing.assert_allclose(choice.fit.x, alone.x, atol=1e-2)
     each = [
         best_parameters(objective_of(MatrixMap(), Z, y, None, a), 3e-4, 200).nit
         for a in choice.alphas
