@@ -98,11 +98,11 @@ def weigh(
     """Strengths and weights by the log loss of parts that are fitted to the other folds."""
     tests = [held.fold == k for k in range(held.fold.max() + 1)]
     run = Parallel(n_jobs=n_jobs)
-    each = [strengths] * held.L.shape[1]
-    fits = (delayed(paths_of_effects)(columns, held.taken(~test), each) for test in tests)
-    paths = list(run(fits))
-    best = [_best_strength(columns, held, tests, paths, k) for k in range(len(each))]
-    tables = [[path[k] for path, k in zip(of_fold, best, strict=True)] for of_fold in paths]
+    bases = [
+        _best_effects(columns, held, base, tests, strengths, run) for base in range(held.L.shape[1])
+    ]
+    best, by_base = zip(*bases, strict=True)
+    tables = [list(of_fold) for of_fold in zip(*by_base, strict=True)]
     pairs = zip(tests, tables, strict=True)
     found = list(
         run(delayed(_of_fold)(columns, held, *pair, smoothing=smoothing) for pair in pairs)
@@ -110,20 +110,39 @@ def weigh(
     Q = np.zeros((len(held.y), len(found[0])))  # log-probabilities of the labels
     for test, parts in zip(tests, found, strict=True):
         Q[test] = parts[:, np.arange(parts.shape[1]), held.y[test]].T
-    return _weighed(Q, held.w, [strengths[k] for k in best])
+    return _weighed(Q, held.w, list(best))
 
 
-def _best_strength(
-    columns: Columns, held: Held, tests: list[Array], paths: list[list[list[Floats]]], base: int
-) -> int:
-    """The number of the strength of lowest out-of-fold log loss."""
-    losses, levels = np.zeros(len(paths[0][base])), columns.levels_of(held.F)
-    for test, of_fold in zip(tests, paths, strict=True):
-        y, w = held.y[test], None if held.w is None else held.w[test]
-        for k, effects in enumerate(of_fold[base]):
-            S = xa.log_softmax(effect_scores(effects, held.L[test, base], levels[test]))
-            losses[k] -= xa.weighted_sum(xa.of_labels(S, y), w)
-    return int(losses.argmin())
+def _best_effects(
+    columns: Columns,
+    held: Held,
+    base: int,
+    tests: list[Array],
+    strengths: Sequence[float],
+    run: Parallel,
+) -> tuple[float, list[Floats]]:
+    """The strength of lowest out-of-fold log loss, and the effects of each fold.
+
+    Weaker ones, which take longer, are not tried once the loss is higher than with the one before.
+    """
+    L, levels, least = held.L[:, base], columns.levels_of(held.F), np.inf
+    tables: list[Any] = [None] * len(tests)
+    for strength in strengths:
+        found = list(
+            run(
+                delayed(_effects)(columns, held.taken(~test), base, strength, start)
+                for test, start in zip(tests, tables, strict=True)
+            )
+        )
+        loss = 0.0
+        for test, effects in zip(tests, found, strict=True):
+            log_p = xa.log_softmax(effect_scores(effects, L[test], levels[test]))
+            of_labels = xa.of_labels(log_p, held.y[test])
+            loss -= xa.weighted_sum(of_labels, None if held.w is None else held.w[test])
+        if loss >= least:
+            break
+        least, best, tables = loss, strength, found
+    return best, tables
 
 
 def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
@@ -141,24 +160,19 @@ def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
     return Weighed(strengths, weights, without, without - float(mean))
 
 
-def paths_of_effects(
-    columns: Columns, held: Held, strengths: Sequence[Sequence[float]]
-) -> list[list[Floats]]:
-    """Tables of effects on each base, of its strengths, of which each fit starts from the last."""
-    levels, n_levels = columns.levels_of(held.F), int(columns.first[-1])
-    paths: list[list[Floats]] = [[] for _ in strengths]
-    for k, path in enumerate(paths):
-        rows = held.L[:, k], held.y, held.w, levels
-        for strength in strengths[k]:
-            path.append(fit_effects(*rows, n_levels, strength, path[-1] if path else None))
-    return paths
+def _effects(
+    columns: Columns, held: Held, base: int, strength: float, start: Floats | None = None
+) -> Floats:
+    """The table of effects on a base."""
+    rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)
+    return fit_effects(*rows, int(columns.first[-1]), strength, start)
 
 
 def fit_parts(columns: Columns, held: Held, found: Weighed) -> Parts:
     """Parts of the strengths that were found; trees only if they have a weight."""
-    one = [[strength] for strength in found.strengths]
-    parts = Parts(columns, [path[-1] for path in paths_of_effects(columns, held, one)], [])
-    return with_trees(parts, held) if found.weights[len(one) + 1 :].any() else parts
+    bases = enumerate(found.strengths)
+    parts = Parts(columns, [_effects(columns, held, *of_base) for of_base in bases], [])
+    return with_trees(parts, held) if found.weights[len(parts.effects) + 1 :].any() else parts
 
 
 def _of_fold(
