@@ -37,6 +37,18 @@ def _centred(L: Floats) -> tuple[Floats, Array]:
     return np.where(masked, 0, finite - mean), masked
 
 
+def _fitted(base: Floats, centred: Floats, A: Floats, y: Indices) -> tuple[Floats, Floats]:
+    """Probabilities (K, n) given sums of effects (1 + K, n), and logarithms of those of labels."""
+    S = centred * A[0]
+    S += A[1:]
+    S += base
+    S -= S.max(axis=0)
+    P = np.exp(S)
+    total = P.sum(axis=0)
+    P /= total
+    return P, S[y, np.arange(len(y))] - np.log(total)
+
+
 def fit_effects(
     L: Floats,
     y: Indices,
@@ -57,21 +69,14 @@ def fit_effects(
     D = sparse.csr_array((np.ones(n * d), levels.ravel(), places), shape=(n, n_levels + 1))
     D = D[:, :n_levels]
     D_t = D.T.tocsr()
-    # Sums over the classes of few are much faster in arrays with a row for each class.
+    # Sums over few classes are much faster in arrays with a row for each class.
     centred, masked = (np.ascontiguousarray(A.T) for A in _centred(L))
-    base, each = np.where(masked, -np.inf, centred), (y, np.arange(n))
+    base = np.where(masked, -np.inf, centred)
 
     def loss(x: Floats) -> tuple[float, Floats]:
         A = np.ascontiguousarray((D @ x.reshape(n_levels, 1 + K)).T)
-        S = centred * A[0]
-        S += A[1:]
-        S += base
-        S -= S.max(axis=0)
-        P = np.exp(S)
-        total = P.sum(axis=0)
-        of_labels = S[each] - np.log(total)
-        P /= total
-        P[each] -= 1
+        P, of_labels = _fitted(base, centred, A, y)
+        P[y, np.arange(n)] -= 1
         P = P if w is None else P * w
         gradient = D_t @ np.column_stack([np.sum(P * centred, axis=0), P.T])
         value = strength / 2 * x @ x - xa.weighted_sum(of_labels, w)

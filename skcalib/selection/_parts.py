@@ -188,8 +188,8 @@ def with_trees(parts: Parts, held: Held) -> Parts:
     if held.L.shape[-1] > MOST_CLASSES_OF_TREES:
         return parts
     trees = HistGradientBoostingClassifier(
-        learning_rate=0.15,
-        max_iter=80,
+        learning_rate=0.25,
+        max_iter=48,
         max_leaf_nodes=4,
         min_samples_leaf=10,
         l2_regularization=10,
