@@ -3,8 +3,9 @@
 A record is a .npz file in one of two formats. With ``predictions`` (class probabilities) and
 ``ground_truth`` (labels) methods are fitted to the first half of the rows and evaluated on the
 second. With ``logits_cal``, ``y_cal``, ``logits_test`` and ``y_test`` the parts are given. Outputs
-are (n, K), or (n, 1) for the second of two classes; labels are column numbers. Other records are
-made from the data sets that come with scikit-learn.
+are (n, K), or (n, 1) for the second of two classes; labels are column numbers. The second may have
+features of the rows: ``groups_cal`` and ``groups_test`` (n,), ``features_cal`` and
+``features_test`` (n, d). Other records are made from the data sets that come with scikit-learn.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ Part = tuple[np.ndarray, np.ndarray]
 TINY = np.finfo(np.float64).tiny
 # Probabilities of a recorded classifier below this count as this, as those of a forest do.
 LEAST = 1e-15
+# Names of features, the first of which are categories.
+FEATURES = "groups", "features"
 DATA = {
     "breast_cancer": load_breast_cancer,
     "wine": load_wine,
@@ -56,13 +59,14 @@ CLASSIFIERS: dict[str, Callable] = {
 
 
 class Record(NamedTuple):
-    """Logits and labels to fit, and to evaluate; of which folder, and of which kind."""
+    """Logits and labels to fit, and to evaluate; of which folder and kind; features of both."""
 
     folder: str
     name: str
     kind: str
     fit: Part
     test: Part
+    features: dict[str, Part]
 
     @property
     def n_classes(self) -> int:
@@ -100,13 +104,20 @@ def read(file: Path) -> tuple[Part, Part]:
     return fit, test
 
 
+def features_of(file: Path) -> dict[str, Part]:
+    """Those that the record has, of the rows to fit and of those to evaluate."""
+    with np.load(file) as data:
+        names = [name for name in FEATURES if f"{name}_cal" in data]
+        return {name: (data[f"{name}_cal"], data[f"{name}_test"]) for name in names}
+
+
 def recorded(folder: Path) -> Iterator[Callable[[], Record]]:
     """Functions that read a record. Its kind is that of the classifier if files are DATA-KIND."""
     files, name = sorted(folder.glob("*.npz")), folder.resolve().name
     named = all(re.search(r"-[a-z_]+$", file.stem) for file in files)
     for file in files:
         kind = file.stem.rpartition("-")[2] if named else name
-        yield partial(lambda f, k: Record(name, f.stem, k, *read(f)), file, kind)
+        yield partial(lambda f, k: Record(name, f.stem, k, *read(f), features_of(f)), file, kind)
 
 
 def bundled(n_splits: int) -> Iterator[Callable[[], Record]]:
@@ -125,7 +136,7 @@ def make_record(data: str, kind: str, seed: int) -> Record:
     with threadpool_limits(1):  # threads cost more than they gain on so few rows
         classifier = CLASSIFIERS[kind](seed).fit(train, y_train)
     Z, Z_test = (np.log(np.maximum(classifier.predict_proba(A), LEAST)) for A in (fit, test))
-    return Record("bundled", f"{data}-{kind}-{seed}", kind, (Z, y_fit), (Z_test, y_test))
+    return Record("bundled", f"{data}-{kind}-{seed}", kind, (Z, y_fit), (Z_test, y_test), {})
 
 
 def measures(P: np.ndarray, y: np.ndarray) -> Measures:

@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000, 6000])
     parser.add_argument("--classes", type=int, nargs="+", default=[2, 4, 10])
     parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--spread", type=float, nargs="+", default=[0.0, 0.2, 0.5])
+    parser.add_argument("--spread", type=float, nargs="*", default=[0.0, 0.2, 0.5])
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # features that are better than the logits
     print(f"{'rows':>6}{'classes':>8}  {'features':18}{'mean':>9}{'largest':>9}{'seconds':>9}")

@@ -7,7 +7,10 @@ made from the data sets that come with scikit-learn. Failures are counted and na
     python benchmarks/suite.py --bundled
     python benchmarks/suite.py FOLDER... [--rows all 1500 500 --draws 2] [--jobs 2]
         [--by folder+classes rows kind record] [--methods AutoCalibrator '.*netcal'] [--variants]
-        [--csv FILE] [--rst FILE]
+        [--csv FILE] [--rst FILE] [--features groups features]
+
+With ``--features`` records without these are left out, and ``ConditionalCalibrator`` and each of
+its parts are given them; a part without weight counts as failed.
 """
 
 from __future__ import annotations
@@ -18,15 +21,20 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from methods import all_methods, variants
-from peers import Method, both_columns, probabilities
-from records import Measures, Part, Record, bundled, measures, recorded
+from peers import Fitted, Method, both_columns, probabilities
+from records import FEATURES, Measures, Part, Record, bundled, measures, recorded
 from results import LEGEND, TEMPERATURE, UNCALIBRATED, Result, failures, tables
+
+from skcalib import ConditionalCalibrator
+from skcalib.selection._parts import PARTS
 
 BY = ["folder+classes", "rows", "kind", "record"]
 SPLITS = 2
@@ -34,12 +42,36 @@ FAILED = Measures(np.inf, np.nan, np.nan, np.nan, 0)
 LEFT_OUT = FAILED._replace(log_loss=np.nan)
 
 
-def wanted(patterns: list[str], *, more: bool) -> list[Method]:
+def wanted(patterns: list[str], more: list[Method]) -> list[Method]:
     """Methods whose names match one of the patterns, and those that others are compared with."""
     uncalibrated = Method(UNCALIBRATED, "skcalib", lambda _, __: probabilities)
-    methods = [uncalibrated, *all_methods(), *(variants() if more else [])]
+    methods = [uncalibrated, *all_methods(), *more]
     patterns = [UNCALIBRATED, TEMPERATURE, *patterns]
     return [m for m in methods if any(re.fullmatch(p, m.name) for p in patterns)]
+
+
+def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
+    """The calibrator given features of some rows, mixed and each part of it alone."""
+    names = [name for name in names if name in record.features]
+    F, F_test = map(np.column_stack, zip(*(record.features[name] for name in names), strict=True))
+    categorical = [0] if "groups" in names else []
+
+    def method(part: str) -> Method:
+        def fit(Z: np.ndarray, y: np.ndarray) -> Fitted:
+            calibrator = ConditionalCalibrator(
+                categorical_features=categorical, classes=range(record.n_classes)
+            ).fit(Z, y, features=F[some])
+            weights = calibrator.feature_weights_
+            if part:
+                if not weights.get(part):
+                    raise ValueError("the part has no weight")
+                calibrator.feature_weights_ = {name: float(name == part) for name in weights}
+            return partial(calibrator.predict_proba, features=F_test)
+
+        name = "ConditionalCalibrator given " + " and ".join(names)
+        return Method(f"{name}, {part} alone" if part else name, "skcalib", fit)
+
+    return [method(part) for part in ("", *PARTS[1:])]
 
 
 def run(method: Method, fit: Part, test: Part) -> tuple[Measures, float, str]:
@@ -61,25 +93,34 @@ def run(method: Method, fit: Part, test: Part) -> tuple[Measures, float, str]:
         return FAILED, np.nan, f"{type(error).__name__}: {str(error).partition(chr(10))[0][:80]}"
 
 
-def parts_of(record: Record, rows: list[str], draws: int) -> Iterator[tuple[str, int, Part]]:
+def parts_of(record: Record, rows: list[str], draws: int) -> Iterator[tuple[str, int, Any]]:
     """All rows of the calibration part, or random subsets if there are more rows than that."""
-    Z, y = record.fit
+    n_rows = len(record.fit[1])
     for n in rows:
         if n == "all":
-            yield "", 0, record.fit
-        elif int(n) < len(y):
+            yield "", 0, slice(None)
+        elif int(n) < n_rows:
             for seed in range(draws):
-                some = np.random.default_rng(seed).permutation(len(y))[: int(n)]
-                yield f"{n} rows drawn", seed, (Z[some], y[some])
+                yield (
+                    f"{n} rows drawn",
+                    seed,
+                    np.random.default_rng(seed).permutation(n_rows)[: int(n)],
+                )
 
 
 def evaluated(source: Callable[[], Record], args: argparse.Namespace) -> list[Result]:
     """All methods on one record."""
     warnings.simplefilter("ignore")
     record, results = source(), []
-    for drawn, draw, fit in parts_of(record, args.rows, args.draws):
+    if args.features and record.features.keys().isdisjoint(args.features):
+        return []
+    for drawn, draw, some in parts_of(record, args.rows, args.draws):
+        Z, y = record.fit
+        fit = Z[some], y[some]
         about = (*record[:3], record.n_classes, len(fit[1]), drawn, draw)
-        for method in wanted(args.methods, more=args.variants):
+        more = variants() if args.variants else []
+        more += given_features(record, args.features, some) if args.features else []
+        for method in wanted(args.methods, more):
             values, seconds, error = run(method, fit, record.test)
             results.append(Result(*about, method.name, *values, seconds, error))
     return results
@@ -95,6 +136,7 @@ def arguments() -> argparse.Namespace:
     add("--rows", nargs="+", default=["all"], help="calibration rows drawn, or all")
     add("--draws", type=int, default=2, help="random subsets of each number of rows")
     add("--by", nargs="+", default=BY, help="groupings; + joins them")
+    add("--features", nargs="+", default=[], choices=FEATURES, help="arrays of features to use")
     add("--full", action="store_true", help="all figures in the tables of all groupings")
     add("--jobs", type=int, default=1, help="records at a time; more than one affects times")
     add("--csv", type=Path, metavar="FILE", help="every figure of every record")

@@ -100,6 +100,26 @@ def test_failures_and_zeros_are_shown(suite, folder):
     assert "triples-bayes" in failures
 
 
+def test_features_are_given(suite, folder):
+    """Records without are left out; the calibrator has features of the rows, drawn or all."""
+    rng = np.random.default_rng(0)
+    Z, group = rng.normal(size=(600, 1)), rng.integers(2, size=600)
+    y = (rng.uniform(size=600) < 1 / (1 + np.exp(2 - Z[:, 0] - 4 * group))).astype(int)
+    arrays = {"logits": Z, "y": y, "groups": group}
+    halves = {"cal": slice(300), "test": slice(300, None)}
+    np.savez(
+        folder / "groups-bayes.npz",
+        **{f"{name}_{half}": a[of] for name, a in arrays.items() for half, of in halves.items()},
+    )
+    text = suite(
+        folder, "--features", "groups", "--methods", "AutoCalibrator", "Conditional.*groups",
+        "--rows", "all", "200", "--draws", "1", "--by", "all",
+    )  # fmt: skip
+    for title in ("All records: 1 record", "All records, 200 rows drawn: 1 record"):
+        without = row(text, title, "AutoCalibrator")[0]
+        assert float(row(text, title, "ConditionalCalibrator")[2]) < float(without) - 0.1
+
+
 @pytest.mark.slow
 def test_every_figure_is_written(suite, folder, tmp_path):
     file, tables = tmp_path / "all.csv", tmp_path / "tables.rst"

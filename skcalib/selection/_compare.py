@@ -86,7 +86,8 @@ def compare_calibrators(
         The group of each row, for a splitter as ``cv``.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
         Features of the rows, for calibrators whose predictions depend on them, such as
-        :class:`ConditionalCalibrator`, which is then compared by default.
+        :class:`ConditionalCalibrator`, which is then compared by default. Where numbers stand for
+        categories, pass it with ``categorical_features``, or make them text.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns, as for the calibrators.
     n_jobs : int, default=None
