@@ -65,9 +65,8 @@ def fit_effects(
     """
     (n, K), d = L.shape, levels.shape[1]
     weight = n if w is None else w.sum()
-    places = np.arange(0, n * d + 1, d)
-    D = sparse.csr_array((np.ones(n * d), levels.ravel(), places), shape=(n, n_levels + 1))
-    D = D[:, :n_levels]
+    each = np.ones(n * d), levels.ravel(), np.arange(0, n * d + 1, d)
+    D = sparse.csr_array(each, shape=(n, n_levels + 1))[:, :n_levels]
     D_t = D.T.tocsr()
     # Sums over few classes are much faster in arrays with a row for each class.
     centred, masked = (np.ascontiguousarray(A.T) for A in _centred(L))
@@ -82,10 +81,10 @@ def fit_effects(
         value = strength / 2 * x @ x - xa.weighted_sum(of_labels, w)
         return float(value) / weight, (gradient.ravel() + strength * x) / weight
 
-    x0 = np.zeros(n_levels * (1 + K)) if start is None else start[:-1].ravel()
     options = {"gtol": TOL, "ftol": 0.0, "maxiter": MAX_ITERATIONS, "maxcor": MEMORY}
     if not n_levels:
         return np.zeros((1, 1 + K))
+    x0 = np.zeros(n_levels * (1 + K)) if start is None else start[:-1].ravel()
     found = optimize.minimize(loss, x0, jac=True, method="L-BFGS-B", options=options)
     if np.abs(found.jac).max() > TOL:
         warn(
