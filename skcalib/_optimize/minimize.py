@@ -17,7 +17,8 @@ All fits that minimise something are convex problems, and calls of :mod:`scipy.o
 - *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with a method that takes
   Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
 - *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:
-  :mod:`skcalib._optimize.mixture`. *Class priors*: "trust-ncg" in their logarithms
+  :mod:`skcalib._optimize.mixture`. *Effects of features*, slopes and intercepts of levels:
+  "L-BFGS-B" (:mod:`skcalib._optimize.effects`). *Class priors*: "trust-ncg" in their logarithms
   (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
 
 Measured times, as multiples of those of the method that is used, for vector and matrix maps of
