@@ -135,6 +135,7 @@ WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind not in WITH_FOLDS]
 OTHERS = (
     ClassifierCalibrator,
     ConditionalCalibrator,  # the default given features
+    skcalib.NoisyLabelCalibration,  # of labels that are wrong
     skcalib.PriorShift,  # repairs nothing by itself
     skcalib.TopLabelCalibration,
 )

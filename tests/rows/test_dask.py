@@ -24,6 +24,7 @@ from skcalib import (
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
+    NoisyLabelCalibration,
     OrderPreservingScaling,
     PlattScaling,
     PriorShift,
@@ -370,6 +371,7 @@ GATHERING = {
     families.AutoCalibrator,
     families.ClassifierCalibrator,
     families.ConditionalCalibrator,
+    NoisyLabelCalibration,
     PriorShift,
     TopLabelCalibration,
 }

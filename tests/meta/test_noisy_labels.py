@@ -1,0 +1,133 @@
+"""Noisy labels: the minimum of the log loss of labels as seen, simulated noise, bad matrices."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+import skcalib
+from skcalib import NoisyLabelCalibration
+from skcalib.datasets import make_logits
+
+Q3 = np.array([[0.7, 0.3, 0], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]])
+EXACT = {"smoothing": 0, "alpha": 0, "tol": 1e-10}
+
+
+def noisy(n, Q, seed=0):
+    """Logits, true classes, and labels by the noise matrix."""
+    Z, y = make_logits(n, len(Q), random_state=seed)
+    u = np.random.default_rng(seed + 1).random(n)
+    return Z, y, (u[:, None] > np.cumsum(Q, axis=1)[y]).sum(axis=1)
+
+
+def seen_loss(L, Q, labels, w):
+    """The log loss of the labels as they are seen, of log-probabilities of the true class."""
+    return -np.average(
+        np.log((np.exp(log_softmax(L, axis=1)) * Q.T[labels]).sum(axis=1)), weights=w
+    )
+
+
+@pytest.mark.parametrize("noise_matrix", [Q3, None])
+@pytest.mark.parametrize(
+    "calibrator", [skcalib.TemperatureScaling(), skcalib.VectorScaling(**EXACT)]
+)
+def test_the_gradient_of_the_observed_loss_is_zero(calibrator, noise_matrix):
+    Z, _, labels = noisy(3000, Q3)
+    w = np.random.default_rng(1).uniform(0.5, 2, len(Z))
+    c = NoisyLabelCalibration(calibrator, noise_matrix=noise_matrix, pseudo_rows=0)
+    c.fit(Z, labels, w)
+    L, Q = c.predict_log_proba(Z), c.noise_matrix_
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    one = np.eye(3)
+    moves = [L, *(np.tile(one[0], (len(Z), 1)), np.tile(one[2], (len(Z), 1)))]
+    for move in moves[: 1 if type(calibrator) is skcalib.TemperatureScaling else 3]:
+        up, down = (seen_loss(L + h * move, Q, labels, w) for h in (1e-3, -1e-3))
+        assert abs(up - down) / 2e-3 < 2e-6
+    if noise_matrix is None:  # moves within rows of the matrix that keep their sums
+        for k in range(3):
+            D = np.outer(one[k], Q[k] * (one[1] - Q[k, 1]))
+            up, down = (seen_loss(L, Q + h * D, labels, w) for h in (1e-3, -1e-3))
+            assert abs(up - down) / 2e-3 < 1e-5
+    else:
+        np.testing.assert_allclose(Q, Q3)
+
+
+def test_no_noise_is_the_calibrator_itself():
+    Z, y, _ = noisy(1000, Q3)
+    c = NoisyLabelCalibration(noise_matrix=np.eye(3)).fit(Z, y)
+    expected = skcalib.TemperatureScaling().fit(Z, y).predict_proba(Z)
+    np.testing.assert_allclose(c.predict_proba(Z), expected, rtol=1e-9)
+    assert c.n_iter_ == 3
+
+
+@pytest.mark.parametrize("wrong", [0.05, 0.4])
+@pytest.mark.parametrize("asymmetric", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_probabilities_are_those_of_the_true_class(n_classes, asymmetric, wrong):
+    one = np.eye(n_classes)
+    others = np.roll(one, 1, axis=1) if asymmetric else (1 - one) / (n_classes - 1)
+    Q = (1 - wrong) * one + wrong * others
+    Z, y, labels = noisy(20_000, Q)
+    estimate = NoisyLabelCalibration()
+    clean, naive, given, found = (
+        c.fit(Z[:10_000], seen[:10_000]).predict_log_proba(Z)[np.arange(10_000, 20_000), y[10_000:]]
+        for c, seen in (
+            (skcalib.TemperatureScaling(), y),
+            (skcalib.TemperatureScaling(), labels),
+            (NoisyLabelCalibration(noise_matrix=Q), labels),
+            (estimate, labels),
+        )
+    )
+    assert given.mean() > clean.mean() - 0.003
+    assert found.mean() > clean.mean() - 0.03
+    assert found.mean() > naive.mean() + 0.001
+    assert np.abs(estimate.noise_matrix_ - Q).max() < 0.13
+
+
+def test_pseudo_rows_shrink_towards_symmetric_noise():
+    Z, _, labels = noisy(500, Q3)
+    Q = NoisyLabelCalibration(pseudo_rows=1e9).fit(Z, labels).noise_matrix_
+    wrong = 1 - Q[0, 0]
+    np.testing.assert_allclose(Q, np.where(np.eye(3), 1 - wrong, wrong / 2), rtol=1e-5)
+    assert 0.1 < wrong < 0.4
+
+
+def test_a_fit_that_does_not_converge_warns(monkeypatch):
+    monkeypatch.setattr(skcalib.meta._noisy_labels, "MAX_ITERATIONS", 3)
+    Z, _, labels = noisy(300, Q3)
+    with pytest.warns(skcalib._warnings.NotConvergedWarning, match="in 3 fits"):
+        assert NoisyLabelCalibration().fit(Z, labels).n_iter_ == 3
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (Q3[:2], r"shape \(3, 3\).*got an array of shape \(2, 3\)"),
+        (Q3.astype(str), r"numbers of shape"),
+        (Q3 - 2 * np.eye(3), "non-negative numbers, got values from -1.3 to"),
+        (np.where(Q3 > 0, Q3, np.nan), "non-negative"),
+        (2 * Q3, "rows that sum to one, got sums"),
+        (np.array([[0.7, 0.1, 0.05], [0.3, 0.8, 0.15], [0, 0.1, 0.8]]), "noise_matrix.T"),
+        (np.full((3, 3), 1 / 3), "singular"),
+        (np.eye(3)[[0, 0, 1]], "singular"),
+    ],
+)
+def test_matrices_that_are_invalid(matrix, message):
+    Z, _, labels = noisy(100, Q3)
+    c = NoisyLabelCalibration(noise_matrix=matrix)
+    with pytest.raises(ValueError, match=f"^noise_matrix must have .*{message}"):
+        c.fit(Z, labels)
+    assert not hasattr(c, "classes_")
+
+
+def test_rounded_matrices_are_divided_by_their_sums():
+    Z, _, labels = noisy(100, Q3)
+    c = NoisyLabelCalibration(noise_matrix=Q3 * 1.0005).fit(Z, labels)
+    np.testing.assert_allclose(c.noise_matrix_, Q3)
+
+
+def test_calibrators_of_weights_only():
+    Z, _, labels = noisy(100, Q3)
+    with pytest.raises(ValueError, match="calibrator must be an estimator"):
+        NoisyLabelCalibration("sigmoid").fit(Z, labels)
+    with pytest.raises(ValueError, match="pseudo_rows"):
+        NoisyLabelCalibration(pseudo_rows=-1).fit(Z, labels)
