@@ -21,7 +21,7 @@ FIRST_NOISE = 0.2
 
 # The fit ends where an iteration changes no posterior by more, or after as many fits. It has then
 # converged if the last changed none by more than the third: logits may be that inexact.
-TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-10, 500, 1e-4
+TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
 # Copies of rows with a smaller posterior are left out.
 LEAST_POSTERIOR = 1e-12
