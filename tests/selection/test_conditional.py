@@ -21,9 +21,10 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib._optimize.effects import effect_scores, fit_effects
-from skcalib._validation.features import fitted_columns
+from skcalib._validation.features import MISSING, fitted_columns
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
+from skcalib.selection._conditional import _warn_of_features_alone
 
 N, NEW = slice(1500), slice(1500, None)
 SUBJECTS = np.array(["art", "law", "math", "physics"])
@@ -184,6 +185,8 @@ def test_features_that_are_better_than_the_logits_are_named():
     with pytest.warns(UserWarning, match="features alone predict .* fit the classifier"):
         c = of_few().fit(Z[N], y[N], features=F[N])
     assert c.loss_report_["features alone"] < c.loss_report_["without features"]
+    with pytest.warns(UserWarning, match="features alone"):  # also where both have more
+        _warn_of_features_alone(without=0.5, given=0.4, alone=0.45)
 
 
 def test_levels():
@@ -204,6 +207,17 @@ def test_levels():
     assert (levels[15:, 1] == 12).all()
     new = columns.numbers([["a", 1e9], ["z", None]], 2)
     assert columns.levels_of(new).tolist() == [[0, 11], [13, 12]]
+    weights = np.where(words == "rare", 2, 0.5)  # 3 of "b", 2.5 of "a", 8 of "rare"
+    assert fitted_columns(words, 20, weights, "from_dtype")[0].levels[0].tolist() == ["rare"]
+    with_missing = np.array([1, None, 2.5] * 5, object)
+    assert not fitted_columns(with_missing, 15, None, "from_dtype")[0].is_categorical.any()
+
+
+def test_trees_see_categories_as_their_intercepts_and_numbers_as_finite():
+    columns, F = fitted_columns(np.array([["a", 1.0], ["b", None]] * 5, object), 10, None, [0])
+    intercepts = np.arange(2.0 * (columns.first[-1] + 1)).reshape(-1, 2)
+    T = columns.for_trees(F, intercepts)
+    assert T[:2].tolist() == [[0, 1, 1], [2, 3, MISSING]]
 
 
 def test_weights_are_repeated_rows_and_zeros_absent_ones():
