@@ -9,6 +9,7 @@ import pytest
 # What a page needs beside the dependencies of skcalib.
 LIBRARIES = {
     "catboost": ["catboost"],
+    "conformal": ["mapie", "crepes"],
     "lightgbm": ["lightgbm"],
     "pytorch": ["torch"],
     "serving_onnx": ["onnx", "onnxruntime", "skl2onnx"],
