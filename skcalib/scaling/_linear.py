@@ -106,7 +106,7 @@ class VectorScaling(_LinearScaling):
         Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
         to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
         minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a third to two thirds of the time.
+        deviation. 1 takes a fifth to two thirds of the time.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
