@@ -109,8 +109,8 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Raises
         ------
         ValueError
-            If ``scale`` or ``step`` is invalid, if scores are outside of the scale, NaN, or of
-            finer steps than ``step``, and if log-probabilities are above 0.
+            If ``scale`` or ``step`` is invalid, if scores are outside of the scale or NaN, if more
+            than two different scores lie within one step, and if log-probabilities are above 0.
         """
         scores, ends = self._checked(X)
         distinct = np.unique(scores)
@@ -158,11 +158,12 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             wanted = (
                 f"scores from {low:g} to {high:g}" if ends else "log-probabilities of at most 0"
             )
-            missing = "NaN for options that were not returned" if options else "none of them NaN"
+            missing = "NaN for options that were not returned" if options else "all finite"
+            remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
             raise ValueError(
                 f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "
-                f"the first {scores[off][0]:g}. Leave out rows without a score, and pass the scale "
-                "of the scores, such as scale=(0, 100) or scale='log-probability'."
+                f"the first {scores[off][0]:g}. Leave out rows without a score, and "
+                f"{remedy if ends else 'pass np.log(p) of probabilities p'}."
             )
         return scores, ends
 
@@ -184,7 +185,8 @@ def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
             return low, high
     raise ValueError(
         "scale must be 'log-probability' or the ends of a scale, (low, high), and step above 0 and "
-        f"at most high - low, got scale={scale!r} and step={step!r}. Pass (0, 100) for percentages."
+        f"at most high - low, got scale={scale!r} and step={step!r}. Pass (0, 100) for percentages "
+        "or (0, 1) and step=0.01 for fractions."
     )
 
 

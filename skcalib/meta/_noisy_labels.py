@@ -26,6 +26,9 @@ TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 # Copies of rows with a smaller posterior are left out.
 LEAST_POSTERIOR = 1e-12
 
+# Logits of all copies, which take 4 gigabytes.
+LARGEST_COPIES = 5 * 10**8
+
 # No extrapolation is longer, in plain iterations.
 LONGEST = 100.0
 
@@ -95,7 +98,7 @@ class NoisyLabelCalibration(BaseCalibrator):
     that were labelled twice, where there is one.
 
     ``fit`` raises a ValueError for a matrix that has another shape or negative entries, is
-    singular, or has rows that do not sum to one.
+    singular, or has rows that do not sum to one, and for copies that take over 4 gigabytes.
 
     Row-chunked Dask collections are gathered in the memory of the client, up to 16 million numbers;
     outputs are lazy. With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated
@@ -169,7 +172,7 @@ def _shifted(Z: Floats) -> Floats:
 def _checked(matrix: Any, K: int) -> Floats:
     """A given noise matrix, whose rows sum to one."""
     Q = np.asarray(matrix)
-    condition, got = "", f"an array of shape {Q.shape}"
+    condition, got = "", f"an array of shape {Q.shape} of {Q.dtype}"
     if Q.shape != (K, K) or Q.dtype.kind not in "iuf":
         condition = f"numbers of shape {K, K}, a row for each class"
     elif not (np.isfinite(Q).all() and Q.min() >= 0):
@@ -219,6 +222,12 @@ class _Iteration(NamedTuple):
         w = np.ones(len(rows.y)) if rows.w is None else rows.w
         P = np.exp(log_softmax(S))
         i, k = np.nonzero(P > LEAST_POSTERIOR)
+        if len(i) * S.shape[1] > LARGEST_COPIES:
+            raise ValueError(
+                "Copies of rows, one for each class they may have, must have at most "
+                f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
+                f"{S.shape[1]} classes. Fit to fewer rows."
+            )
         copies = MemoryRows(rows.X[i], k, w[i] * P[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)

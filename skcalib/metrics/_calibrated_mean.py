@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, ndtri
-from sklearn.utils import check_consistent_length
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import ArrayLike, Floats, as_numpy, check_in_memory
 from skcalib._rows.rows import MemoryRows
-from skcalib._validation.inputs import check_not_swapped, check_real, check_weights
+from skcalib._validation.inputs import LARGEST, check_not_swapped, check_real, check_weights
 from skcalib._validation.labels import as_labels, not_among, shown
 
 from ._curve import clopper_pearson
@@ -90,7 +89,8 @@ def calibrated_mean(
     groups, groups_all : array-like of shape (n,) and (N,), optional
         Groups of the labelled and of all rows, for a result for each group, from its rows only.
     sample_weight, sample_weight_all : array-like of shape (n,) and (N,), optional
-        Weights of the labelled and of all rows. A weight of 2 is the row twice.
+        Weights of the labelled and of all rows. A weight of 2 is the row twice, so that sampling
+        weights, which sum to more than the labelled rows, would make the interval too narrow.
     confidence_level : float, default=0.95
         Between 0 and 1, for each interval by itself.
 
@@ -108,6 +108,9 @@ def calibrated_mean(
 
     Notes
     -----
+    The interval is of the rate in the population that the rows are from. It holds for the rate in
+    just these rows as well, for which it is wider than need be if many of them are labelled.
+
     The labelled rows must be drawn at random, not by their score. With different fractions of
     the groups labelled, only the results of the groups are valid.
 
@@ -171,8 +174,13 @@ def _in_groups(
 ) -> Iterator[tuple[Any, tuple[Rows, Rows]]]:
     """Each group with its labelled and all its rows."""
     of, of_all = as_labels(groups, "groups"), as_labels(groups_all, "groups_all")
-    check_consistent_length(labelled[0], of)
-    check_consistent_length(every[0], of_all)
+    lengths, wanted = (len(of), len(of_all)), (len(labelled[0]), len(every[0]))
+    if lengths != wanted:
+        raise ValueError(
+            "groups must have one entry for each labelled row and groups_all for each of all rows, "
+            f"got {lengths[0]} and {lengths[1]} for {wanted[0]} and {wanted[1]} rows. Pass "
+            "groups_all of the rows of score_all, and of these the groups of the labelled ones."
+        )
     if len(unknown := not_among(of, of_all)):
         raise ValueError(
             f"groups must be among those of all rows, got others: [{shown(unknown)}]. Check that "
@@ -186,12 +194,16 @@ def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tup
     """Finite scores (n,) and their weights."""
     values = np.asarray(as_numpy(score, name))
     values = values.ravel() if values.shape[1:] == (1,) else values
-    numbers = values.ndim == 1 and values.dtype.kind in "biuf"
-    if not numbers or not np.isfinite(values).all():
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must hold one finite number for each row, got shape {values.shape} of "
-            f"{values.dtype}, of which {np.sum(~np.isfinite(values)) if numbers else 0} are not "
-            "finite. Give rows without a score one, such as the middle of the scale."
+            f"{name} must hold one number for each row, got shape {values.shape} of "
+            f"{values.dtype}. Pass one column of numbers, such as y_proba[:, 1]."
+        )
+    if not (np.abs(values) <= LARGEST).all():
+        raise ValueError(
+            f"{name} must hold finite numbers of at most {LARGEST:g} in size, got "
+            f"{np.sum(~(np.abs(values) <= LARGEST))} of {len(values)} that are not. Give rows "
+            "without a score one, such as the middle of the scale."
         )
     w = check_weights(sample_weight, len(values))
     return values.astype(np.float64), np.ones(len(values)) if w is None else w
@@ -203,8 +215,9 @@ def _mean(labelled: Rows, every: Rows, level: float, group: str = "") -> Calibra
     n, n_all = w.sum(), w_all.sum()
     if min(n, n_all) < FEWEST:
         raise ValueError(
-            f"At least {FEWEST} rows must be labelled, got {min(n, n_all):g}{group}. Label more, "
-            "or leave out or merge groups with few labels."
+            f"At least {FEWEST} rows must be labelled, where a weight of 2 is the row twice, got "
+            f"{min(n, n_all):g}{group}. Label more, leave out or merge groups with few labels, or "
+            "multiply weights that are relative by len(w) / sum(w)."
         )
     f, f_all = _calibrated(labelled, every)
     above, above_all = f - w @ f / n, f_all - w @ f / n

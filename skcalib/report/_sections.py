@@ -102,7 +102,7 @@ def risk(results: Results) -> Elements | None:
         return None
     lines = [[title, *map(_figure, pair)] for title, pair in results.risk_.items()]
     caption = (
-        f"Validation of the risk of {short(results.rows.classes[1])}, with 95% intervals in "
+        f"Validation of the risk of class {short(results.rows.classes[1])}, with 95% intervals in "
         "brackets. Calibration in the large, the intercept of a logistic recalibration with a "
         "slope of 1, is below 0 where risks are too high; the slope, ideally 1, is smaller where "
         "they are too extreme. ICI, E50, E90 and Emax are the mean, median, 90% quantile and "

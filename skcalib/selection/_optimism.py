@@ -14,7 +14,7 @@ from skcalib._nested import may_have, weight_params
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, check_in_memory, on_host
 from skcalib._validation.features import taken
 from skcalib._validation.inputs import check_integer, check_real, check_weights
-from skcalib._validation.labels import as_labels
+from skcalib._validation.labels import as_labels, shown
 from skcalib._warnings import warn
 from skcalib.metrics import (
     calibration_intercept,
@@ -101,7 +101,8 @@ def optimism_corrected(
     ----------
     estimator : classifier
         A classifier with ``predict_proba``, or a pipeline that ends with one. It stays as it is:
-        clones are fitted.
+        clones are fitted. What is in a ``FrozenEstimator`` is not, and adds nothing to the
+        optimism, so its own training rows must not be among these.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         What the classifier takes.
     y : array-like of shape (n_samples,)
@@ -191,7 +192,10 @@ def optimism_corrected(
     w = check_weights(sample_weight, len(labels))
     kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
     random, rows = check_random_state(random_state), Sample(X, labels, w)
-    present = labels[kept, None] == np.unique(labels[kept])
+    classes = np.unique(labels[kept])
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got {shown(classes) or 'no row'}.")
+    present = labels[kept, None] == classes
     of_sample = partial(_values, estimator, rows, kept=kept, measures=measures)
     samples = (kept[_drawn(present, random)] for _ in range(n_resamples))
     apparent = of_sample(kept)[0]  # first, since what fails here fails in samples

@@ -102,7 +102,7 @@ def test_a_fit_that_does_not_converge_warns(monkeypatch):
     ("matrix", "message"),
     [
         (Q3[:2], r"shape \(3, 3\).*got an array of shape \(2, 3\)"),
-        (Q3.astype(str), r"numbers of shape"),
+        (Q3.astype(str), "numbers of shape.* of <U"),
         (Q3 - 2 * np.eye(3), "non-negative numbers, got values from -1.3 to"),
         (np.where(Q3 > 0, Q3, np.nan), "non-negative"),
         (2 * Q3, "rows that sum to one, got sums"),
@@ -117,6 +117,14 @@ def test_matrices_that_are_invalid(matrix, message):
     with pytest.raises(ValueError, match=f"^noise_matrix must have .*{message}"):
         c.fit(Z, labels)
     assert not hasattr(c, "classes_")
+
+
+def test_copies_that_take_too_much_memory(monkeypatch):
+    monkeypatch.setattr(skcalib.meta._noisy_labels, "LARGEST_COPIES", 899)
+    Z, _, labels = noisy(100, Q3)
+    NoisyLabelCalibration().fit(Z[:99], labels[:99])
+    with pytest.raises(ValueError, match=r"899 logits .*got 300 of 100 rows"):
+        NoisyLabelCalibration().fit(Z, labels)
 
 
 def test_rounded_matrices_are_divided_by_their_sums():

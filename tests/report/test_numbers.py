@@ -115,6 +115,7 @@ def test_figures_of_risks_are_those_of_the_functions():
     y, before, after, rows, _ = problem_of(two_classes)
     cells = {title: values for title, *values in rows_of_table(parsed(two_classes), "risk")}
     text, of = parsed(two_classes).section("risk")["text"], partial(partial, **rows)
+    assert "Validation of the risk of class yes & $, " in text
     index = metrics.integrated_calibration_index
     for title, f in {
         "calibration in the large": of(metrics.calibration_intercept),

@@ -132,6 +132,8 @@ def test_invalid_input():
         ({"scoring": "calibration_slop"}, "no scorer named"),
         ({"y": THREE, "scoring": "calibration_slope"}, "for two classes, got 3"),
         ({"y": X[:, 0] > 0, "scoring": "calibration_slope"}, "a threshold separates"),
+        ({"y": np.zeros(len(TWO))}, "at least two classes, got 0"),
+        ({"y": TWO, "sample_weight": TWO == TWO[0]}, "at least two classes"),
         ({"y": TWO[1:]}, "inconsistent numbers of samples"),
         ({"sample_weight": -W}, "sample_weight"),
     ]:
