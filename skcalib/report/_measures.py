@@ -214,11 +214,15 @@ def _without_intervals(before: float, after: float) -> Change:
 
 
 def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:
-    """Figures of the risk of the second class before and after, None where rows have no such."""
+    """Figures of the risk of the second class before and after, None where rows have no such.
+
+    Likelihoods count weights as rows, so these sum to the effective rows, as of all intervals here.
+    """
+    w = rows.weights * (rows.n_effective / rows.weights.sum())
 
     def figure(f: Callable[..., Any], P: Floats) -> Any:
         try:
-            return f(rows.y, P, **rows.of_rows)
+            return f(rows.y, P, sample_weight=w, labels=rows.classes)
         except ValueError:  # of rows of one class, or separated by a threshold
             return None
 

@@ -114,6 +114,8 @@ def test_figures_of_risks_are_those_of_the_functions():
     """Shown with intervals and p-values, and as none where rows have no such figure."""
     y, before, after, rows, _ = problem_of(two_classes)
     cells = {title: values for title, *values in rows_of_table(parsed(two_classes), "risk")}
+    w = rows["sample_weight"]
+    rows = rows | {"sample_weight": w * (w.sum() / (w @ w))}  # which sum to the effective rows
     text, of = parsed(two_classes).section("risk")["text"], partial(partial, **rows)
     assert "Validation of the risk of class yes & $, " in text
     index = metrics.integrated_calibration_index
