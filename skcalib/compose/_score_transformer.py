@@ -137,9 +137,11 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             Finite, but for options with -inf. float32 for float32 scores, else float64.
         """
         scores, ends = self._checked(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if hasattr(self, "n_features_in_"):  # not fitted, there are no names to compare
+            validate_data(self, X, reset=False, skip_check_array=True)
         if ends:
             (low, high), half = ends, self.step / 2
+            scores = np.clip(scores, low, high)
             return np.log((scores - low + half) / (high - scores + half))
         if scores.shape[1] > 1:
             return _with_missing(scores)
@@ -152,8 +154,9 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         check_in_memory([X])
         scores = as_floats(as_numpy(X, "X"), "X", estimator=type(self).__name__)
         options = ends is None and scores.shape[1] > 1
-        low, high = ends or (-np.inf if options else np.finfo(scores.dtype).min, ROUNDING)
-        off = ~((scores >= low) & (scores <= high) | (np.isnan(scores) & options))
+        low, high = ends or (-np.inf if options else np.finfo(scores.dtype).min, 0)
+        slack = ROUNDING * (high - low) if ends else ROUNDING
+        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & options))
         if off.any():
             wanted = (
                 f"scores from {low:g} to {high:g}" if ends else "log-probabilities of at most 0"
@@ -162,7 +165,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
             raise ValueError(
                 f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "
-                f"the first {scores[off][0]:g}. Leave out rows without a score, and "
+                f"the first {scores[off][0]:.9g}. Leave out rows without a score, and "
                 f"{remedy if ends else 'pass np.log(p) of probabilities p'}."
             )
         return scores, ends

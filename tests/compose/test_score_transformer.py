@@ -135,6 +135,17 @@ def test_messages(params, X, message):
     assert "n_features_in_" not in vars(transformer)
 
 
+def test_rounding_errors_at_the_ends_and_names_without_a_fit():
+    for ends, scores in [((0, 0.3), [[0.1 + 0.2], [-1e-17]]), ((0.1, 1), [[1 + 1e-7], [0.1]])]:
+        found = ScoreTransformer(ends, step=0.1).transform(np.array(scores))
+        expected = ScoreTransformer(ends, step=0.1).transform(np.array(ends)[::-1, None])
+        np.testing.assert_array_equal(found, expected)
+    stated = pd.DataFrame({"stated": [50, 60]})
+    assert ScoreTransformer((0, 100)).transform(stated).shape == (2, 1)
+    with pytest.raises(ValueError, match=r"first 1\.000002"):
+        ScoreTransformer((0, 1), step=0.1).transform([[1.000002]])
+
+
 def test_what_kind_of_input_it_takes():
     assert get_tags(OPTIONS).input_tags.allow_nan
     assert not get_tags(ScoreTransformer((0, 100))).input_tags.allow_nan
