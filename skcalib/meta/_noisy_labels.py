@@ -9,12 +9,18 @@ from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
 from skcalib._rows import Floats, MemoryRows, Rows, namespace
 from skcalib._rows.arrays import TINY, both_columns, log_softmax
-from skcalib._validation.inputs import check_real
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.scaling import TemperatureScaling
 
 # Rows of a matrix sum to one to this precision; with a larger condition number it is singular.
 ROUNDING, SINGULAR = 1e-3, 1e6
+
+# With fewer rows for each entry of the matrix the estimate is one share of wrong labels. Else that
+# share is what rows of the matrix are shrunk towards, by so many rows of each class.
+ROWS_PER_ENTRY, PSEUDO_ROWS = 30, 1.0
+
+# So many rows in all shrink the calibrator towards the probabilities as they are.
+PRIOR_ROWS = 10.0
 
 # The share of wrong labels that an estimate begins with.
 FIRST_NOISE = 0.2
@@ -48,10 +54,9 @@ class NoisyLabelCalibration(BaseCalibrator):
         The calibrator, of which a clone is fitted. None stands for :class:`TemperatureScaling`.
     noise_matrix : array-like of shape (n_classes, n_classes), default=None
         The matrix :math:`Q`: a row for each true class, a column for each label, in the order of
-        ``classes_``. Rows sum to one. None estimates it together with the calibrator.
-    pseudo_rows : float, default=1.0
-        For an estimate, rows that are added to each class, with the share of wrong labels of all
-        rows, divided evenly among the labels: rare classes are shrunk towards symmetric noise.
+        ``classes_``. Rows sum to one. None estimates it together with the calibrator: with fewer
+        than :math:`30 K^2` rows for K classes as one share of wrong labels, divided evenly among
+        the other labels, and else any matrix, with a row of such labels added to each class.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -91,11 +96,15 @@ class NoisyLabelCalibration(BaseCalibrator):
     [2]_. Each row needs memory for as many copies as there are classes. Calibrators with folds
     would divide the copies among these: leave them out.
 
+    *Few rows, or much noise.* Ten rows more, divided among all, have the classes as often as the
+    uncalibrated probabilities say. Without them a few hundred rows of two classes with 40 % wrong
+    labels, which say little, would give a temperature of almost zero now and then.
+
     *What can be estimated.* A matrix is identified by the calibrator's few parameters, or by rows
     that are all but certain, whose labels tell the noise. A calibrator that takes any form, such as
-    isotonic regression, explains noise as uncertainty as well as by a matrix, and so do few rows;
-    and wrong labels that depend on the logits have no matrix at all. Give the matrix, from rows
-    that were labelled twice, where there is one.
+    isotonic regression, explains noise as uncertainty as well as by a matrix; and wrong labels that
+    depend on the logits have no matrix at all. Give the matrix, from rows that were labelled twice,
+    where there is one.
 
     ``fit`` raises a ValueError for a matrix that has another shape or negative entries, is
     singular, or has rows that do not sum to one, and for copies that take over 4 gigabytes.
@@ -137,24 +146,21 @@ class NoisyLabelCalibration(BaseCalibrator):
         calibrator: Any = None,
         *,
         noise_matrix: ArrayLike | None = None,
-        pseudo_rows: float = 1.0,
         classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
         self.calibrator = calibrator
         self.noise_matrix = noise_matrix
-        self.pseudo_rows = pseudo_rows
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
         n_classes = max(rows.n_columns, 2)
-        check_real("pseudo_rows", self.pseudo_rows, closed=True)
         given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
         rows = rows.in_memory()
         held = MemoryRows(_shifted(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes)
-        em = _Iteration(calibrator, held, given, self.pseudo_rows)
+        em = _Iteration(calibrator, held, given)
         found, n_iter = _fixed_point(em)
         give([("", found.messages)])
         return {"calibrator_": found.calibrator, "noise_matrix_": found.Q, "n_iter_": n_iter}
@@ -209,7 +215,6 @@ class _Iteration(NamedTuple):
     calibrator: Any
     rows: MemoryRows
     given: Floats | None
-    pseudo_rows: float
 
     def start(self) -> Floats:
         """Scores by the logits as they are, and the given matrix or one of symmetric noise."""
@@ -221,6 +226,8 @@ class _Iteration(NamedTuple):
         rows = self.rows
         w = np.ones(len(rows.y)) if rows.w is None else rows.w
         P = np.exp(log_softmax(S))
+        uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64)))
+        more = uncalibrated * PRIOR_ROWS / w.sum()
         i, k = np.nonzero(P > LEAST_POSTERIOR)
         if len(i) * S.shape[1] > LARGEST_COPIES:
             raise ValueError(
@@ -228,16 +235,17 @@ class _Iteration(NamedTuple):
                 f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
                 f"{S.shape[1]} classes. Fit to fewer rows."
             )
-        copies = MemoryRows(rows.X[i], k, w[i] * P[i, k], classes=rows.classes)
+        copies = MemoryRows(rows.X[i], k, w[i] * (P + more)[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)
         Q = self.given
         if Q is None:
             labels = np.eye(S.shape[1])[rows.y]
             counts = (P * w[:, None]).T @ labels
-            right = np.trace(counts) / counts.sum()
-            counts += self.pseudo_rows * _symmetric(1 - right, len(counts))
-            Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY)
+            Q = _symmetric(1 - np.trace(counts) / counts.sum(), len(counts))
+            if counts.sum() >= ROWS_PER_ENTRY * counts.size:
+                counts += PSEUDO_ROWS * Q
+                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY)
         L = log_probabilities(fitted, rows.X, rows.classes)
         S = L + np.log(np.maximum(Q, TINY)).T[rows.y]
         return _State(fitted, Q, S, -float(w @ np.logaddexp.reduce(S, axis=1)), messages)

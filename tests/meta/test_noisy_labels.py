@@ -30,10 +30,12 @@ def seen_loss(L, Q, labels, w):
 @pytest.mark.parametrize(
     "calibrator", [skcalib.TemperatureScaling(), skcalib.VectorScaling(**EXACT)]
 )
-def test_the_gradient_of_the_observed_loss_is_zero(calibrator, noise_matrix):
+def test_the_gradient_of_the_observed_loss_is_zero(calibrator, noise_matrix, monkeypatch):
+    for name in ("PSEUDO_ROWS", "PRIOR_ROWS"):
+        monkeypatch.setattr(skcalib.meta._noisy_labels, name, 0)
     Z, _, labels = noisy(3000, Q3)
     w = np.random.default_rng(1).uniform(0.5, 2, len(Z))
-    c = NoisyLabelCalibration(calibrator, noise_matrix=noise_matrix, pseudo_rows=0)
+    c = NoisyLabelCalibration(calibrator, noise_matrix=noise_matrix)
     c.fit(Z, labels, w)
     L, Q = c.predict_log_proba(Z), c.noise_matrix_
     np.testing.assert_allclose(Q.sum(axis=1), 1)
@@ -51,7 +53,8 @@ def test_the_gradient_of_the_observed_loss_is_zero(calibrator, noise_matrix):
         np.testing.assert_allclose(Q, Q3)
 
 
-def test_no_noise_is_the_calibrator_itself():
+def test_no_noise_is_the_calibrator_itself(monkeypatch):
+    monkeypatch.setattr(skcalib.meta._noisy_labels, "PRIOR_ROWS", 0)
     Z, y, _ = noisy(1000, Q3)
     c = NoisyLabelCalibration(noise_matrix=np.eye(3)).fit(Z, y)
     expected = skcalib.TemperatureScaling().fit(Z, y).predict_proba(Z)
@@ -83,12 +86,25 @@ def test_probabilities_are_those_of_the_true_class(n_classes, asymmetric, wrong)
     assert np.abs(estimate.noise_matrix_ - Q).max() < 0.13
 
 
-def test_pseudo_rows_shrink_towards_symmetric_noise():
-    Z, _, labels = noisy(500, Q3)
-    Q = NoisyLabelCalibration(pseudo_rows=1e9).fit(Z, labels).noise_matrix_
-    wrong = 1 - Q[0, 0]
-    np.testing.assert_allclose(Q, np.where(np.eye(3), 1 - wrong, wrong / 2), rtol=1e-5)
-    assert 0.1 < wrong < 0.4
+def test_few_rows_have_symmetric_noise():
+    one = np.eye(20)
+    Z, y, labels = noisy(30 * 400 - 1, 0.7 * one + 0.3 * np.roll(one, 1, axis=1))
+    c = NoisyLabelCalibration().fit(Z, labels)
+    wrong = 1 - c.noise_matrix_[0, 0]
+    np.testing.assert_allclose(c.noise_matrix_, np.where(one, 1 - wrong, wrong / 19))
+    assert 0.2 < wrong < 0.4
+    naive = skcalib.TemperatureScaling().fit(Z, labels)
+    loss, of_naive = (-p.predict_log_proba(Z)[np.arange(len(y)), y].mean() for p in (c, naive))
+    assert loss < of_naive - 0.1
+
+
+def test_very_noisy_labels_do_not_lead_to_certainty():
+    """Without the rows more, some of these fits have a temperature of almost zero."""
+    Q = np.array([[0.6, 0.4], [0.4, 0.6]])
+    for seed in range(8):
+        Z, _, labels = noisy(500, Q, seed)
+        c = NoisyLabelCalibration(noise_matrix=Q).fit(Z, labels)
+        assert c.calibrator_.temperature_ > 0.2
 
 
 def test_a_fit_that_does_not_converge_warns(monkeypatch):
@@ -137,5 +153,12 @@ def test_calibrators_of_weights_only():
     Z, _, labels = noisy(100, Q3)
     with pytest.raises(ValueError, match="calibrator must be an estimator"):
         NoisyLabelCalibration("sigmoid").fit(Z, labels)
-    with pytest.raises(ValueError, match="pseudo_rows"):
-        NoisyLabelCalibration(pseudo_rows=-1).fit(Z, labels)
+
+
+def test_warnings_and_classes_of_the_calibrator_reach_the_user():
+    Z, _, labels = noisy(100, Q3)
+    with pytest.warns(skcalib._warnings.NoMinimumWarning):
+        NoisyLabelCalibration(noise_matrix=Q3).fit(-Z, labels)
+    other = NoisyLabelCalibration(skcalib.TemperatureScaling(classes=[2, 1, 0]), noise_matrix=Q3)
+    with pytest.raises(ValueError, match="order"):
+        other.fit(Z, labels)
