@@ -29,8 +29,8 @@ FIRST_NOISE = 0.2
 # converged if the last changed none by more than the third: logits may be that inexact.
 TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
-# Copies of rows with a smaller posterior are left out.
-LEAST_POSTERIOR = 1e-12
+# Copies of rows with a smaller share are left out.
+LEAST_SHARE = 1e-12
 
 # Logits of all copies, which take 4 gigabytes.
 LARGEST_COPIES = 5 * 10**8
@@ -227,15 +227,15 @@ class _Iteration(NamedTuple):
         w = np.ones(len(rows.y)) if rows.w is None else rows.w
         P = np.exp(log_softmax(S))
         uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64)))
-        more = uncalibrated * PRIOR_ROWS / w.sum()
-        i, k = np.nonzero(P > LEAST_POSTERIOR)
+        share = P + uncalibrated * PRIOR_ROWS / w.sum()
+        i, k = np.nonzero(share > LEAST_SHARE)
         if len(i) * S.shape[1] > LARGEST_COPIES:
             raise ValueError(
                 "Copies of rows, one for each class they may have, must have at most "
                 f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
                 f"{S.shape[1]} classes. Fit to fewer rows."
             )
-        copies = MemoryRows(rows.X[i], k, w[i] * (P + more)[i, k], classes=rows.classes)
+        copies = MemoryRows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)
         Q = self.given

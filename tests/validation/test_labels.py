@@ -165,6 +165,7 @@ OTHER_VALUES = {
     "strategy": ["uniform", "quantile"],
     "shrinkage": [0.0, 3.0],
     "smoothing": [0.5],
+    "noise_matrix": [0.7 * np.eye(3) + 0.1],
     "pseudo_rows": [0.0, 0.5],
     "interpolation": ["constant", "linear", "centered"],
     "bin_range": [(2, 3)],
