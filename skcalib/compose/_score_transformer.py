@@ -161,7 +161,11 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             wanted = (
                 f"scores from {low:g} to {high:g}" if ends else "log-probabilities of at most 0"
             )
-            missing = "NaN for options that were not returned" if options else "all finite"
+            missing = (
+                "NaN for options that were not returned"
+                if options
+                else "none of them NaN or infinite"
+            )
             remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
             raise ValueError(
                 f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "

@@ -105,11 +105,19 @@ def test_in_a_pipeline():
     [
         ({"scale": (0, 100)}, [[50], [101]], "scores from 0 to 100, .*1 of 2 .*first 101.*scale"),
         ({"scale": (1, 5)}, [[0], [3], [5]], "scores from 1 to 5, .*1 of 3 .*the first 0"),
-        ({"scale": (0, 100)}, [[50], [np.nan]], "all finite, got 1 of 2.*Leave out rows"),
+        (
+            {"scale": (0, 100)},
+            [[50], [np.nan]],
+            "none of them NaN or infinite, got 1 of 2.*Leave out rows",
+        ),
         ({"scale": (0, 100)}, [[0.2], [0.9], [0.5]], "got step=1 and 3 scores .*step=0.01"),
         ({"scale": (0, 100)}, [[0], [1], [0.5]], "got step=1 and 3 scores from 0 to 1"),
         ({"scale": (0, 1)}, [[0.2], [0.9], [0.5]], "got step=1 and 3 scores from 0.2 to 0.9"),
-        ({"scale": "log-probability"}, [[-1.0], [np.nan]], "all finite, got 1 of 2"),
+        (
+            {"scale": "log-probability"},
+            [[-1.0], [np.nan]],
+            "none of them NaN or infinite, got 1 of 2",
+        ),
         ({"scale": "log-probability"}, [[-1.0], [-np.inf]], "got 1 of 2 .*first -inf"),
         (
             {"scale": "log-probability"},
