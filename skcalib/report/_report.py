@@ -64,7 +64,8 @@ class CalibrationReport(Results):
     risk_ : dict of str to tuple of two results, or None
         Figures of the risk of the second of two classes, before and after, such as "calibration
         slope" and "ICI"; each None where rows of one class, or rows whose classes a threshold
-        separates, have no such figure. None for a report on the top label.
+        separates, have no such figure. Weights are divided so that they sum to the
+        effective rows. None for a report on the top label.
     verdict_ : list of str
         Three sentences: before calibration, its effect, and what is left.
     warnings_ : list of str
