@@ -2,7 +2,7 @@
 
 import skcalib
 from skcalib._base import BaseCalibrator
-from skcalib.binning._per_class import _PerClass
+from skcalib.binning._histogram import _PerClass
 
 DEVICE, HOST = "on the device", "on the host"
 

@@ -1,6 +1,6 @@
 """Calibrators and classifiers inside other estimators, fitted to logits with weights."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
 from skcalib._validation.labels import SEVERAL_LABELS, encode, shown
+from skcalib._warnings import Messages, give
 
 # What the methods of scikit-learn's CalibratedClassifierCV are here.
 METHODS = {
@@ -260,3 +261,9 @@ def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
     out = np.zeros((len(P), len(classes)), P.dtype)
     out[:, encode(known, classes)] = P
     return out
+
+
+def warn_of_groups(kind: str, names: Array | range, found: Mapping[Any, Messages]) -> None:
+    """Give each warning once, with the names of the groups that it is of."""
+    named = ((names[k] if isinstance(k, int) else k, messages) for k, messages in found.items())
+    give(named, lambda of_each: f"{kind} {shown(of_each)}")

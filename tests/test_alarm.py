@@ -12,8 +12,8 @@ from scipy.stats import kstest
 import skcalib.monitor._drift as _drift
 from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
 from skcalib.datasets import make_logits
-from skcalib.monitor import CalibrationMonitor, DriftMonitor, _betting as _bets, _monitor
-from skcalib.monitor._betting import SHIFTS, Bets, after, bet_on, less_reserve, together
+from skcalib.monitor import CalibrationMonitor, DriftMonitor, _drift as _bets, _monitor
+from skcalib.monitor._drift import SHIFTS, Bets, after, bet_on, less_reserve, together
 
 
 def sums_of(scores, events, weights=None, n_bins=4):

@@ -5,8 +5,9 @@ All fits that minimise something are convex problems, and calls of :mod:`scipy.o
 - *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
   method, or between bounds (:mod:`skcalib._optimize.temperature`).
 - *Vector and matrix maps of two classes*: ``minimize`` with ``"trust-exact"`` for the three
-  parameters that the log-odds under any linear map have (:mod:`skcalib._optimize.two_classes`), in
-  double precision, which costs little with one exponential and one logarithm for each row.
+  parameters that the log-odds under any linear map have
+  (:class:`~skcalib._optimize.loss.TwoClasses`), in double precision, which
+  costs little with one exponential and one logarithm for each row.
 - *Vector and matrix maps of more classes*: ``minimize`` with :class:`PreconditionedLBFGS` as its
   ``method``, and the preconditioners of :mod:`skcalib._optimize.maps`. Passes over more than
   ``FEW_ELEMENTS`` features are in the precision of the logits until the gradient norm is small or
@@ -70,9 +71,8 @@ import numpy as np
 from scipy import optimize
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Blocks, Objective
+from skcalib._optimize.loss import Blocks, Objective, TwoClasses
 from skcalib._optimize.newton import parts_of
-from skcalib._optimize.two_classes import TwoClasses
 from skcalib._rows import Floats, Rows, arrays as xa
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.

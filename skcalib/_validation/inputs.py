@@ -17,8 +17,8 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
+from skcalib._rows.inputs import TensorRows
 from skcalib._rows.rows import MemoryRows
-from skcalib._rows.tensors import TensorRows
 from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 

@@ -11,7 +11,7 @@ from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
 from skcalib._validation.inputs import check_option, check_real
 
-from ._per_class import _PerClass
+from ._histogram import _PerClass
 
 Interpolation = Literal["constant", "linear", "centered"]
 MultiClass = Literal["ovr", "ovo"]

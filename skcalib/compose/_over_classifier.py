@@ -15,8 +15,8 @@ from skcalib._nested import check_classifier, may_have
 from skcalib._rows import Array, Floats, as_numpy, on_host
 from skcalib._rows.arrays import is_tensor
 from skcalib._validation import labels
-from skcalib._validation.indicator import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._validation.inputs import check_option, check_real
+from skcalib._validation.labels import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._version import Versioned
 
 ResponseMethod = Literal["auto", "decision_function", "predict_proba"]

@@ -14,8 +14,8 @@ from skcalib._rows.ranking import ranked
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_flag, check_integer, check_real
 from skcalib.metrics._clinical import risks_of
+from skcalib.metrics._cost import benefits_of, checked_thresholds
 from skcalib.metrics._input import check_kind, scored_rows
-from skcalib.metrics._net_benefit import benefits_of, checked_thresholds
 from skcalib.metrics._resampling import bootstrap_band
 from skcalib.metrics._selective import Accepted, curve_of
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from skcalib._output.theme import Theme
 from skcalib._rows import ArrayLike, Floats, on_host
-from skcalib._validation.indicator import of_outputs
 from skcalib._validation.inputs import check_option
+from skcalib._validation.labels import of_outputs
 from skcalib.metrics import ScoreDecomposition, score_decomposition
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import Score

@@ -10,8 +10,8 @@ import numpy as np
 from skcalib._rows import ArrayLike, on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
-from skcalib._validation.indicator import of_outputs
 from skcalib._validation.inputs import check_integer
+from skcalib._validation.labels import of_outputs
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 

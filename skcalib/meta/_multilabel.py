@@ -13,13 +13,19 @@ from sklearn.utils.validation import validate_data
 
 from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator, accuracy
+from skcalib._nested import warn_of_groups
 from skcalib._rows import Array, Floats, MemoryRows, Plan, as_numpy, check_in_memory, on_host
 from skcalib._rows.arrays import following
-from skcalib._validation import indicator, inputs
-from skcalib._validation.labels import shown
+from skcalib._validation import inputs
+from skcalib._validation.labels import (
+    as_columns,
+    as_indicator,
+    check_labels_of_columns,
+    names_of_labels,
+    shown,
+)
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
-from skcalib.meta._pooling import warn_of_groups
 from skcalib.scaling import PlattScaling
 
 # Whether a row has the label.
@@ -216,9 +222,9 @@ class MultiLabelCalibrator(
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         nested.check_calibrator(calibrator, None)
         nested.check_order(calibrator, CLASSES)
-        Z, E = _checked_log_odds(X, type(self).__name__), indicator.as_indicator(y)
+        Z, E = _checked_log_odds(X, type(self).__name__), as_indicator(y)
         check_consistent_length(Z, E)
-        indicator.check_labels_of_columns(X, y)
+        check_labels_of_columns(X, y)
         if Z.shape != E.shape:
             raise ValueError(
                 "X must have one column of log-odds for each label, a column of y, got "
@@ -228,7 +234,7 @@ class MultiLabelCalibrator(
         nested.check_calibrator(calibrator, W)
         found, messages = self._fit_labels(calibrator, Z, E, W)
         _warn_of_input(Z, W)
-        warn_of_labels(E, W, messages, indicator.names_of_labels(y, E.shape[1]))
+        warn_of_labels(E, W, messages, names_of_labels(y, E.shape[1]))
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
         self.calibrators_, self.classes_ = found, np.arange(Z.shape[1])
         return self
@@ -326,7 +332,7 @@ class MultiLabelCalibrator(
         float
             Weighted share of the rows without a wrong label.
         """
-        return accuracy(indicator.as_indicator(y), self.predict(X), sample_weight)
+        return accuracy(as_indicator(y), self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of the calibrators, for each label."""
@@ -356,7 +362,7 @@ def _checked_log_odds(X: Any, name: str) -> Floats:
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
         "LogitTransformer, which does that"
     )
-    X = indicator.as_columns(X, "X", remedy)
+    X = as_columns(X, "X", remedy)
     Z = check_array(X, dtype=inputs.FLOATS, ensure_all_finite=False, input_name="X", estimator=name)
     inputs.check_finite(np.reshape(Z, (-1, 1)))
     return np.asarray(Z)

@@ -1,18 +1,30 @@
-"""Top-label calibration: a binary calibrator of the confidence for each predicted class."""
+"""Top-label calibration, and the partial pooling of calibrators of groups of rows that it uses.
 
-from typing import Any
+A group has the probabilities of its own calibrator with the share ``n / (n + s)``, where ``n`` is
+the weight of its calibration rows and ``s`` the shrinkage, and otherwise the pooled ones.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_calibrator, check_order
+from skcalib._nested import (
+    check_calibrator,
+    check_order,
+    fit_to_rows,
+    log_probabilities,
+    warn_of_groups,
+)
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa, both_columns
 from skcalib._rows.arrays import TINY
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
-from skcalib.meta._pooling import fit_groups, log_probabilities_of_groups, warn_of_groups
+from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._platt import log_odds
 
@@ -212,3 +224,75 @@ def _of_events(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
     events = (y == top).astype(np.intp)
     rows = MemoryRows(_bounded(margin), events, w, classes=WRONG_OR_RIGHT, groups=top)
     return rows.taken(some)
+
+
+def members(group: Indices) -> Iterator[tuple[int, Indices]]:
+    """The number of each group that has rows, and the numbers of its rows."""
+    order = np.argsort(group, kind="stable")
+    ordered = group[order]
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for low, high in pairwise([0, *starts.tolist(), len(group)]):
+        yield int(ordered[low]), order[low:high]
+
+
+class Fitted(NamedTuple):
+    """The calibrator of all rows, those of the groups, and what the groups weigh.
+
+    Groups without rows, or whose rows are all of one class, have the pooled calibrator, and no
+    weight.
+    """
+
+    pooled: Any
+    calibrators: list[Any]
+    weight: Floats
+    messages: dict[Any, Messages]  #: warnings by the number of the group, or "all rows"
+
+    def shares(self, shrinkage: float) -> Floats:
+        """The share of the own calibrator of each group."""
+        return self.weight / np.where(self.weight > 0, self.weight + shrinkage, 1)
+
+
+def fit_groups(calibrator: Any, rows: MemoryRows, n_groups: int, pooled: Any = None) -> Fitted:
+    """Copies of the calibrator fitted to all rows and to those of each group, 0 to n_groups - 1.
+
+    ``pooled`` replaces the calibrator of all rows.
+    """
+    with recorded(ProbabilitiesWarning) as messages:
+        of_all = fit_to_rows(pooled or calibrator, rows)
+    found = Fitted(of_all, [of_all] * n_groups, np.zeros(n_groups), {"all rows": messages})
+    for k, numbers in members(rows.groups):
+        part = rows.taken(numbers)
+        if (part.y[1:] != part.y[:1]).any():
+            with recorded(ProbabilitiesWarning) as found.messages[k]:
+                found.calibrators[k] = fit_to_rows(calibrator, part)
+            found.weight[k] = part.weight
+    return found
+
+
+def log_probabilities_of_groups(
+    pooled: Any,
+    calibrators: Sequence[Any],
+    shares: Floats,
+    Z: Floats,
+    group: Indices,
+    classes: Array,
+) -> Floats:
+    """Logarithms (m, K) of the mixed probabilities, for checked logits of rows of some groups."""
+
+    def mixed(k: int, Z: Floats, pooled: Floats) -> Floats:
+        own = log_probabilities(calibrators[k], Z, classes)
+        if shares[k] == 1:
+            return own
+        parts = xa.namespace(own).stack([own, pooled])
+        return mixture(parts, np.array([shares[k], 1 - shares[k]]))
+
+    L = log_probabilities(pooled, Z, classes)
+    if not isinstance(L, np.ndarray):  # a graph that is built, for whichever groups
+        xp, everywhere = xa.namespace(L), L
+        for k in np.flatnonzero(shares).tolist():
+            L = xp.where((group == k)[:, None], mixed(k, Z, everywhere), L)
+        return L
+    for k, some in members(group):
+        if shares[k] > 0:
+            L[some] = mixed(k, Z[some], L[some])
+    return L

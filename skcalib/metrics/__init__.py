@@ -20,9 +20,8 @@ from ._clinical import (
     calibration_slope,
     integrated_calibration_index,
 )
-from ._cost import bayes_decision, expected_cost
+from ._cost import NetBenefitCurve, bayes_decision, expected_cost, net_benefit, net_benefit_curve
 from ._curve import ReliabilityCurve, reliability_curve
-from ._net_benefit import NetBenefitCurve, net_benefit, net_benefit_curve
 from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names
 from ._segments import MulticalibrationResult, multicalibration_error

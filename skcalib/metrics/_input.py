@@ -11,12 +11,16 @@ from skcalib._rows import Array, Floats, Indices, as_array, check_in_memory, che
 from skcalib._rows.arrays import like, of_labels
 from skcalib._rows.rows import MemoryRows, Rows
 from skcalib._scores.columns import Columns, Scored
-from skcalib._validation import indicator, inputs
+from skcalib._validation import inputs
 from skcalib._validation.labels import (
     SEVERAL_LABELS,
+    as_columns,
+    as_indicator,
     check_column_names,
+    check_labels_of_columns,
     encode,
     exact,
+    names_of_labels,
     resolve_classes,
     shown,
 )
@@ -156,16 +160,16 @@ def position(pos_label: Any, classes: Array) -> int:
 def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
     check_in_memory((y_true, y_proba, sample_weight))
-    P = indicator.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, E = inputs.as_floats(P, "y_proba", flat=True), indicator.as_indicator(y_true, "y_true")
+    P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
+    P, E = inputs.as_floats(P, "y_proba", flat=True), as_indicator(y_true, "y_true")
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
             f"{E.shape} and {P.shape}."
         )
     inputs.check_probabilities(P.ravel())
-    indicator.check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
-    names = indicator.names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
+    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
+    names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
         names = np.asarray(exact(labels, "labels"))
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):

@@ -12,9 +12,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skcalib._rows import Array, ArrayLike, Floats, Rows, on_host
 from skcalib._rows.inputs import if_in_memory
-from skcalib._validation.indicator import of_outputs
 from skcalib._validation.inputs import meant
-from skcalib._validation.labels import as_labels, in_one_type, not_among
+from skcalib._validation.labels import as_labels, in_one_type, not_among, of_outputs
 
 from ._calibration_error import MEASURES, expected_calibration_error
 from ._proper_scores import score_decomposition

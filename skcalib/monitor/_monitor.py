@@ -19,7 +19,7 @@ from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_of
 from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
-from ._betting import ROWS_OF_A_BET, Bets, SequentialTest, bet_on, e_value, together
+from ._drift import ROWS_OF_A_BET, Bets, SequentialTest, bet_on, e_value, together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

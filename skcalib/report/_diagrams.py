@@ -23,8 +23,8 @@ from skcalib.display._style import AXIS_NAMES
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
+from ._measures import Evaluation, short
 from ._results import Results, View
-from ._rows import Evaluation, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure

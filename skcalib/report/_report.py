@@ -24,8 +24,8 @@ from skcalib.metrics._input import Kind, check_kind
 from skcalib.selection import CalibratorComparison
 
 from ._diagrams import figure_of
+from ._measures import LETTERS_OF_REPORT, Evaluation, facts_of, short
 from ._results import Results
-from ._rows import LETTERS_OF_REPORT, Evaluation, facts_of, short
 from ._sections import fragment_of, page_of
 
 if TYPE_CHECKING:

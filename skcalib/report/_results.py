@@ -1,5 +1,10 @@
-"""The rows of a report, and the numbers that are computed from them when they are needed."""
+"""What was evaluated for a report, its numbers, and the verdict: what the rows show of them.
 
+Numbers are computed when they are needed. The verdict is three sentences that claim no more than
+the rows show.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -7,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib import metrics
+from skcalib._output import written
 from skcalib._rows import Array, Floats
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.metrics import (
@@ -17,9 +23,16 @@ from skcalib.metrics import (
 )
 from skcalib.selection import CalibratorComparison
 
-from ._measures import SEED, Change, changes_of, number_of_resamples, risk_figures
-from ._rows import Evaluation
-from ._verdict import verdict
+from ._measures import (
+    SEED,
+    Change,
+    Evaluation,
+    changes_of,
+    gap_interval,
+    number_of_resamples,
+    risk_figures,
+    short,
+)
 
 
 class View(NamedTuple):
@@ -129,3 +142,214 @@ class Results:
         """Indices of the classes with the largest ECE after calibration, in decreasing order."""
         order = np.argsort(-self.by_class_["ece_after"], kind="stable")
         return order[:n_classes].tolist()
+
+
+# With fewer rows of equal weight neither intervals nor tests say much.
+FEW_ROWS = 100
+
+# With fewer rows that are misclassified, or that are not, the spread of the scores is not seen.
+FEW_OF_A_KIND = 10
+
+SIGNIFICANT = 0.05
+
+# An ECE below this is small, however significant it is for many rows.
+SMALL = 0.01
+
+# The proper scores, which say alone whether probabilities are worse; all measures of the second
+# sentence.
+SCORES = ("log loss", "Brier score")
+JUDGED = (*SCORES, "debiased ECE")
+
+# Of each sentence the first whose condition holds is said.
+BEFORE = {
+    "few rows": "{rows} are too few to say how well the model is calibrated: on them {means} "
+    "before calibration.",
+    "it leans": "Before calibration the model {kind}: {means}, a difference of {size}.",
+    "it errs": "Before calibration the rows show neither over- nor under-{noun} on average, but "
+    "the model is miscalibrated, since predictions and frequencies differ from bin to bin by more "
+    "than chance explains ({p}): {means}.",
+    "otherwise": "Before calibration the rows show neither over- nor under-{noun} on average, and "
+    "no other miscalibration ({p}): {means}.",
+}
+EFFECT = {
+    "unchanged": "{name} leaves all probabilities as they are.",
+    "few rows": "What {name} changes is uncertain with so few rows: {changes}.",
+    "few of a kind": "On these rows {name} changes {changes}, but new rows may say otherwise, "
+    "since {few}.",
+    "some rise, some fall": "{name} does not improve all measures: it lowers {fallen}, but raises "
+    "{risen}{unclear}{accuracy}.",
+    # A calibration error alone may rise where the scores tell classes better apart.
+    "a score rises": "{name} makes the probabilities worse: it raises {risen}{unclear}{accuracy}.",
+    "some rise": "{name} raises {risen}{unclear}{accuracy}.",
+    "some fall": "{name} lowers {fallen}{unclear}{accuracy}.",
+    "otherwise": "{name} has no clear effect on {changes}{accuracy}.",
+}
+AFTER = {
+    "few rows": "{ece}, and {p} is the probability of one at least as large if the model were "
+    "calibrated, but so few rows reveal only large errors.",
+    "it errs and leans": "{ece}, {small}more than chance explains if the model were calibrated "
+    "({p}): the model {kind} now, by {size}.",
+    "it errs": "{ece}, {small}more than chance explains if the model were calibrated ({p}): some "
+    "miscalibration is left.",
+    "otherwise": "{ece}, no more than chance explains if the model were calibrated ({p}): these "
+    "rows show no miscalibration that is left, which does not prove that there is none.",
+}
+
+
+def verdict(
+    rows: Evaluation,
+    name: str,
+    measures: dict[str, Change],
+    tests: tuple[metrics.CalibrationTestResult, metrics.CalibrationTestResult],
+) -> list[str]:
+    """What was wrong before calibration, what it changed, and what is left."""
+    before, after = (test.pvalue for test in tests)
+    return [
+        _before(rows, before),
+        _effect(rows, name, measures),
+        _after(rows, measures["ECE"].after, after),
+    ]
+
+
+def _said(cases: dict[str, str], holds: dict[str, Any], **words: Any) -> str:
+    holds = {"otherwise": True, **holds}
+    return next(text for condition, text in cases.items() if holds[condition]).format(**words)
+
+
+def _before(rows: Evaluation, pvalue: float) -> str:
+    lean = lean_of(rows, rows.before)
+    holds = {
+        "few rows": rows.n_effective < FEW_ROWS,
+        "it leans": lean["kind"],
+        "it errs": pvalue <= SIGNIFICANT,
+    }
+    return _said(BEFORE, holds, rows=counted(rows), p=as_pvalue(pvalue), **lean)
+
+
+def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
+    changes = {title: measures[title].difference for title in JUDGED}
+    risen = {title: d for title, d in changes.items() if d.low > 0}
+    fallen = {title: d for title, d in changes.items() if d.high < 0}
+    unclear = joined(_change(item) for item in changes.items() if item[0] not in risen | fallen)
+    few, accuracy = few_of_a_kind(rows), measures["accuracy"].difference
+    moves = accuracy.high < 0 or accuracy.low > 0
+    verb = "falls" if accuracy.statistic < 0 else "rises"
+    points = f"{100 * abs(accuracy.statistic):.1f}"
+    holds = {
+        "unchanged": np.array_equal(rows.before, rows.after),
+        "few rows": rows.n_effective < FEW_ROWS,
+        "few of a kind": few,
+        "some rise, some fall": risen and fallen,
+        "a score rises": any(title in risen for title in SCORES),
+        "some rise": risen,
+        "some fall": fallen,
+    }
+    return _said(
+        EFFECT,
+        holds,
+        name=name,
+        few=few,
+        changes=joined(map(_change, changes.items())),
+        risen=joined(map(_size, risen.items())),
+        fallen=joined(map(_size, fallen.items())),
+        unclear=f"; not clear is the change of {unclear}" if unclear else "",
+        accuracy=f"; the accuracy {verb} by {points} percentage points" if moves else "",
+    )
+
+
+def _after(rows: Evaluation, ece: metrics.CalibrationErrorInterval, pvalue: float) -> str:
+    lean = lean_of(rows, rows.after)
+    few_rows, errs = rows.n_effective < FEW_ROWS, pvalue <= SIGNIFICANT
+    interval = f"95% interval of the true error {written(ece.low)} to {written(ece.high)}"
+    if few_of_a_kind(rows) and not few_rows:  # resamples of rows without errors hold none either
+        interval = f"95% interval of the {lean['gap']} {lean['ends']}"
+    return _said(
+        AFTER,
+        {"few rows": few_rows, "it errs and leans": errs and lean["kind"], "it errs": errs},
+        ece=f"After calibration the ECE is {written(ece.estimate)} ({interval})",
+        p=as_pvalue(pvalue),
+        small="which is small, but " if ece.high < SMALL else "",
+        **lean,
+    )
+
+
+def lean_of(rows: Evaluation, P: Floats) -> dict[str, str]:
+    """Words about the mean score less the frequency; no kind if the sign of it is not sure."""
+    score, event = rows.scored(P)
+    gap = gap_interval(score, event, rows.weights)
+    low, high = sorted((abs(gap.low), abs(gap.high)))
+    mean, frequency = (f"{in_percent(rows.mean(x))}%" for x in (score, event))
+    size = abs(gap.estimate)
+    if rows.kind == "binary":
+        event_name = short(rows.classes[1])
+        over, under = (f"{v}-estimates the probability of {event_name}" for v in ("over", "under"))
+        means = f"its mean is {mean}, and {frequency} of the rows are {event_name}"
+        words = {"noun": "estimation", "gap": "mean probability less the event rate"}
+    else:
+        over, under = "is over-confident", "is under-confident"
+        means = f"its mean confidence is {mean} and its accuracy {frequency}"
+        words = {"noun": "confidence", "gap": "mean confidence less the accuracy"}
+    return words | {
+        "means": means,
+        "kind": over if gap.low > 0 else under if gap.high < 0 else "",
+        "size": f"{in_percent(size)} percentage points (95% interval {in_percent(low)} to "
+        f"{in_percent(high)})",
+        "ends": f"{signed(gap.low)} to {signed(gap.high)}",
+    }
+
+
+def few_of_a_kind(rows: Evaluation) -> str:
+    """Which rows are too few to tell the uncertainty of scores, as text; empty if none are."""
+    used = rows.weights > 0
+    hits = [np.sum(rows.scored(P)[1][used]) for P in (rows.before, rows.after)]
+    if rows.kind == "binary":
+        none, all_ = (f"of class {short(name)}" for name in rows.classes)
+    else:
+        none, all_ = "misclassified", "classified correctly"
+    found = {none: rows.n_samples - max(hits), all_: min(hits)}
+    kind, n = min(found.items(), key=lambda item: item[1])
+    if n >= FEW_OF_A_KIND:
+        return ""
+    return f"{f'only {n}' if n else 'none'} of them {'is' if n < 2 else 'are'} {kind}"
+
+
+def in_percent(value: float) -> str:
+    """A share in percent with one decimal, that of a rare event with two digits that count."""
+    return f"{100 * value:.1f}" if value >= 0.01 or value == 0 else f"{100 * value:.2g}"
+
+
+def counted(rows: Evaluation) -> str:
+    """How many rows there are."""
+    return "1 row" if rows.n_samples == 1 else f"{rows.n_samples:,} rows"
+
+
+def as_pvalue(pvalue: float) -> str:
+    """A p-value as text."""
+    if pvalue < 0.0005:
+        return "p < 0.001"
+    return f"p = {pvalue:.3f}" if pvalue < 0.0995 else f"p = {pvalue:.2f}"
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Parts of a sentence as a list in words."""
+    *others, last = [*parts] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def signed(value: float) -> str:
+    """A difference as text."""
+    return ("+" if value >= 0 else "\N{MINUS SIGN}") + written(abs(value))
+
+
+def _change(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
+    title, d = item
+    interval = f"95% interval {signed(d.low)} to {signed(d.high)}"
+    return f"the {title} ({signed(d.statistic)}, {interval})"
+
+
+def _size(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
+    """The size of a clear change, whose direction the verb says."""
+    title, d = item
+    low, high = sorted((abs(d.low), abs(d.high)))
+    size = written(abs(d.statistic))
+    return f"the {title} by {size} (95% interval {written(low)} to {written(high)})"

@@ -1,28 +1,31 @@
-"""The page of a report: its sections, as functions that return elements, in their order.
+"""The page of a report: its sections in their order, and the code that repeats a report.
 
-Class names for the style: ``skip`` (link to the contents), ``verdict`` (its section), ``pair`` (two
-figures side by side), ``table`` (what scrolls where a table is wide), ``number`` (cells),
-``interval`` (its ends, within a cell), ``sortable``, ``measures``, ``classes``, ``segments``,
-``decomposition``, ``risk`` and ``comparison`` (tables), ``note`` (a remark). The sections are
-inside of ``main.skcalib``.
+Sections are functions that return elements, which are inside of ``main.skcalib``. Class names for
+the style: ``skip`` (link to the contents), ``verdict`` (its section), ``pair`` (two figures side by
+side), ``table`` (what scrolls where a table is wide), ``number`` (cells), ``interval`` (its ends,
+within a cell), ``sortable``, ``measures``, ``classes``, ``segments``, ``decomposition``, ``risk``
+and ``comparison`` (tables), ``note`` (a remark).
 """
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
+
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
 from skcalib.metrics import LikelihoodInterval, MulticalibrationResult
-from skcalib.selection._tables import comparison_elements
+from skcalib.metrics._input import resolved
+from skcalib.selection._comparison import comparison_elements
 
-from . import _code, _diagrams
-from ._measures import MEANINGS
-from ._results import Results
-from ._rows import listed, short
-from ._verdict import as_pvalue, counted, few_of_a_kind, signed
+from . import _diagrams
+from ._measures import MEANINGS, listed, short
+from ._results import Results, as_pvalue, counted, few_of_a_kind, signed
 
 # The tables of classes and of segments have at most so many rows.
 CLASSES, SEGMENTS = 20, 20
@@ -42,7 +45,7 @@ def subject(results: Results) -> Element:
     rows, n = results.rows, results.n_columns
     columns = "1 column of log-odds" if n == 1 else f"{n} columns"
     return definitions([
-        ("Calibrator", element("code", _code.constructor(results.calibrator))),
+        ("Calibrator", element("code", constructor(results.calibrator))),
         ("Classes", f"{rows.n_classes}: {listed(rows.classes)}"),
         ("Rows", f"{counted(rows)} of logits with {columns}"),
         ("Bins", f"{rows.n_bins} of equal width"),
@@ -238,9 +241,9 @@ def code(results: Results) -> Elements:
     """Code to repeat the report and to apply the calibrator."""
     return [
         element("h3", "To repeat the report", id="repeat"),
-        element("pre", element("code", _code.to_repeat(results)), tabindex=0),
+        element("pre", element("code", to_repeat(results)), tabindex=0),
         element("h3", "To apply the calibrator", id="apply"),
-        element("pre", element("code", _code.to_apply(results)), tabindex=0),
+        element("pre", element("code", to_apply(results)), tabindex=0),
     ]
 
 
@@ -308,3 +311,90 @@ def fragment_of(results: Results) -> str:
             element("img", src=_diagrams.as_image(figure), alt=alt, style="max-width: 100%")
         )
     return styled(*shown)
+
+
+def to_repeat(results: Results) -> str:
+    """The command line, or code that fits the calibrator and makes the report."""
+    if results.command:
+        return results.command
+    rows, compared = results.rows, results.comparison
+    more = [f"{name}={name}" for name in results.given]
+    given = {
+        "sample_weight=weights_test": rows.w is not None,
+        "features=features_test": results.features is not None,
+        f"name={results.given_name!r}": results.given_name is not None,
+        f"n_bins={rows.n_bins}": rows.n_bins != 15,
+        f"kind={rows.kind!r}": rows.kind != resolved("auto", rows.classes),
+        "comparison=comparison": compared is not None,
+    }
+    arguments = ["calibrator", "logits_test", "y_test", *(name for name in given if given[name])]
+    names, comparison = {"calibration_report"}, []
+    if compared is not None:  # with fitted calibrators it was made on a test set
+        names.add("compare_calibrators")
+        test = ["test=(logits_test, y_test)"] * bool(compared.calibrators)
+        call = ", ".join(["logits", "y", *test, *more])
+        comparison = [f"comparison = compare_calibrators({call})"]
+    return "\n".join([
+        *imports(results.calibrator, names),
+        "",
+        f"calibrator = {constructor(results.calibrator)}",
+        f"calibrator.fit({', '.join(['logits', 'y', *more])})  # held-out rows of the classifier",
+        *comparison,
+        f"report = calibration_report({', '.join(arguments)})",
+        'report.to_html("report.html")',
+    ])  # fmt: skip
+
+
+def to_apply(results: Results) -> str:
+    """Code that applies the calibrator, and stores it as JSON if that holds it."""
+    given = "".join(f", {name}=new_{name}" for name in results.given)
+    lines = [f"probabilities = calibrator.predict_proba(new_logits{given})"]
+    # JSON holds what is of skcalib, in pipelines or not.
+    if all(
+        isinstance(part, Pipeline) or type(part).__module__.startswith("skcalib.")
+        for part in estimators(results.calibrator)
+    ):
+        lines += [
+            "",
+            "from pathlib import Path",
+            "from skcalib.export import from_json, to_json",
+            "",
+            'Path("calibrator.json").write_text(to_json(calibrator))',
+            'calibrator = from_json(Path("calibrator.json").read_text())',
+        ]
+    return "\n".join(lines)
+
+
+def constructor(calibrator: Any) -> str:
+    """The call that makes the calibrator, before its fit."""
+    if isinstance(calibrator, BaseEstimator):
+        return calibrator.__repr__(N_CHAR_MAX=10**6)  # scikit-learn shows fewer by default
+    return repr(calibrator)
+
+
+def imports(calibrator: Any, names: set[str]) -> list[str]:
+    """Import statements for the constructor and other names of skcalib."""
+    modules: dict[str, set[str]] = {"skcalib": set(names)}
+    for estimator in estimators(calibrator):
+        kind = type(estimator)
+        parts = kind.__module__.split(".")
+        public = ".".join(part for part in parts if not part.startswith("_"))
+        module = "skcalib" if parts[0] == "skcalib" else public
+        modules.setdefault(module, set()).add(kind.__name__)
+    used = set(re.findall(r"\b(array|nan|inf)\b", constructor(calibrator)))
+    if used:
+        modules["numpy"] = used
+    ordered = sorted(modules.items(), key=lambda item: (item[0] == "skcalib", item[0]))
+    return [f"from {module} import {', '.join(sorted(found))}" for module, found in ordered]
+
+
+def estimators(calibrator: Any) -> Iterator[Any]:
+    """A calibrator and the estimators within its parameters."""
+    if isinstance(calibrator, Mapping):
+        yield from estimators(list(calibrator.values()))
+    elif isinstance(calibrator, list | tuple):
+        for part in calibrator:
+            yield from estimators(part)
+    elif hasattr(calibrator, "get_params"):
+        yield calibrator
+        yield from estimators(calibrator.get_params(deep=False))

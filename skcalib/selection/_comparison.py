@@ -1,21 +1,23 @@
-"""The result of a comparison of calibrators: a table, a data frame, a plot."""
+"""The result of a comparison of calibrators: tables for texts and pages, a data frame, a plot."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._output.html import styled
+from skcalib._output import written
+from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows import Floats
 from skcalib._validation.inputs import check_option
 
 from ._measures import FIT_TIME, LOG_LOSS
-from ._tables import comparison_elements, comparison_latex, comparison_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +27,19 @@ UNCALIBRATED = "uncalibrated"
 
 # Differences of more than this many of their standard errors are marked.
 CLEAR = 2.0
+
+BEST = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
+
+NOTE = (
+    "Sorted by log loss, a proper scoring rule. A calibration error is the mean distance from\n"
+    "observed frequencies, which can be small for probabilities that hardly discriminate."
+)
+
+# What LaTeX would read as a command.
+LATEX = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {letter: f"\\{letter}" for letter in "&%$#_{}"}
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,10 +224,35 @@ class CalibratorComparison:
         ValueError
             If there is no measure of one of these names.
         """
-        return comparison_latex(self, self.scores if measures is None else measures)
+        columns = [["calibrator", *self.names]]
+        for measure in self.scores if measures is None else measures:
+            numbers = zip(
+                self.mean(measure), self.standard_error(measure), self.best(measure), strict=True
+            )
+            columns.append([measure.translate(LATEX), *(_of_latex(*number) for number in numbers)])
+        header, *lines = [
+            " & ".join([name.translate(LATEX), *cells]) + r" \\"
+            for name, *cells in zip(*columns, strict=True)
+        ]
+        begin = rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"
+        rules = [r"\bottomrule", r"\end{tabular}"]
+        return "\n".join([begin, r"\toprule", header, r"\midrule", *lines, *rules])
 
     def __str__(self) -> str:
-        return comparison_text(self)
+        """A line for each calibrator, another one for standard errors, and the notes."""
+        measures, indent = list(self.scores), max(map(len, self.names)) + 1
+        widths = [max(9, len(measure) + 2) for measure in measures]
+        header = "".join(f"{m:>{n}}" for m, n in zip(measures, widths, strict=True))
+        lines = [f"{'':{indent}}{header}{'fit [s]':>9}"]
+        for k, name in enumerate(self.names):
+            means = [f"{written(self.mean(m)[k])}{' *'[int(self.clear(m)[k])]}" for m in measures]
+            cells = "".join(f"{cell:>{n}}" for cell, n in zip(means, widths, strict=True))
+            lines.append(f"{name:{indent}}{cells}{_seconds(self.fit_times[k]):>9}")
+            if self.fit_times.shape[1] > 1:
+                errors = [f"±{self.standard_error(m)[k]:.4f} " for m in measures]
+                cells = "".join(f"{cell:>{n}}" for cell, n in zip(errors, widths, strict=True))
+                lines.append(f"{'':{indent}}{cells}".rstrip())
+        return "\n".join([*lines, "", *_notes(self)])
 
     __repr__ = __str__
 
@@ -302,3 +342,58 @@ def _standard_error(values: Floats) -> Floats:
     if n_splits == 1:
         return np.full(len(values), np.nan)
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
+
+
+def _of_latex(mean: float, error: float, is_best: bool) -> str:  # noqa: FBT001
+    number = "--" if np.isnan(mean) else written(mean)
+    spread = "" if np.isnan(error) else rf" $\pm$ {error:.4f}"
+    return (rf"\textbf{{{number}}}" if is_best else number) + spread
+
+
+def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
+    """A table with a row for each calibrator, and its notes, for a notebook or a page."""
+    n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
+    count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
+    splits = "one split" if n_splits == 1 else f"{n_splits} splits"
+    where = "a test set" if found.calibrators else splits
+    made = table(
+        ["calibrator", *found.scores, "fit [s]"],
+        [list(_cells(found, k)) for k in range(len(found.names))],
+        caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
+        sortable=sortable,
+        class_="comparison",
+    )
+    notes = [f"{BEST} and bold: the best of its column.", *_notes(found)]
+    return [made, *(element("p", note, class_="note") for note in notes)]
+
+
+def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
+    """A row of the table: the best means are marked, and standard errors stand behind them."""
+    # The name may continue on the next line in front of capitals within a word.
+    first, *others = re.split("(?<=[a-z])(?=[A-Z])", found.names[k])
+    yield [first, *((element("wbr"), part) for part in others)]
+    for measure in found.scores:
+        mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
+        number: Child = written(mean)
+        if found.best(measure)[k]:
+            number = element("strong", f"{BEST} {number}")
+        spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
+        mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
+        yield Number([number, mark, spread], mean)
+    yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
+
+
+def _notes(found: CalibratorComparison) -> Iterator[str]:
+    yield NOTE
+    if not np.isnan(loss := found.base_rate_log_loss):
+        yield f"The base rates of the classes have a log loss of {written(loss)}."
+    n_splits = found.fit_times.shape[1]
+    if n_splits > 1:
+        yield f"Means over {n_splits} splits with their standard errors."
+    if any(found.clear(measure).any() for measure in found.scores):
+        yield "* differs from uncalibrated by more than two standard errors of the difference."
+
+
+def _seconds(times: Floats) -> str:
+    mean = times.mean()
+    return f"{mean:.2g}" if mean < 99.5 else f"{mean:.0f}"

@@ -6,10 +6,16 @@ from families import features_of, log_probabilities_of
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling, VectorScaling
-from skcalib._optimize.loss import MASKED_FEATURE, Objective, Regularization
+from skcalib._optimize.loss import (
+    MASKED_FEATURE,
+    Objective,
+    Regularization,
+    TwoClasses,
+    _log_odds,
+    _loss_and_derivatives,
+)
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters, newton
-from skcalib._optimize.two_classes import TwoClasses, _log_odds, _loss_and_derivatives
 from skcalib.datasets import make_logits
 
 MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]

@@ -29,15 +29,16 @@ from skcalib._rows.arrays import both_columns
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.report._measures import (
     BINNED,
+    Evaluation,
     changes_of,
     compared_means,
+    facts_of,
     gap_interval,
     mean_interval,
     number_of_resamples,
     wilson_interval,
 )
-from skcalib.report._rows import Evaluation, facts_of
-from skcalib.report._verdict import as_pvalue, signed
+from skcalib.report._results import as_pvalue, signed
 
 
 def problem_of(case):

@@ -43,7 +43,7 @@ from skcalib import (
 from skcalib._output.html import as_text
 from skcalib.datasets import make_logits
 from skcalib.export import to_json
-from skcalib.report import _code
+from skcalib.report import _sections
 from skcalib.report._sections import SECTIONS
 
 
@@ -180,7 +180,7 @@ def test_a_long_name_of_the_report_is_cut():
     name = "ab " * 2000
     report = calibration_report(calibrator, Z, y, name=name, figure=Figure())
     assert report.name == name[:399] + "\N{HORIZONTAL ELLIPSIS}"
-    assert name in _code.to_repeat(report)  # where the name is given as it was
+    assert name in _sections.to_repeat(report)  # where the name is given as it was
     whole = calibration_report(calibrator, Z, y, name=name[:400], figure=Figure())
     assert whole.name == name[:400]
 
@@ -325,7 +325,7 @@ def test_code_repeats_the_report(calibrator, tmp_path, monkeypatch):
     fitted = calibrator.fit(Z[:200], y[:200])
     params = {"name": 'it\'s "mine" \\', "n_bins": 6, "sample_weight": w}
     report = calibration_report(fitted, Z[200:], y[200:], figure=Figure((10, 8)), **params)
-    exec(_code.to_repeat(report), names)
+    exec(_sections.to_repeat(report), names)
     plt.close()
     again = names["report"]
     assert again.name == report.name
@@ -333,7 +333,7 @@ def test_code_repeats_the_report(calibrator, tmp_path, monkeypatch):
     assert again.rows.n_bins == 6
     np.testing.assert_array_equal(again.rows.w, w)
     assert (tmp_path / "report.html").read_text() == "page"
-    exec(_code.to_apply(report), names)
+    exec(_sections.to_apply(report), names)
     np.testing.assert_array_equal(names["probabilities"], fitted.predict_proba(Z))
     if (tmp_path / "calibrator.json").exists():
         after = names["calibrator"].predict_proba(Z)
@@ -342,13 +342,15 @@ def test_code_repeats_the_report(calibrator, tmp_path, monkeypatch):
 
 def test_json_is_offered_where_it_holds_the_calibrator():
     Z, y = make_logits(200, 3, random_state=0)
-    code = [_code.to_apply(SimpleNamespace(calibrator=member, given=())) for member in CALIBRATORS]
+    code = [
+        _sections.to_apply(SimpleNamespace(calibrator=member, given=())) for member in CALIBRATORS
+    ]
     offered = ["to_json" in lines for lines in code]
     assert offered == [True, True, True, False, True]
     y = np.array(["a", "b", "c"])[y]
     for calibrator in np.array(CALIBRATORS, dtype=object)[offered]:
         assert to_json(calibrator.fit(Z, y))
-    assert "to_json" in _code.to_apply(report_of(masked))
+    assert "to_json" in _sections.to_apply(report_of(masked))
 
 
 def test_code_of_the_comparison():

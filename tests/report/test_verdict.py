@@ -11,9 +11,8 @@ from scipy.special import softmax
 from skcalib import TemperatureScaling, calibration_report
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_test
-from skcalib.report._measures import changes_of
-from skcalib.report._rows import Evaluation
-from skcalib.report._verdict import as_pvalue, counted, joined, verdict
+from skcalib.report._measures import Evaluation, changes_of
+from skcalib.report._results import as_pvalue, counted, joined, verdict
 
 # Verdicts say nothing of intervals that take long.
 pytestmark = pytest.mark.usefixtures("quick")
