@@ -150,18 +150,15 @@ def compare_calibrators(
         for split in splits
     ]
     found: list[Outcome] = []
-    for outcome in Parallel(n_jobs=n_jobs, return_as=_return_as())(jobs):
+    # One result after the other, or all at the end from backends such as multiprocessing.
+    one_by_one = get_active_backend()[0].supports_return_generator
+    for outcome in Parallel(n_jobs=n_jobs, return_as="generator" if one_by_one else "list")(jobs):
         found.append(outcome)
         if on_progress is not None:
             on_progress(len(found), len(jobs))
     greater = tuple(measure.name for measure in measures if measure.sign > 0)
     comparison = _collected(list(members), found, greater, keep=test is not None)
     return replace(comparison, base_rate_log_loss=_base_rate_log_loss(judged or rows))
-
-
-def _return_as() -> str:
-    """One result after the other, or all at the end from backends such as multiprocessing."""
-    return "generator" if get_active_backend()[0].supports_return_generator else "list"
 
 
 def _base_rate_log_loss(rows: Sample) -> float:
