@@ -128,7 +128,7 @@ def optimism_corrected(
     Returns
     -------
     dict of str to OptimismCorrection
-        By name of the measure, without "neg_": errors are positive. "log loss" is always there.
+        By name of the measure, without ``"neg_"``: errors are positive. "log loss" is always there.
 
     Raises
     ------
