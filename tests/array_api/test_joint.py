@@ -12,7 +12,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._rows import tensors
+from skcalib._rows import inputs
 from skcalib.datasets import make_logits
 
 TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
@@ -105,7 +105,7 @@ def test_several_blocks_have_the_answers_of_one(kind, torch_lib, monkeypatch):
     Z, y, w = rows(3, "float64")
     X = torch_lib.array(Z)
     want = torch_lib.numpy(kind.fit(X, y, w).predict_proba(X))
-    monkeypatch.setattr(tensors, "MOST_ELEMENTS", 200)
+    monkeypatch.setattr(inputs, "MOST_ELEMENTS", 200)
     found = torch_lib.numpy(kind.fit(X, y, w).predict_proba(X))
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
 
