@@ -2,7 +2,10 @@
 
 import pytest
 
-SLOW = {"choosing", "classifiers", "default", "diagrams", "index", "multilabel", "start"}
+SLOW = {
+    "choosing", "classifiers", "clinical", "default", "diagrams", "groups", "index", "multilabel",
+    "start",
+}  # fmt: skip
 
 
 def pytest_itemcollected(item):

@@ -64,7 +64,10 @@ def test_no_noise_is_the_calibrator_itself(monkeypatch):
 
 @pytest.mark.parametrize("wrong", [0.05, 0.4])
 @pytest.mark.parametrize("asymmetric", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize(
+    "n_classes",
+    [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(10, marks=pytest.mark.slow)],
+)
 def test_probabilities_are_those_of_the_true_class(n_classes, asymmetric, wrong):
     one = np.eye(n_classes)
     others = np.roll(one, 1, axis=1) if asymmetric else (1 - one) / (n_classes - 1)
@@ -86,6 +89,7 @@ def test_probabilities_are_those_of_the_true_class(n_classes, asymmetric, wrong)
     assert np.abs(estimate.noise_matrix_ - Q).max() < 0.13
 
 
+@pytest.mark.slow
 def test_few_rows_have_symmetric_noise():
     one = np.eye(20)
     Z, y, labels = noisy(30 * 400 - 1, 0.7 * one + 0.3 * np.roll(one, 1, axis=1))

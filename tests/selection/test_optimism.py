@@ -75,6 +75,7 @@ def test_formula(y, measures, w):
     np.testing.assert_allclose([*found.values()], np.transpose(wanted), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_kinds_of_rows_and_jobs():
     """Pipelines with weights, data frames, lists and sparse matrices; two jobs are as one."""
     model = make_pipeline(StandardScaler(with_mean=False), LogisticRegression(C=1e4))
