@@ -103,10 +103,10 @@ def test_few_rows_have_symmetric_noise():
 
 
 def test_very_noisy_labels_do_not_lead_to_certainty():
-    """Without the rows more, some of these fits have a temperature of almost zero."""
+    """Without the rows more, these fits have a temperature of almost zero."""
     Q = np.array([[0.6, 0.4], [0.4, 0.6]])
-    for seed in range(8):
-        Z, _, labels = noisy(500, Q, seed)
+    for seed in (4, 19, 24):
+        Z, _, labels = noisy(150, Q, seed)
         c = NoisyLabelCalibration(noise_matrix=Q).fit(Z, labels)
         assert c.calibrator_.temperature_ > 0.2
 
