@@ -3,7 +3,7 @@
 import pytest
 
 SLOW = {
-    "choosing", "classifiers", "clinical", "default", "diagrams", "groups", "index", "multilabel",
+    "classifiers", "clinical", "default", "diagrams", "groups", "index", "methods", "multilabel",
     "start",
 }  # fmt: skip
 
