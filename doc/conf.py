@@ -80,7 +80,7 @@ def setup(app):
 
 
 def describe_package(app):
-    """Write what ``architecture.rst`` and ``guide/tensors.rst`` include."""
+    """Write what ``architecture.rst`` and ``guide/dask.rst`` include."""
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
     for script in ("package_table.py", "tensor_table.py"):

@@ -3,8 +3,8 @@
 import pytest
 
 SLOW = {
-    "classifiers", "clinical", "default", "diagrams", "groups", "index", "methods", "multilabel",
-    "start",
+    "classifiers", "clinical", "default", "diagrams", "export", "groups", "index", "methods",
+    "multilabel", "prior_shift", "start",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The table in ``guide/tensors.rst`` of calibrators, by where they compute with tensors."""
+"""The table in ``guide/dask.rst`` of calibrators, by where they compute with tensors."""
 
 import skcalib
 from skcalib._base import BaseCalibrator

@@ -6,7 +6,8 @@ Reliability diagrams of two models, without bins, and of each class; log loss an
 temperature; miscalibration and discrimination of several models. The network is that of
 :ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py`. For histograms of its confidence see
 :ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`, for a report with all of these
-:ref:`sphx_glr_auto_examples_plot_23_report.py`. :doc:`/guide/styles` says when to use which style.
+:ref:`sphx_glr_auto_examples_plot_23_report.py`. :ref:`The guide <styles>` says when to use which
+style.
 """
 
 # %%

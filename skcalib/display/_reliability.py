@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class ReliabilityDisplay:
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
-    There are four styles; :doc:`/guide/styles` says when to use which.
+    There are four styles; :ref:`the guide <styles>` says when to use which.
 
     - ``"bars"``: the accuracy of each bin as a bar, and the gap between it and the mean confidence
       of the bin as a hatched bar: above the accuracy where the model is over-confident, else on
