@@ -120,5 +120,5 @@ plt.show()
 # loss.
 #
 # The band is wide where there are few rows. It shows how much one row more would change, and is no
-# confidence interval of the frequency (:ref:`venn-abers`). :doc:`/guide/smooth_maps` and :doc:`/guide/binning`
-# are about the other calibrators.
+# confidence interval of the frequency (:ref:`venn-abers`). :doc:`/guide/smooth_maps` and
+# :doc:`/guide/binning` are about the other calibrators.
