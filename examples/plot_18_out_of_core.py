@@ -1,6 +1,6 @@
 """
-Out-of-core calibration
-=======================
+18. Out-of-core calibration
+===========================
 
 Calibrators read a memory-mapped array block by block, and a monitor computes measures batch by
 batch. The logits never have to be in memory as a whole.
