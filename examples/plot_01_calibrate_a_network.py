@@ -1,6 +1,6 @@
 """
-Calibrating a neural network
-============================
+1. Calibrating a neural network
+===============================
 
 The basic workflow: an over-confident neural network, temperature scaling, and reliability diagrams
 before and after calibration.

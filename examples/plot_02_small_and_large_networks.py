@@ -1,6 +1,6 @@
 """
-Calibration of small and large networks
-=======================================
+2. Calibration of small and large networks
+==========================================
 
 Figure 1 of Guo and others shows a small network of 1998 that is well calibrated, and a large one of
 2016 that is more accurate and strongly over-confident. The same happens on scikit-learn's digits,

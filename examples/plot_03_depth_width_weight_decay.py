@@ -1,6 +1,6 @@
 """
-Effect of depth, width and weight decay on calibration
-======================================================
+3. Effect of depth, width and weight decay on calibration
+=========================================================
 
 Figure 2 of Guo and others relates over-confidence to four properties of a network: its depth, its
 width, little weight decay, and batch normalization. scikit-learn's networks have no batch

@@ -1,6 +1,6 @@
 """
-Overfitting of the log loss during training
-===========================================
+4. Overfitting of the log loss during training
+==============================================
 
 Once a network classifies all training rows correctly, a higher confidence still lowers the training
 loss. On held-out rows the log loss rises from there, while the error rate does not. This is how Guo

@@ -1,6 +1,6 @@
 """
-Temperature grows with model capacity
-=====================================
+5. Temperature grows with model capacity
+========================================
 
 The fitted temperature measures over-confidence by one number. Here it is fitted for networks of
 increasing width, with and without weight decay, and the log loss is compared before and after

@@ -1,6 +1,6 @@
 """
-Reliability diagrams of all calibration methods
-===============================================
+6. Reliability diagrams of all calibration methods
+==================================================
 
 Reliability diagrams of one network, uncalibrated and after each of seven calibrators, as in figure
 4 of Guo and others.

@@ -1,6 +1,6 @@
 """
-Confidence histograms and selective prediction
-==============================================
+7. Confidence histograms and selective prediction
+=================================================
 
 Histograms of the confidence before and after calibration, separately for correct and wrong
 predictions, and the error rate if only predictions with a high confidence are accepted.

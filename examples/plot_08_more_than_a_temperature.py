@@ -1,6 +1,6 @@
 """
-Beyond one temperature: vector, matrix and Platt scaling
-========================================================
+8. Beyond one temperature: vector, matrix and Platt scaling
+===========================================================
 
 One temperature for all classes cannot correct miscalibration that differs between classes. Vector,
 matrix and Platt scaling can, with more parameters, for which they need more rows.

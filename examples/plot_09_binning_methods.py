@@ -1,6 +1,6 @@
 """
-Histogram binning, isotonic regression and BBQ
-==============================================
+9. Histogram binning, isotonic regression and BBQ
+=================================================
 
 Histogram binning, isotonic regression and BBQ are non-parametric: they fit a step function to the
 probabilities. Here they are compared with Platt scaling on data whose true probabilities are known.

@@ -1,6 +1,6 @@
 """
-Choosing a calibrator by grid search
-====================================
+13. Choosing a calibrator by grid search
+========================================
 
 A calibrator is a step of a pipeline, and so a parameter that a grid search can select. It should be
 selected by the log loss; this example shows what happens if it is selected by the ECE.

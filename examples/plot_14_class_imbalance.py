@@ -1,6 +1,6 @@
 """
-Calibration with imbalanced classes
-===================================
+14. Calibration with imbalanced classes
+=======================================
 
 Three classes have base rates of 90 %, 8 % and 2 %. Balanced class weights increase the recall of
 the rare classes, at the cost of calibration. Class-wise measures and diagrams show the

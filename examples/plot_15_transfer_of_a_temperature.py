@@ -1,6 +1,6 @@
 """
-Temperature scaling under distribution shift
-============================================
+15. Temperature scaling under distribution shift
+================================================
 
 A temperature is fitted to data from one distribution and used on data from another. How much does
 that cost?

@@ -1,6 +1,6 @@
 """
-Displays of calibration
-=======================
+16. Displays of calibration
+===========================
 
 Reliability diagrams of two models, without bins, and of each class; log loss and ECE by
 temperature; miscalibration and discrimination of several models. The network is that of

@@ -1,6 +1,6 @@
 """
-Monitoring the calibration of a deployed model
-==============================================
+17. Monitoring the calibration of a deployed model
+==================================================
 
 The labels of a deployed classifier arrive in batches, and the data may drift away from those it was
 calibrated on. A monitor raises an alarm when they do, and hardly ever if they do not. Monitors keep

@@ -1,6 +1,6 @@
 """
-Distributed calibration with Dask
-=================================
+19. Distributed calibration with Dask
+=====================================
 
 Calibrators and measures accept row-chunked Dask arrays and data frames. The workers compute sums
 over their chunks, and only these sums are sent to the client.

@@ -1,6 +1,6 @@
 """
-The default: AutoCalibrator
-===========================
+20. The default: AutoCalibrator
+===============================
 
 Which calibrator is best depends on the classifier and on the number of rows.
 :class:`~skcalib.AutoCalibrator` fits several and mixes them with the weights that minimise their

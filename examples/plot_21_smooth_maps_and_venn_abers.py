@@ -1,6 +1,6 @@
 """
-Curves through frequencies: from Platt to Venn-Abers
-====================================================
+21. Curves through frequencies: from Platt to Venn-Abers
+========================================================
 
 For two classes a calibrator is a curve: the probability as a function of the log-odds of the
 classifier. Here are the curves of six calibrators for naive Bayes on two data sets.

@@ -1,6 +1,6 @@
 """
-What miscalibration costs, and decisions without tuning
-=======================================================
+22. What miscalibration costs, and decisions without tuning
+===========================================================
 
 Whether to pay, to ask the customer or to block a payment follows from the probability of fraud and
 the costs of each mistake: take the decision of least expected cost. This is right only if the

@@ -1,6 +1,6 @@
 """
-A report to pass on
-===================
+23. A report to pass on
+=======================
 
 :func:`~skcalib.calibration_report` evaluates a fitted calibrator on held-out rows. The report is a
 figure, a page for the browser, and an object with all of its numbers.

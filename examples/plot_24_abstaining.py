@@ -1,6 +1,6 @@
 """
-Abstaining with a promised error rate
-=====================================
+24. Abstaining with a promised error rate
+=========================================
 
 A network that reads digits is wrong in one of eight. It leaves the digits of which it is least
 confident to a person, and promises that at most 5 % of the others are wrong.

@@ -1,6 +1,6 @@
 """
-Validating a risk model
-=======================
+25. Validating a risk model
+===========================
 
 A model of the risk of malignant tumours, fitted to few patients and validated on others:
 calibration in the large, slope, integrated calibration index, and a decision curve, before and

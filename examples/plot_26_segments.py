@@ -1,6 +1,6 @@
 """
-One model, six subjects, before and after
-=========================================
+26. One model, six subjects, before and after
+=============================================
 
 A model answers questions on six subjects, each with its own over- or under-confidence. No measure
 of all rows says so. A calibrator that is given the subject corrects each.

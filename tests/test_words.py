@@ -33,6 +33,7 @@ FILES = [
     *sorted((layers.ROOT / "examples").glob("*.*")),
     *sorted((layers.ROOT / "doc").glob("*.rst")),
     *sorted((layers.ROOT / "doc" / "guide").glob("*.rst")),
+    *sorted((layers.ROOT / "doc" / "recipes").glob("*.rst")),
     *sorted(layers.ROOT.glob("*.rst")),
 ]
 

@@ -1,33 +1,29 @@
-"""How the recipes are run: as slow tests, page by page, where their libraries are installed."""
+"""How the recipes are run: as slow tests, page by page, up to a library that is not installed."""
 
 import doctest
+import re
 from importlib.util import find_spec
 
 import matplotlib as mpl
 import pytest
 
-# What a page needs beside the dependencies of skcalib.
-LIBRARIES = {
-    "catboost": ["catboost"],
-    "conformal": ["mapie", "crepes"],
-    "lightgbm": ["lightgbm"],
-    "pytorch": ["torch"],
-    "serving_onnx": ["onnx", "onnxruntime", "skl2onnx"],
-    "xgboost": ["xgboost"],
-}
-
 mpl.use("Agg")
 # Figures of trained models vary with versions and machines: as far as they are printed.
 NUMBER = doctest.register_optionflag("NUMBER")
+# What pages need beside the dependencies of skcalib, as they import it.
+LIBRARIES = re.compile(
+    "(?:from|import) (catboost|crepes|lightgbm|mapie|onnx|onnxruntime|skl2onnx|torch|xgboost)\\b"
+)
 
 
 def pytest_itemcollected(item):
-    """Mark the page, which is one test."""
+    """Mark the page, which is one test, and skip it where it imports what is missing."""
     item.runner.optionflags |= NUMBER
     item.add_marker(pytest.mark.slow)
-    page = item.path.stem
-    if missing := [name for name in LIBRARIES.get(page, ()) if find_spec(name) is None]:
-        item.add_marker(pytest.mark.skip(reason=f"{', '.join(missing)} is not installed"))
+    for example in item.dtest.examples:
+        found = LIBRARIES.match(example.source)
+        if found and find_spec(found[1]) is None:
+            example.source = f"import pytest; pytest.skip('{found[1]} is not installed')\n"
 
 
 @pytest.fixture(autouse=True)
