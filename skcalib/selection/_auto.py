@@ -17,7 +17,7 @@ from skcalib._validation.inputs import check_integer, check_option, check_weight
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give
 
-from ._candidates import by_name, default_candidates, taking_masked
+from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
 from ._stacking import (
     Fold,
     Weighed,
@@ -254,7 +254,8 @@ class AutoCalibrator(BaseCalibrator):
         self, rows: Rows, splits: list[Split] | None
     ) -> tuple[dict[str, Any], Weighed, list[Fold]]:
         """The same, with what cross-validation says and with the fits of the folds."""
-        smoothing = 1 / (rows.weight + 1)
+        # The default candidates are mixed with the uniform distribution themselves, all but one.
+        smoothing = 1 / (rows.weight + 1) ** (2 if self.calibrators is None else 1)
         candidates = self._candidates(rows)
         found, of_folds = self._weighed(candidates, rows, splits, smoothing)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
@@ -298,11 +299,17 @@ class AutoCalibrator(BaseCalibrator):
         if not splits:
             first = next(iter(candidates))
             return Weighed({name: float(name == first) for name in candidates}, {}, {}, []), []
-        is_default, verbose = self.calibrators is None, bool(self.verbose)
+        simple = SIMPLE if self.calibrators is None else ()
         of_folds = out_of_fold(
-            candidates, sample, splits, smoothing, self.n_jobs, screened=is_default, verbose=verbose
+            candidates,
+            sample,
+            splits,
+            smoothing,
+            self.n_jobs,
+            screened_by=simple,
+            verbose=bool(self.verbose),
         )
-        found = weighed(of_folds, self.combine, smoothing)
+        found = weighed(of_folds, self.combine, smoothing, simple or list(of_folds[-1].L)[:1])
         if self.verbose:
             for name, loss in found.losses.items():
                 print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)

@@ -17,6 +17,9 @@ from skcalib.meta._classifier_calibrator import ClassifierCalibrator
 VECTOR_STRENGTHS = (1.0, 0.1)
 MATRIX_STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.003)
 
+# Those of the default candidates that weights are shrunk towards.
+SIMPLE = ("temperature", "uncalibrated")
+
 # Gradient norm of the fits: averages need no more.
 TOL = 1e-4
 

@@ -86,8 +86,9 @@ class ConditionalCalibrator(AutoCalibrator):
         The slope and the intercepts of each level, column after column, on top of the calibration
         without features and of temperature scaling; the last row, of zeros, is for categories
         without a level.
-    feature_temperature_ : float
-        The temperature of the latter.
+    feature_temperature_, feature_smoothing_ : float
+        The temperature of the latter, and the share of the uniform distribution in each part with
+        features, :math:`1 / (N + 1)` for N rows.
     trees_ : list of HistGradientBoostingClassifier
         The boosted trees; none where they have no weight.
     feature_names_ : list of str
@@ -99,7 +100,7 @@ class ConditionalCalibrator(AutoCalibrator):
     weights_, calibrators_, cv_log_loss_, cv_log_loss_error_, components_, component_weights_
         As of :class:`AutoCalibrator`, for the calibration without features.
     smoothing_ : float
-        Share of the uniform distribution in each part, :math:`1 / (N + 1)` for N rows.
+        As of :class:`AutoCalibrator`.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -169,6 +170,7 @@ class ConditionalCalibrator(AutoCalibrator):
     loss_report_: dict[str, float]
     effects_: list[Floats]
     feature_temperature_: float
+    feature_smoothing_: float
     trees_: list[Any]
     feature_names_: list[str]
     feature_levels_: list[Array]
@@ -255,6 +257,7 @@ class ConditionalCalibrator(AutoCalibrator):
             "feature_weights_": {PARTS[0]: 1.0},
             "loss_report_": {},
             "feature_temperature_": 1.0,
+            "feature_smoothing_": 0.0,
             "effects_": [],
             "trees_": [],
             **_about(Columns([], [], np.zeros(0, bool))),
@@ -278,11 +281,11 @@ class ConditionalCalibrator(AutoCalibrator):
         attributes, found, of_folds = self._cross_fitted(rows, splits)
         if not of_folds:  # which is warned of
             return self._without_features(attributes)
-        smoothing = attributes["smoothing_"]
+        smoothing, of_mixture = 1 / (rows.weight + 1), attributes["smoothing_"]
         temperature = 1 / fit_inverse_temperature(rows).value
         scaled = log_mixture(temperature, smoothing, rows.X)
         test = np.concatenate([split.test for split in splits])
-        L = np.concatenate([out_of_fold_mixture(fold, found, smoothing) for fold in of_folds])
+        L = np.concatenate([out_of_fold_mixture(fold, found, of_mixture) for fold in of_folds])
         held = _held(rows, F, np.stack([L, scaled[test]], axis=1), splits)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
@@ -298,6 +301,7 @@ class ConditionalCalibrator(AutoCalibrator):
             "feature_weights_": dict(zip(PARTS, given.weights.tolist(), strict=False)),
             "loss_report_": dict(zip(REPORTED, losses, strict=True)),
             "feature_temperature_": temperature,
+            "feature_smoothing_": smoothing,
             "effects_": parts.effects,
             "trees_": parts.trees,
             **_about(columns),
@@ -461,8 +465,8 @@ class ConditionalCalibrator(AutoCalibrator):
         weights = np.array([*self.feature_weights_.values()])
         some = np.flatnonzero(weights)
         if some[-1] > 0:
-            scaled = log_mixture(self.feature_temperature_, self.smoothing_, Z)
-            parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.smoothing_)
+            scaled = log_mixture(self.feature_temperature_, self.feature_smoothing_, Z)
+            parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.feature_smoothing_)
             # Rows in no level, all of whose categories are unknown, are as without features.
             known = self._parts.columns.are_known(F)[:, None]
             L = np.where(known, mixture(parts[some], weights[some]), L)

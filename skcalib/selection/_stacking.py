@@ -8,11 +8,11 @@ pseudo-rows: the negative logarithm of the posterior density for a Dirichlet pri
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
@@ -103,17 +103,17 @@ def out_of_fold(
     smoothing: float,
     n_jobs: int | None,
     *,
-    screened: bool = False,
+    screened_by: Sequence[str] = (),
     verbose: bool = False,
 ) -> list[Fold]:
     """Candidates that can be fitted on each fold; others are left out with a warning.
 
-    If none can, the error of the first is raised. If they are ``screened``, other folds than the
-    first have no candidates that are :func:`hopeless` there.
+    If none can, the error of the first is raised. If there are simple ones that they are
+    ``screened_by``, other folds than the first have no candidates that are :func:`hopeless` there.
     """
     what = [f"Fold {k + 1} of {len(splits)}" if verbose else "" for k in range(len(splits))]
-    found = [_fold(candidates, rows, splits[0], smoothing, what[0])] if screened else []
-    out = hopeless(found[0]) if found else []
+    found = [_fold(candidates, rows, splits[0], smoothing, what[0])] if screened_by else []
+    out = hopeless(found[0], screened_by) if found else []
     if out and verbose:
         print(f"Left out after the first fold: {', '.join(out)}", flush=True)
     rest = {name: candidate for name, candidate in candidates.items() if name not in out}
@@ -226,8 +226,11 @@ GAIN = 0.0005
 # Linear maps, the costliest of which have the most parameters, then have this weight at least.
 ROWS_TO_SCREEN_ON, LINEAR_LEAST = 500, 0.05
 
-# Number of pseudo-rows that the weight of the first candidate is raised by.
-PSEUDO_ROWS = 1.0
+# Number of rows from which on linear maps are averaged.
+ROWS_TO_AVERAGE = 2000
+
+# Number of pseudo-rows of the prior of the weights, at most.
+PSEUDO_ROWS = 2
 
 
 class Weighed(NamedTuple):
@@ -239,8 +242,11 @@ class Weighed(NamedTuple):
     linear: list[str]  #: candidates that count as the average of linear maps
 
 
-def weighed(folds: list[Fold], combine: str, smoothing: float) -> Weighed:
-    """Weights of candidates, "stack"ed or all on the "best", and their log losses."""
+def weighed(folds: list[Fold], combine: str, smoothing: float, simple: Sequence[str]) -> Weighed:
+    """Weights of candidates, "stack"ed or all on the "best", and their log losses.
+
+    The ``simple`` ones are those that weights are shrunk towards.
+    """
     names = list(folds[-1].L)  # the first one may have others
     L = np.concatenate([np.column_stack([fold.L[name] for name in names]) for fold in folds])
     w = [np.ones(len(f.test.y)) if f.test.w is None else f.test.w for f in folds]
@@ -251,29 +257,45 @@ def weighed(folds: list[Fold], combine: str, smoothing: float) -> Weighed:
         share = share / share.sum()
         losses[name] = -float(share @ of_name)
         errors[name] = float(np.sqrt(share**2 @ (of_name + losses[name]) ** 2))
-    linear = _linear_maps(names, folds)
+    linear: list[str] = []
     if combine == "best":
         weights = np.array([name == min(names, key=losses.__getitem__) for name in names], float)
     else:
-        is_linear = np.isin(names, linear)
-        weights = _stacked(folds, linear, is_linear, L, np.concatenate(w), smoothing)
+        prior = pseudo_rows(names, L, np.concatenate(w), simple, folds[0].test.n_columns)
+        weights, linear = _stacked(folds, names, L, np.concatenate(w), prior, smoothing)
         weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
         weights /= weights.sum()
     found = dict.fromkeys(losses, 0.0) | dict(zip(names, weights.tolist(), strict=True))
     return Weighed(found, losses, errors, linear)
 
 
-def hopeless(fold: Fold) -> list[str]:
+def pseudo_rows(
+    names: list[str], L: Floats, w: Floats | None, simple: Sequence[str], n_columns: int
+) -> Floats:
+    r"""Pseudo-rows (M,) of candidates with out-of-fold log-probabilities ``L`` (n, M).
+
+    They are :math:`\min(K - 1, 2)` for K classes, which the simple candidates share in proportion
+    to their likelihoods: by their posterior probabilities, if these are equal before.
+    """
+    found, some = np.zeros(len(names)), np.isin(names, simple)
+    if some.any():
+        evidence = L.sum(axis=0) if w is None else w @ L
+        found[some] = min(max(n_columns, 2) - 1, PSEUDO_ROWS) * softmax(evidence[some])
+    return found
+
+
+def hopeless(fold: Fold, simple: Sequence[str]) -> list[str]:
     """Candidates of little weight on the test rows of a fold, if these are many; not the first.
 
     Of a few hundred rows, chance decides which ones these are.
     """
     if fold.test.n_rows < ROWS_TO_SCREEN_ON:
         return []
-    L = np.column_stack(list(fold.L.values()))
-    weights = stacking_weights(L, fold.test.w, PSEUDO_ROWS * (np.arange(L.shape[1]) == 0))
+    names, L = list(fold.L), np.column_stack(list(fold.L.values()))
+    prior = pseudo_rows(names, L, fold.test.w, simple, fold.test.n_columns)
+    weights = stacking_weights(L, fold.test.w, prior)
     weights[0] = np.inf
-    of_names = zip(fold.L, weights, strict=True)
+    of_names = zip(names, weights, strict=True)
     fitted = fold.fits.fitted
     return [n for n, w in of_names if w < (LINEAR_LEAST if _features_of(fitted[n]) else NEGLIGIBLE)]
 
@@ -289,23 +311,28 @@ def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:
 
 
 def _stacked(
-    folds: list[Fold], linear: list[str], is_linear: Bools, L: Floats, w: Floats, smoothing: float
-) -> Floats:
-    """Weights of all candidates, where linear maps of equal features count as their average."""
-    pseudo_rows = PSEUDO_ROWS * (np.arange(L.shape[1]) == 0)
-    weights = stacking_weights(L, w, pseudo_rows)
-    if np.count_nonzero(weights[is_linear]) < 2:
-        return weights
+    folds: list[Fold], names: list[str], L: Floats, w: Floats, prior: Floats, smoothing: float
+) -> tuple[Floats, list[str]]:
+    """Weights of all candidates, and those linear maps that count as their average.
+
+    The average of scores costs no more than one of the maps, but is surer than they are: of few
+    rows, which leave the maps uncertain, the mixture of their probabilities has a lower loss.
+    """
+    weights = stacking_weights(L, w, prior)
+    linear = _linear_maps(names, folds)
+    is_linear = np.isin(names, linear)
+    if len(L) < ROWS_TO_AVERAGE or np.count_nonzero(weights[is_linear]) < 2:
+        return weights, []
     share = weights[is_linear] / weights[is_linear].sum()
     of_average = []
     for fold in folds:
         average = _averaged([fold.fits.fitted[name] for name in linear], share)
         of_average.append(log_of_labels(average, fold.test, smoothing))
     L = np.column_stack([L[:, ~is_linear], np.concatenate(of_average)])
-    pseudo_rows = np.append(pseudo_rows[~is_linear], pseudo_rows[is_linear].sum())
-    *others, total = pruned_weights(L, w, pseudo_rows, GAIN)
+    prior = np.append(prior[~is_linear], prior[is_linear].sum())
+    *others, total = pruned_weights(L, w, prior, GAIN)
     weights[~is_linear], weights[is_linear] = others, total * share
-    return weights
+    return weights, linear
 
 
 def stacking_weights(L: Floats, w: Floats | None, pseudo_rows: Floats) -> Floats:

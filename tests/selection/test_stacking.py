@@ -13,6 +13,7 @@ from skcalib.datasets import make_logits
 from skcalib.scaling._matrix import _averaged
 from skcalib.selection import _stacking
 from skcalib.selection._stacking import (
+    ROWS_TO_AVERAGE,
     ROWS_TO_SCREEN_ON,
     Fits,
     Fold,
@@ -20,6 +21,7 @@ from skcalib.selection._stacking import (
     hopeless,
     log_of_labels,
     pruned_weights,
+    pseudo_rows,
     stacking_weights,
     weighed,
 )
@@ -108,13 +110,19 @@ def bent(n=2000):
     return Z * [1, 2, 3] + [1, 2, 0], y
 
 
-def test_linear_maps_are_averaged_wherever_they_stand():
+@pytest.mark.parametrize("n_rows", [ROWS_TO_AVERAGE - 1, ROWS_TO_AVERAGE])
+def test_linear_maps_of_many_rows_are_averaged_wherever_they_stand(n_rows):
     """Those that share the features that most of them have; the same ones in fit and folds."""
-    Z, y = bent()
+    Z, y = bent(2 * n_rows)
     other = TemperatureScaling(smoothing=0.3)
     candidates = {"other": other, "vector": VectorScaling(), "matrix": MatrixScaling(alpha=0.1)}
-    found = weighed(of_candidates(Z, y, candidates), "stack", 1e-3)
-    assert found.linear == ["vector", "matrix"]
+    (fold,) = of_candidates(Z, y, candidates)
+    best = np.arange(n_rows) % 3  # so that each has some weight
+    L = {name: np.where(best == k, of_one, -3.0) for k, (name, of_one) in enumerate(fold.L.items())}
+    found = weighed([fold._replace(L=L)], "stack", 1e-3, ["other"])
+    assert found.linear == (["vector", "matrix"] if n_rows == ROWS_TO_AVERAGE else [])
+    if not found.linear:
+        return
     everything = found._replace(weights={"other": 0.5, "vector": 0.2, "matrix": 0.3})
     parts, weights = components(candidates, everything)
     assert_allclose(weights, [0.5, 0.5])
@@ -125,8 +133,8 @@ def test_linear_maps_are_averaged_wherever_they_stand():
 
 def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
     """Its members share this weight as they do in the mixture of all candidates."""
-    monkeypatch.setattr(_stacking, "GAIN", 0.0)  # so that nothing is left out
-    Z, y = bent()
+    monkeypatch.setattr(_stacking, "GAIN", -1.0)  # so that nothing is left out
+    Z, y = bent(2 * ROWS_TO_AVERAGE)
     candidates = {
         "other": TemperatureScaling(smoothing=0.1),
         "vector": VectorScaling(),
@@ -136,11 +144,11 @@ def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monke
     eps = 1e-3
     L = {name: np.log((1 - eps) * np.exp(L) + eps / 3) for name, L in fold.L.items()}
     # Rows at random, so that each of the candidates has some weight.
-    chance = np.random.default_rng(0).integers(3, size=len(fold.L["vector"]))
+    chance = np.random.default_rng(0).choice(3, len(fold.L["vector"]), p=[0.3, 0.3, 0.4])
     L = {name: np.where(chance == k, of_one, -3.0) for k, (name, of_one) in enumerate(L.items())}
     L["other"] = np.where(chance == 0, 0.0, -3.0)
-    found = weighed([fold._replace(L=L)], "stack", eps).weights
-    prior = np.array([1.0, 0, 0])
+    found = weighed([fold._replace(L=L)], "stack", eps, ["other"]).weights
+    prior = np.array([2.0, 0, 0])
     _, vector, matrix = stacking_weights(np.column_stack(list(L.values())), None, prior)
     assert found["vector"] / found["matrix"] == pytest.approx(vector / matrix)
     assert vector != pytest.approx(matrix, rel=0.05)
@@ -150,6 +158,21 @@ def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monke
     assert_allclose([found["other"], found["vector"] + found["matrix"]], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 20])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pseudo_rows_are_shared_by_the_likelihoods_of_simple_candidates(n_columns, weighted, rng):
+    """One for two classes, two for more."""
+    names, L = ["a", "better", "b"], np.log(rng.uniform(0.3, 0.6, size=(20, 3)))
+    L[:, 1] += 0.5
+    w = rng.uniform(0.5, 2, size=20) if weighted else None
+    found = pseudo_rows(names, L, w, ["a", "b", "left out"], n_columns)
+    likelihoods = np.exp(np.average(L, axis=0, weights=w) * (20 if w is None else w.sum()))
+    assert found.sum() == pytest.approx(1 if n_columns < 3 else 2)
+    assert found[1] == 0
+    assert found[0] / found[2] == pytest.approx(likelihoods[0] / likelihoods[2])
+    assert_array_equal(pseudo_rows(names, L, w, ["left out"], n_columns), 0)
+
+
 @pytest.mark.parametrize(("n_rows", "kept"), [(5, False), (50, True)])
 def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
     """The second candidate is right in a share of the rows, in which the first one is wrong."""
@@ -157,7 +180,7 @@ def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
     L = {"first": np.where(right, -9.0, 0.0), "second": np.where(right, 0.0, -9.0)}
     fits = Fits({"first": None, "second": None}, {}, {})
     fold = Fold(fits, MemoryRows(np.zeros((1000, 2)), right * 1, None), L)
-    weights = weighed([fold], "stack", 1e-3).weights
+    weights = weighed([fold], "stack", 1e-3, ["first"]).weights
     assert weights["second"] == pytest.approx(n_rows / 1001 if kept else 0, rel=0.01)
     assert sum(weights.values()) == pytest.approx(1)
 
@@ -201,5 +224,5 @@ def test_linear_maps_of_little_weight_are_hopeless_on_many_rows(n_rows):
     Z, y = make_logits(100, 2, random_state=0)
     fitted = dict.fromkeys(shares) | dict.fromkeys(["linear", "map"], VectorScaling().fit(Z, y))
     test = MemoryRows(np.zeros((n_rows, 2)), np.zeros(n_rows, int), None)
-    out = hopeless(Fold(Fits(fitted, {}, {}), test, L))
+    out = hopeless(Fold(Fits(fitted, {}, {}), test, L), ["first"])
     assert out == ([] if n_rows < ROWS_TO_SCREEN_ON else ["tiny", "linear"])
