@@ -122,7 +122,7 @@ class TemperatureScaling(BaseCalibrator):
     temperature_: float
 
     def __init__(
-        self, *, smoothing: Literal["auto"] | float = 0.0, classes: ArrayLike | None = None
+        self, *, smoothing: Literal["auto"] | float = "auto", classes: ArrayLike | None = None
     ) -> None:
         super().__init__(classes=classes)
         self.smoothing = smoothing
@@ -131,7 +131,8 @@ class TemperatureScaling(BaseCalibrator):
         return self.smoothing != "auto"
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
+        smoothing = fitted_smoothing(self.smoothing, rows)
+        scale = fit_inverse_temperature(rows, smoothing)
         if scale.outcome != "minimum":
             warn_of_no_minimum(scale)
             if scale.is_separable and self._weights_are_relative():
@@ -260,7 +261,8 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
-        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
+        smoothing = fitted_smoothing(self.smoothing, rows)
+        scale = fit_inverse_temperature(rows, smoothing)
         if scale.outcome != "minimum":
             warn_of_no_minimum(scale)
             if scale.is_separable and self._weights_are_relative():
