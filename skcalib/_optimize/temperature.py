@@ -105,6 +105,7 @@ class InverseTemperature:
 class ScaleBounds(NamedTuple):
     """Means over the rows that bound the best factor and tell whether there is one."""
 
+    hits: float  #: whether the largest logit is that of the label
     gap: float  #: the largest logit less that of the label
     slope: float  #: the mean logit less that of the label: the slope of the loss at zero
     entropy: float  #: the logarithm of the number of classes that are not masked
@@ -145,7 +146,7 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
         value = _for_smoothed_targets(rows, bounds)
         return InverseTemperature(value, "tied" if bounds.tied else "separable")
     plain = _between_bounds(rows, bounds)
-    return _of_mixture(rows, smoothing, plain) if smoothing > 0 else plain
+    return _of_mixture(rows, smoothing, bounds, plain) if smoothing > 0 else plain
 
 
 def _between_bounds(rows: Rows, bounds: ScaleBounds) -> InverseTemperature:
@@ -168,55 +169,58 @@ def _between_bounds(rows: Rows, bounds: ScaleBounds) -> InverseTemperature:
     return InverseTemperature(value, "minimum")
 
 
-def _of_mixture(rows: Rows, smoothing: float, plain: InverseTemperature) -> InverseTemperature:
-    """The factor for the mixture with the uniform distribution, where ``plain`` is misled.
+def _of_mixture(
+    rows: Rows, smoothing: float, bounds: ScaleBounds, plain: InverseTemperature
+) -> InverseTemperature:
+    """The factor for the mixture with the uniform distribution, where a few rows set ``plain``.
 
     Its log loss is then larger than the entropy of predictions that are right with the smoothed
-    accuracy of the rows, whatever their logits.
+    accuracy of the rows, and else any other class, whatever their logits.
     """
-    loss, hits, others = rows.sum(partial(_losses_and_hits, smoothing, plain.value)) / rows.weight
-    accuracy = (hits * rows.weight + 1) / (rows.weight + 2)
-    entropy = -accuracy * np.log(accuracy) + (1 - accuracy) * (others - np.log(1 - accuracy))
-    if loss <= entropy or accuracy * (1 + np.exp(others)) <= 1:
-        return plain
-    low, high = np.log([plain.value, _saturated(rows)[0]]).tolist()
-    if high <= low:
-        return plain
-    scales = np.linspace(low, high, 2 + int((high - low) / np.log(STEP)))
 
-    def loss_at(t: float) -> float:
-        return float(rows.sum(partial(_losses_and_hits, smoothing, np.exp(t)))[0]) / rows.weight
+    def loss(t: float, share: float = smoothing) -> float:
+        of_block = partial(_losses_of_mixture, share, float(np.exp(t)), rows.masked)
+        return float(rows.sum(of_block)) / rows.weight
 
-    best = int(np.argmin([loss_at(t) for t in scales.tolist()]))
+    start, n_classes = float(np.log(plain.value)), float(np.exp(bounds.entropy))
+    p = (bounds.hits * rows.weight + 1) / (rows.weight + 2)
+    entropy = -p * np.log(p) - (1 - p) * np.log((1 - p) / max(n_classes - 1, xa.TINY))
+    if p * n_classes <= 1 or loss(start, 0.0) <= entropy:
+        return plain
+    end = float(np.log(_saturated(rows)[0]))
+    if end <= start:
+        return plain
+    scales = np.linspace(start, end, 2 + int((end - start) / np.log(STEP)))
+    best = int(np.argmin([loss(t) for t in scales.tolist()]))
     if best == 0 and plain.outcome != "minimum":
         return plain
-    bounds = scales[[max(best - 1, 0), min(best + 1, len(scales) - 1)]]
+    cell = scales[[max(best - 1, 0), min(best + 1, len(scales) - 1)]]
     found = optimize.minimize_scalar(
-        loss_at, bounds=bounds, method="bounded", options={"xatol": SEARCH_TOL}
+        loss, bounds=cell, method="bounded", options={"xatol": SEARCH_TOL}
     )
     return InverseTemperature(float(np.exp(found.x)), "minimum")
 
 
-def _losses_and_hits(
-    smoothing: float, b: float, Z: Floats, y: Indices, w: Floats | None
-) -> Floats:
-    """Log loss of the mixture at a scale, weight of correct rows, and ``log(K - 1)``: (3,)."""
-    two = Z.shape[1] <= 2
-    if Z.dtype == xa.namespace(Z).float32 and not SINGLE_SCALES[0] < b < SINGLE_SCALES[1]:
-        Z = xa.double(Z)
-    if two:  # the other class
-        M = Z[:, -1:] - (Z[:, :1] if Z.shape[1] == 2 else 0)
-        above = M * xa.astype(1 - 2 * y, M.dtype)[:, None]
+def _losses_of_mixture(
+    smoothing: float, b: float, masked: bool, Z: Floats, y: Indices, w: Floats | None
+) -> Any:
+    """Summed log loss of the mixture of the probabilities of ``b Z`` with the uniform ones."""
+    xp, n_classes, Z = xa.namespace(Z), Z.shape[1], xa.double(Z)
+    two = n_classes <= 2
+    if two:  # the score of the other class less that of the label
+        M = Z[:, -1] - (Z[:, 0] if n_classes == 2 else 0)
+        above = M * xa.astype(1 - 2 * y, M.dtype)
+        n_classes = 2 - xa.double(above == -np.inf)
     else:
         above = Z - xa.of_labels(Z, y)[:, None]
-    xp = xa.namespace(above)
-    others = xa.double(xp.count_nonzero(above > -np.inf, axis=1)) - (0 if two else 1)
-    hit = xp.max(above, axis=1) <= 0
+        if masked:
+            n_classes = xa.double(xp.count_nonzero(above > -np.inf, axis=1))
     with np.errstate(over="ignore"):
-        total = xa.double(xp.sum(xp.exp(above * float(b)), axis=1)) + (1 if two else 0)
-    mixed = (1 - smoothing) / total + smoothing / (others + 1)
-    terms = -xp.log(mixed), xa.double(hit), xp.log(xa.at_least(others, 1))
-    return xa.flat(*(xa.weighted_sum(term, w) for term in terms))
+        above *= b
+    above = xa.at_most(above, xa.largest_exponent(above), above)
+    total = xa.into("exp", above, above)
+    total = 1 + total if two else xp.sum(total, axis=1)
+    return xa.weighted_sum(-xp.log((1 - smoothing) / total + smoothing / n_classes), w)
 
 
 def _zero_of_slope(
@@ -317,7 +321,7 @@ def _bounds_of_block(weight: float, Z: Floats, y: Indices, w: Floats | None) -> 
     is_class = xp.isfinite(distance)
     n, near = xa.double(xp.count_nonzero(is_class, axis=1)), xp.where(is_class, distance, 0.0)
     gap, tied = xa.of_labels(distance, y), xa.double(xp.count_nonzero(distance == 0, axis=1) > 1)
-    terms = [gap, gap - xp.sum(near, axis=1) / n, xp.log(n), xp.max(near, axis=1), tied]
+    terms = [xa.double(gap == 0), gap, gap - xp.sum(near, axis=1) / n, xp.log(n), xp.max(near, axis=1), tied]
     shares = xp.full_like(gap, 1 / weight) if w is None else w / weight
     return xp.stack(terms) @ shares
 

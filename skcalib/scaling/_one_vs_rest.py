@@ -125,7 +125,7 @@ def fit_maps(
 
     def fit(rows: Rows, start: Floats | None) -> tuple[RowSigmoids, OptimizeResult]:
         sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=False)
-        start = np.tile(prior.mean, (K, 1)) if start is None else start
+        start = np.resize(prior.mean, (K, prior.mean.shape[-1])) if start is None else start
         return sigmoids, fit_sigmoids(sigmoids, start, low)
 
     start = None

@@ -8,7 +8,10 @@ import numpy as np
 from skcalib._optimize.logistic import Prior
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
 
-from ._one_vs_rest import _OneVsRestScaling, fit_maps
+from ._one_vs_rest import FARTHEST, _OneVsRestScaling, fit_maps
+
+# Standard deviations of log-odds below this are rounding errors.
+NARROWEST = 1e-6
 
 
 class QuadraticScaling(_OneVsRestScaling):
@@ -133,12 +136,16 @@ class QuadraticScaling(_OneVsRestScaling):
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
-        prior = Prior(np.array([1.0, 0, 0]), alpha * np.eye(3))
-        theta, n_passes = fit_maps(odds, partial(_expand, limits, unit), prior)
+        information, *moments = odds.sum(_information)
+        centre, square = moments / np.maximum(information, xa.TINY)
+        spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
+        prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), alpha * np.eye(3))
+        theta, n_passes = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
+        slope, quadratic = theta[:, 0] / spread, theta[:, 1] / (spread**2 * unit)
         return {
-            "intercept_": theta[:, 2],
-            "coef_": theta[:, 0],
-            "quadratic_": theta[:, 1] / unit,
+            "intercept_": theta[:, 2] - (slope - quadratic * centre) * centre,
+            "coef_": slope - 2 * quadratic * centre,
+            "quadratic_": quadratic,
             "limits_": limits,
             "n_iter_": n_passes,
         }
@@ -160,8 +167,21 @@ def _square(limits: Floats, U: Floats) -> Floats:
     return xa.into("multiply", S, S, C)
 
 
-def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
-    return [U, _square(limits, U) / unit]
+def _expand(
+    limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats
+) -> list[Floats]:
+    """Features whose parameters have priors of the same precision."""
+    V = (U - xa.like(centre, U)) / xa.like(spread, U)
+    return [V, _square((limits - centre) / spread, V) / unit]
+
+
+def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
+    """Sums of ``p (1 - p)``, and of this times log-odds and their squares: (3, n_maps)."""
+    xp, U = xa.namespace(U), xa.double(U)
+    U = xp.where(xp.isfinite(U), U, FARTHEST)  # where they have no information
+    E = xp.exp(-xp.abs(U))
+    Q = E / (1 + E) ** 2
+    return xa.stacked(*(xa.weighted_sum(A, w) for A in (Q, Q * U, Q * U * U)))
 
 
 def _farthest(U: Floats, *_: Any) -> Floats:

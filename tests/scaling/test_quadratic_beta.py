@@ -42,8 +42,15 @@ def literal_beta(c, Z):
 LITERAL = {QuadraticScaling: literal_quadratic, BetaCalibration: literal_beta}
 
 
+def where_informative(x, w):
+    """Mean of log-odds by their information, and their standard deviation, 1 if it is larger."""
+    information = w * expit(x) * expit(-x)
+    centre = np.average(x, weights=information)
+    return centre, min(1, np.sqrt(np.average((x - centre) ** 2, weights=information)))
+
+
 def natural(c):
-    """Parameters (K, 3) that have standard normal priors, but for their means 0, 1 and 0."""
+    """Parameters (K, 3) that determine the maps."""
     if isinstance(c, QuadraticScaling):
         change = c.quadratic_ * 2 * np.log(2 / c.smoothing_ - 1)
         return np.stack([c.intercept_, c.coef_, change], axis=1)
@@ -55,15 +62,21 @@ def objective(c, theta, k, Z, y, w):
     """Summed log loss of the map of class k, and minus the log-density of the priors."""
     T = c.temperature_
     x = literal_odds(Z, T, c.smoothing_)[:, k]
+    deviations = theta - [0, 1, 0]
     if isinstance(c, QuadraticScaling):
-        s = theta[0] + theta[1] * x + theta[2] * x**2 / (2 * np.log(2 / c.smoothing_ - 1))
+        quadratic = theta[2] / (2 * np.log(2 / c.smoothing_ - 1))
+        s = theta[0] + theta[1] * x + quadratic * x**2
+        m, d = where_informative(x, w)
+        at_centre = theta[0] + theta[1] * m + quadratic * m**2
+        slope = theta[1] + 2 * quadratic * m
+        deviations = np.array([at_centre - m, d * (slope - 1), d**2 * theta[2]])
     else:
         a, b = (theta[1] - theta[2] / 2) / T, (theta[1] + theta[2] / 2) / T
         p = expit(T * x)
         s = theta[0] + a * np.log(2 * p) - b * np.log(2 * (1 - p))
     event = y == (k if Z.shape[1] > 2 else 1)
     loss = -(w @ (event * log_expit(s) + ~event * log_expit(-s)))
-    return loss + c.alpha_ / 2 * np.sum((theta - [0, 1, 0]) ** 2)
+    return loss + c.alpha_ / 2 * np.sum(deviations**2)
 
 
 @every
