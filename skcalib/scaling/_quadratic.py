@@ -10,8 +10,8 @@ from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
 
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, fit_maps
 
-# Standard deviations of log-odds below this are rounding errors.
-NARROWEST = 1e-6
+# The unit of the slope is at least this: a class may have all but equal log-odds, in the rows.
+NARROWEST = 0.1
 
 
 class QuadraticScaling(_OneVsRestScaling):
@@ -34,11 +34,12 @@ class QuadraticScaling(_OneVsRestScaling):
     Parameters
     ----------
     alpha : float, default=1.0
-        Regularization strength: that of independent standard normal priors of a
-        around 0, of the slope b at x = 0 around 1, and of the change of the slope from there to
-        :math:`x = \log(2 N + 1)`, the largest log-odds of a mixture of two classes, around 0.
-        With other numbers :math:`1 / \alpha` is the variance of the priors, and 0 is the plain
-        form of [1]_, which has no optimum for separable rows.
+        Regularization strength: that of independent standard normal priors, of the deviation of
+        the map from x where the log-odds have information, of s times that of its slope there
+        from 1, and of :math:`s^2` times the change of the slope over :math:`\log(2 N + 1)`, the
+        largest log-odds of a mixture of two classes. With other numbers :math:`1 / \alpha` is the
+        variance of the priors, and 0 is the plain form of [1]_, which has no optimum for
+        separable rows.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
         :math:`1 / (N + 1)`, with N the sum of the weights.
@@ -89,6 +90,10 @@ class QuadraticScaling(_OneVsRestScaling):
     -----
     Fitted by :func:`scipy.optimize.minimize` with a method of Newton's for all classes at once,
     whose iterations are one pass over the rows each.
+
+    The point of the priors is the mean of the log-odds of the rows, weighted by their information
+    :math:`q_k (1 - q_k)`, and s is their standard deviation, but between 0.1 and 1: log-odds that
+    are all on one side of zero, or vary little, are calibrated as freely as others.
 
     The map need not increase: where the data say so it falls at one end of the log-odds, beyond
     :math:`-b / 2c`. The mixture bounds the log-odds by about :math:`\log(2 N + 1)` and the
