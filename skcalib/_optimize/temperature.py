@@ -179,7 +179,7 @@ def _of_mixture(
     """
 
     def loss(t: float, share: float = smoothing) -> float:
-        of_block = partial(_losses_of_mixture, share, float(np.exp(t)), rows.masked)
+        of_block = partial(_losses_of_mixture, share, float(np.exp(t)), masked=rows.masked)
         return float(rows.sum(of_block)) / rows.weight
 
     start, n_classes = float(np.log(plain.value)), float(np.exp(bounds.entropy))
@@ -202,7 +202,7 @@ def _of_mixture(
 
 
 def _losses_of_mixture(
-    smoothing: float, b: float, masked: bool, Z: Floats, y: Indices, w: Floats | None
+    smoothing: float, b: float, Z: Floats, y: Indices, w: Floats | None, *, masked: bool
 ) -> Any:
     """Summed log loss of the mixture of the probabilities of ``b Z`` with the uniform ones."""
     xp, n_classes, Z = xa.namespace(Z), Z.shape[1], xa.double(Z)
@@ -321,7 +321,8 @@ def _bounds_of_block(weight: float, Z: Floats, y: Indices, w: Floats | None) -> 
     is_class = xp.isfinite(distance)
     n, near = xa.double(xp.count_nonzero(is_class, axis=1)), xp.where(is_class, distance, 0.0)
     gap, tied = xa.of_labels(distance, y), xa.double(xp.count_nonzero(distance == 0, axis=1) > 1)
-    terms = [xa.double(gap == 0), gap, gap - xp.sum(near, axis=1) / n, xp.log(n), xp.max(near, axis=1), tied]
+    hits, slope = xa.double(gap == 0), gap - xp.sum(near, axis=1) / n
+    terms = [hits, gap, slope, xp.log(n), xp.max(near, axis=1), tied]
     shares = xp.full_like(gap, 1 / weight) if w is None else w / weight
     return xp.stack(terms) @ shares
 

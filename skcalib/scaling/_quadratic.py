@@ -172,9 +172,7 @@ def _square(limits: Floats, U: Floats) -> Floats:
     return xa.into("multiply", S, S, C)
 
 
-def _expand(
-    limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats
-) -> list[Floats]:
+def _expand(limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats) -> list[Floats]:
     """Features whose parameters have priors of the same precision."""
     V = (U - xa.like(centre, U)) / xa.like(spread, U)
     return [V, _square((limits - centre) / spread, V) / unit]

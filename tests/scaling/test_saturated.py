@@ -119,7 +119,9 @@ def test_all_rows_are_passed_over_once_more_to_find_out(monkeypatch):
     calls = []
     losses = temperature._losses_of_mixture
     monkeypatch.setattr(
-        temperature, "_losses_of_mixture", lambda *args: calls.append(1) or losses(*args)
+        temperature,
+        "_losses_of_mixture",
+        lambda *args, **more: calls.append(1) or losses(*args, **more),
     )
     Z, y = make_logits(500, 3, random_state=0)
     TemperatureScaling(smoothing=0).fit(Z, y)
