@@ -1,6 +1,6 @@
 """Fits of linear maps by scipy.optimize: which method serves which problem of a fit, and why.
 
-All fits that minimise something are calls of :mod:`scipy.optimize`, and all but one convex problems:
+All fits that minimise are calls of :mod:`scipy.optimize`, of convex problems but for one:
 
 - *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
   method, or between bounds. Where a few rows have determined it, ``minimize_scalar`` finds the best
