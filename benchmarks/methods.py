@@ -50,6 +50,7 @@ def variants() -> list[Method]:
     plain = (*linear, skcalib.QuadraticScaling, skcalib.BetaCalibration)
     isotonic, venn_abers = skcalib.IsotonicCalibration, skcalib.VennAbersCalibration
     return [
+        of_ours("TemperatureScaling, plain", partial(skcalib.TemperatureScaling, smoothing=0)),
         of_ours("PlattScaling, plain", partial(skcalib.PlattScaling, smooth_targets=False)),
         *(of_ours(f"{c.__name__}, plain", partial(c, alpha=0)) for c in plain),
         *(of_ours(f"{c.__name__}, alpha=1", partial(c, alpha=1.0)) for c in linear),

@@ -44,7 +44,7 @@ METHODS = {
     "histogram": HistogramBinning(pseudo_rows=0),
     "isotonic": IsotonicCalibration(pseudo_rows=0),
     "BBQ": BBQ(),
-    "temperature": TemperatureScaling(),
+    "temperature": TemperatureScaling(smoothing=0),
     "vector": VectorScaling(alpha=0, smoothing=0, normalize=False),
     "matrix": MatrixScaling(alpha=0, smoothing=0, normalize=False),
     "equal weight": HistogramBinning(strategy="quantile", pseudo_rows=0),

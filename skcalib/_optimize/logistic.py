@@ -40,7 +40,10 @@ FeaturesOf = Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]
 
 @dataclass(frozen=True)
 class Prior:
-    """A normal distribution of the parameters of each class: its mean (d,) and precision (d, d)."""
+    """A normal distribution of the parameters of each class: its mean and precision (d, d).
+
+    The mean is (d,), or (K, d) if classes differ.
+    """
 
     mean: Floats
     precision: Floats

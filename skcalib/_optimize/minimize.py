@@ -1,9 +1,10 @@
 """Fits of linear maps by scipy.optimize: which method serves which problem of a fit, and why.
 
-All fits that minimise something are convex problems, and calls of :mod:`scipy.optimize`:
+All fits that minimise are calls of :mod:`scipy.optimize`, of convex problems but for one:
 
 - *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
-  method, or between bounds (:mod:`skcalib._optimize.temperature`).
+  method, or between bounds. Where a few rows have determined it, ``minimize_scalar`` finds the best
+  for the mixture, which is not convex (:mod:`skcalib._optimize.temperature`).
 - *Vector and matrix maps of two classes*: ``minimize`` with ``"trust-exact"`` for the three
   parameters that the log-odds under any linear map have
   (:class:`~skcalib._optimize.loss.TwoClasses`), in double precision, which

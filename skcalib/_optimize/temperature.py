@@ -1,8 +1,19 @@
-"""Inverse temperatures: factors ``b`` of logits ``Z`` at which the log loss of ``b Z`` is least.
+r"""Inverse temperatures: factors ``b`` of logits ``Z`` at which the log loss of ``b Z`` is least.
 
 Notation as in :mod:`skcalib._optimize.loss`. The loss is convex in ``b``, with the derivatives
 ``E_p[z] - z_y`` and ``Var_p[z]`` for a row, so that the minimum is the only zero of an increasing
 slope, which :func:`scipy.optimize.root_scalar` finds.
+
+A few rows with a wrong label and logits of thousands or millions may determine that minimum, where
+the others have all but uniform probabilities. Mixed with a share ``eps`` of the uniform
+distribution such rows have a bounded loss, and the minimum of
+
+.. math:: -\frac1N \sum_i w_i \log\left((1 - \varepsilon)\, \mathrm{softmax}(b z_i)_{y_i}
+    + \varepsilon / K_i\right)
+
+is the scale of the others. It is not convex, and takes a search. That is worth it where the log
+loss of the rows is larger than with one confidence for all predictions, which knows nothing about
+the rows but how many of them are classified correctly.
 """
 
 from dataclasses import dataclass
@@ -48,6 +59,12 @@ SCRATCH = Plan(scratch=2)
 # Curvatures smaller than this share of the slope, both relative to the factor, count as this.
 FLATTEST = 1e-6
 
+# Scales in a search differ by a factor of this at most. Its end, relative to a logarithm.
+STEP, SEARCH_TOL = 2.0, 1e-9
+
+# The minimum for all rows is where that for a sample is, if they differ by less than this factor.
+CLOSE = 1.5
+
 NO_MINIMUM = {
     "separable": (
         "The log loss has no minimum: every row is classified correctly, or tied (separable rows), "
@@ -73,7 +90,7 @@ class InverseTemperature:
     """The factor at which the log loss is least, or what stands in for it.
 
     For rows that are separable, or tied, that is the optimum for smoothed targets; for rows no
-    better than chance, a bound.
+    better than chance, a bound; where a few rows have determined it, the optimum of a mixture.
     """
 
     value: float
@@ -85,6 +102,17 @@ class InverseTemperature:
         return self.outcome in {"separable", "tied"}
 
 
+class ScaleBounds(NamedTuple):
+    """Means over the rows that bound the best factor and tell whether there is one."""
+
+    hits: float  #: whether the largest logit is that of the label
+    gap: float  #: the largest logit less that of the label
+    slope: float  #: the mean logit less that of the label: the slope of the loss at zero
+    entropy: float  #: the logarithm of the number of classes that are not masked
+    range: float  #: the largest logit less the least that is finite
+    tied: float  #: whether the largest logit is that of several classes
+
+
 def warn_of_no_minimum(scale: InverseTemperature) -> None:
     """Warn where no temperature is best, of what is used instead."""
     if scale.outcome != "minimum":
@@ -92,20 +120,17 @@ def warn_of_no_minimum(scale: InverseTemperature) -> None:
         warn(NO_MINIMUM[outcome].format(T=1 / scale.value), NoMinimumWarning, outcome)
 
 
-def fit_inverse_temperature(rows: Rows) -> InverseTemperature:
+def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemperature:
     """The factor ``b > 0`` that minimises the log loss of scores ``b Z``.
 
     Halley's method from the answer for a sample of the rows takes about two passes. Without one, or
-    where it misleads, the loss is bounded first. With the gap of a row, its largest logit less
-    that of its label, it is at least ``b`` times the mean gap, and it is the mean of ``log K`` at
-    ``b = 0``. So the minimum is below the quotient of the two. There is none exactly where the
-    mean gap is zero, so that the loss has no minimum, and where the slope at ``b = 0`` is not
-    negative. Logits that are far below the others enter none of the three.
+    where it misleads, there is a search between bounds. With ``smoothing`` one more pass finds out
+    whether a few rows have determined the factor, which then is that of the mixture.
     """
-    sample = rows.sample(fit_inverse_temperature)
+    sample = rows.sample(partial(fit_inverse_temperature, smoothing=smoothing))
     if sample is not None and sample.outcome == "minimum":
         value = _zero_of_slope(rows, sample.value)
-        if value is not None:
+        if value is not None and (smoothing == 0 or 1 / CLOSE < value / sample.value < CLOSE):
             return InverseTemperature(value, "minimum")
 
     bounds = ScaleBounds(*rows.sum(partial(_bounds_of_block, rows.weight)).tolist())
@@ -120,6 +145,18 @@ def fit_inverse_temperature(rows: Rows) -> InverseTemperature:
     if bounds.gap == 0:
         value = _for_smoothed_targets(rows, bounds)
         return InverseTemperature(value, "tied" if bounds.tied else "separable")
+    plain = _between_bounds(rows, bounds)
+    return _of_mixture(rows, smoothing, bounds, plain) if smoothing > 0 else plain
+
+
+def _between_bounds(rows: Rows, bounds: ScaleBounds) -> InverseTemperature:
+    """The factor of least log loss, which is at least ``b`` times the mean gap.
+
+    The gap of a row is its largest logit less that of its label. At ``b = 0`` the loss is the mean
+    of ``log K``. So the minimum is below the quotient of the two. There is none exactly where the
+    mean gap is zero, so that the loss has no minimum, and where the slope at ``b = 0`` is not
+    negative. Logits that are far below the others enter none of the three.
+    """
     least = SMALLEST_SCALE / bounds.range
     value = None
     if bounds.slope < -ROUNDING * bounds.range:
@@ -130,6 +167,60 @@ def fit_inverse_temperature(rows: Rows) -> InverseTemperature:
     if value is None:  # rounding may make a slope negative
         return InverseTemperature(least, "no_better_than_chance")
     return InverseTemperature(value, "minimum")
+
+
+def _of_mixture(
+    rows: Rows, smoothing: float, bounds: ScaleBounds, plain: InverseTemperature
+) -> InverseTemperature:
+    """The factor for the mixture with the uniform distribution, where a few rows set ``plain``.
+
+    Its log loss is then larger than the entropy of predictions that are right with the smoothed
+    accuracy of the rows, and else any other class, whatever their logits.
+    """
+
+    def loss(t: float, share: float = smoothing) -> float:
+        of_block = partial(_losses_of_mixture, share, float(np.exp(t)), masked=rows.masked)
+        return float(rows.sum(of_block)) / rows.weight
+
+    start, n_classes = float(np.log(plain.value)), float(np.exp(bounds.entropy))
+    p = (bounds.hits * rows.weight + 1) / (rows.weight + 2)
+    entropy = -p * np.log(p) - (1 - p) * np.log((1 - p) / max(n_classes - 1, xa.TINY))
+    if p * n_classes <= 1 or loss(start, 0.0) <= entropy:
+        return plain
+    end = float(np.log(_saturated(rows)[0]))
+    if end <= start:
+        return plain
+    scales = np.linspace(start, end, 2 + int((end - start) / np.log(STEP)))
+    best = int(np.argmin([loss(t) for t in scales.tolist()]))
+    if best == 0 and plain.outcome != "minimum":
+        return plain
+    cell = scales[[max(best - 1, 0), min(best + 1, len(scales) - 1)]]
+    found = optimize.minimize_scalar(
+        loss, bounds=cell, method="bounded", options={"xatol": SEARCH_TOL}
+    )
+    return InverseTemperature(float(np.exp(found.x)), "minimum")
+
+
+def _losses_of_mixture(
+    smoothing: float, b: float, Z: Floats, y: Indices, w: Floats | None, *, masked: bool
+) -> Any:
+    """Summed log loss of the mixture of the probabilities of ``b Z`` with the uniform ones."""
+    xp, n_classes, Z = xa.namespace(Z), Z.shape[1], xa.double(Z)
+    two = n_classes <= 2
+    if two:  # the score of the other class less that of the label
+        M = Z[:, -1] - (Z[:, 0] if n_classes == 2 else 0)
+        above = M * xa.astype(1 - 2 * y, M.dtype)
+        n_classes = 2 - xa.double(above == -np.inf)
+    else:
+        above = Z - xa.of_labels(Z, y)[:, None]
+        if masked:
+            n_classes = xa.double(xp.count_nonzero(above > -np.inf, axis=1))
+    with np.errstate(over="ignore"):
+        above *= b
+    above = xa.at_most(above, xa.largest_exponent(above), above)
+    total = xa.into("exp", above, above)
+    total = 1 + total if two else xp.sum(total, axis=1)
+    return xa.weighted_sum(-xp.log((1 - smoothing) / total + smoothing / n_classes), w)
 
 
 def _zero_of_slope(
@@ -222,16 +313,6 @@ def _of_two_classes(b: float, M: Floats, y: Indices, w: Floats | None) -> Floats
     return xa.flat(*map(partial(xa.weighted_sum, w=w), (first, second, third)))
 
 
-class ScaleBounds(NamedTuple):
-    """Means over the rows that bound the best factor and tell whether there is one."""
-
-    gap: float  #: the largest logit less that of the label
-    slope: float  #: the mean logit less that of the label: the slope of the loss at zero
-    entropy: float  #: the logarithm of the number of classes that are not masked
-    range: float  #: the largest logit less the least that is finite
-    tied: float  #: whether the largest logit is that of several classes
-
-
 def _bounds_of_block(weight: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """What a block adds to the :class:`ScaleBounds` of rows of this weight in all."""
     Z = xa.double(xa.both_columns(Z))
@@ -240,7 +321,8 @@ def _bounds_of_block(weight: float, Z: Floats, y: Indices, w: Floats | None) -> 
     is_class = xp.isfinite(distance)
     n, near = xa.double(xp.count_nonzero(is_class, axis=1)), xp.where(is_class, distance, 0.0)
     gap, tied = xa.of_labels(distance, y), xa.double(xp.count_nonzero(distance == 0, axis=1) > 1)
-    terms = [gap, gap - xp.sum(near, axis=1) / n, xp.log(n), xp.max(near, axis=1), tied]
+    hits, slope = xa.double(gap == 0), gap - xp.sum(near, axis=1) / n
+    terms = [hits, gap, slope, xp.log(n), xp.max(near, axis=1), tied]
     shares = xp.full_like(gap, 1 / weight) if w is None else w / weight
     return xp.stack(terms) @ shares
 
@@ -252,15 +334,23 @@ def _for_smoothed_targets(rows: Rows, bounds: ScaleBounds) -> float:
     row: the loss is the log loss plus ``eps`` times the factor times the mean distance from the
     largest logit to the others, and grows without bound with the factor.
     """
-    log_distance, weight = rows.sum(partial(_distances, None)).tolist()
-    typical = float(np.exp(log_distance / weight))
+    start, typical = _saturated(rows)
     distance = float(rows.sum(partial(_distances, FAR_BELOW * typical))[0])
     ridge_slope = distance / (rows.weight + 1)
     high = 2 * bounds.entropy * rows.weight / ridge_slope
-    # The optimum where every row has two classes at the typical distance.
-    start = min(float(np.log1p(2 * rows.weight)) / typical, high / 8)
+    start = min(start, high / 8)
     value = _zero_of_slope(rows, start, (SMALLEST_SCALE * start, high), ridge_slope)
     return SMALLEST_SCALE * start if value is None else value
+
+
+def _saturated(rows: Rows) -> tuple[float, float]:
+    """The best factor for smoothed targets if the rows have two classes at a distance; and that.
+
+    The distance is the typical one, by the geometric mean, from the largest logit to the next.
+    """
+    log_distance, weight = rows.sum(partial(_distances, None)).tolist()
+    typical = float(np.exp(log_distance / weight))
+    return float(np.log1p(2 * rows.weight)) / typical, typical
 
 
 def _distances(limit: float | None, Z: Floats, _: Indices, w: Floats | None) -> Any:

@@ -327,7 +327,7 @@ def _sweep(
 ) -> tuple[Floats, Floats, Floats, float]:
     """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""
     logits, y = as_numpy(logits, "X"), on_host(y)
-    scaling = TemperatureScaling(classes=classes).fit(logits, y, sample_weight)
+    scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))

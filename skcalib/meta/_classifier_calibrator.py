@@ -143,7 +143,7 @@ class ClassifierCalibrator(BaseCalibrator):
         _check_estimator(estimator)
         rows = rows.in_memory()
         smoothing = fitted_smoothing(self.smoothing, rows)
-        temperature = 1 / fit_inverse_temperature(rows).value
+        temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         L = rows.map(partial(_of_logits, temperature, smoothing))
         order, some = canonical_orders(L, rows.y, rows.w)
         F, y = _features(L[some], order), np.argsort(order)[rows.y[some]]

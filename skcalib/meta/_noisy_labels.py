@@ -51,7 +51,8 @@ class NoisyLabelCalibration(BaseCalibrator):
     Parameters
     ----------
     calibrator : calibrator, default=None
-        The calibrator, of which a clone is fitted. None stands for :class:`TemperatureScaling`.
+        The calibrator, of which a clone is fitted. None stands for :class:`TemperatureScaling`
+        with ``smoothing=0``.
     noise_matrix : array-like of shape (n_classes, n_classes), default=None
         The matrix :math:`Q`: a row for each true class, a column for each label, in the order of
         ``classes_``. Rows sum to one. None estimates it together with the calibrator: with fewer
@@ -153,7 +154,7 @@ class NoisyLabelCalibration(BaseCalibrator):
         self.noise_matrix = noise_matrix
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        calibrator = TemperatureScaling() if self.calibrator is None else self.calibrator
+        calibrator = TemperatureScaling(smoothing=0) if self.calibrator is None else self.calibrator
         n_classes = max(rows.n_columns, 2)
         given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
         check_calibrator(calibrator, np.ones(1))

@@ -227,7 +227,7 @@ def fit_linear_maps(rows: Rows, calibrators: Sequence[_LinearScaling]) -> list[d
     specs = list(map(_LinearScaling._spec, calibrators))  # noqa: SLF001
     first, (_, strengths) = calibrators[0], specs[0]
     smoothing = inputs.fitted_smoothing(first.smoothing, rows)
-    scale = temperature.fit_inverse_temperature(rows)
+    scale = temperature.fit_inverse_temperature(rows, smoothing)
     if scale.outcome != "minimum":
         scale = _scale_without_minimum(scale, plain=not any(strengths))
     shared = _objective(rows, first, scale.value, smoothing)

@@ -65,7 +65,7 @@ class _OneVsRestScaling(BaseCalibrator):
     def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
         """The temperature, the share of the uniform distribution, and what is fitted to them."""
         smoothing = fitted_smoothing(self.smoothing, rows)
-        temperature = _fit_temperature(rows)
+        temperature = _fit_temperature(rows, smoothing)
         odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
         return {
             **self._fit_maps(odds, temperature, alpha),
@@ -82,9 +82,9 @@ class _OneVsRestScaling(BaseCalibrator):
         return joined(astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
-def _fit_temperature(rows: Rows) -> float:
+def _fit_temperature(rows: Rows, smoothing: float) -> float:
     """The temperature, with a warning if there is none, but for separable rows."""
-    scale = fit_inverse_temperature(rows)
+    scale = fit_inverse_temperature(rows, smoothing)
     if not scale.is_separable:
         warn_of_no_minimum(scale)
     # At the largest temperature no log-odds would be left that slopes and offsets can work with.
@@ -125,7 +125,7 @@ def fit_maps(
 
     def fit(rows: Rows, start: Floats | None) -> tuple[RowSigmoids, OptimizeResult]:
         sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=False)
-        start = np.tile(prior.mean, (K, 1)) if start is None else start
+        start = np.resize(prior.mean, (K, prior.mean.shape[-1])) if start is None else start
         return sigmoids, fit_sigmoids(sigmoids, start, low)
 
     start = None

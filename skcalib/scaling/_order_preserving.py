@@ -162,10 +162,8 @@ class OrderPreservingScaling(BaseCalibrator):
         check_integer("n_knots", self.n_knots, least=0)
         check_real("alpha", self.alpha, closed=True)
         alpha = float(self.alpha)
-        smoothing, scale = (
-            fitted_smoothing(self.smoothing, rows),
-            temperature.fit_inverse_temperature(rows),
-        )
+        smoothing = fitted_smoothing(self.smoothing, rows)
+        scale = temperature.fit_inverse_temperature(rows, smoothing)
         of_mixture = partial(log_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)

@@ -8,7 +8,10 @@ import numpy as np
 from skcalib._optimize.logistic import Prior
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
 
-from ._one_vs_rest import _OneVsRestScaling, fit_maps
+from ._one_vs_rest import FARTHEST, _OneVsRestScaling, fit_maps
+
+# The unit of the slope is at least this: a class may have all but equal log-odds, in the rows.
+NARROWEST = 0.1
 
 
 class QuadraticScaling(_OneVsRestScaling):
@@ -31,11 +34,12 @@ class QuadraticScaling(_OneVsRestScaling):
     Parameters
     ----------
     alpha : float, default=1.0
-        Regularization strength: that of independent standard normal priors of a
-        around 0, of the slope b at x = 0 around 1, and of the change of the slope from there to
-        :math:`x = \log(2 N + 1)`, the largest log-odds of a mixture of two classes, around 0.
-        With other numbers :math:`1 / \alpha` is the variance of the priors, and 0 is the plain
-        form of [1]_, which has no optimum for separable rows.
+        Regularization strength: that of independent standard normal priors, of the deviation of
+        the map from x where the log-odds have information, of s times that of its slope there
+        from 1, and of :math:`s^2` times the change of the slope over :math:`\log(2 N + 1)`, the
+        largest log-odds of a mixture of two classes. With other numbers :math:`1 / \alpha` is the
+        variance of the priors, and 0 is the plain form of [1]_, which has no optimum for
+        separable rows.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
         :math:`1 / (N + 1)`, with N the sum of the weights.
@@ -87,6 +91,10 @@ class QuadraticScaling(_OneVsRestScaling):
     Fitted by :func:`scipy.optimize.minimize` with a method of Newton's for all classes at once,
     whose iterations are one pass over the rows each.
 
+    The point of the priors is the mean of the log-odds of the rows, weighted by their information
+    :math:`q_k (1 - q_k)`, and s is their standard deviation, but between 0.1 and 1: log-odds that
+    are all on one side of zero, or vary little, are calibrated as freely as others.
+
     The map need not increase: where the data say so it falls at one end of the log-odds, beyond
     :math:`-b / 2c`. The mixture bounds the log-odds by about :math:`\log(2 N + 1)` and the
     tangents keep the slope beyond those that were seen, so no new row is far along a branch that
@@ -133,12 +141,16 @@ class QuadraticScaling(_OneVsRestScaling):
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
-        prior = Prior(np.array([1.0, 0, 0]), alpha * np.eye(3))
-        theta, n_passes = fit_maps(odds, partial(_expand, limits, unit), prior)
+        information, *moments = odds.sum(_information)
+        centre, square = moments / np.maximum(information, xa.TINY)
+        spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
+        prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), alpha * np.eye(3))
+        theta, n_passes = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
+        slope, quadratic = theta[:, 0] / spread, theta[:, 1] / (spread**2 * unit)
         return {
-            "intercept_": theta[:, 2],
-            "coef_": theta[:, 0],
-            "quadratic_": theta[:, 1] / unit,
+            "intercept_": theta[:, 2] - (slope - quadratic * centre) * centre,
+            "coef_": slope - 2 * quadratic * centre,
+            "quadratic_": quadratic,
             "limits_": limits,
             "n_iter_": n_passes,
         }
@@ -160,8 +172,19 @@ def _square(limits: Floats, U: Floats) -> Floats:
     return xa.into("multiply", S, S, C)
 
 
-def _expand(limits: Floats, unit: float, U: Floats) -> list[Floats]:
-    return [U, _square(limits, U) / unit]
+def _expand(limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats) -> list[Floats]:
+    """Features whose parameters have priors of the same precision."""
+    V = (U - xa.like(centre, U)) / xa.like(spread, U)
+    return [V, _square((limits - centre) / spread, V) / unit]
+
+
+def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
+    """Sums of ``p (1 - p)``, and of this times log-odds and their squares: (3, n_maps)."""
+    xp, U = xa.namespace(U), xa.double(U)
+    U = xp.where(xp.isfinite(U), U, FARTHEST)  # where they have no information
+    E = xp.exp(-xp.abs(U))
+    Q = E / (1 + E) ** 2
+    return xa.stacked(*(xa.weighted_sum(A, w) for A in (Q, Q * U, Q * U * U)))
 
 
 def _farthest(U: Floats, *_: Any) -> Floats:

@@ -26,17 +26,18 @@ class TemperatureScaling(BaseCalibrator):
 
     One parameter, so a few hundred rows are enough; the order of the classes in a row, and with
     it the accuracy, does not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it.
-    With ``smoothing`` the probabilities are then mixed with the uniform distribution,
+    The probabilities are then mixed with the uniform distribution,
 
     .. math:: (1 - \varepsilon)\, \hat p(y = k \mid z) + \varepsilon / K ,
 
-    so that the log loss of a row is at most :math:`\log (K / \varepsilon)`.
+    so that the log loss of a row is at most :math:`\log (K / \varepsilon)`. Where a few saturated
+    rows determine the temperature of least log loss, it is that of the mixture instead.
 
     Parameters
     ----------
-    smoothing : float or "auto", default=0.0
-        The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1. 0 is the
-        plain form of [1]_, and "auto" is :math:`1 / (N + 1)` with N the sum of the weights [2]_.
+    smoothing : float or "auto", default="auto"
+        The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1. "auto" is
+        :math:`1 / (N + 1)` with N the sum of the weights [2]_, and 0 the plain form of [1]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``. Needed when ``y`` may lack some of
         them. By default the sorted labels in ``y``. Give them sorted if probabilities go to
@@ -63,8 +64,8 @@ class TemperatureScaling(BaseCalibrator):
         relative to the differences of the logits), or constant logits (it is 1).
     UserWarning
         If ``X`` seems to hold probabilities, or ``y`` lacks classes that ``X`` has columns for. If
-        the weights are relative, where their sum matters: with ``smoothing="auto"``, or if rows
-        are separable.
+        weights sum to far less than the number of rows, where their sum matters: with
+        ``smoothing="auto"``, or if rows are separable.
 
     See Also
     --------
@@ -87,6 +88,16 @@ class TemperatureScaling(BaseCalibrator):
     among all classes of the row. Masked classes are none of these, nor are classes more than 100
     times as far below the largest logit as the next class typically is, by the geometric mean over
     the rows: with logits of -1e4 or -1e30 in the place of -inf the temperature is the same.
+
+    A row with the wrong label and a logit a million times as large as others sets the temperature
+    of least log loss, at which all other rows have next to uniform probabilities. That has happened
+    where the log loss of the calibration rows is larger than it would be with one confidence p for
+    all predictions, :math:`-p \log p - (1 - p) \log \frac{1 - p}{K - 1}` with
+    :math:`p = (n + 1) / (N + 2)` for the weight n of the rows that are classified correctly and
+    the geometric mean K of their numbers of classes. Then T minimises the log loss of the mixture,
+    among temperatures no higher than that; :func:`scipy.optimize.minimize_scalar` finds it around
+    the best of several that are a factor of two apart. Finding out takes one pass, over a sample
+    where there are many rows. With ``smoothing=0`` T is the one of least log loss in any case.
 
     The number K of classes in the mixture is that of the row, without masked classes.
     ``transform`` returns logarithms of the mixture, or its log-odds for a single column.
@@ -122,7 +133,7 @@ class TemperatureScaling(BaseCalibrator):
     temperature_: float
 
     def __init__(
-        self, *, smoothing: Literal["auto"] | float = 0.0, classes: ArrayLike | None = None
+        self, *, smoothing: Literal["auto"] | float = "auto", classes: ArrayLike | None = None
     ) -> None:
         super().__init__(classes=classes)
         self.smoothing = smoothing
@@ -131,7 +142,8 @@ class TemperatureScaling(BaseCalibrator):
         return self.smoothing != "auto"
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
+        smoothing = fitted_smoothing(self.smoothing, rows)
+        scale = fit_inverse_temperature(rows, smoothing)
         if scale.outcome != "minimum":
             warn_of_no_minimum(scale)
             if scale.is_separable and self._weights_are_relative():
@@ -260,7 +272,8 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
-        smoothing, scale = fitted_smoothing(self.smoothing, rows), fit_inverse_temperature(rows)
+        smoothing = fitted_smoothing(self.smoothing, rows)
+        scale = fit_inverse_temperature(rows, smoothing)
         if scale.outcome != "minimum":
             warn_of_no_minimum(scale)
             if scale.is_separable and self._weights_are_relative():

@@ -282,7 +282,7 @@ class ConditionalCalibrator(AutoCalibrator):
         if not of_folds:  # which is warned of
             return self._without_features(attributes)
         smoothing, of_mixture = 1 / (rows.weight + 1), attributes["smoothing_"]
-        temperature = 1 / fit_inverse_temperature(rows).value
+        temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         scaled = log_mixture(temperature, smoothing, rows.X)
         test = np.concatenate([split.test for split in splits])
         L = np.concatenate([out_of_fold_mixture(fold, found, of_mixture) for fold in of_folds])

@@ -8,8 +8,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
-from skcalib import BetaCalibration, QuadraticScaling, TemperatureScaling
+from skcalib import BetaCalibration, PlattScaling, QuadraticScaling, TemperatureScaling
 from skcalib._optimize import logistic
 from skcalib._optimize.logistic import Prior
 from skcalib._rows.rows import MemoryRows
@@ -42,8 +43,16 @@ def literal_beta(c, Z):
 LITERAL = {QuadraticScaling: literal_quadratic, BetaCalibration: literal_beta}
 
 
+def where_informative(x, w):
+    """Mean of log-odds by their information, and standard deviation, within bounds."""
+    information = w * expit(x) * expit(-x)
+    centre = np.average(x, weights=information)
+    spread = np.sqrt(np.average((x - centre) ** 2, weights=information))
+    return centre, min(1, max(0.1, spread))
+
+
 def natural(c):
-    """Parameters (K, 3) that have standard normal priors, but for their means 0, 1 and 0."""
+    """Parameters (K, 3) that determine the maps."""
     if isinstance(c, QuadraticScaling):
         change = c.quadratic_ * 2 * np.log(2 / c.smoothing_ - 1)
         return np.stack([c.intercept_, c.coef_, change], axis=1)
@@ -55,15 +64,21 @@ def objective(c, theta, k, Z, y, w):
     """Summed log loss of the map of class k, and minus the log-density of the priors."""
     T = c.temperature_
     x = literal_odds(Z, T, c.smoothing_)[:, k]
+    deviations = theta - [0, 1, 0]
     if isinstance(c, QuadraticScaling):
-        s = theta[0] + theta[1] * x + theta[2] * x**2 / (2 * np.log(2 / c.smoothing_ - 1))
+        quadratic = theta[2] / (2 * np.log(2 / c.smoothing_ - 1))
+        s = theta[0] + theta[1] * x + quadratic * x**2
+        m, d = where_informative(x, w)
+        at_centre = theta[0] + theta[1] * m + quadratic * m**2
+        slope = theta[1] + 2 * quadratic * m
+        deviations = np.array([at_centre - m, d * (slope - 1), d**2 * theta[2]])
     else:
         a, b = (theta[1] - theta[2] / 2) / T, (theta[1] + theta[2] / 2) / T
         p = expit(T * x)
         s = theta[0] + a * np.log(2 * p) - b * np.log(2 * (1 - p))
     event = y == (k if Z.shape[1] > 2 else 1)
     loss = -(w @ (event * log_expit(s) + ~event * log_expit(-s)))
-    return loss + c.alpha_ / 2 * np.sum((theta - [0, 1, 0]) ** 2)
+    return loss + c.alpha_ / 2 * np.sum(deviations**2)
 
 
 @every
@@ -273,3 +288,16 @@ def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
     found = (c.coef_, c.quadratic_) if kind is QuadraticScaling else (c.a_, c.b_)
     np.testing.assert_allclose([f[2] for f in found], peer.coef_[0], rtol=1e-5)
     assert (c.predict_proba(masked)[~counts, 2] == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
+@pytest.mark.parametrize("centre", [-4.0, 0.0, 3.0])
+def test_log_odds_that_vary_little_are_calibrated_as_freely_as_others(centre):
+    """As of confidences that are nearly equal, of which a line is right."""
+    rng = np.random.default_rng(0)
+    x = centre + 0.2 * rng.normal(size=6000)
+    y = (rng.uniform(size=len(x)) < expit(8 * (x - centre) - 1)).astype(int)
+    X, X_test, y, y_test = x[:1000, None], x[1000:, None], y[:1000], y[1000:]
+    fitted = [kind().fit(X, y).predict_proba(X_test) for kind in (QuadraticScaling, PlattScaling)]
+    losses = [log_loss(y_test, P) for P in fitted]
+    assert losses[0] < losses[1] + 0.002

@@ -1,0 +1,130 @@
+"""A few rows with logits of millions and a wrong label do not determine the temperature."""
+
+import inspect
+
+import numpy as np
+import pytest
+from families import CALIBRATORS
+from scipy.special import log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from skcalib import TemperatureScaling
+from skcalib._optimize import temperature
+from skcalib.datasets import make_logits
+
+# All that start from a temperature, and mix.
+AROUND = [
+    kind
+    for kind in CALIBRATORS
+    if "temperature_ : float" in inspect.getdoc(kind) and "smoothing" in kind().get_params()
+]
+
+
+def saturated(n_samples, n_classes, *, n_wrong=1, size=1e8, seed=0):
+    """Logits with a temperature of 1.5, but for the first rows, whose label is another class."""
+    Z, y = make_logits(n_samples, n_classes, temperature=1.5, random_state=seed)
+    Z[:n_wrong] = 0
+    Z[np.arange(n_wrong), (y[:n_wrong] + 1) % n_classes] = size
+    return Z, y
+
+
+def loss_of_mixture(b, Z, y, eps, w=None):
+    P = softmax(b * (Z - Z.max(axis=1, keepdims=True)), axis=1)
+    K = np.isfinite(Z).sum(axis=1)
+    q = (1 - eps) * P[np.arange(len(y)), y] + eps / K
+    return -np.average(np.log(q), weights=w)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("kind", AROUND)
+def test_one_row_is_outvoted(kind, n_classes):
+    Z, y = saturated(900, n_classes)
+    Z_test, y_test = make_logits(4000, n_classes, temperature=1.5, random_state=1)
+    if n_classes == 2:
+        Z, Z_test = (A[:, 1:] - A[:, :1] for A in (Z, Z_test))
+    fitted, without = kind().fit(Z, y), kind().fit(Z[1:], y[1:])
+    losses = [log_loss(y_test, c.predict_proba(Z_test)) for c in (fitted, without)]
+    assert losses[0] < losses[1] + 0.02
+    assert fitted.temperature_ == pytest.approx(without.temperature_, rel=0.05)
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")  # of the plain form
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e90])
+@pytest.mark.parametrize(("n_classes", "n_wrong"), [(2, 1), (2, 3), (4, 1), (4, 3)])
+def test_the_temperature_is_that_of_the_mixture(size, n_classes, n_wrong):
+    Z, y = saturated(400, n_classes, n_wrong=n_wrong, size=size)
+    w = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
+    c = TemperatureScaling().fit(Z, y, w)
+    value = [loss_of_mixture(b / c.temperature_, Z, y, c.smoothing_, w) for b in (0.999, 1, 1.001)]
+    assert value[1] < min(value[0], value[2])
+    grid = np.geomspace(1e-3, 1e3, 400) / c.temperature_
+    assert value[1] <= min(loss_of_mixture(b, Z, y, c.smoothing_, w) for b in grid)
+    plain = TemperatureScaling(smoothing=0).fit(Z, y, w)
+    assert plain.temperature_ > 10 * c.temperature_
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_it_is_scaled_with_the_logits_and_repeated_rows_are_weights(dtype):
+    Z, y = saturated(400, 3)
+    Z = Z.astype(dtype)
+    T = TemperatureScaling(smoothing=1e-3).fit(Z, y).temperature_
+    for scale in (1e-20, 1 / 8, 3e10):
+        scaled = TemperatureScaling(smoothing=1e-3).fit((scale * Z).astype(dtype), y)
+        assert scaled.temperature_ == pytest.approx(scale * T, rel=1e-6)
+    twice = TemperatureScaling(smoothing=1e-3).fit(np.r_[Z, Z], np.r_[y, y])
+    doubled = TemperatureScaling(smoothing=1e-3).fit(Z, y, np.full(len(y), 2))
+    assert twice.temperature_ == pytest.approx(doubled.temperature_, rel=1e-6)
+
+
+def test_masked_classes_are_none_of_those_that_share_the_mixture():
+    Z, y = saturated(400, 4)
+    Z = np.c_[Z, np.full(len(y), -np.inf)]
+    c = TemperatureScaling(classes=range(5), smoothing=0.01).fit(Z, y)
+    without = TemperatureScaling(smoothing=0.01).fit(Z[:, :4], y)
+    assert c.temperature_ == pytest.approx(without.temperature_, rel=1e-6)
+
+
+@pytest.mark.parametrize(("n_samples", "size"), [(2000, 631), (5000, 1580), (40_000, 1e8)])
+def test_a_sample_without_the_row_does_not_hide_it(n_samples, size):
+    """It has every k-th row, of which the second is none. The least log loss is not far from it."""
+    Z, y = saturated(n_samples, 2, size=size)
+    Z[[0, 1]], y[[0, 1]] = Z[[1, 0]], y[[1, 0]]
+    c = TemperatureScaling().fit(Z, y)
+    assert c.temperature_ == pytest.approx(1.5, rel=0.1)
+
+
+def test_other_rows_have_the_temperature_of_least_log_loss():
+    """Unless one confidence for all predictions is better than it: the rule is a comparison."""
+    for seed in range(20):
+        Z, y = saturated(200, 3, size=40, n_wrong=seed, seed=seed)
+        plain = TemperatureScaling(smoothing=0).fit(Z, y)
+        mixed = TemperatureScaling().fit(Z, y)
+        loss = -log_softmax(Z / plain.temperature_, axis=1)[np.arange(200), y].mean()
+        p = (np.sum(Z.argmax(axis=1) == y) + 1) / 202
+        constant = -p * np.log(p) - (1 - p) * np.log((1 - p) / 2)
+        assert (mixed.temperature_ == plain.temperature_) == (loss <= constant)
+
+
+def test_where_no_scale_is_better_than_chance_it_stays_so():
+    """Half of the rows are wrong, and by more than the others are right."""
+    y = np.arange(300) % 3
+    Z = np.eye(3)[y]
+    Z[::2] = 10 * np.roll(Z[::2], 1, axis=1)
+    with pytest.warns(ConvergenceWarning, match="no better than chance"):
+        TemperatureScaling().fit(Z, y)
+
+
+def test_all_rows_are_passed_over_once_more_to_find_out(monkeypatch):
+    calls = []
+    losses = temperature._losses_of_mixture
+    monkeypatch.setattr(
+        temperature,
+        "_losses_of_mixture",
+        lambda *args, **more: calls.append(1) or losses(*args, **more),
+    )
+    Z, y = make_logits(500, 3, random_state=0)
+    TemperatureScaling(smoothing=0).fit(Z, y)
+    assert not calls
+    TemperatureScaling().fit(Z, y)
+    assert len(calls) == 1
