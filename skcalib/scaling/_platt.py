@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
+from skcalib._optimize.online import bounded_set, newton_steps
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
@@ -117,6 +118,8 @@ class PlattScaling(BaseCalibrator):
 
     coef_: Floats
     intercept_: Floats
+    information_: Floats
+    bounds_: Floats
     n_iter_: int
 
     def __init__(self, *, smooth_targets: bool = True, classes: ArrayLike | None = None) -> None:
@@ -139,14 +142,46 @@ class PlattScaling(BaseCalibrator):
         _warn_of_reversed_order(sigmoids, found.x)
         centre, spread, _ = units
         slope = found.x[:, 0] / spread
+        theta = np.stack([slope, found.x[:, 1] - slope * centre], axis=1)
+        # The margin is a linear function of what was fitted, constant where no spread is known.
+        linear = np.zeros_like(found.hess)
+        linear[:, 0, 0], linear[:, 0, 1] = np.where(np.isfinite(spread), spread, 0), centre
+        linear[:, 1, 1] = 1
+        information = linear @ found.hess @ linear.transpose(0, 2, 1)
         return {
-            "coef_": slope,
-            "intercept_": found.x[:, 1] - slope * centre,
+            **_attributes(theta, sigmoids.weight[:, None, None] * information),
+            "bounds_": bounded_set(theta),
             "n_iter_": found.nfev + 1,  # one is for the weights
         }
 
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        check_flag("smooth_targets", self.smooth_targets)
+        Z, rows = self._checked_batch(X, y, sample_weight, classes)
+        K = n_maps(rows.n_columns)
+        M = xa.double(margins(rows.X))
+        if "classes_" not in vars(self):
+            theta = np.tile([1.0, 0.0], (K, 1))
+            self._stored(Z, rows.classes, {"n_iter_": 1, "bounds_": bounded_set(theta), **_attributes(theta, np.zeros((K, 2, 2)))})
+        theta = np.stack([self.coef_, self.intercept_], axis=1)
+        found = newton_steps(theta, self.information_, self.bounds_, M, xa.is_event(rows.y, K), rows.w)
+        for name, value in _attributes(*found).items():
+            setattr(self, name, value)
+        return self
+
     def _calibrate(self, Z: Floats) -> Floats:
         return joined(log_odds(margins(Z), self.coef_, self.intercept_), Z.shape[1])
+
+
+def _attributes(theta: Floats, information: Floats) -> dict[str, Any]:
+    """Slopes and offsets (K, 2), and their information, as fitted attributes."""
+    return {"coef_": theta[:, 0], "intercept_": theta[:, 1], "information_": information}
 
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
