@@ -174,6 +174,8 @@ class ConditionalCalibrator(AutoCalibrator):
     feature_levels_: list[Array]
     is_categorical_: Array
 
+    _takes_batches = False  # whose features would count nothing
+
     def __init__(
         self,
         calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
