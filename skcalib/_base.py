@@ -134,8 +134,8 @@ class BaseCalibrator(
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {shown(found.labels)}."
             )
-        known = self.classes if known is None else known
-        classes = resolve_classes(found.labels, rows.n_columns, known, X)
+        named = self.classes if known is None else known
+        classes = resolve_classes(found.labels, rows.n_columns, named, X)
         rows = rows.relabelled(
             partial(encode, classes=classes),
             classes=classes,
@@ -148,7 +148,7 @@ class BaseCalibrator(
         if found.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns)
         matter = self._light_weights_matter and not self._weights_are_relative()
-        if matter and found.weight < found.n_rows:
+        if matter and known is None and found.weight < found.n_rows:
             inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows if self._on_device else rows.on_host()
 

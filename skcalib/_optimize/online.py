@@ -34,8 +34,9 @@ MOST_PARTS = 1000
 # No weight of an expert is smaller: any may become the best one, and none of them is lost.
 SMALLEST_WEIGHT = 1e-300
 
-# Slopes and offsets are this many times what they are before the stream at most, or their sizes.
-LARGEST = 4.0
+# Slopes and offsets of a stream are no larger than this many times those before it, or one. The
+# wider the set, the flatter the parabolas, and the longer the steps.
+LARGEST = np.array([2.0, 4.0])
 
 # Log-odds nearer to each other have the same curvature, which rounding makes of their difference.
 NEAR = 1e-3
@@ -68,7 +69,7 @@ def bounded_set(theta: Floats) -> Floats:
     """
     largest = LARGEST * np.maximum(abs(theta), 1)
     least = -largest
-    least[:, 0] = LARGEST * np.minimum(theta[:, 0], 0)
+    least[:, 0] = np.where(theta[:, 0] < 0, least[:, 0], 0)
     return np.stack([least, largest])
 
 

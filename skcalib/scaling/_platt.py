@@ -180,8 +180,9 @@ class PlattScaling(BaseCalibrator):
 
         A begins with the identity plus ``information_``, and :math:`\Pi_A` is the nearest point
         within ``bounds_`` in the norm of A. Without a fit before, slopes begin with 1 and offsets
-        with 0, and are held to [0, 4] and [-4, 4]; after :meth:`fit` they go on as if its rows had
-        come first, up to 4 times what it found, or 4.
+        with 0, and are held to [0, 2] and [-4, 4]; after :meth:`fit` they go on as if its rows had
+        come first, and where it found slopes or offsets above 1, these limits are as many times as
+        large.
 
         Whatever the rows and their order, the total log loss of the events of a class, each
         predicted before its label is known, is above that of any fixed
@@ -222,13 +223,13 @@ class PlattScaling(BaseCalibrator):
         --------
         >>> from skcalib import PlattScaling
         >>> from skcalib.datasets import make_logits
-        >>> logits, y = make_logits(5000, 2, temperature=2.0, offset=[0, 1], random_state=0)
+        >>> logits, y = make_logits(5000, 2, temperature=2.0, offset=[0, 1], random_state=2)
         >>> calibrator = PlattScaling()
         >>> for rows in range(0, 5000, 100):
         ...     batch = slice(rows, rows + 100)
         ...     calibrator = calibrator.partial_fit(logits[batch], y[batch], classes=[0, 1])
         >>> calibrator.coef_.round(1), calibrator.intercept_.round(1)
-        (array([0.5]), array([-0.5]))
+        (array([0.5]), array([-0.4]))
         """
         check_flag("smooth_targets", self.smooth_targets)
         X, rows = self._checked_batch(X, y, sample_weight, classes)

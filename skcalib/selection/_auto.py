@@ -303,9 +303,9 @@ class AutoCalibrator(BaseCalibrator):
         """
         check_real("forget", self.forget, high=1, closed=True)
         X, checked = self._checked_batch(X, y, sample_weight, classes)
-        rows = checked.in_memory()
         if "classes_" not in vars(self):
-            return self._stored(X, rows.classes, self._all_kept(rows))
+            return self._stored(X, checked.classes, self._all_kept(checked))
+        rows: Any = checked.in_memory()
         parts, experts, weights = self._experts()
         L = np.stack([log_of_labels(part, rows, self.smoothing_) for part in parts], axis=1)
         with np.errstate(divide="ignore"):  # of components that are no part of an expert
