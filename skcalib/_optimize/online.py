@@ -50,9 +50,9 @@ def in_parts(w: Floats | None, n_rows: int) -> tuple[Indices, Floats]:
     return np.repeat(np.arange(n_rows), n_parts), np.repeat(w / n_parts, n_parts)
 
 
-def updated_weights(weights: Floats, L: Floats, w: Floats | None, share: float) -> Floats:
-    """Weights (E,) of experts after rows whose labels have log-probabilities ``L`` (n, E)."""
-    P = np.exp(L - L.max(axis=1, keepdims=True))
+def updated_weights(weights: Floats, P: Floats, w: Floats | None, share: float) -> Floats:
+    """Weights (E,) of experts after rows, to whose labels they gave probabilities ``P`` (n, E)."""
+    P = P / P.max(axis=1, keepdims=True)
     for i, part in zip(*in_parts(w, len(P)), strict=True):
         weights = weights * P[i] ** part
         weights = np.maximum(weights / weights.sum(), SMALLEST_WEIGHT)

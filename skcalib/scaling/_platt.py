@@ -184,9 +184,9 @@ class PlattScaling(BaseCalibrator):
         come first, and where it found slopes or offsets above 1, these limits are as many times as
         large.
 
-        Whatever the rows and their order, the total log loss of the events of a class, each
-        predicted before its label is known, is above that of any fixed
-        :math:`\theta^* = (a, c)` within the bounds by at most
+        Let each row be predicted before its label is known, with those of all rows before it.
+        Whatever the rows and their order, the total log loss of the events of a class is above that
+        of any fixed :math:`\theta^* = (a, c)` within the bounds by at most
 
         .. math:: \tfrac12 |\theta^* - \theta_0|_{A_0}^2
             + \tfrac12 \sum_t r_t^2\, x_t^\top A_t^{-1} x_t

@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
@@ -65,8 +64,8 @@ class AutoCalibrator(BaseCalibrator):
         Shuffles the rows into folds. With None they are the same at every fit.
     forget : float, default=0.0
         Share of the weight that :meth:`partial_fit` spreads evenly over all experts after each row,
-        at least 0 and below 1, against drift. With the number of rows between two changes of the
-        best one, one over this number is a good choice; with 0 no row is ever forgotten.
+        at least 0 and below 1, against drift. One over the number of rows between two changes of
+        the best expert is a good choice; with 0 no row is ever forgotten.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
     verbose : bool, default=False
@@ -249,9 +248,10 @@ class AutoCalibrator(BaseCalibrator):
         .. math:: v_e \leftarrow (1 - \alpha) \frac{v_e p_e}{\sum_j v_j p_j}
             + \frac{\alpha}{E}
 
-        with E experts and :math:`\alpha` = ``forget`` [3]_. Whatever the rows and their order, the
-        total log loss of predictions of each row before its label is known is above that of any
-        sequence of experts that begins with e and changes S times in T rows by at most
+        with E experts and :math:`\alpha` = ``forget`` [3]_. Let each row be predicted before its
+        label is known, with those of all rows before it. Whatever T rows and their order, the total
+        log loss is above that of any sequence of experts that begins with e and changes S times by
+        at most
 
         .. math:: \ln \frac{1}{v_e} + S \ln \frac{E}{\alpha}
             + (T - 1 - S) \ln \frac{1}{1 - \alpha + \alpha / E}
@@ -308,9 +308,7 @@ class AutoCalibrator(BaseCalibrator):
         rows: Any = checked.in_memory()
         parts, experts, weights = self._experts()
         L = np.stack([log_of_labels(part, rows, self.smoothing_) for part in parts], axis=1)
-        with np.errstate(divide="ignore"):  # of components that are no part of an expert
-            L = logsumexp(L[:, None] + np.log(experts), axis=2)
-        weights = updated_weights(weights, L, rows.w, self.forget)
+        weights = updated_weights(weights, np.exp(L) @ experts.T, rows.w, self.forget)
         self.components_, self.experts_, self.expert_weights_ = parts, experts, weights
         self.component_weights_ = weights @ experts
         if len(weights) == len(self.calibrators_):  # all candidates
