@@ -84,7 +84,7 @@ def test_a_weight_of_two_is_the_row_twice(learner, start):
 
 
 @each
-def test_fractional_and_huge_weights_are_between(learner):
+def test_weights_are_fractional_and_huge(learner):
     heavier = [started(learner, "fit") for _ in range(4)]
     losses = []
     for c, weight in zip(heavier, [1e-9, 0.5, 1.0, 1e90], strict=True):
@@ -93,6 +93,10 @@ def test_fractional_and_huge_weights_are_between(learner):
     assert np.isfinite(losses).all()
     assert losses == sorted(losses, reverse=True)
     assert losses[0] > losses[-1] + 1e-6
+    start = started(learner, "fit").partial_fit(Z[101:102], Y[101:102])
+    before = start.predict_proba(Z)  # and hardly any weight changes hardly anything
+    start.partial_fit(Z[100:101], Y[100:101], [1e-9])
+    assert_allclose(start.predict_proba(Z), before, atol=1e-8)
 
 
 @each

@@ -130,6 +130,15 @@ def test_information_of_a_fit_is_the_hessian():
         assert_allclose(c.information_[k], x * (w * p * (1 - p)) @ x.T, rtol=1e-4)
 
 
+def test_a_slope_may_stay_negative(rng):
+    m = rng.normal(0, 2, (600, 1))
+    y = (rng.random(600) < expit(-1.5 * m[:, 0])).astype(int)
+    with pytest.warns(UserWarning, match="slope of 1 of 1 sigmoids is negative"):
+        c = PlattScaling().fit(m[:300], y[:300])
+    assert_allclose(c.bounds_[:, 0, 0], [2 * c.coef_[0], -2 * c.coef_[0]])
+    assert c.partial_fit(m[300:], y[300:]).coef_ < -1
+
+
 def test_each_class_is_a_stream_of_its_own():
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
     c = PlattScaling().partial_fit(Z, y)

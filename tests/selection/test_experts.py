@@ -90,6 +90,7 @@ def test_loss_is_at_most_the_logarithm_of_their_number_above_the_best(name, rng)
     assert stream_loss(c, Z, y) <= -L.sum(axis=0).max() + np.log(len(CANDIDATES)) + 1e-9
     posterior = softmax(L.sum(axis=0))  # but for weights that were below the range of doubles
     assert_allclose(c.expert_weights_, posterior, rtol=1e-6, atol=1e-30)
+    assert_allclose([*c.weights_.values()], c.expert_weights_)
 
 
 @pytest.mark.parametrize("name", list(streams(np.random.default_rng(0))))
@@ -104,6 +105,8 @@ def test_loss_after_fit_is_hardly_above_that_of_what_was_fitted(name, rng):
     assert L.shape[1] == 1 + len(c.calibrators_)
     assert_allclose(-L[:, 0].sum(), as_fitted)
     assert loss <= -L[:, 1:].sum(axis=0).max() + np.log(2 * len(c.calibrators_)) + 1e-9
+    prior = np.log([0.5, *[0.5 / len(c.calibrators_)] * len(c.calibrators_)])
+    assert_allclose(c.expert_weights_, softmax(L.sum(axis=0) + prior), rtol=1e-6, atol=1e-30)
 
 
 @pytest.mark.parametrize("name", list(streams(np.random.default_rng(0))))
