@@ -160,9 +160,9 @@ class BaseCalibrator(
         found = "a Dask collection" if xa.is_dask(X) else xa.library(X)
         if {found, fitted_to} != {"NumPy"}:
             raise ValueError(
-                f"partial_fit takes rows in memory, in arrays of NumPy, got {found} after a fit to "
-                f"{fitted_to}. Convert rows, as by X.compute() or X.cpu().numpy(), and a "
-                "calibrator by copy.copy(calibrator)."
+                f"partial_fit takes rows in memory, in arrays of NumPy, got {found} for a "
+                f"calibrator of {fitted_to}. Convert rows, as by X.compute() or X.cpu().numpy(), "
+                "and a calibrator by copy.copy(calibrator)."
             )
         is_fitted = "classes_" in vars(self)
         known = self.classes_ if is_fitted else self.classes

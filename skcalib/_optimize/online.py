@@ -1,10 +1,10 @@
 r"""Learning from a stream, a row at a time: weights of experts, and slopes and offsets of sigmoids.
 
-*Experts* :math:`e` give probabilities :math:`p_e` of each label; their weights are those of a
-Bayesian, :math:`v_e \leftarrow v_e p_e`, of whom a share is then spread evenly: the fixed share of
-Herbster and Warmuth, "Tracking the Best Expert", Machine Learning 32, 1998. The probability of all
-labels is a mixture over the sequences of experts, which a Markov chain draws; the bounds are the
-logarithms of their probabilities.
+*Experts* e give each label a probability :math:`p_e`. Their weights are posterior probabilities,
+:math:`v_e \leftarrow v_e p_e` divided by their sum, of which a share is then spread evenly: the
+fixed share of Herbster and Warmuth, "Tracking the Best Expert", Machine Learning 32, 1998. The
+probability of all labels is a mixture over the sequences of experts that a Markov chain draws; the
+bounds are minus the logarithms of the probabilities of these sequences.
 
 *Sigmoids* take the online Newton step of Hazan, Agarwal and Kale, "Logarithmic Regret Algorithms
 for Online Convex Optimization", Machine Learning 69, 2007. Let :math:`x = (m, 1)` be a row with the
@@ -36,7 +36,7 @@ SMALLEST_WEIGHT = 1e-300
 
 # Slopes and offsets of a stream are no larger than this many times those before it, or one. The
 # wider the set, the flatter the parabolas, and the longer the steps.
-LARGEST = np.array([2.0, 4.0])
+LARGEST = 2.0, 4.0
 
 # Log-odds nearer to each other have the same curvature, which rounding makes of their difference.
 NEAR = 1e-3
@@ -67,7 +67,7 @@ def bounded_set(theta: Floats) -> Floats:
     Slopes are up to a multiple of what they are, or of one, and of their sign or positive; offsets
     of both signs.
     """
-    largest = LARGEST * np.maximum(abs(theta), 1)
+    largest = np.maximum(abs(theta), 1) * LARGEST
     least = -largest
     least[:, 0] = np.where(theta[:, 0] < 0, least[:, 0], 0)
     return np.stack([least, largest])

@@ -98,6 +98,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Which columns of features hold categories.
     weights_, calibrators_, cv_log_loss_, cv_log_loss_error_, components_, component_weights_
         As of :class:`AutoCalibrator`, for the calibration without features.
+    experts_, expert_weights_
+        As of :class:`AutoCalibrator`, and never updated: there is no ``partial_fit``.
     smoothing_ : float
         Share of the uniform distribution in each part, :math:`1 / (N + 1)` for N rows.
     classes_ : ndarray of shape (n_classes,)

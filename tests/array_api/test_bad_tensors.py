@@ -136,9 +136,9 @@ def test_streams_are_of_numpy(learner, torch_lib):
     Z, y = rows()
     X = torch_lib.array(Z)
     words = r"partial_fit takes rows in memory, in arrays of NumPy, got "
-    refused(words + "torch on cpu after a fit to NumPy", learner().partial_fit, X, y)
+    refused(words + "torch on cpu for a calibrator of NumPy", learner().partial_fit, X, y)
     fitted = learner().fit(X, y)
-    refused(words + "NumPy after a fit to torch on cpu", fitted.partial_fit, Z, y, of=fitted)
+    refused(words + "NumPy for a calibrator of torch on cpu", fitted.partial_fit, Z, y, of=fitted)
     moved = copy.copy(fitted).partial_fit(Z, y)
     expected = learner().fit(Z, y).partial_fit(Z, y)
     np.testing.assert_allclose(moved.predict_proba(Z), expected.predict_proba(Z), rtol=1e-5)
