@@ -19,7 +19,14 @@ from skcalib._rows import Array, Floats, arrays as xa, as_array, as_numpy, check
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.rows import MemoryRows, Plan, Rows
 from skcalib._validation import inputs
-from skcalib._validation.labels import check_column_names, encode, resolve_classes, shown
+from skcalib._validation.labels import (
+    check_column_names,
+    distinct_labels,
+    encode,
+    exact,
+    resolve_classes,
+    shown,
+)
 
 from ._version import Versioned
 
@@ -114,15 +121,21 @@ class BaseCalibrator(
         rows = self._checked(X, y, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))
 
-    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
-        """Rows of logits, class indices and positive weights, with the classes."""
+    def _checked(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: ArrayLike | None = None
+    ) -> Rows:
+        """Rows of logits, class indices and positive weights, with the classes.
+
+        Of a batch, for which these are ``known``, all labels may be equal.
+        """
         check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-        if len(found.labels) == 1:
+        if len(found.labels) == 1 and known is None:
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {shown(found.labels)}."
             )
-        classes = resolve_classes(found.labels, rows.n_columns, self.classes, X)
+        named = self.classes if known is None else known
+        classes = resolve_classes(found.labels, rows.n_columns, named, X)
         rows = rows.relabelled(
             partial(encode, classes=classes),
             classes=classes,
@@ -135,9 +148,32 @@ class BaseCalibrator(
         if found.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns)
         matter = self._light_weights_matter and not self._weights_are_relative()
-        if matter and found.weight < found.n_rows:
+        if matter and known is None and found.weight < found.n_rows:
             inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows if self._on_device else rows.on_host()
+
+    def _checked_batch(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
+    ) -> tuple[Any, Rows]:
+        """Logits of a batch, and its checked rows, in memory; the first may come before a fit."""
+        X, fitted_to = as_array(X), getattr(self, "_fitted_to", "NumPy")
+        found = "a Dask collection" if xa.is_dask(X) else xa.library(X)
+        if {found, fitted_to} != {"NumPy"}:
+            raise ValueError(
+                f"partial_fit takes rows in memory, in arrays of NumPy, got {found} for a "
+                f"calibrator of {fitted_to}. Convert rows, as by X.compute() or X.cpu().numpy(), "
+                "and a calibrator by copy.copy(calibrator)."
+            )
+        is_fitted = "classes_" in vars(self)
+        known = self.classes_ if is_fitted else self.classes
+        if is_fitted:
+            check_column_names(X, self.classes_)
+            X = inputs.logits_for(self, X)
+        if classes is not None:  # those of scikit-learn's convention, labels of all batches
+            named, width = exact(classes, "classes"), max(X.shape[1], 2)
+            given = named if known is None and named.size == width else known
+            known = resolve_classes(distinct_labels(named), X.shape[1], given, X)
+        return X, self._checked(X, y, sample_weight, known)
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """The calibrator with fitted attributes, and the width and column names of ``X``."""

@@ -454,6 +454,7 @@ BAD_PARAMETERS = {
     "smoothing": ([-0.1, np.nan, np.inf, True, "none"], "must be ('auto'|a finite number)"),
     "shrinkage": ([-1, np.nan, "no"], "must be ('cv' or )?a finite number of at least 0"),
     "tol": ([0, np.inf, True], "must be a finite number above 0, got"),
+    "forget": ([-0.1, 1, np.nan, "auto"], "must be a number of at least 0 and below 1"),
     "n_bins": ([0, *COUNT[0]], COUNT[1]),
     "n_knots": COUNT,
     "max_iter": ([0, *COUNT[0]], COUNT[1]),

@@ -82,12 +82,14 @@ def newton(
         shorter = np.maximum(slope / (slope - np.maximum(rise, xa.TINY)), 0.1)
         length = np.where(good | done, 1, length * np.minimum(shorter, 0.9))
         moved = good[:, None]
-        step = np.where(moved, _steps(trial, ahead, hess(trial).reshape(blocks), least, low), step)
+        hessian = np.where(moved[..., None], hess(trial).reshape(blocks), hessian)
+        step = np.where(moved, _steps(trial, ahead, hessian, least, low), step)
         x, gradient = np.where(moved, trial, x), np.where(moved, ahead, gradient)
         slope = xa.vecdot(gradient, step)
     return optimize.OptimizeResult(
         x=(x + np.where(done[:, None], step, 0)).ravel(),
         jac=gradient.ravel(),
+        hess=hessian,  # where the last step began
         nit=n_passes - 1,
         nfev=n_passes,
         success=bool(done.all()),

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
+from skcalib._optimize.online import bounded_set, newton_steps
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins, n_maps
@@ -64,6 +65,11 @@ class PlattScaling(BaseCalibrator):
         The slopes :math:`a`.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         The offsets :math:`c`.
+    information_ : ndarray of shape (n_classes, 2, 2), or (1, 2, 2) for two classes
+        Hessians of the total log loss of each class by slope and offset, which are inverse
+        covariances of these; of a stream the sums of the curvatures of its rows.
+    bounds_ : ndarray of shape (2, n_classes, 2), or (2, 1, 2) for two classes
+        The least, and the largest, slopes and offsets in a stream.
     n_iter_ : int
         Number of passes over the rows.
     classes_ : ndarray of shape (n_classes,)
@@ -102,6 +108,8 @@ class PlattScaling(BaseCalibrator):
        Machine Learning 68, 2007.
     .. [3] Zadrozny, Elkan, "Transforming Classifier Scores into Accurate Multiclass Probability
        Estimates", KDD 2002.
+    .. [4] Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Convex Optimization",
+       Machine Learning 69, 2007.
 
     Examples
     --------
@@ -117,6 +125,8 @@ class PlattScaling(BaseCalibrator):
 
     coef_: Floats
     intercept_: Floats
+    information_: Floats
+    bounds_: Floats
     n_iter_: int
 
     def __init__(self, *, smooth_targets: bool = True, classes: ArrayLike | None = None) -> None:
@@ -139,14 +149,110 @@ class PlattScaling(BaseCalibrator):
         _warn_of_reversed_order(sigmoids, found.x)
         centre, spread, _ = units
         slope = found.x[:, 0] / spread
+        theta = np.stack([slope, found.x[:, 1] - slope * centre], axis=1)
+        # The margin is a linear function of what was fitted, constant where no spread is known.
+        linear = np.zeros_like(found.hess)
+        linear[:, 0, 0], linear[:, 0, 1] = np.where(np.isfinite(spread), spread, 0), centre
+        linear[:, 1, 1] = 1
+        information = linear @ found.hess @ linear.transpose(0, 2, 1)
         return {
-            "coef_": slope,
-            "intercept_": found.x[:, 1] - slope * centre,
+            **_attributes(theta, sigmoids.weight[:, None, None] * information),
+            "bounds_": bounded_set(theta),
             "n_iter_": found.nfev + 1,  # one is for the weights
         }
 
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        r"""Update slopes and offsets by the labelled rows of a batch, in their order.
+
+        One online Newton step [4]_ for each row and each class, on the log loss of its event: with
+        the margin m and :math:`x = (m, 1)`, the probability less the event r, and the curvature
+        :math:`\eta` of the log loss, or a smaller one where that does not bound it below,
+
+        .. math:: A \leftarrow A + \eta\, x x^\top, \qquad
+            (a, c) \leftarrow \Pi_A \big( (a, c) - r A^{-1} x \big) .
+
+        A begins with the identity plus ``information_``, and :math:`\Pi_A` is the nearest point
+        within ``bounds_`` in the norm of A. Without a fit before, slopes begin with 1 and offsets
+        with 0, and are held to [0, 2] and [-4, 4]; after :meth:`fit` they go on as if its rows had
+        come first, and where it found slopes or offsets above 1, these limits are as many times as
+        large.
+
+        Let each row be predicted before its label is known, with those of all rows before it.
+        Whatever the rows and their order, the total log loss of the events of a class is above that
+        of any fixed :math:`\theta^* = (a, c)` within the bounds by at most
+
+        .. math:: \tfrac12 |\theta^* - \theta_0|_{A_0}^2
+            + \tfrac12 \sum_t r_t^2\, x_t^\top A_t^{-1} x_t
+            \;\le\; \tfrac12 |\theta^* - \theta_0|_{A_0}^2
+            + e^B \ln \Big( 1 + \frac{T (R^2 + 1)}{8} \Big)
+
+        for T rows with margins up to R, and log-odds up to B within the bounds: O(log T). The
+        first bound depends on the data, and is typically ten to a hundred nats; of the second the
+        constant :math:`e^B` is needed in the worst case, of rows that are wrong and certain.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, in memory.
+        y : array-like of shape (n_samples,)
+            Labels, which may all be equal if the classes are known.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 is the row twice, up to 1000 times, a weight of 0 the row absent.
+        classes : array-like of shape (n_classes,), optional
+            All labels, as the parameter of this name, for the first batch.
+
+        Returns
+        -------
+        self : object
+            The calibrator. It is the same for one batch or its rows one by one.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, for other columns or labels than those before, and for rows that are not
+            in memory. The calibrator is then unchanged.
+
+        Examples
+        --------
+        >>> from skcalib import PlattScaling
+        >>> from skcalib.datasets import make_logits
+        >>> logits, y = make_logits(5000, 2, temperature=2.0, offset=[0, 1], random_state=2)
+        >>> calibrator = PlattScaling()
+        >>> for rows in range(0, 5000, 100):
+        ...     batch = slice(rows, rows + 100)
+        ...     calibrator = calibrator.partial_fit(logits[batch], y[batch], classes=[0, 1])
+        >>> calibrator.coef_.round(1), calibrator.intercept_.round(1)
+        (array([0.5]), array([-0.4]))
+        """
+        check_flag("smooth_targets", self.smooth_targets)
+        X, rows = self._checked_batch(X, y, sample_weight, classes)
+        K = n_maps(rows.n_columns)
+        if "classes_" not in vars(self):
+            theta = np.tile([1.0, 0.0], (K, 1))
+            attributes = _attributes(theta, np.zeros((K, 2, 2)))
+            attributes |= {"bounds_": bounded_set(theta), "n_iter_": 1}
+            self._stored(X, rows.classes, attributes)
+        theta = np.stack([self.coef_, self.intercept_], axis=1)
+        stream = xa.double(margins(rows.X)), xa.is_event(rows.y, K), rows.w
+        found = newton_steps(theta, self.information_, self.bounds_, *stream)
+        for name, value in _attributes(*found).items():
+            setattr(self, name, value)
+        return self
+
     def _calibrate(self, Z: Floats) -> Floats:
         return joined(log_odds(margins(Z), self.coef_, self.intercept_), Z.shape[1])
+
+
+def _attributes(theta: Floats, information: Floats) -> dict[str, Any]:
+    """Slopes and offsets (K, 2), and their information, as fitted attributes."""
+    return {"coef_": theta[:, 0], "intercept_": theta[:, 1], "information_": information}
 
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:

@@ -3,17 +3,20 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 from numbers import Integral
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import column_or_1d
+from sklearn.utils.metaestimators import available_if
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, log_probabilities
 from skcalib._optimize.mixture import mixture
+from skcalib._optimize.online import updated_weights
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, as_array, check_in_memory
 from skcalib._splits import Split, checked_splits, in_groups
-from skcalib._validation.inputs import check_integer, check_option, check_weights
+from skcalib._validation.inputs import check_integer, check_option, check_real, check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give
 
@@ -25,6 +28,7 @@ from ._stacking import (
     fit_all,
     folds,
     in_canonical_order,
+    log_of_labels,
     out_of_fold,
     rows_to_weigh_on,
     weighed,
@@ -58,6 +62,10 @@ class AutoCalibrator(BaseCalibrator):
         Number of fits at once.
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None they are the same at every fit.
+    forget : float, default=0.0
+        Share of the weight that :meth:`partial_fit` spreads evenly over all experts after each row,
+        at least 0 and below 1, against drift. One over the number of rows between two changes of
+        the best expert is a good choice; with 0 no row is ever forgotten.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
     verbose : bool, default=False
@@ -66,7 +74,8 @@ class AutoCalibrator(BaseCalibrator):
     Attributes
     ----------
     weights_ : dict of str to float
-        The weight of each candidate, 0 for those that are left out.
+        The weight of each candidate, 0 for those that are left out; in a stream after ``fit`` as
+        it was fitted.
     calibrators_ : dict of str to calibrator
         The candidates of positive weight, fitted to all rows.
     cv_log_loss_ : dict of str to float
@@ -78,6 +87,11 @@ class AutoCalibrator(BaseCalibrator):
         What is mixed: the average of the linear maps among ``calibrators_``, which is one linear
         map, and the other calibrators.
     component_weights_ : ndarray of shape (n_components,)
+        Their weights.
+    experts_ : ndarray of shape (n_experts, n_components)
+        What :meth:`partial_fit` weighs, as mixtures of the components: the one that was fitted, if
+        :meth:`fit` was called, and ``calibrators_`` from the first batch on.
+    expert_weights_ : ndarray of shape (n_experts,)
         Their weights.
     smoothing_ : float
         Share of the uniform distribution that the mixture is mixed with, :math:`1 / (N + 1)` for N
@@ -132,6 +146,7 @@ class AutoCalibrator(BaseCalibrator):
     .. [1] Wolpert, "Stacked Generalization", Neural Networks 5, 1992.
     .. [2] van der Laan, Polley, Hubbard, "Super Learner", Statistical Applications in Genetics
        and Molecular Biology 6, 2007.
+    .. [3] Herbster, Warmuth, "Tracking the Best Expert", Machine Learning 32, 1998.
 
     Examples
     --------
@@ -152,9 +167,12 @@ class AutoCalibrator(BaseCalibrator):
     components_: list[Any]
     component_weights_: Floats
     smoothing_: float
+    experts_: Floats
+    expert_weights_: Floats
 
     # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
     _rows_at_least = 1 << 12
+    _takes_batches = True
 
     def __init__(
         self,
@@ -164,6 +182,7 @@ class AutoCalibrator(BaseCalibrator):
         combine: Literal["stack", "best"] = "stack",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        forget: float = 0.0,
         classes: ArrayLike | None = None,
         verbose: bool = False,
     ) -> None:
@@ -173,6 +192,7 @@ class AutoCalibrator(BaseCalibrator):
         self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.forget = forget
         self.verbose = verbose
 
     def fit(
@@ -210,10 +230,111 @@ class AutoCalibrator(BaseCalibrator):
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         return self._stored(X, rows.classes, self._fit_across(rows, splits))
 
+    @available_if(attrgetter("_takes_batches"))  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        r"""Update the weights of fitted candidates by the labelled rows of a batch, in their order.
+
+        Each expert e, a fitted candidate that stays as it is, gives the label of a row the
+        probability :math:`p_e`, mixed with ``smoothing_`` of the uniform distribution. Its weight
+        :math:`v_e` becomes
+
+        .. math:: v_e \leftarrow (1 - \alpha) \frac{v_e p_e}{\sum_j v_j p_j}
+            + \frac{\alpha}{E}
+
+        with E experts and :math:`\alpha` = ``forget`` [3]_. Let each row be predicted before its
+        label is known, with those of all rows before it. Whatever T rows and their order, the total
+        log loss is above that of any sequence of experts that begins with e and changes S times by
+        at most
+
+        .. math:: \ln \frac{1}{v_e} + S \ln \frac{E}{\alpha}
+            + (T - 1 - S) \ln \frac{1}{1 - \alpha + \alpha / E}
+
+        with the weight :math:`v_e` at the beginning; with ``forget=0`` above that of the expert e
+        by at most :math:`\ln (1 / v_e)`.
+
+        The first call without a fit before fits all candidates to its batch, without
+        cross-validation, and gives them equal weights: in all later rows the loss is at most
+        :math:`\ln M` above that of the best of M candidates, of which there are 13 by default for 3
+        to 20 classes. After :meth:`fit` half of the weight is on the mixture that it found, and the
+        other half spread evenly over the M' candidates in ``calibrators_``: the loss is at most
+        :math:`\ln 2` above that of the calibrator as it was fitted, and :math:`\ln 2M'` above that
+        of the best of these. Candidates that ``fit`` left out are not among them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, in memory.
+        y : array-like of shape (n_samples,)
+            Labels, which may all be equal where the calibrator is fitted.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 is the row twice, up to 1000 times, a weight of 0 the row absent.
+        classes : array-like of shape (n_classes,), optional
+            All labels, as the parameter of this name, for the first batch.
+
+        Returns
+        -------
+        self : object
+            The calibrator. It is the same for one batch or its rows one by one.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, for other columns or labels than those before, and for rows that are not
+            in memory. The calibrator is then unchanged.
+
+        Examples
+        --------
+        >>> from skcalib import AutoCalibrator
+        >>> from skcalib.datasets import make_logits
+        >>> logits, y = make_logits(1000, 4, temperature=2.0, random_state=0)
+        >>> calibrator = AutoCalibrator().partial_fit(logits[:400], y[:400])
+        >>> len(calibrator.expert_weights_)
+        13
+        >>> calibrator = calibrator.partial_fit(logits[400:], y[400:])
+        >>> max(calibrator.weights_, key=calibrator.weights_.get)
+        'temperature'
+        """
+        check_real("forget", self.forget, high=1, closed=True)
+        X, checked = self._checked_batch(X, y, sample_weight, classes)
+        if "classes_" not in vars(self):
+            return self._stored(X, checked.classes, self._all_kept(checked))
+        rows: Any = checked.in_memory()
+        parts, experts, weights = self._experts()
+        L = np.stack([log_of_labels(part, rows, self.smoothing_) for part in parts], axis=1)
+        weights = updated_weights(weights, np.exp(L) @ experts.T, rows.w, self.forget)
+        self.components_, self.experts_, self.expert_weights_ = parts, experts, weights
+        self.component_weights_ = weights @ experts
+        if len(weights) == len(self.calibrators_):  # all candidates
+            self.weights_ = dict(zip(self.weights_, weights.tolist(), strict=True))
+        return self
+
+    def _experts(self) -> tuple[list[Any], Floats, Floats]:
+        """What is mixed, experts as mixtures of it, and their weights at the beginning of a batch.
+
+        After ``fit`` half of the weight is on what it found, the other on the candidates it kept.
+        """
+        parts, experts = self.components_, self.experts_
+        if len(self.expert_weights_) > 1:
+            return parts, experts, self.expert_weights_
+        kept = [*self.calibrators_.values()]
+        parts = [*parts, *(c for c in kept if not any(c is part for part in parts))]
+        places = [next(i for i, part in enumerate(parts) if part is c) for c in kept]
+        fitted = np.pad(experts, [(0, 0), (0, len(parts) - experts.shape[1])])
+        weights = np.append(0.5, np.full(len(kept), 0.5 / len(kept)))
+        return parts, np.vstack([fitted, np.eye(len(parts))[places]]), weights
+
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Rows, list[Split] | None]:
         """Logits, checked rows with their groups, and splits unless ``cv`` is an integer."""
+        check_real("forget", self.forget, high=1, closed=True)
         check_option("combine", self.combine, ["stack", "best"])
         if isinstance(self.cv, Integral):
             check_integer("cv", self.cv, least=2)
@@ -259,11 +380,7 @@ class AutoCalibrator(BaseCalibrator):
         candidates = self._candidates(rows)
         found, of_folds = self._weighed(candidates, rows, splits, smoothing)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
-        fitted, messages, errors = fit_all(kept, rows, "All rows" if self.verbose else "")
-        for name, error in errors.items():
-            error.add_note(f"Candidate {name!r} failed on all rows.")
-            raise error
-        give(messages.items(), ", ".join)
+        fitted = self._fitted_to_all(kept, rows)
         parts, weights = components(fitted, found)
         attributes = {
             "weights_": found.weights,
@@ -273,8 +390,41 @@ class AutoCalibrator(BaseCalibrator):
             "components_": parts,
             "component_weights_": weights,
             "smoothing_": smoothing,
+            "experts_": weights[None],
+            "expert_weights_": np.ones(1),
         }
         return attributes, found, of_folds
+
+    def _fitted_to_all(self, candidates: dict[str, Any], rows: Rows) -> dict[str, Any]:
+        """Candidates fitted to all rows."""
+        fitted, messages, errors = fit_all(candidates, rows, "All rows" if self.verbose else "")
+        for name, error in errors.items():
+            error.add_note(f"Candidate {name!r} failed on all rows.")
+            raise error
+        give(messages.items(), ", ".join)
+        return fitted
+
+    def _all_kept(self, rows: Rows) -> dict[str, Any]:
+        """Fitted attributes of all candidates, of equal weight: the experts of a stream."""
+        if len(np.unique(rows.y)) == 1:
+            raise ValueError(
+                "The first batch, which candidates are fitted to, must hold at least two classes, "
+                "got one class only. Begin with more rows, or with fit."
+            )
+        candidates = self._candidates(rows)
+        weights = np.full(len(candidates), 1 / len(candidates))
+        fitted = self._fitted_to_all(candidates, rows)
+        return {
+            "weights_": dict(zip(candidates, weights.tolist(), strict=True)),
+            "calibrators_": {name: fitted[name] for name in candidates},
+            "cv_log_loss_": {},
+            "cv_log_loss_error_": {},
+            "components_": [fitted[name] for name in candidates],
+            "component_weights_": weights,
+            "smoothing_": 1 / (rows.weight + 1),
+            "experts_": np.eye(len(weights)),
+            "expert_weights_": weights,
+        }
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
@@ -325,8 +475,12 @@ class AutoCalibrator(BaseCalibrator):
 
     def _summary(self) -> str:
         """What the mixture consists of, in a line."""
-        kept = sorted(self.weights_.items(), key=lambda item: -item[1])
-        return ", ".join(f"{name}: {weight:.2f}" for name, weight in kept if weight > 0)
+        weights = self.weights_
+        if len(self.expert_weights_) > len(self.calibrators_):  # in a stream after fit
+            names = ["as fitted", *self.calibrators_]
+            weights = dict(zip(names, self.expert_weights_.tolist(), strict=True))
+        kept = sorted(weights.items(), key=lambda item: -item[1])
+        return ", ".join(f"{name}: {weight:.2f}" for name, weight in kept if weight >= 0.005)
 
     def __str__(self) -> str:
         chosen = f"\n{self._summary()}" if hasattr(self, "weights_") else ""

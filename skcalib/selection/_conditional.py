@@ -99,6 +99,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Which columns of features hold categories.
     weights_, calibrators_, cv_log_loss_, cv_log_loss_error_, components_, component_weights_
         As of :class:`AutoCalibrator`, for the calibration without features.
+    experts_, expert_weights_
+        As of :class:`AutoCalibrator`, and never updated: there is no ``partial_fit``.
     smoothing_ : float
         As of :class:`AutoCalibrator`.
     classes_ : ndarray of shape (n_classes,)
@@ -175,6 +177,8 @@ class ConditionalCalibrator(AutoCalibrator):
     feature_names_: list[str]
     feature_levels_: list[Array]
     is_categorical_: Array
+
+    _takes_batches = False  # whose features would count nothing
 
     def __init__(
         self,

@@ -129,3 +129,16 @@ def test_dimensions(kind, lib):
             getattr(fitted, name)(lib.array(np.hstack([Z, Z])))
         with pytest.raises(ValueError, match="1 NaN"):
             getattr(fitted, name)(lib.array(np.where(Z == Z[3, 1], np.nan, Z)))
+
+
+@pytest.mark.parametrize("learner", [k for k in CALIBRATORS if hasattr(k(), "partial_fit")])
+def test_streams_are_of_numpy(learner, torch_lib):
+    Z, y = rows()
+    X = torch_lib.array(Z)
+    words = r"partial_fit takes rows in memory, in arrays of NumPy, got "
+    refused(words + "torch on cpu for a calibrator of NumPy", learner().partial_fit, X, y)
+    fitted = learner().fit(X, y)
+    refused(words + "NumPy for a calibrator of torch on cpu", fitted.partial_fit, Z, y, of=fitted)
+    moved = copy.copy(fitted).partial_fit(Z, y)
+    expected = learner().fit(Z, y).partial_fit(Z, y)
+    np.testing.assert_allclose(moved.predict_proba(Z), expected.predict_proba(Z), rtol=1e-5)
