@@ -53,18 +53,21 @@ LEAST_REST = 0.1
 
 def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
     """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge."""
-    exact, map_, masks = replace(objective, double=True), objective.map_, objective.masks
-    K, weight = objective.n_classes, objective.rows.weight
+    map_, masks, K = objective.map_, objective.masks, objective.n_classes
+    weight = objective.rows.weight
     change, room = change_by_class, 4
     if K > MANY_CLASSES:
         leverages = map_.blocks(objective, theta).leverages
     else:
         # Without a ridge some directions change no score: a constant added to all offsets is one.
-        inverse = np.linalg.pinv(exact.second_order(theta)[2], RANK, hermitian=True)
+        objective = replace(objective, double=True)
+        inverse = np.linalg.pinv(objective.second_order(theta)[2], RANK, hermitian=True)
         leverages, change, room = partial(map_.leverages, inverse), change_of_scores, 4 * K
 
+    parameters = theta.astype(objective.dtype, copy=False)
+
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-        xp, S = xa.namespace(F), centred_scores(theta, map_, F, None, masks=masks)
+        xp, S = xa.namespace(F), centred_scores(parameters, map_, F, None, masks=masks)
         P = xp.exp(S)
         P /= xp.sum(P, axis=1, keepdims=True)
         R = xa.less_at_labels(xp.positive(P), y, 1)  # NumPy's is a copy
@@ -75,7 +78,7 @@ def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
         S -= xp.max(S, axis=1, keepdims=True)
         return xa.weighted_sum(xp.log(xp.sum(xp.exp(S), axis=1)) - xa.of_labels(S, y), w)
 
-    return float(exact.mean(block, Plan(room=room)))
+    return float(objective.mean(block, Plan(room=room)))
 
 
 def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:
@@ -102,6 +105,9 @@ def change_by_class(A: Floats, P: Floats, R: Floats) -> Floats:
 
 # Strengths that are tried, as multiples of the rule.
 ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
+
+# Number of the one that is tried first.
+FIRST = 2
 
 # A strength has a log-normal prior about 1: it is within this factor of it with two in three.
 LIKELY_FACTOR = 3.0
@@ -130,20 +136,26 @@ def choose_strength(
 ) -> Choice:
     """The strength of the least sum of leave-one-out log losses, approximate, minus its log prior.
 
-    ``rule`` gives the regularization of a strength. Each fit starts from the parameters of the
-    stronger one before. The path ends where the loss rises: estimates for much weaker strengths
-    may be too low, where parameters are many for the rows.
+    ``rule`` gives the regularization of a strength. From the first one the search goes to weaker
+    ones, or if the next is no better to stronger ones, as far as the loss falls. Strengths that are
+    weaker than that of the least loss are left out but for one: estimates for much weaker ones may
+    be too low, where parameters are many for the rows. Each fit starts from the parameters of the
+    strength beside it.
     """
-    start: Floats | None = None
-    fits: list[OptimizeResult] = []
-    losses: list[float] = []
-    for alpha in ALPHAS.tolist():
-        objective = replace(objective, regularization=rule(alpha))
-        fits.append(best_parameters(objective, max(tol, PATH_TOL), max_iter, start))
-        start = fits[-1].x
-        losses.append(leave_one_out_loss(objective, start))
-        if losses[-1] > min(losses):
-            break
-    tried, nit = ALPHAS[: len(losses)].copy(), sum(fit.nit for fit in fits)
-    best = int(np.argmin(objective.rows.weight * np.array(losses) - log_prior(tried)))
-    return Choice(float(tried[best]), tried, np.array(losses), fits[best], nit)
+    found: dict[int, tuple[float, OptimizeResult]] = {}
+
+    def estimate(k: int, start: Floats | None = None) -> None:
+        at = replace(objective, regularization=rule(float(ALPHAS[k])))
+        fit = best_parameters(at, max(tol, PATH_TOL), max_iter, start)
+        found[k] = leave_one_out_loss(at, fit.x), fit
+
+    estimate(FIRST)
+    for step in (1, -1):
+        while 0 <= (k := min(found, key=found.__getitem__) + step) < len(ALPHAS) and k not in found:
+            estimate(k, found[k - step][1].x)
+    nit = sum(fit.nit for _, fit in found.values())
+    least = min(found, key=found.__getitem__)
+    tried = [k for k in sorted(found) if k <= least + 1]
+    alphas, losses = ALPHAS[tried], np.array([found[k][0] for k in tried])
+    best = int(np.argmin(objective.rows.weight * losses - log_prior(alphas)))
+    return Choice(float(alphas[best]), alphas, losses, found[tried[best]][1], nit)

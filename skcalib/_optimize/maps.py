@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,15 +100,15 @@ class ClassBlocks:
 
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
+        like = partial(xa.like, x=F, dtype=F.dtype)
         T = self.offset_per_slope @ self.basis
         weighted = self.inverse_diagonal * T
-
-        F = F @ xa.like(self.basis, F)
-        Q = F**2 @ xa.like(self.inverse_diagonal, F).T - F @ xa.like(2 * weighted, F).T
-        Q += xa.like(xa.vecdot(weighted, T), F)
+        F = F @ like(self.basis)
+        Q = F**2 @ like(self.inverse_diagonal).T - F @ like(2 * weighted).T
+        Q += like(xa.vecdot(weighted, T))
         for gain, V in self.rank_one:
-            Q += xa.like(gain, F) * (F @ xa.like(V, F).T - xa.like(xa.vecdot(V, T), F)) ** 2
-        return xa.at_least(Q, 0, Q) + xa.like(self.inverse_offset, F)
+            Q += like(gain) * (F @ like(V).T - like(xa.vecdot(V, T))) ** 2
+        return xa.at_least(Q, 0, Q) + like(self.inverse_offset)
 
 
 def shares(regularization: Regularization, K: int) -> Floats:
@@ -187,13 +188,13 @@ class VectorBlocks:
 
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
-        inverse = CAUTION * self.inverse
-        Q = F * xa.like(inverse[:, 0, 0], F)
+        inverse = xa.like(CAUTION * self.inverse, F, F.dtype)
+        Q = F * inverse[:, 0, 0]
         if inverse.shape[1] == 1:
             return Q * F
-        Q += 2 * xa.like(inverse[:, 0, 1], F)
+        Q += 2 * inverse[:, 0, 1]
         Q *= F
-        return Q + xa.like(inverse[:, 1, 1], F)
+        return Q + inverse[:, 1, 1]
 
 
 @dataclass(frozen=True)

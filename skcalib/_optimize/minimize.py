@@ -91,6 +91,9 @@ HISTORY, RENEWAL = 20, 15
 # Number of rows of a sample for each parameter: a minimum on fewer would be a poor start.
 ROWS_PER_PARAMETER = 50
 
+# For such tolerances and larger ones gradients in single precision are exact enough.
+COARSE = 1e-4
+
 # Largest tolerance of Newton's method for two classes: its error squares in a step, so that coarser
 # ones would save nothing.
 NEWTON_TOL = 1e-5
@@ -208,7 +211,7 @@ def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> Opt
     # Passes over many single precision features are much faster than those in double precision.
     # Over few they take less time than a preconditioner, of which a start that is near needs one.
     many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
-    age = 0 if many or np.array_equal(start, objective.identity) else 1
+    age = 0 if np.array_equal(start, objective.identity) else 1
     method = PreconditionedLBFGS(partial(objective.map_.blocks, objective), age)
     stages = [objective] if many and objective.dtype != np.float64 else []
     x, nit = start, 0
@@ -226,6 +229,8 @@ def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> Opt
             },
         )
         x, nit = solution.x, nit + solution.nit
+        if solution.success and tol >= COARSE:
+            break
     solution.nit = nit
     return solution
 
