@@ -21,6 +21,8 @@ equations have a closed form.
 
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -29,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Objective, Regularization, centred_scores
+from skcalib._optimize.loss import Blocks, Objective, Regularization, centred_scores
 from skcalib._optimize.minimize import best_parameters
 from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
@@ -51,23 +53,28 @@ RANK = 1e-14
 LEAST_REST = 0.1
 
 
-def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
-    """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge."""
+def leave_one_out_loss(objective: Objective, theta: Floats, blocks: Blocks | None = None) -> float:
+    """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge.
+
+    With few classes a Newton step leads there from somewhere near. With more, ``blocks`` are those
+    of the Hessian, if they are known.
+    """
     map_, masks, K = objective.map_, objective.masks, objective.n_classes
     weight = objective.rows.weight
-    change, room = change_by_class, 4
     if K > MANY_CLASSES:
-        leverages = map_.blocks(objective, theta).leverages
+        leverages = (blocks or map_.blocks(objective, theta)).leverages
+        change, room = change_by_class, 4
     else:
-        # Without a ridge some directions change no score: a constant added to all offsets is one.
         objective = replace(objective, double=True)
-        inverse = np.linalg.pinv(objective.second_order(theta)[2], RANK, hermitian=True)
+        _, gradient, hessian = objective.second_order(theta)
+        # Without a ridge some directions change no score: a constant added to all offsets is one.
+        inverse = np.linalg.pinv(hessian, RANK, hermitian=True)
+        theta = theta - inverse @ gradient
         leverages, change, room = partial(map_.leverages, inverse), change_of_scores, 4 * K
-
-    parameters = theta.astype(objective.dtype, copy=False)
+    theta = theta.astype(objective.dtype, copy=False)
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-        xp, S = xa.namespace(F), centred_scores(parameters, map_, F, None, masks=masks)
+        xp, S = xa.namespace(F), centred_scores(theta, map_, F, None, masks=masks)
         P = xp.exp(S)
         P /= xp.sum(P, axis=1, keepdims=True)
         R = xa.less_at_labels(xp.positive(P), y, 1)  # NumPy's is a copy
@@ -121,13 +128,43 @@ def log_prior(alphas: Floats) -> Floats:
     return -((np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2) / 2
 
 
+class Fit(NamedTuple):
+    """A fit that is as exact as it takes to compare strengths, and what is known at its end."""
+
+    objective: Objective
+    solution: OptimizeResult
+    x: Floats  #: one step closer to the minimum
+    blocks: Blocks | None  #: those of the Hessian, with many classes
+    loss: float  #: approximate leave-one-out log loss
+
+    @classmethod
+    def of(cls, objective: Objective, tol: float, max_iter: int, beside: Fit | None = None) -> Fit:
+        """The minimum, perhaps from a fit with another strength.
+
+        A step by the blocks leads from there to near the new minimum, without a pass.
+        """
+        x = blocks = None
+        if beside is not None:
+            x, before = beside.x, beside.solution
+            if beside.blocks is not None:
+                blocks = beside.blocks.under(objective)
+                change = 2 * (objective.ridge - beside.objective.ridge)
+                x = before.x - blocks.solve(before.jac + change * (before.x - objective.identity))
+        solution = best_parameters(objective, tol, max_iter, x, blocks)
+        x, blocks = solution.x, None
+        if objective.n_classes > MANY_CLASSES:
+            blocks = objective.map_.blocks(objective, x)
+            x = x - blocks.solve(solution.jac)
+        return cls(objective, solution, x, blocks, leave_one_out_loss(objective, x, blocks))
+
+
 class Choice(NamedTuple):
     """A strength, as a multiple of the rule, and how it was found."""
 
     alpha: float
     alphas: Floats = np.empty(0)  #: strengths that were tried
     losses: Floats = np.empty(0)  #: their estimated losses
-    fit: OptimizeResult | None = None  #: the minimum, as exact as it takes to compare strengths
+    fit: Fit | None = None
     nit: int = 0  #: iterations of all fits
 
 
@@ -139,23 +176,25 @@ def choose_strength(
     ``rule`` gives the regularization of a strength. From the first one the search goes to weaker
     ones, or if the next is no better to stronger ones, as far as the loss falls. Strengths that are
     weaker than that of the least loss are left out but for one: estimates for much weaker ones may
-    be too low, where parameters are many for the rows. Each fit starts from the parameters of the
-    strength beside it.
+    be too low, where parameters are many for the rows.
     """
-    found: dict[int, tuple[float, OptimizeResult]] = {}
+    found: dict[int, Fit] = {}
 
-    def estimate(k: int, start: Floats | None = None) -> None:
+    def fit(k: int, beside: Fit | None = None) -> None:
         at = replace(objective, regularization=rule(float(ALPHAS[k])))
-        fit = best_parameters(at, max(tol, PATH_TOL), max_iter, start)
-        found[k] = leave_one_out_loss(at, fit.x), fit
+        found[k] = Fit.of(at, max(tol, PATH_TOL), max_iter, beside)
 
-    estimate(FIRST)
+    def loss(k: int) -> float:
+        return found[k].loss
+
+    fit(FIRST)
     for step in (1, -1):
-        while 0 <= (k := min(found, key=found.__getitem__) + step) < len(ALPHAS) and k not in found:
-            estimate(k, found[k - step][1].x)
-    nit = sum(fit.nit for _, fit in found.values())
-    least = min(found, key=found.__getitem__)
-    tried = [k for k in sorted(found) if k <= least + 1]
-    alphas, losses = ALPHAS[tried], np.array([found[k][0] for k in tried])
+        while 0 <= (k := min(found, key=loss) + step) < len(ALPHAS) and k not in found:
+            fit(k, found[k - step])
+            worse = max(k, k - step, key=loss)
+            found[worse] = found[worse]._replace(blocks=None)  # which take memory
+    tried = [k for k in sorted(found) if k <= min(found, key=loss) + 1]
+    alphas, losses = ALPHAS[tried], np.array([loss(k) for k in tried])
     best = int(np.argmin(objective.rows.weight * losses - log_prior(alphas)))
-    return Choice(float(alphas[best]), alphas, losses, found[tried[best]][1], nit)
+    nit = sum(one.solution.nit for one in found.values())
+    return Choice(float(alphas[best]), alphas, losses, found[tried[best]], nit)

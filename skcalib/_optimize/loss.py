@@ -67,6 +67,9 @@ class LinearMap(Protocol):
 class Blocks(Protocol):
     """Inverse of the blocks of a Hessian that belong to each class."""
 
+    def under(self, objective: Objective) -> Blocks:
+        """Those of the same curvatures under the ridge of another objective."""
+
     def solve(self, g: Floats) -> Floats:
         """The step (p,) for a gradient (p,)."""
 

@@ -137,8 +137,8 @@ class VectorScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were tried, in decreasing order up to the first
-        whose estimated loss is higher than that of the one before; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
+        after that of the least estimated loss; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
@@ -280,11 +280,13 @@ def _fit_map(
         x = objective.identity
         fun = replace(objective, double=True).value_gradient(x)[0]
         return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
-    if choice.fit is not None and np.linalg.norm(choice.fit.jac) <= tol:
-        solution = OptimizeResult({**choice.fit, "nit": 0})
+    blocks = None
+    if choice.fit is not None:
+        start, blocks = choice.fit.x, choice.fit.blocks
+    if choice.fit is not None and np.linalg.norm(choice.fit.solution.jac) <= tol:
+        solution = OptimizeResult({**choice.fit.solution, "nit": 0})
     else:
-        start = start if choice.fit is None else choice.fit.x
-        solution = best_parameters(objective, tol, max_iter, start)
+        solution = best_parameters(objective, tol, max_iter, start, blocks)
     solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
     if not (solution.success and objective.ridge.all()):
         _warn_unless_optimal(solution, objective, *limits)

@@ -66,8 +66,8 @@ class MatrixScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were tried, in decreasing order up to the first
-        whose estimated loss is higher than that of the one before; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
+        after that of the least estimated loss; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
