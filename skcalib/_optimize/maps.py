@@ -112,13 +112,17 @@ class ClassBlocks:
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
         like = partial(xa.like, x=F, dtype=F.dtype)
-        T = self.offset_per_slope @ self.moments.basis
-        weighted = self.inverse_diagonal * T
-        F = F @ like(self.moments.basis)
-        Q = F**2 @ like(self.inverse_diagonal).T - F @ like(2 * weighted).T
-        Q += like(xa.vecdot(weighted, T))
-        for gain, V in self.rank_one:
-            Q += like(gain) * (F @ like(V).T - like(xa.vecdot(V, T))) ** 2
+        b, m, _, basis = self.moments
+        (gain_e, V_e), (gain_m, V_m) = self.rank_one
+        # In terms of v = S^-1 m: what offsets add is linear in the product of v and the features.
+        share = b * self.inverse_offset
+        middle = share * xa.vecdot(V_m, m @ basis)
+        slope = share + gain_m * middle
+        G = F @ like(basis)
+        along = G @ like(V_m).T
+        Q = G**2 @ like(self.inverse_diagonal).T
+        Q += like(gain_e) * (G @ like(V_e).T) ** 2
+        Q += (like(gain_m) * along - like(2 * slope)) * along + like(middle * slope)
         return xa.at_least(Q, 0, Q) + like(self.inverse_offset)
 
 
