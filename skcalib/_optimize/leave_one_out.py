@@ -32,7 +32,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from skcalib._optimize.loss import Blocks, Objective, Regularization, centred_scores
-from skcalib._optimize.minimize import best_parameters
+from skcalib._optimize.minimize import FEW_ELEMENTS, best_parameters
 from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
 # The whole Hessian, and the equations of each row, take n K^4 operations for a matrix map; blocks
@@ -113,8 +113,9 @@ def change_by_class(A: Floats, P: Floats, R: Floats) -> Floats:
 # Strengths that are tried, as multiples of the rule.
 ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
 
-# Number of the one that is tried first.
-FIRST = 2
+# Number of the one that is tried first. Of few rows, which often need the strongest, the search
+# goes from there to weaker ones; of many it begins close to the rule.
+FIRST_OF_FEW, FIRST_OF_MANY = 0, 2
 
 # A strength has a log-normal prior about 1: it is within this factor of it with two in three.
 LIKELY_FACTOR = 3.0
@@ -187,7 +188,8 @@ def choose_strength(
     def loss(k: int) -> float:
         return found[k].loss
 
-    fit(FIRST)
+    many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
+    fit(FIRST_OF_MANY if many else FIRST_OF_FEW)
     for step in (1, -1):
         while 0 <= (k := min(found, key=loss) + step) < len(ALPHAS) and k not in found:
             fit(k, found[k - step])
