@@ -356,9 +356,7 @@ def _log_odds(beta: Floats, F: Floats, *, masks: bool) -> Floats:
 
 def _log_odds_matrix(objective: Objective) -> Floats:
     """The matrix (3, p), or (2, p) without offsets, from parameters to ``beta``."""
-    units = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    each = np.eye(len(objective.identity))
-    scores = np.array([objective.map_.scores(theta, units) for theta in each])
-    T: Floats = (scores[:, :, 1] - scores[:, :, 0]).T
+    units, difference = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.array([[-1.0, 1.0]])
+    T: Floats = np.array([objective.map_.adjoint(difference, unit[None]) for unit in units])
     T[:2] -= T[2]
     return T[T.any(axis=1)]
