@@ -179,24 +179,18 @@ def choose_strength(
     weaker than that of the least loss are left out but for one: estimates for much weaker ones may
     be too low, where parameters are many for the rows.
     """
-    found: dict[int, Fit] = {}
-
-    def fit(k: int, beside: Fit | None = None) -> None:
-        at = replace(objective, regularization=rule(float(ALPHAS[k])))
-        found[k] = Fit.of(at, max(tol, PATH_TOL), max_iter, beside)
-
-    def loss(k: int) -> float:
-        return found[k].loss
-
     many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
-    fit(FIRST_OF_MANY if many else FIRST_OF_FEW)
-    for step in (1, -1):
-        while 0 <= (k := min(found, key=loss) + step) < len(ALPHAS) and k not in found:
-            fit(k, found[k - step])
-            worse = max(k, k - step, key=loss)
-            found[worse] = found[worse]._replace(blocks=None)  # which take memory
-    tried = [k for k in sorted(found) if k <= min(found, key=loss) + 1]
-    alphas, losses = ALPHAS[tried], np.array([loss(k) for k in tried])
+    losses, fits, nit = np.full(len(ALPHAS), np.inf), dict[int, Fit](), 0
+    losses[FIRST_OF_MANY if many else FIRST_OF_FEW] = np.finfo(float).max
+    for step in (0, 1, -1):
+        while 0 <= (k := int(losses.argmin()) + step) < len(ALPHAS) and k not in fits:
+            at = replace(objective, regularization=rule(float(ALPHAS[k])))
+            fits[k] = Fit.of(at, max(tol, PATH_TOL), max_iter, fits.get(k - step))
+            losses[k], nit = fits[k].loss, nit + fits[k].solution.nit
+            if step:  # blocks take memory
+                worse = k if losses[k] > losses[k - step] else k - step
+                fits[worse] = fits[worse]._replace(blocks=None)
+    tried = np.flatnonzero(np.isfinite(losses[: losses.argmin() + 2]))
+    alphas, losses = ALPHAS[tried], losses[tried]
     best = int(np.argmin(objective.rows.weight * losses - log_prior(alphas)))
-    nit = sum(one.solution.nit for one in found.values())
-    return Choice(float(alphas[best]), alphas, losses, found[tried[best]], nit)
+    return Choice(float(alphas[best]), alphas, losses, fits[int(tried[best])], nit)

@@ -280,13 +280,12 @@ def _fit_map(
         x = objective.identity
         fun = replace(objective, double=True).value_gradient(x)[0]
         return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
-    blocks = None
-    if choice.fit is not None:
-        start, blocks = choice.fit.x, choice.fit.blocks
-    if choice.fit is not None and np.linalg.norm(choice.fit.solution.jac) <= tol:
+    if choice.fit is None:
+        solution = best_parameters(objective, tol, max_iter, start)
+    elif np.linalg.norm(choice.fit.solution.jac) <= tol:
         solution = OptimizeResult({**choice.fit.solution, "nit": 0})
     else:
-        solution = best_parameters(objective, tol, max_iter, start, blocks)
+        solution = best_parameters(objective, tol, max_iter, choice.fit.x, choice.fit.blocks)
     solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
     if not (solution.success and objective.ridge.all()):
         _warn_unless_optimal(solution, objective, *limits)
