@@ -32,7 +32,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from skcalib._optimize.loss import Blocks, Objective, Regularization, centred_scores
-from skcalib._optimize.minimize import FEW_ELEMENTS, best_parameters
+from skcalib._optimize.minimize import best_parameters
 from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
 # The whole Hessian, and the equations of each row, take n K^4 operations for a matrix map; blocks
@@ -179,9 +179,8 @@ def choose_strength(
     weaker than that of the least loss are left out but for one: estimates for much weaker ones may
     be too low, where parameters are many for the rows.
     """
-    many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
     losses, fits, nit = np.full(len(ALPHAS), np.inf), dict[int, Fit](), 0
-    losses[FIRST_OF_MANY if many else FIRST_OF_FEW] = np.finfo(float).max
+    losses[FIRST_OF_FEW if objective.few else FIRST_OF_MANY] = np.finfo(float).max
     for step in (0, 1, -1):
         while 0 <= (k := int(losses.argmin()) + step) < len(ALPHAS) and k not in fits:
             at = replace(objective, regularization=rule(float(ALPHAS[k])))

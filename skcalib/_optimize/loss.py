@@ -29,6 +29,9 @@ from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 # map gives them. None is to outweigh all others.
 LOWEST_FEATURE = -1e3
 
+# Up to so many features a pass in double precision costs little more than in single precision.
+FEW_ELEMENTS = 1 << 15
+
 # Log-probabilities of masked classes are lower yet, to be told from others.
 MASKED_FEATURE = -2e3
 
@@ -133,6 +136,7 @@ class Objective:
 
     def __post_init__(self) -> None:
         self.n_classes = max(self.rows.n_columns, 2)
+        self.few = self.rows.n_rows * self.n_classes <= FEW_ELEMENTS
         self.dtype = np.dtype(np.float64) if self.double else self.rows.dtype
         self.identity, self.ridge = self.map_.prior(self.regularization, self.n_classes)
 

@@ -81,9 +81,6 @@ MANY_PARAMETERS = 512
 # Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
 PATIENCE = 60
 
-# Up to so many features a pass in double precision costs little more than in single precision.
-FEW_ELEMENTS = 1 << 15
-
 # Number of differences that L-BFGS keeps, and of iterations between new preconditioners, each
 # followed by another one where the next step leads.
 HISTORY, RENEWAL = 20, 15
@@ -216,12 +213,11 @@ def lbfgs(
     objective: Objective, start: Floats, tol: float, max_iter: int, blocks: Blocks | None = None
 ) -> OptimizeResult:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
-    # Passes over many single precision features are much faster than those in double precision.
-    # Over few they take less time than a preconditioner, of which a start that is near needs one.
-    many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
+    # A start that is near needs one preconditioner.
     age = 0 if np.array_equal(start, objective.identity) else 1
     method = PreconditionedLBFGS(partial(objective.map_.blocks, objective), age, blocks)
-    stages = [objective] if many and objective.dtype != np.float64 else []
+    # Passes over many single precision features are much faster than those in double precision.
+    stages = [] if objective.few or objective.dtype == np.float64 else [objective]
     x, nit = start, 0
     for stage in [*stages, replace(objective, double=True)]:
         solution = optimize.minimize(

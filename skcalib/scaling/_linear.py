@@ -12,7 +12,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize import loss, temperature
 from skcalib._optimize.leave_one_out import Choice, choose_strength
 from skcalib._optimize.maps import MatrixMap, VectorMap
-from skcalib._optimize.minimize import FEW_ELEMENTS, best_parameters
+from skcalib._optimize.minimize import best_parameters
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._validation import inputs
@@ -106,7 +106,7 @@ class VectorScaling(_LinearScaling):
         Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
         to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
         minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a fifth to two thirds of the time.
+        deviation. 1 takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
@@ -270,8 +270,7 @@ def _fit_map(
         choice = choose_strength(objective, rule, tol, max_iter)
         # After the fits of a path, on few rows, the last one may be so exact that a weight of 2 is
         # the row twice to seven digits.
-        few = objective.rows.n_rows * objective.n_classes <= FEW_ELEMENTS
-        tol = min(tol, EXACT) if few else tol
+        tol = min(tol, EXACT) if objective.few else tol
     else:
         choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
     objective = replace(objective, regularization=rule(choice.alpha))

@@ -36,7 +36,7 @@ class MatrixScaling(_LinearScaling):
         Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
         to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
         minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a fifth to two thirds of the time.
+        deviation. 1 takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if a linear map can classify all rows
         correctly, and overfits if it nearly can.
     smoothing : float or "auto", default="auto"
