@@ -21,6 +21,8 @@ equations have a closed form.
 
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -29,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Objective, Regularization, centred_scores
+from skcalib._optimize.loss import Blocks, Objective, Regularization, centred_scores
 from skcalib._optimize.minimize import best_parameters
 from skcalib._rows import Floats, Indices, Plan, arrays as xa
 
@@ -51,17 +53,25 @@ RANK = 1e-14
 LEAST_REST = 0.1
 
 
-def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
-    """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge."""
-    exact, map_, masks = replace(objective, double=True), objective.map_, objective.masks
-    K, weight = objective.n_classes, objective.rows.weight
-    change, room = change_by_class, 4
+def leave_one_out_loss(objective: Objective, theta: Floats, blocks: Blocks | None = None) -> float:
+    """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge.
+
+    With few classes a Newton step leads there from somewhere near. With more, ``blocks`` are those
+    of the Hessian, if they are known.
+    """
+    map_, masks, K = objective.map_, objective.masks, objective.n_classes
+    weight = objective.rows.weight
     if K > MANY_CLASSES:
-        leverages = map_.blocks(objective, theta).leverages
+        leverages = (blocks or map_.blocks(objective, theta)).leverages
+        change, room = change_by_class, 4
     else:
+        objective = replace(objective, double=True)
+        _, gradient, hessian = objective.second_order(theta)
         # Without a ridge some directions change no score: a constant added to all offsets is one.
-        inverse = np.linalg.pinv(exact.second_order(theta)[2], RANK, hermitian=True)
+        inverse = np.linalg.pinv(hessian, RANK, hermitian=True)
+        theta = theta - inverse @ gradient
         leverages, change, room = partial(map_.leverages, inverse), change_of_scores, 4 * K
+    theta = theta.astype(objective.dtype, copy=False)
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         xp, S = xa.namespace(F), centred_scores(theta, map_, F, None, masks=masks)
@@ -75,7 +85,7 @@ def leave_one_out_loss(objective: Objective, theta: Floats) -> float:
         S -= xp.max(S, axis=1, keepdims=True)
         return xa.weighted_sum(xp.log(xp.sum(xp.exp(S), axis=1)) - xa.of_labels(S, y), w)
 
-    return float(exact.mean(block, Plan(room=room)))
+    return float(objective.mean(block, Plan(room=room)))
 
 
 def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:
@@ -103,6 +113,10 @@ def change_by_class(A: Floats, P: Floats, R: Floats) -> Floats:
 # Strengths that are tried, as multiples of the rule.
 ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
 
+# Number of the one that is tried first. Of few rows, which often need the strongest, the search
+# goes from there to weaker ones; of many it begins close to the rule.
+FIRST_OF_FEW, FIRST_OF_MANY = 0, 2
+
 # A strength has a log-normal prior about 1: it is within this factor of it with two in three.
 LIKELY_FACTOR = 3.0
 
@@ -115,13 +129,43 @@ def log_prior(alphas: Floats) -> Floats:
     return -((np.log(alphas) / np.log(LIKELY_FACTOR)) ** 2) / 2
 
 
+class Fit(NamedTuple):
+    """A fit that is as exact as it takes to compare strengths, and what is known at its end."""
+
+    objective: Objective
+    solution: OptimizeResult
+    x: Floats  #: one step closer to the minimum
+    blocks: Blocks | None  #: those of the Hessian, with many classes
+    loss: float  #: approximate leave-one-out log loss
+
+    @classmethod
+    def of(cls, objective: Objective, tol: float, max_iter: int, beside: Fit | None = None) -> Fit:
+        """The minimum, perhaps from a fit with another strength.
+
+        A step by the blocks leads from there to near the new minimum, without a pass.
+        """
+        x = blocks = None
+        if beside is not None:
+            x, before = beside.x, beside.solution
+            if beside.blocks is not None:
+                blocks = beside.blocks.under(objective)
+                change = 2 * (objective.ridge - beside.objective.ridge)
+                x = before.x - blocks.solve(before.jac + change * (before.x - objective.identity))
+        solution = best_parameters(objective, tol, max_iter, x, blocks)
+        x, blocks = solution.x, None
+        if objective.n_classes > MANY_CLASSES:
+            blocks = objective.map_.blocks(objective, x)
+            x = x - blocks.solve(solution.jac)
+        return cls(objective, solution, x, blocks, leave_one_out_loss(objective, x, blocks))
+
+
 class Choice(NamedTuple):
     """A strength, as a multiple of the rule, and how it was found."""
 
     alpha: float
     alphas: Floats = np.empty(0)  #: strengths that were tried
     losses: Floats = np.empty(0)  #: their estimated losses
-    fit: OptimizeResult | None = None  #: the minimum, as exact as it takes to compare strengths
+    fit: Fit | None = None
     nit: int = 0  #: iterations of all fits
 
 
@@ -130,20 +174,22 @@ def choose_strength(
 ) -> Choice:
     """The strength of the least sum of leave-one-out log losses, approximate, minus its log prior.
 
-    ``rule`` gives the regularization of a strength. Each fit starts from the parameters of the
-    stronger one before. The path ends where the loss rises: estimates for much weaker strengths
-    may be too low, where parameters are many for the rows.
+    ``rule`` gives the regularization of a strength. From the first one the search goes to weaker
+    ones, or if the next is no better to stronger ones, as far as the loss falls. Strengths that are
+    weaker than that of the least loss are left out but for one: estimates for much weaker ones may
+    be too low, where parameters are many for the rows.
     """
-    start: Floats | None = None
-    fits: list[OptimizeResult] = []
-    losses: list[float] = []
-    for alpha in ALPHAS.tolist():
-        objective = replace(objective, regularization=rule(alpha))
-        fits.append(best_parameters(objective, max(tol, PATH_TOL), max_iter, start))
-        start = fits[-1].x
-        losses.append(leave_one_out_loss(objective, start))
-        if losses[-1] > min(losses):
-            break
-    tried, nit = ALPHAS[: len(losses)].copy(), sum(fit.nit for fit in fits)
-    best = int(np.argmin(objective.rows.weight * np.array(losses) - log_prior(tried)))
-    return Choice(float(tried[best]), tried, np.array(losses), fits[best], nit)
+    losses, fits, nit = np.full(len(ALPHAS), np.inf), dict[int, Fit](), 0
+    losses[FIRST_OF_FEW if objective.few else FIRST_OF_MANY] = np.finfo(float).max
+    for step in (0, 1, -1):
+        while 0 <= (k := int(losses.argmin()) + step) < len(ALPHAS) and k not in fits:
+            at = replace(objective, regularization=rule(float(ALPHAS[k])))
+            fits[k] = Fit.of(at, max(tol, PATH_TOL), max_iter, fits.get(k - step))
+            losses[k], nit = fits[k].loss, nit + fits[k].solution.nit
+            if step:  # blocks take memory
+                worse = k if losses[k] > losses[k - step] else k - step
+                fits[worse] = fits[worse]._replace(blocks=None)
+    tried = np.flatnonzero(np.isfinite(losses[: losses.argmin() + 2]))
+    alphas, losses = ALPHAS[tried], losses[tried]
+    best = int(np.argmin(objective.rows.weight * losses - log_prior(alphas)))
+    return Choice(float(alphas[best]), alphas, losses, fits[int(tried[best])], nit)

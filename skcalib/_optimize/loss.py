@@ -29,6 +29,9 @@ from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 # map gives them. None is to outweigh all others.
 LOWEST_FEATURE = -1e3
 
+# Up to so many features a pass in double precision costs little more than in single precision.
+FEW_ELEMENTS = 1 << 15
+
 # Log-probabilities of masked classes are lower yet, to be told from others.
 MASKED_FEATURE = -2e3
 
@@ -66,6 +69,9 @@ class LinearMap(Protocol):
 
 class Blocks(Protocol):
     """Inverse of the blocks of a Hessian that belong to each class."""
+
+    def under(self, objective: Objective) -> Blocks:
+        """Those of the same curvatures under the ridge of another objective."""
 
     def solve(self, g: Floats) -> Floats:
         """The step (p,) for a gradient (p,)."""
@@ -130,6 +136,7 @@ class Objective:
 
     def __post_init__(self) -> None:
         self.n_classes = max(self.rows.n_columns, 2)
+        self.few = self.rows.n_rows * self.n_classes <= FEW_ELEMENTS
         self.dtype = np.dtype(np.float64) if self.double else self.rows.dtype
         self.identity, self.ridge = self.map_.prior(self.regularization, self.n_classes)
 
@@ -353,9 +360,7 @@ def _log_odds(beta: Floats, F: Floats, *, masks: bool) -> Floats:
 
 def _log_odds_matrix(objective: Objective) -> Floats:
     """The matrix (3, p), or (2, p) without offsets, from parameters to ``beta``."""
-    units = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    each = np.eye(len(objective.identity))
-    scores = np.array([objective.map_.scores(theta, units) for theta in each])
-    T: Floats = (scores[:, :, 1] - scores[:, :, 0]).T
+    units, difference = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.array([[-1.0, 1.0]])
+    T: Floats = np.array([objective.map_.adjoint(difference, unit[None]) for unit in units])
     T[:2] -= T[2]
     return T[T.any(axis=1)]

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,15 @@ SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12
 
 # Number of rows of the sample that moments are estimated from: per class, and at least.
 ROWS_PER_CLASS, FEWEST_ROWS = 4, 1024
+
+
+class Moments(NamedTuple):
+    """Means over the rows under the weights ``q_k`` of each class."""
+
+    mass: Floats  #: (K,)
+    mean: Floats  #: (K, K), of the features
+    spread: Floats  #: (K,), eigenvalues of the common covariance
+    basis: Floats  #: (K, K), columns are its eigenvectors
 
 
 @dataclass(frozen=True)
@@ -58,21 +68,19 @@ class ClassBlocks:
     (Sherman and Morrison).
     """
 
+    moments: Moments
     share: Floats  #: (K, K), of each row in the ridge of its column
-    basis: Floats  #: (K, K), columns are the eigenvectors of the covariance
     inverse_diagonal: Floats  #: (K, K), row k is the diagonal of the inverse of B_k in the basis
     rank_one: list[tuple[Floats, Floats]]  #: gains g (K,) and vectors v (K, K) in the basis
     offset_per_slope: Floats  #: (K, K), row k is t_k
     inverse_offset: Floats  #: (K,), 1 / (b_k + r)
 
     @classmethod
-    def of(
-        cls, b: Floats, m: Floats, covariance: Floats, regularization: Regularization
-    ) -> ClassBlocks:
-        """The blocks of masses ``b`` (K,), means ``m`` (K, K) and the covariance (K, K)."""
+    def of(cls, moments: Moments, regularization: Regularization) -> ClassBlocks:
+        """The blocks of moments of the features."""
+        b, m, spread, basis = moments
         d, o, r = (2 * strength for strength in regularization.strengths)
         share = shares(regularization, len(b))
-        spread, basis = np.linalg.eigh(covariance)
         B = b[:, None] * np.maximum(spread, 0) + o
         inverse = 1 / (B + (SMALL_CURVATURE * (b.max() * spread).max() + TINY_CURVATURE))
         inverse_offset = 1 / (b + r + (SMALL_CURVATURE * b.max() + TINY_CURVATURE))
@@ -81,33 +89,41 @@ class ClassBlocks:
         M = m @ basis
         solved = inverse * M + (gain_e * xa.vecdot(v_e, M))[:, None] * v_e
         change_m = _rank_one_change(b - b**2 * inverse_offset, M, solved)
-        return cls(share, basis, inverse, [(gain_e, v_e), change_m], t, inverse_offset)
+        return cls(moments, share, inverse, [(gain_e, v_e), change_m], t, inverse_offset)
+
+    def under(self, objective: Objective) -> ClassBlocks:
+        """Those of the same curvatures under the ridge of another objective."""
+        return ClassBlocks.of(self.moments, objective.regularization)
 
     def solve(self, g: Floats) -> Floats:
         """The step (p,) for a gradient (p,), neither of which changes all classes alike."""
         K = len(self.inverse_offset)
         G, h = g[: K * K].reshape(K, K), g[K * K :]
         G, h = G - self.share * G.sum(axis=0), h - h.mean()
-        G = (G - self.offset_per_slope * h[:, None]) @ self.basis
+        G = (G - self.offset_per_slope * h[:, None]) @ self.moments.basis
         A = self.inverse_diagonal * G
         for gain, V in self.rank_one:
             A += (gain * xa.vecdot(V, G))[:, None] * V
-        A = A @ self.basis.T
+        A = A @ self.moments.basis.T
         c = h * self.inverse_offset - xa.vecdot(self.offset_per_slope, A)
         A -= np.einsum("kj,kj->j", self.share, A)
         return np.concatenate([A.ravel(), c - c.mean()])
 
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
-        T = self.offset_per_slope @ self.basis
-        weighted = self.inverse_diagonal * T
-
-        F = F @ xa.like(self.basis, F)
-        Q = F**2 @ xa.like(self.inverse_diagonal, F).T - F @ xa.like(2 * weighted, F).T
-        Q += xa.like(xa.vecdot(weighted, T), F)
-        for gain, V in self.rank_one:
-            Q += xa.like(gain, F) * (F @ xa.like(V, F).T - xa.like(xa.vecdot(V, T), F)) ** 2
-        return xa.at_least(Q, 0, Q) + xa.like(self.inverse_offset, F)
+        like = partial(xa.like, x=F, dtype=F.dtype)
+        b, m, _, basis = self.moments
+        (gain_e, V_e), (gain_m, V_m) = self.rank_one
+        # In terms of v = S^-1 m: what offsets add is linear in the product of v and the features.
+        share = b * self.inverse_offset
+        middle = share * xa.vecdot(V_m, m @ basis)
+        slope = share + gain_m * middle
+        G = F @ like(basis)
+        along = G @ like(V_m).T
+        Q = G**2 @ like(self.inverse_diagonal).T
+        Q += like(gain_e) * (G @ like(V_e).T) ** 2
+        Q += (like(gain_m) * along - like(2 * slope)) * along + like(middle * slope)
+        return xa.at_least(Q, 0, Q) + like(self.inverse_offset)
 
 
 def shares(regularization: Regularization, K: int) -> Floats:
@@ -124,8 +140,8 @@ def _rank_one_change(factor: Any, U: Floats, V: Floats) -> tuple[Floats, Floats]
     return -factor / (1 + factor * xa.vecdot(U, V)), V
 
 
-def pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats, Floats]:
-    """Masses (K,), means (K, K) and common covariance (K, K) under the weights ``q_k``."""
+def pooled_moments(objective: Objective, theta: Floats) -> Moments:
+    """Masses, means and common covariance, which is the same for all classes."""
     K = objective.n_classes
 
     def moments(F: Floats, Q: Floats) -> Floats:
@@ -136,7 +152,7 @@ def pooled_moments(objective: Objective, theta: Floats) -> tuple[Floats, Floats,
     b, first, second = np.split(_mean_of_curvatures(moments, objective, theta), [1, K + 1])
     mass = b[0] + np.finfo(float).tiny
     mean = first / mass[:, None]
-    return mass, mean, (second - first.T @ mean) / mass.sum()
+    return Moments(mass, mean, *np.linalg.eigh((second - first.T @ mean) / mass.sum()))
 
 
 def _mean_of_curvatures(
@@ -144,21 +160,21 @@ def _mean_of_curvatures(
 ) -> Floats:
     """Mean of ``f`` of features and of ``q = p (1 - p)``, on a sample of rows without weights.
 
-    With weights on all rows, since a sample may leave out those that matter. In double precision,
-    so that rounding does not make a block of the Hessian indefinite.
+    With weights on all rows, since a sample may leave out those that matter. Summed in double
+    precision, so that rounding does not make a block of the Hessian indefinite.
     """
     rows, map_, masks = objective.rows, objective.map_, objective.masks
+    parameters = theta.astype(objective.dtype, copy=False)
     step = rows.n_rows // max(ROWS_PER_CLASS * objective.n_classes, FEWEST_ROWS)
     if rows.w is None and step > 1:
         objective = replace(objective, rows=rows.thinned(step))
 
     def block(F: Floats, _: Any, w: Floats | None) -> Floats:
-        F = xa.double(F)
-        P = centred_scores(theta, map_, F, None, masks=masks)
-        P = xa.into("exp", P, P)
+        P = centred_scores(parameters, map_, F, None, masks=masks)
+        P = xa.double(xa.into("exp", P, P))
         P /= xa.namespace(P).sum(P, axis=1, keepdims=True)
         Q = P * (1 - P)
-        return f(F, Q if w is None else Q * w[:, None])
+        return f(xa.double(F), Q if w is None else Q * w[:, None])
 
     return objective.mean(block, Plan(room=4))
 
@@ -175,7 +191,20 @@ class VectorBlocks:
     n is 2 for slope and offset, or 1 for slope alone.
     """
 
+    hessian: Floats  #: (K, n, n), without a ridge
     inverse: Floats
+
+    @classmethod
+    def of(cls, hessian: Floats, ridge: Floats) -> VectorBlocks:
+        """The blocks of curvatures and a ridge (p,)."""
+        n = hessian.shape[1]
+        least = SMALL_CURVATURE * hessian.max() + TINY_CURVATURE
+        added = 2 * ridge.reshape(n, -1).T + least
+        return cls(hessian, np.linalg.inv(hessian + added[:, :, None] * np.eye(n)))
+
+    def under(self, objective: Objective) -> VectorBlocks:
+        """Those of the same curvatures under the ridge of another objective."""
+        return VectorBlocks.of(self.hessian, objective.ridge)
 
     def solve(self, g: Floats) -> Floats:
         """The step (p,) for a gradient (p,), neither of which changes all offsets alike."""
@@ -187,13 +216,13 @@ class VectorBlocks:
 
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
-        inverse = CAUTION * self.inverse
-        Q = F * xa.like(inverse[:, 0, 0], F)
+        inverse = xa.like(CAUTION * self.inverse, F, F.dtype)
+        Q = F * inverse[:, 0, 0]
         if inverse.shape[1] == 1:
             return Q * F
-        Q += 2 * xa.like(inverse[:, 0, 1], F)
+        Q += 2 * inverse[:, 0, 1]
         Q *= F
-        return Q + xa.like(inverse[:, 1, 1], F)
+        return Q + inverse[:, 1, 1]
 
 
 @dataclass(frozen=True)
@@ -260,9 +289,7 @@ class VectorMap:
         n = 1 + self.fit_intercept
         square, mean, mass = _mean_of_curvatures(moments, objective, theta)
         hessian = np.array([[square, mean], [mean, mass]]).transpose(2, 0, 1)[:, :n, :n]
-        least = SMALL_CURVATURE * hessian.max() + TINY_CURVATURE
-        ridge = 2 * objective.ridge.reshape(n, -1).T + least
-        return VectorBlocks(np.linalg.inv(hessian + ridge[:, :, None] * np.eye(n)))
+        return VectorBlocks.of(hessian, objective.ridge)
 
 
 @dataclass(frozen=True)
@@ -322,7 +349,7 @@ class MatrixMap:
 
     def blocks(self, objective: Objective, theta: Floats) -> ClassBlocks:
         """Inverses of the blocks of a row of the matrix and an offset, of each class."""
-        return ClassBlocks.of(*pooled_moments(objective, theta), objective.regularization)
+        return ClassBlocks.of(pooled_moments(objective, theta), objective.regularization)
 
 
 def _by_class(K: int) -> Indices:

@@ -82,15 +82,15 @@ MANY_PARAMETERS = 512
 # Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
 PATIENCE = 60
 
-# Up to so many features a pass in double precision costs little more than in single precision.
-FEW_ELEMENTS = 1 << 15
-
 # Number of differences that L-BFGS keeps, and of iterations between new preconditioners, each
 # followed by another one where the next step leads.
 HISTORY, RENEWAL = 20, 15
 
 # Number of rows of a sample for each parameter: a minimum on fewer would be a poor start.
 ROWS_PER_PARAMETER = 50
+
+# For such tolerances and larger ones gradients in single precision are exact enough.
+COARSE = 1e-4
 
 # Largest tolerance of Newton's method for two classes: its error squares in a step, so that coarser
 # ones would save nothing.
@@ -117,13 +117,18 @@ SMALLEST_SHARE = {"f": 0.05, "d": 1e-6}
 
 
 def best_parameters(
-    objective: Objective, tol: float, max_iter: int, start: Floats | None = None
+    objective: Objective,
+    tol: float,
+    max_iter: int,
+    start: Floats | None = None,
+    blocks: Blocks | None = None,
 ) -> OptimizeResult:
     """Parameters at which the gradient norm of the objective, in double precision, is ``tol``.
 
-    Found from ``start``, by default the identity, or the best for a sample of the rows. Or the best
-    ones found, where ``max_iter`` iterations are not enough, where the objective has no minimum, or
-    where rounding leaves no step that lowers it: then ``success`` is false.
+    Found from ``start``, by default the identity, or the best for a sample of the rows; L-BFGS
+    begins with ``blocks`` of the Hessian if they are known. Or the best parameters found, where
+    ``max_iter`` iterations are not enough, where the objective has no minimum, or where rounding
+    leaves no step that lowers it: then ``success`` is false.
     """
     is_local = objective.rows.is_local
     if start is not None:  # perhaps from a fit with other strengths
@@ -133,11 +138,12 @@ def best_parameters(
     if objective.n_classes == 2:
         return _of_two_classes(TwoClasses(replace(objective, double=True)), x, tol, max_iter)
     if len(x) > MANY_PARAMETERS:
-        return lbfgs(objective, x, tol, max_iter)
+        return lbfgs(objective, x, tol, max_iter, blocks)
     nit = 0
     for method in (lbfgs, newton) if is_local else (newton, lbfgs):
         limit = min(PATIENCE, max_iter - nit) if method is lbfgs else max_iter - nit
-        solution = method(objective, x, tol, limit)
+        known = (blocks,) if method is lbfgs else ()
+        solution = method(objective, x, tol, limit, *known)
         x, nit = solution.x, nit + solution.nit
         if solution.success or solution.fun < objective.separated or nit >= max_iter:
             break
@@ -204,14 +210,15 @@ def _trust_exact(
     return solution
 
 
-def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
+def lbfgs(
+    objective: Objective, start: Floats, tol: float, max_iter: int, blocks: Blocks | None = None
+) -> OptimizeResult:
     """L-BFGS, in the precision of the rows as far as that goes, and then in double precision."""
+    # A start that is near needs one preconditioner.
+    age = 0 if np.array_equal(start, objective.identity) else 1
+    method = PreconditionedLBFGS(partial(objective.map_.blocks, objective), age, blocks)
     # Passes over many single precision features are much faster than those in double precision.
-    # Over few they take less time than a preconditioner, of which a start that is near needs one.
-    many = objective.rows.n_rows * objective.n_classes > FEW_ELEMENTS
-    age = 0 if many or np.array_equal(start, objective.identity) else 1
-    method = PreconditionedLBFGS(partial(objective.map_.blocks, objective), age)
-    stages = [objective] if many and objective.dtype != np.float64 else []
+    stages = [] if objective.few or objective.dtype == np.float64 else [objective]
     x, nit = start, 0
     for stage in [*stages, replace(objective, double=True)]:
         solution = optimize.minimize(
@@ -227,6 +234,8 @@ def lbfgs(objective: Objective, start: Floats, tol: float, max_iter: int) -> Opt
             },
         )
         x, nit = solution.x, nit + solution.nit
+        if solution.success and tol >= COARSE:
+            break
     solution.nit = nit
     return solution
 
@@ -237,15 +246,23 @@ class PreconditionedLBFGS:
     A ``method`` of :func:`scipy.optimize.minimize` that stops where the gradient norm is at most
     ``gtol``, where the value is below ``lowest``, or where no step is accepted. ``preconditioner``
     gives blocks at a point, whose ``solve`` leads from gradients to steps, and is asked every few
-    iterations: at the first two of them, or with an ``age`` of 1 at the first alone. A second call
+    iterations: at the first two of them, with an ``age`` of 1 at the first alone, or with known
+    ``blocks`` at neither. A second call
     goes on with the differences of the first, as of the same function in another precision.
     """
 
-    def __init__(self, preconditioner: Callable[[Floats], Blocks], age: int = 0) -> None:
+    def __init__(
+        self,
+        preconditioner: Callable[[Floats], Blocks],
+        age: int = 0,
+        blocks: Blocks | None = None,
+    ) -> None:
         self.preconditioner = preconditioner
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=HISTORY)
         self.age = age
         self.blocks: Blocks
+        if blocks is not None:
+            self.age, self.blocks = 2, blocks
 
     def __call__(
         self,

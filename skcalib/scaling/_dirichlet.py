@@ -71,8 +71,8 @@ class DirichletCalibration(_LinearScaling):
     alpha_intercept_ : float
         The strength :math:`\mu`.
     alphas_ : ndarray of shape (n_alphas, 2)
-        With "loo" the pairs of :math:`\lambda` and :math:`\mu` that were tried, in decreasing order
-        up to the first whose estimated loss is higher than that of the one before; else empty.
+        With "loo" the pairs of :math:`\lambda` and :math:`\mu` that were compared, in decreasing
+        order up to the one after that of the least estimated loss; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float

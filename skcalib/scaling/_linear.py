@@ -12,7 +12,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize import loss, temperature
 from skcalib._optimize.leave_one_out import Choice, choose_strength
 from skcalib._optimize.maps import MatrixMap, VectorMap
-from skcalib._optimize.minimize import FEW_ELEMENTS, best_parameters
+from skcalib._optimize.minimize import best_parameters
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._validation import inputs
@@ -106,7 +106,7 @@ class VectorScaling(_LinearScaling):
         Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
         to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
         minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a fifth to two thirds of the time.
+        deviation. 1 takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
@@ -137,8 +137,8 @@ class VectorScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were tried, in decreasing order up to the first
-        whose estimated loss is higher than that of the one before; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
+        after that of the least estimated loss; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
@@ -270,8 +270,7 @@ def _fit_map(
         choice = choose_strength(objective, rule, tol, max_iter)
         # After the fits of a path, on few rows, the last one may be so exact that a weight of 2 is
         # the row twice to seven digits.
-        few = objective.rows.n_rows * objective.n_classes <= FEW_ELEMENTS
-        tol = min(tol, EXACT) if few else tol
+        tol = min(tol, EXACT) if objective.few else tol
     else:
         choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
     objective = replace(objective, regularization=rule(choice.alpha))
@@ -280,11 +279,12 @@ def _fit_map(
         x = objective.identity
         fun = replace(objective, double=True).value_gradient(x)[0]
         return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
-    if choice.fit is not None and np.linalg.norm(choice.fit.jac) <= tol:
-        solution = OptimizeResult({**choice.fit, "nit": 0})
-    else:
-        start = start if choice.fit is None else choice.fit.x
+    if choice.fit is None:
         solution = best_parameters(objective, tol, max_iter, start)
+    elif np.linalg.norm(choice.fit.solution.jac) <= tol:
+        solution = OptimizeResult({**choice.fit.solution, "nit": 0})
+    else:
+        solution = best_parameters(objective, tol, max_iter, choice.fit.x, choice.fit.blocks)
     solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
     if not (solution.success and objective.ridge.all()):
         _warn_unless_optimal(solution, objective, *limits)

@@ -36,7 +36,7 @@ class MatrixScaling(_LinearScaling):
         Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
         to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
         minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a fifth to two thirds of the time.
+        deviation. 1 takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if a linear map can classify all rows
         correctly, and overfits if it nearly can.
     smoothing : float or "auto", default="auto"
@@ -66,8 +66,8 @@ class MatrixScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were tried, in decreasing order up to the first
-        whose estimated loss is higher than that of the one before; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
+        after that of the least estimated loss; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float

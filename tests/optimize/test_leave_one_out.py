@@ -135,3 +135,20 @@ def test_path_leads_to_the_solution_of_a_separate_fit():
         for a in choice.alphas
     ]
     assert choice.nit < sum(each)
+
+
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
+@pytest.mark.parametrize("K", [4, 8])
+@pytest.mark.parametrize("unit", [0.001, 1, 100])
+def test_a_search_from_the_middle_chooses_as_one_from_the_strongest(map_, K, unit, monkeypatch):
+    """Where the best strength is weaker, about the same, and stronger than the first one."""
+    Z, y, _ = problem(300, K)
+    objective = objective_of(map_, Z, y, None, 1)
+    rule = lambda alpha: Regularization.rule(K, 300, unit * alpha)  # noqa: E731
+    exact = path.choose_strength(objective, rule, 1e-8, 200)
+    monkeypatch.setattr(path, "FIRST_OF_FEW", path.FIRST_OF_MANY)
+    found = path.choose_strength(objective, rule, 1e-8, 200)
+    n = len(found.alphas)
+    assert found.alpha == exact.alpha
+    assert found.alphas.tolist() == exact.alphas[-n:].tolist()
+    np.testing.assert_allclose(found.losses, exact.losses[-n:], atol=1e-4)

@@ -151,7 +151,7 @@ class Worse:
 
     double: bool = False
     rows = MemoryRows(np.zeros((1, 2)), np.zeros(1, int), None)
-    map_, n_classes, dtype, separated = TemperatureMap(), 2, np.dtype(float), -np.inf
+    map_, n_classes, few, dtype, separated = TemperatureMap(), 2, True, np.dtype(float), -np.inf
     ridge, identity = np.ones(2), np.zeros(2)
 
     def value_gradient(self, theta):
