@@ -23,7 +23,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 # Tables that another page includes are no pages of their own.
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "calarena.rst"]
+exclude_patterns = ["_build", "auto_examples/*.ipynb"]
 exclude_patterns += ["export_*.rst", "suite_*.rst", "times_*.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
@@ -34,7 +34,7 @@ html_theme_options = {
     "secondary_sidebar_items": {page: ["page-toc"] for page in ["*", "guide/*", "recipes/*"]},
 }
 # Pages without subpages need no primary sidebar.
-alone = "index start benchmarks reproduction comparison testing architecture adding contributing"
+alone = "index start suite benchmarks reproduction comparison testing architecture adding contributing"
 html_sidebars = {page: [] for page in [*alone.split(), "project", "changes", "references"]}
 html_static_path = ["_static"]
 html_css_files = ["skcalib.css"]
