@@ -27,25 +27,28 @@ HEADER = *HEADER, "harmed [%]", "s", "zeros", "failed"
 OVERVIEW = "of", "records", "data sets", "default", "best other", "its method", "gain [%]", "ahead"
 # A folder of records to which no method was ever tuned.
 UNSEEN = "second"
-# Blue and orange of Okabe and Ito, which the colour-blind tell apart, and markers.
-LOOKS = {True: ("#0072B2", "o", "skcalib"), False: ("#D55E00", "s", "other libraries")}
+# The least share of records on which a method is run that can be compared with others.
+MOST = 0.9
+# Colours of Okabe and Ito, which the colour-blind tell apart, and markers, by library.
+LOOKS = {"skcalib": ("#0072B2", "o"), "other libraries": ("#D55E00", "s"), "": ("black", "D")}
 
 
 class Group:
     """Figures (M, n) of methods on records.
 
-    A failure leaves a record uncalibrated. Where a method was not run, as it is too slow, is NaN.
+    A failure leaves a record uncalibrated. Where a method is left out, as it is too slow, is NaN.
     """
 
     def __init__(self, results: list[Result]) -> None:
-        self.methods = list(dict.fromkeys(r.method for r in results))
-        self.records = list(dict.fromkeys(r.key[:4] for r in results))
+        place = {(r.method, r.key[:4]): r for r in results if not r.error.startswith("left out")}
+        self.methods = list(dict.fromkeys(method for method, _ in place))
+        self.records = list(dict.fromkeys(record for _, record in place))
+        self.grid = [[place.get((m, record)) for record in self.records] for m in self.methods]
         self.start = self.methods.index(UNCALIBRATED)
         self.default = self.methods.index(DEFAULT) if DEFAULT in self.methods else self.start
-        place = {(r.method, r.key[:4]): r for r in results}
-        self.grid = [[place.get((m, key)) for key in self.records] for m in self.methods]
-        self.ours = np.array(
-            [any(r and r.library in ("", "skcalib") for r in row) for row in self.grid]
+        libraries = [next(filter(None, row)).library for row in self.grid]
+        self.library = np.array(
+            [name if name in LOOKS else "other libraries" for name in libraries]
         )
         self.data_sets = [r.data_set for r in self.grid[self.start]]
         self.failed = np.isposinf(self.of("log_loss"))
@@ -53,7 +56,8 @@ class Group:
             np.where(self.failed, v[self.start], v)
             for v in map(self.of, ("log_loss", "brier", "ece"))
         )
-        self.slow = np.isnan(self.loss).any(axis=1)
+        self.run = ~np.isnan(self.loss)
+        self.rare = self.run.mean(axis=1) < MOST
 
     def of(self, name: str) -> np.ndarray:
         return np.array([[getattr(r, name) if r else np.nan for r in row] for row in self.grid])
@@ -84,9 +88,10 @@ class Group:
             return np.quantile(means, [0.025, 0.975], axis=0)
 
     def best_other(self) -> int:
-        """Of the methods of other libraries that were run everywhere that of least log loss."""
-        mean = np.where(self.ours | self.slow, np.inf, self.loss.mean(axis=1))
-        return int(mean.argmin()) if np.isfinite(mean).any() else self.start
+        """Of the methods of other libraries that of the least mean log loss."""
+        less = mean(self.loss - self.loss[self.default])
+        others = (self.library == "other libraries") & ~self.rare
+        return int(np.where(others, less, np.inf).argmin()) if others.any() else self.start
 
     def gain(self) -> np.ndarray:
         """Per cent (1, n) of the log loss of the best other method that the default takes away."""
@@ -95,8 +100,8 @@ class Group:
 
 
 def mean(values: np.ndarray) -> np.ndarray:
-    """Means over the records that a method was run on."""
-    return np.nansum(values, axis=1) / np.maximum((~np.isnan(values)).sum(axis=1), 1)
+    """Means over the records that a method is run on."""
+    return np.ma.masked_invalid(values).mean(axis=1).filled(np.nan)
 
 
 def with_limits(group: Group, values: np.ndarray) -> list[str]:
@@ -113,34 +118,36 @@ def full_table(group: Group) -> str:
     shares = [group.less(group.loss), group.less(group.brier), group.won()]
     columns = [[f"{v:.4f}" for v in mean(values)] for values in losses]
     columns += [with_limits(group, values) for values in shares]
-    goods = [*(-mean(values) for values in losses), *map(mean, shares)]
-    for column, good in zip(columns, goods, strict=True):
-        for m in range(len(column)):
-            if group.slow[m]:
-                column[m] += r"\*"
-            elif not group.ours[m] and good[m] > good[group.default] + TIE:
-                column[m] = f"**{column[m]}**"
-    harmed = np.where(np.isnan(group.loss), np.nan, group.loss > group.loss[group.start] + HARM)
-    run = np.where(group.failed, np.nan, group.of("seconds"))
-    seconds = [
-        np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else np.nan for row in run
-    ]
+    for column, goods in zip(columns, [*(-v for v in losses), *shares], strict=True):
+        ahead = mean(goods - goods[group.default]) > TIE
+        for m in np.flatnonzero(ahead & (group.library == "other libraries")):
+            column[m] = f"**{column[m]}**"
+    harmed = np.where(group.run, group.loss > group.loss[group.start] + HARM, np.nan)
+    seconds = np.ma.median(np.ma.masked_invalid(group.of("seconds")), axis=1).filled(np.nan)
     columns += [
         [f"{100 * v:.0f}" for v in mean(harmed)],
         [f"{v:.2g}" for v in seconds],
         [f"{v:.0f}" for v in np.nansum(group.of("zeros"), axis=1)],
         [f"{v}" for v in group.failed.sum(axis=1)],
     ]
-    order = np.lexsort([-goods[3], group.slow])
-    return simple_table(HEADER, [[group.methods[m], *(c[m] for c in columns)] for m in order])
+    names = starred(group)
+    order = np.lexsort([-mean(shares[0]), group.rare])
+    return simple_table(HEADER, [[names[m], *(c[m] for c in columns)] for m in order])
+
+
+def starred(group: Group) -> list[str]:
+    """Names of methods, with a star where they are left out on some records."""
+    everywhere = zip(group.methods, group.run.all(axis=1), strict=True)
+    return [name if run else rf"{name} \*" for name, run in everywhere]
 
 
 def overview(groups: dict[str, Group]) -> str:
     """The default beside the best method of other libraries, which is bold where it is ahead."""
     lines = []
     for title, group in groups.items():
-        default, other = group.loss[group.default], group.loss[group.best_other()]
-        cells = [f"{other.mean():.4f}", group.methods[group.best_other()]]
+        run = group.run[group.best_other()]
+        default, other = group.loss[[group.default, group.best_other()]][:, run]
+        cells = [f"{other.mean():.4f}", starred(group)[group.best_other()]]
         if other.mean() < default.mean():
             cells = [f"**{cell}**" for cell in cells]
         numbers = str(len(group.records)), str(len(set(group.data_sets)))
@@ -191,15 +198,15 @@ def figure(group: Group, file: Path) -> None:
         "less Brier score [%]": group.less(group.brier),
         "other methods beaten [%]": group.won(),
     }
-    order = [m for m in mean(group.less(group.loss)).argsort() if not group.slow[m]]
+    order = [m for m in mean(group.less(group.loss)).argsort() if not group.rare[m]]
     y, height = np.arange(len(order)), 0.8 + 0.17 * len(order)
     fig, axes = plt.subplots(1, 3, figsize=(9, height), sharey=True, layout="constrained")
     for ax, (label, values) in zip(axes, panels.items(), strict=True):
         middle, limits = mean(values)[order], group.limits(values)[:, order]
-        for ours, (colour, marker, name) in LOOKS.items():
-            of = group.ours[order] == ours
+        for name, (colour, marker) in LOOKS.items():
+            of = group.library[order] == name
             error = np.abs(limits - middle)[:, of]
-            look = {"fmt": marker, "color": colour, "ms": 4, "lw": 1, "label": name}
+            look = {"fmt": marker, "color": colour, "ms": 4, "lw": 1, "label": name or UNCALIBRATED}
             ax.errorbar(middle[of], y[of], xerr=error, **look)
         # The worst methods would hide how the others differ.
         if (low := np.quantile(limits[0], 0.2)) < 0:
