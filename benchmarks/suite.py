@@ -9,7 +9,7 @@ was stopped goes on, and others are replaced; a version of skcalib is the last c
 ``table.py`` makes tables and figures of the file. Run::
 
     OMP_NUM_THREADS=1 python benchmarks/suite.py [FOLDER...] [--bundled] [--text] [--jobs 2]
-        [--methods AutoCalibrator '.*, netcal'] [--rows all 1500 500 --draws 2] [--variants]
+        [--methods AutoCalibrator '.*, netcal'] [--rows all 1500 500 --draws 2]
         [--features groups features] [--csv FILE]
 
 With ``--features`` records without these are left out, and ``ConditionalCalibrator`` and each of
@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from methods import all_methods, variants
+from methods import all_methods
 from next_word import ROWS, next_word
 from peers import Fitted, Method, both_columns, probabilities
 from records import FEATURES, Measures, Part, Record, Source, bundled, measures, recorded
@@ -47,19 +47,19 @@ LEFT_OUT = FAILED._replace(log_loss=np.nan)
 
 @cache
 def version_of(library: str) -> tuple[str, str]:
-    """Version, and for skcalib the last commit that changed it."""
+    """Version, and for skcalib the last commit that changed it, with a + if it differs."""
     if library != "skcalib":
         return version(library) if library else "", ""
-    here = Path(__file__).parent.parent
-    log = ["git", "-C", str(here), "log", "-1", "--format=%h", "--", "skcalib"]
-    return version(library), subprocess.check_output(log, text=True).strip()
+    git = ["git", "-C", str(Path(__file__).parent.parent)]
+    commit = [*git, "log", "-1", "--format=%h", "--", library]
+    changed = subprocess.call([*git, "diff", "--quiet", "HEAD", "--", library])
+    return version(library), subprocess.check_output(commit, text=True).strip() + "+" * changed
 
 
-def wanted(patterns: list[str], more: list[Method]) -> list[Method]:
+def wanted(patterns: list[str]) -> list[Method]:
     """Uncalibrated, and methods whose names match one of the patterns."""
-    methods = [*all_methods(), *more]
-    start = Method(UNCALIBRATED, "", lambda _, __: probabilities)
-    return [start, *(m for m in methods if any(re.fullmatch(p, m.name) for p in patterns))]
+    some = [m for m in all_methods() if any(re.fullmatch(p, m.name) for p in patterns)]
+    return [Method(UNCALIBRATED, "", lambda _, __: probabilities), *some]
 
 
 def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
@@ -120,9 +120,8 @@ def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> li
         key = source.folder, source.name, drawn, str(draw), method.name
         return *key, *version_of(method.library)
 
-    draws, more = draws_of(args), variants() if args.variants else []
-    wanted_now = wanted(args.methods, more)
-    if not args.features and all(about(m, *d) in known for m in wanted_now for d in draws):
+    draws, usual = draws_of(args), wanted(args.methods)
+    if not args.features and all(about(m, *d) in known for m in usual for d in draws):
         return []
     record, results = source.make(), []
     if args.features and record.features.keys().isdisjoint(args.features):
@@ -137,7 +136,7 @@ def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> li
         fit, K = (Z[some], y[some]), max(Z.shape[1], 2)
         of = source.folder, source.data_set, source.name, source.kind, K, len(fit[1]), drawn, draw
         given = given_features(record, args.features, some) if args.features else []
-        for method in wanted(args.methods, more + given):
+        for method in usual + given:
             if about(method, drawn, draw) not in known:
                 values, seconds, error = run(method, fit, record.test)
                 by = method.name, method.library, *version_of(method.library)
@@ -152,7 +151,6 @@ def arguments() -> argparse.Namespace:
     add("--bundled", action="store_true", help="records made from scikit-learn's data sets")
     add("--text", type=int, nargs="?", const=ROWS, metavar="ROWS", help="next-word predictions")
     add("--methods", nargs="+", default=[".*"], metavar="REGEX", help="names of methods")
-    add("--variants", action="store_true", help="also other parameters than the defaults")
     add("--rows", nargs="+", default=["all"], help="calibration rows drawn, or all")
     add("--draws", type=int, default=2, help="random subsets of each number of rows")
     add("--features", nargs="+", default=[], choices=FEATURES, help="arrays of features to use")
@@ -172,7 +170,11 @@ def main() -> None:
     sources = [*(next_word(args.text) if args.text else []), *chain(*map(recorded, args.folders))]
     sources += bundled(SPLITS) if args.bundled else []
     results = read(args.csv)
-    known = {(*key, result.version, result.commit) for key, result in results.items()}
+    known = {
+        (*key, result.version, result.commit)
+        for key, result in results.items()
+        if not result.commit.endswith("+")
+    }
     write(args.csv, results.values())
     tasks = (delayed(evaluated)(source, args, known) for source in sources)
     for found in Parallel(args.jobs, return_as="generator_unordered")(tasks):

@@ -158,7 +158,7 @@ def overview(groups: dict[str, Group]) -> str:
 
 def groups_of(results: list[Result], name: Callable[[Result], str]) -> dict[str, Group]:
     found: dict[str, list[Result]] = {}
-    for r in sorted(results):
+    for r in sorted(results, key=lambda r: (r.kind, r.classes > 2, r)):
         found.setdefault(name(r), []).append(r)
     return {title: Group(some) for title, some in found.items()}
 
@@ -167,15 +167,6 @@ def kind(r: Result) -> str:
     """Title of the section of a result."""
     title = [r.kind, "two classes" if r.classes == 2 else "several classes", r.drawn]
     return ", ".join(filter(None, title)).capitalize()
-
-
-def by_record(group: Group) -> str:
-    """Log loss of each method on each record, the least one bold."""
-    cells = [[f"{v:.4f}" for v in row] for row in group.loss]
-    for i, m in enumerate(np.where(np.isnan(group.loss), np.inf, group.loss).argmin(axis=0)):
-        cells[m][i] = f"**{cells[m][i]}**"
-    lines = [[group.methods[m], *cells[m]] for m in mean(group.loss).argsort()]
-    return simple_table(["method", *(key[1] for key in group.records)], lines)
 
 
 def beside(published: list[Result], results: list[Result]) -> str:
@@ -240,9 +231,6 @@ def page() -> Iterator[str]:
             figure(group, DOC / "_static" / name)
             text = f".. figure:: /_static/{name}\n   :alt: {title}, as in the table\n\n{text}"
         yield titled(title, text)
-    yield ".. variants"
-    for drawn, group in groups_of(of_file.get("variants", []), lambda r: r.drawn).items():
-        yield titled(drawn or "All calibration rows", by_record(group))
     yield from (".. published", beside(of_file.get("calarena", []), results))
 
 

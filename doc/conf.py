@@ -34,8 +34,8 @@ html_theme_options = {
     "secondary_sidebar_items": {page: ["page-toc"] for page in ["*", "guide/*", "recipes/*"]},
 }
 # Pages without subpages need no primary sidebar.
-alone = "index start suite benchmarks reproduction comparison testing architecture adding contributing"
-html_sidebars = {page: [] for page in [*alone.split(), "project", "changes", "references"]}
+alone = "index start benchmarks reproduction comparison testing architecture adding contributing"
+html_sidebars = {page: [] for page in [*alone.split(), "suite", "project", "changes", "references"]}
 html_static_path = ["_static"]
 html_css_files = ["skcalib.css"]
 toc_object_entries_show_parents = "hide"
