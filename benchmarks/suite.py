@@ -9,7 +9,7 @@ was stopped goes on, and others are replaced; a version of skcalib is the last c
 ``table.py`` makes tables and figures of the file. Run::
 
     OMP_NUM_THREADS=1 python benchmarks/suite.py [FOLDER...] [--bundled] [--text] [--jobs 2]
-        [--methods AutoCalibrator '.*, netcal'] [--rows all 1500 500 --draws 2]
+        [--methods AutoCalibrator '.*, netcal'] [--rows all 1500 500 --draws 2] [--limit 300]
         [--features groups features] [--csv FILE]
 
 With ``--features`` records without these are left out, and ``ConditionalCalibrator`` and each of
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import subprocess
 import time
 import warnings
@@ -86,7 +87,11 @@ def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
     return [method(part) for part in ("", *PARTS[1:])]
 
 
-def run(method: Method, fit: Part, test: Part) -> tuple[Measures, float, str]:
+def too_slow(*_: object) -> None:
+    raise TimeoutError
+
+
+def run(method: Method, fit: Part, test: Part, limit: float = 0) -> tuple[Measures, float, str]:
     """Measures on the test rows, CPU seconds, and the error if there was one."""
     (Z, y), (Z_test, y_test) = fit, test
     if Z.size > method.largest:
@@ -94,6 +99,8 @@ def run(method: Method, fit: Part, test: Part) -> tuple[Measures, float, str]:
     if not method.binary:
         Z, Z_test = both_columns(Z), both_columns(Z_test)
     try:
+        signal.signal(signal.SIGPROF, too_slow)
+        signal.setitimer(signal.ITIMER_PROF, limit)
         X, X_test = method.prepare(Z), method.prepare(Z_test)
         start = time.process_time()
         P = method.fit(X, y)(X_test)
@@ -101,8 +108,12 @@ def run(method: Method, fit: Part, test: Part) -> tuple[Measures, float, str]:
         if P.shape != (len(Z_test), max(Z_test.shape[1], 2)):
             raise ValueError(f"probabilities of shape {P.shape}")
         return measures(P, y_test), seconds, ""
+    except TimeoutError:
+        return LEFT_OUT, np.nan, f"left out: more than {limit:g} s"
     except Exception as error:
         return FAILED, np.nan, f"{type(error).__name__}: {str(error).partition(chr(10))[0][:80]}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def draws_of(args: argparse.Namespace) -> list[tuple[str, int]]:
@@ -138,7 +149,7 @@ def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> li
         given = given_features(record, args.features, some) if args.features else []
         for method in usual + given:
             if about(method, drawn, draw) not in known:
-                values, seconds, error = run(method, fit, record.test)
+                values, seconds, error = run(method, fit, record.test, args.limit)
                 by = method.name, method.library, *version_of(method.library)
                 results.append(Result(*of, *by, *values, seconds, error))
     return results
@@ -154,6 +165,7 @@ def arguments() -> argparse.Namespace:
     add("--rows", nargs="+", default=["all"], help="calibration rows drawn, or all")
     add("--draws", type=int, default=2, help="random subsets of each number of rows")
     add("--features", nargs="+", default=[], choices=FEATURES, help="arrays of features to use")
+    add("--limit", type=float, default=300, help="CPU seconds, after which a method is left out")
     add("--jobs", type=int, default=1, help="records at a time")
     add("--csv", type=Path, default=RESULTS / "suite.csv", metavar="FILE", help="the file")
     args = parser.parse_args()

@@ -120,7 +120,8 @@ def full_table(group: Group) -> str:
     columns += [with_limits(group, values) for values in shares]
     for column, goods in zip(columns, [*(-v for v in losses), *shares], strict=True):
         ahead = mean(goods - goods[group.default]) > TIE
-        for m in np.flatnonzero(ahead & (group.library == "other libraries")):
+        ahead &= (group.library == "other libraries") & (DEFAULT in group.methods)
+        for m in np.flatnonzero(ahead):
             column[m] = f"**{column[m]}**"
     harmed = np.where(group.run, group.loss > group.loss[group.start] + HARM, np.nan)
     seconds = np.ma.median(np.ma.masked_invalid(group.of("seconds")), axis=1).filled(np.nan)
@@ -145,7 +146,9 @@ def overview(groups: dict[str, Group]) -> str:
     """The default beside the best method of other libraries, which is bold where it is ahead."""
     lines = []
     for title, group in groups.items():
-        run = group.run[group.best_other()]
+        if DEFAULT not in group.methods:
+            continue
+        run = group.run[group.best_other()] & group.run[group.default]
         default, other = group.loss[[group.default, group.best_other()]][:, run]
         cells = [f"{other.mean():.4f}", starred(group)[group.best_other()]]
         if other.mean() < default.mean():

@@ -309,6 +309,9 @@ def test_next_words(words):
             assert Z.dtype == np.float32
             assert set(y) <= set(range(6))
             np.testing.assert_allclose(np.exp(Z).sum(axis=1), 1, rtol=1e-5)
+    part_of = np.random.default_rng(0).choice([0, 0, 1, 2], size=40)
+    texts[np.flatnonzero(part_of == 1)[0]] = ["new"] * 999  # no class, as it is not trained on
+    assert len(words.rows_of(texts, 6)[1][1]) < 999
     with pytest.raises(ValueError, match="ROWS must be at most"):
         words.make("ngrams", 10**6)
 
@@ -401,6 +404,18 @@ def test_other_classes_are_failures(benchmarks):
     Z, y = make_logits(30, 3, random_state=0)
     short = Method("", "", lambda _, __: lambda Z: np.full((len(Z), 2), 0.5))
     assert run(short, (Z, y), (Z, y.clip(max=1)))[2] == "ValueError: probabilities of shape (30, 2)"
+
+
+def test_slow_methods_are_left_out(benchmarks):
+    """Once their time is over, without a time or a loss."""
+    from peers import Method
+    from suite import run
+
+    Z, y = make_logits(30, 3, random_state=0)
+    endless = Method("", "", lambda _, __: next(k for k in itertools.count() if k < 0))
+    values, seconds, error = run(endless, (Z, y), (Z, y), 0.1)
+    assert error == "left out: more than 0.1 s"
+    assert np.isnan([values.log_loss, seconds]).all()
 
 
 # A script, arguments that make it short, and what it prints.
