@@ -156,7 +156,7 @@ def overview(groups: dict[str, Group]) -> str:
         numbers = str(len(group.records)), str(len(set(group.data_sets)))
         gain, ahead = with_limits(group, group.gain()), f"{np.sum(default < other - TIE)}"
         lines.append([title, *numbers, f"{default.mean():.4f}", *cells, *gain, ahead])
-    return simple_table(OVERVIEW, lines)
+    return simple_table(OVERVIEW, lines) if lines else ""
 
 
 def groups_of(results: list[Result], name: Callable[[Result], str]) -> dict[str, Group]:
