@@ -167,8 +167,9 @@ def arguments() -> argparse.Namespace:
     add("--features", nargs="+", default=[], choices=FEATURES, help="arrays of features to use")
     add("--limit", type=float, default=300, help="CPU seconds, after which a method is left out")
     add("--jobs", type=int, default=1, help="records at a time")
-    add("--csv", type=Path, default=RESULTS / "suite.csv", metavar="FILE", help="the file")
+    add("--csv", type=Path, metavar="FILE", help="by default results/suite.csv or features.csv")
     args = parser.parse_args()
+    args.csv = args.csv or RESULTS / ("features.csv" if args.features else "suite.csv")
     if not args.folders and not args.bundled and not args.text:
         parser.error("There are no records: name a FOLDER, or use --bundled or --text.")
     for folder in args.folders:

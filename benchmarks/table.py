@@ -219,12 +219,13 @@ def page() -> Iterator[str]:
     """Tables, after comments by which ``doc/suite.rst`` includes them, and figures."""
     of_file = {file.stem: list(read(file).values()) for file in RESULTS.glob("*.csv")}
     results = of_file["suite"]
-    everything, kinds = Group(sorted(results)), groups_of(results, kind)
-    unseen = [r for r in results if r.folder == UNSEEN]
+    whole = [r for r in results if not r.drawn]
+    everything, kinds = Group(sorted(whole)), groups_of(results, kind)
+    unseen = [r for r in whole if r.folder == UNSEEN]
     groups = {"all": everything, **kinds, **({"unseen": Group(unseen)} if unseen else {})}
     yield from (".. overview", overview(groups))
-    data_sets = groups_of(results, lambda r: f"{r.data_set}, {r.kind}")
-    order = sorted(data_sets, key=lambda name: data_sets[name].gain().mean())
+    data_sets = groups_of(whole, lambda r: f"{r.data_set}, {r.kind}")
+    order = sorted(data_sets, key=lambda name: np.nanmean(data_sets[name].gain()))
     yield from (".. data sets", overview({name: data_sets[name] for name in order}))
     yield ".. kinds"
     for title, group in {"All records": everything, **kinds}.items():
