@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import subprocess
 from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +45,17 @@ class Result(NamedTuple):
     def key(self) -> tuple[str, ...]:
         """What it is the result of."""
         return self.folder, self.record, self.drawn, str(self.draw), self.method
+
+
+@cache
+def version_of(library: str) -> tuple[str, str]:
+    """Version, and for skcalib the last commit that changed it, with a + if it differs."""
+    if library != "skcalib":
+        return version(library) if library else "", ""
+    git = ["git", "-C", str(Path(__file__).parent.parent)]
+    commit = [*git, "log", "-1", "--format=%h", "--", library]
+    changed = subprocess.call([*git, "diff", "--quiet", "HEAD", "--", library])
+    return version(library), subprocess.check_output(commit, text=True).strip() + "+" * changed
 
 
 def read(file: Path) -> dict[tuple[str, ...], Result]:

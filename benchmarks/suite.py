@@ -21,11 +21,9 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-import subprocess
 import time
 import warnings
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,7 @@ from methods import all_methods
 from next_word import ROWS, next_word
 from peers import Fitted, Method, both_columns, probabilities
 from records import FEATURES, Measures, Part, Record, Source, bundled, measures, recorded
-from results import RESULTS, UNCALIBRATED, Result, read, write
+from results import RESULTS, UNCALIBRATED, Result, read, version_of, write
 
 from skcalib import ConditionalCalibrator
 from skcalib.selection._parts import PARTS
@@ -44,17 +42,6 @@ from skcalib.selection._parts import PARTS
 SPLITS = 2
 FAILED = Measures(np.inf, np.nan, np.nan, np.nan, 0)
 LEFT_OUT = FAILED._replace(log_loss=np.nan)
-
-
-@cache
-def version_of(library: str) -> tuple[str, str]:
-    """Version, and for skcalib the last commit that changed it, with a + if it differs."""
-    if library != "skcalib":
-        return version(library) if library else "", ""
-    git = ["git", "-C", str(Path(__file__).parent.parent)]
-    commit = [*git, "log", "-1", "--format=%h", "--", library]
-    changed = subprocess.call([*git, "diff", "--quiet", "HEAD", "--", library])
-    return version(library), subprocess.check_output(commit, text=True).strip() + "+" * changed
 
 
 def wanted(patterns: list[str]) -> list[Method]:
