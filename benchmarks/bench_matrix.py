@@ -4,11 +4,9 @@ For the default ridge penalty, for weaker ones and for the paper's unregularized
 memory, log loss before and after, and the gradient norm of the objective at the solution, computed
 here from its formula in double precision, independently of the fit. Also the share of the matrix
 products, of logits with the matrix and of residuals with logits, in the time of the threads of a
-fit; and with ``--peers`` the times of vector and matrix scaling beside those of other libraries
-that are installed, with their defaults. Run::
+fit. Run::
 
     python benchmarks/bench_matrix.py [--rows 25000] [--classes 1000] [--alphas 1 0.01 0.0001 0]
-        [--peers] [--repeat 5]
 """
 
 from __future__ import annotations
@@ -22,11 +20,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from peers import peers, probabilities
 from scipy.special import log_softmax, softmax
-from timing import seconds
 
-from skcalib import MatrixScaling, VectorScaling
+from skcalib import MatrixScaling
 from skcalib._optimize.maps import MatrixMap
 from skcalib.datasets import make_logits
 
@@ -96,28 +92,11 @@ def time_of_products() -> Iterator[list[float]]:
             setattr(MatrixMap, name, method)
 
 
-def compare(Z: np.ndarray, y: np.ndarray, repeat: int) -> None:
-    """Print the least times of fits, one after the other, of this library and of others."""
-    kinds = {"VectorScaling": VectorScaling, "MatrixScaling": MatrixScaling}
-    P = probabilities(Z)
-    tasks = {kind: [("skcalib", lambda c=c: c().fit(Z, y))] for kind, c in kinds.items()}
-    for m in peers():
-        if m.kind in tasks:
-            tasks[m.kind].append((m.library, lambda m=m: m.fit(P, y)))
-    for kind, methods in tasks.items():
-        times = [[seconds(task) for _, task in methods] for _ in range(repeat + 1)][1:]
-        least = np.min(times, axis=0)
-        each = (f"{name} {t:.4f} s" for (name, _), t in zip(methods, least, strict=True))
-        print(f"    {kind}:", ", ".join(each), f"(1 to {least[-1] / least[0]:.1f})", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=25_000)
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--alphas", nargs="+", type=float, default=[1, 0.01, 1e-4, 0])
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--repeat", type=int, default=5, help="of the comparison with --peers")
     args = parser.parse_args()
     for make in (independent_logits, correlated_logits):
         Z, y = make(args.rows, args.classes)
@@ -126,8 +105,6 @@ def main() -> None:
         softmax(Z, axis=1)
         unit = time.perf_counter() - start
         print(f"{make.__name__}, {args.rows} x {args.classes}, softmax {unit:.4f} s")
-        if args.peers:
-            compare(Z, y, args.repeat)
         before = None
         for alpha in args.alphas:
             with warnings.catch_warnings(record=True) as caught, time_of_products() as products:

@@ -172,7 +172,7 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--growth", action="store_true", help="skcalib's own methods by rows and classes")
     add("--sizes", nargs="+", metavar="ROWSxCOLUMNS")
-    add("--kinds", nargs="+", help="names of skcalib's calibrators; without variants by default")
+    add("--kinds", nargs="+", help="names of skcalib's calibrators")
     add("--only", metavar="LIBRARY")
     add("--unit", choices=["softmax", "sort"], default="softmax")
     add("--repeat", type=int, default=3)

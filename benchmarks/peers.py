@@ -40,7 +40,7 @@ class Method:
 
     @property
     def name(self) -> str:
-        return self.kind if self.library == "skcalib" else f"{self.kind}, {self.library}"
+        return self.kind if self.library in ("", "skcalib") else f"{self.kind}, {self.library}"
 
     def takes(self, Z: np.ndarray) -> bool:
         """Whether it is for such logits, and not too slow for them."""
@@ -200,7 +200,8 @@ def probmetrics() -> list[Method]:
             return make().fit(P, y).predict_proba
 
         fit = one_vs_rest(or_never(of_events(fit))) if ovr else fit
-        return Method(kind, "probmetrics", fit, probabilities, binary=binary)
+        largest = SLOWEST if kind.startswith("Matrix") else np.inf
+        return Method(kind, "probmetrics", fit, probabilities, largest, binary)
 
     def both(
         kind: str, name: str, *, ovr: bool = False, binary: bool = True, **config: bool
@@ -223,11 +224,12 @@ def probmetrics() -> list[Method]:
     ]
 
 
+def pairs(p: np.ndarray) -> np.ndarray:
+    return np.stack([1 - p, p], axis=1)
+
+
 def of_events(fit: Fit) -> Fit:
     """The same for the probability of an event as for those of two classes."""
-
-    def pairs(p: np.ndarray) -> np.ndarray:
-        return np.stack([1 - p, p], axis=1)
 
     def fit_one(p: np.ndarray, events: np.ndarray) -> Fitted:
         fitted = fit(pairs(p), events.astype(int))
@@ -245,9 +247,11 @@ def netcal() -> list[Method]:
 
     def method(kind: str, make: Callable, largest: float) -> Method:
         def fit(P: np.ndarray, y: np.ndarray) -> Fitted:
-            return make().fit(P, y).transform
+            transform = make().fit(P, y).transform
+            # Of two classes it returns the probabilities of the second.
+            return lambda P: pairs(transform(P)) if P.shape[1] == 2 else transform(P)
 
-        return Method(kind, "netcal", fit, in_double, largest, binary=False)
+        return Method(kind, "netcal", fit, in_double, largest)
 
     return [
         method("TemperatureScaling", TemperatureScaling, SLOW),

@@ -3,8 +3,9 @@
 A record is a .npz file in one of two formats. With ``predictions`` (class probabilities) and
 ``ground_truth`` (labels) methods are fitted to the first half of the rows and evaluated on the
 second. With ``logits_cal``, ``y_cal``, ``logits_test`` and ``y_test`` the parts are given. Outputs
-are (n, K), or (n, 1) for the second of two classes; labels are column numbers. The second may have
-features of the rows: ``groups_cal`` and ``groups_test`` (n,), ``features_cal`` and
+are (n, K), or (n, 1) for the second of two classes; labels are column numbers, or indicators (n, K)
+of labels that a row may have at once, of which each is a record of two classes. The second format
+may have features of the rows: ``groups_cal`` and ``groups_test`` (n,), ``features_cal`` and
 ``features_test`` (n, d). Other records are made from the data sets that come with scikit-learn.
 """
 
@@ -58,19 +59,47 @@ CLASSIFIERS: dict[str, Callable] = {
 }
 
 
-class Record(NamedTuple):
-    """Logits and labels to fit, and to evaluate; of which folder and kind; features of both."""
+# Names of records of scikit-learn's classifiers, and other data sets of tables.
+CLASSIFIED = rf"(.+)-({'|'.join(CLASSIFIERS)})(-\d+)?"
+OF_TABLES = {"supernovae"}
+# Kinds of classifiers in folders that are made here.
+KINDS = {"bundled": "bundled", "text": "next words"}
 
-    folder: str
-    name: str
-    kind: str
+
+class Record(NamedTuple):
+    """Logits and labels to fit, and to evaluate; features of both."""
+
     fit: Part
     test: Part
     features: dict[str, Part]
 
+
+class Source(NamedTuple):
+    """A record of a folder, which is read or made when it is needed."""
+
+    folder: str
+    name: str
+    make: Callable[[], Record]
+
     @property
-    def n_classes(self) -> int:
-        return max(self.fit[0].shape[1], 2)
+    def data_set(self) -> str:
+        """Records of one data set are not independent, as they share their labels.
+
+        It is DATA if the record is DATA-CLASSIFIER or DATA-CLASSIFIER-SEED, CIFAR by its number of
+        classes wherever it was trained, and otherwise what stands before the first hyphen, as for
+        all models that answer the same questions.
+        """
+        if match := re.fullmatch(CLASSIFIED, self.name):
+            return match[1]
+        if match := re.search(r"-c(?:ifar-?)?(10+)$", self.name):
+            return f"cifar-{match[1]}"
+        return self.name.partition("-")[0]
+
+    @property
+    def kind(self) -> str:
+        """What its classifier is of."""
+        of_table = self.data_set in OF_TABLES or re.fullmatch(CLASSIFIED, self.name)
+        return KINDS.get(self.folder, "tables" if of_table else "networks")
 
 
 class Measures(NamedTuple):
@@ -92,15 +121,17 @@ def logits_of(P: np.ndarray) -> np.ndarray:
     return log_p - np.log(np.maximum(1 - P.astype(np.float64), least))
 
 
-def read(file: Path) -> tuple[Part, Part]:
+def read(file: Path, label: int | None = None) -> tuple[Part, Part]:
     """Logits in double precision and labels, of the rows to fit and of those to evaluate."""
     with np.load(file) as data:
         if "predictions" in data:
             Z, y = logits_of(data["predictions"]), data["ground_truth"].ravel()
             half = len(y) // 2
             return (Z[:half], y[:half]), (Z[half:], y[half:])
-        parts = [(data[f"logits_{part}"], data[f"y_{part}"].ravel()) for part in ("cal", "test")]
-    fit, test = ((Z.reshape(len(y), -1).astype(np.float64), y) for Z, y in parts)
+        parts = [(data[f"logits_{part}"], data[f"y_{part}"]) for part in ("cal", "test")]
+    if label is not None:
+        parts = [(Z[:, label], y[:, label]) for Z, y in parts]
+    fit, test = ((Z.reshape(len(y), -1).astype(np.float64), y.ravel()) for Z, y in parts)
     return fit, test
 
 
@@ -111,21 +142,28 @@ def features_of(file: Path) -> dict[str, Part]:
         return {name: (data[f"{name}_cal"], data[f"{name}_test"]) for name in names}
 
 
-def recorded(folder: Path) -> Iterator[Callable[[], Record]]:
-    """Functions that read a record. Its kind is that of the classifier if files are DATA-KIND."""
-    files, name = sorted(folder.glob("*.npz")), folder.resolve().name
-    named = all(re.search(r"-[a-z_]+$", file.stem) for file in files)
-    for file in files:
-        kind = file.stem.rpartition("-")[2] if named else name
-        yield partial(lambda f, k: Record(name, f.stem, k, *read(f), features_of(f)), file, kind)
+def recorded(folder: Path) -> Iterator[Source]:
+    """The records in the files of a folder."""
+
+    def make(file: Path, label: int | None) -> Record:
+        return Record(*read(file, label), features_of(file))
+
+    for file in sorted(folder.glob("*.npz")):
+        with np.load(file) as data:
+            shape = data["y_cal"].shape if "y_cal" in data else ()
+        labels = range(shape[1]) if len(shape) > 1 and shape[1] > 1 else [None]
+        for label in labels:
+            name = file.stem if label is None else f"{file.stem}-label{label}"
+            yield Source(folder.resolve().name, name, partial(make, file, label))
 
 
-def bundled(n_splits: int) -> Iterator[Callable[[], Record]]:
-    """Functions that make a record: half of the rows train, a quarter calibrates, one tests."""
+def bundled(n_splits: int) -> Iterator[Source]:
+    """Records of scikit-learn's data: half of the rows train, a quarter calibrates, one tests."""
     for seed in range(n_splits):
         for name in DATA:
             for kind in CLASSIFIERS:
-                yield partial(make_record, name, kind, seed)
+                make = partial(make_record, name, kind, seed)
+                yield Source("bundled", f"{name}-{kind}-{seed}", make)
 
 
 def make_record(data: str, kind: str, seed: int) -> Record:
@@ -136,7 +174,7 @@ def make_record(data: str, kind: str, seed: int) -> Record:
     with threadpool_limits(1):  # threads cost more than they gain on so few rows
         classifier = CLASSIFIERS[kind](seed).fit(train, y_train)
     Z, Z_test = (np.log(np.maximum(classifier.predict_proba(A), LEAST)) for A in (fit, test))
-    return Record("bundled", f"{data}-{kind}-{seed}", kind, (Z, y_fit), (Z_test, y_test), {})
+    return Record((Z, y_fit), (Z_test, y_test), {})
 
 
 def measures(P: np.ndarray, y: np.ndarray) -> Measures:

@@ -1,13 +1,16 @@
-"""Every calibrator on many recorded classifiers: log loss, Brier score, ECE, wins and times.
+"""Every calibrator on many recorded classifiers: losses, calibration errors and times, to a file.
 
 All calibrators of skcalib and those of other libraries that are installed are fitted to the records
-of one or several folders (see ``records.py`` for the formats), or with ``--bundled`` to records
-made from the data sets that come with scikit-learn. Failures are counted and named. Run::
+of one or several folders (see ``records.py`` for the formats), with ``--bundled`` to records made
+from the data sets that come with scikit-learn, and with ``--text`` to next-word predictions (see
+``next_word.py``). Each line of the file has the figures of one method on one record, with the
+version of its library. Lines that are there for this version are not computed again, so a run that
+was stopped goes on, and others are replaced; a version of skcalib is the last commit of its code.
+``table.py`` makes tables and figures of the file. Run::
 
-    python benchmarks/suite.py --bundled
-    python benchmarks/suite.py FOLDER... [--rows all 1500 500 --draws 2] [--jobs 2]
-        [--by folder+classes rows kind record] [--methods AutoCalibrator '.*netcal'] [--variants]
-        [--csv FILE] [--rst FILE] [--features groups features]
+    OMP_NUM_THREADS=1 python benchmarks/suite.py [FOLDER...] [--bundled] [--text] [--jobs 2]
+        [--methods AutoCalibrator '.*, netcal'] [--rows all 1500 500 --draws 2] [--limit 300]
+        [--features groups features] [--csv FILE]
 
 With ``--features`` records without these are left out, and ``ConditionalCalibrator`` and each of
 its parts are given them; a part without weight counts as failed.
@@ -16,11 +19,10 @@ its parts are given them; a part without weight counts as failed.
 from __future__ import annotations
 
 import argparse
-import csv
 import re
+import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,26 +30,24 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from methods import all_methods, variants
+from methods import all_methods
+from next_word import ROWS, next_word
 from peers import Fitted, Method, both_columns, probabilities
-from records import FEATURES, Measures, Part, Record, bundled, measures, recorded
-from results import LEGEND, TEMPERATURE, UNCALIBRATED, Result, failures, tables
+from records import FEATURES, Measures, Part, Record, Source, bundled, measures, recorded
+from results import RESULTS, UNCALIBRATED, Result, read, version_of, write
 
 from skcalib import ConditionalCalibrator
 from skcalib.selection._parts import PARTS
 
-BY = ["folder+classes", "rows", "kind", "record"]
 SPLITS = 2
 FAILED = Measures(np.inf, np.nan, np.nan, np.nan, 0)
 LEFT_OUT = FAILED._replace(log_loss=np.nan)
 
 
-def wanted(patterns: list[str], more: list[Method]) -> list[Method]:
-    """Methods whose names match one of the patterns, and those that others are compared with."""
-    uncalibrated = Method(UNCALIBRATED, "skcalib", lambda _, __: probabilities)
-    methods = [uncalibrated, *all_methods(), *more]
-    patterns = [UNCALIBRATED, TEMPERATURE, *patterns]
-    return [m for m in methods if any(re.fullmatch(p, m.name) for p in patterns)]
+def wanted(patterns: list[str]) -> list[Method]:
+    """Uncalibrated, and methods whose names match one of the patterns."""
+    some = [m for m in all_methods() if any(re.fullmatch(p, m.name) for p in patterns)]
+    return [Method(UNCALIBRATED, "", lambda _, __: probabilities), *some]
 
 
 def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
@@ -59,7 +59,7 @@ def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
     def method(part: str) -> Method:
         def fit(Z: np.ndarray, y: np.ndarray) -> Fitted:
             calibrator = ConditionalCalibrator(
-                categorical_features=categorical, classes=range(record.n_classes)
+                categorical_features=categorical, classes=range(max(Z.shape[1], 2))
             ).fit(Z, y, features=F[some])
             weights = calibrator.feature_weights_
             if part:
@@ -74,55 +74,71 @@ def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
     return [method(part) for part in ("", *PARTS[1:])]
 
 
-def run(method: Method, fit: Part, test: Part) -> tuple[Measures, float, str]:
-    """Measures on the test rows, seconds, and the error if there was one."""
+def too_slow(*_: object) -> None:
+    raise TimeoutError
+
+
+def run(method: Method, fit: Part, test: Part, limit: float = 0) -> tuple[Measures, float, str]:
+    """Measures on the test rows, CPU seconds, and the error if there was one."""
     (Z, y), (Z_test, y_test) = fit, test
     if Z.size > method.largest:
         return LEFT_OUT, np.nan, f"left out: more than {method.largest:g} logits"
     if not method.binary:
         Z, Z_test = both_columns(Z), both_columns(Z_test)
     try:
+        signal.signal(signal.SIGPROF, too_slow)
+        signal.setitimer(signal.ITIMER_PROF, limit)
         X, X_test = method.prepare(Z), method.prepare(Z_test)
-        start = time.perf_counter()
+        start = time.process_time()
         P = method.fit(X, y)(X_test)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         if P.shape != (len(Z_test), max(Z_test.shape[1], 2)):
             raise ValueError(f"probabilities of shape {P.shape}")
         return measures(P, y_test), seconds, ""
+    except TimeoutError:
+        return LEFT_OUT, np.nan, f"left out: more than {limit:g} s"
     except Exception as error:
         return FAILED, np.nan, f"{type(error).__name__}: {str(error).partition(chr(10))[0][:80]}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def parts_of(record: Record, rows: list[str], draws: int) -> Iterator[tuple[str, int, Any]]:
-    """All rows of the calibration part, or random subsets if there are more rows than that."""
-    n_rows = len(record.fit[1])
-    for n in rows:
-        if n == "all":
-            yield "", 0, slice(None)
-        elif int(n) < n_rows:
-            for seed in range(draws):
-                yield (
-                    f"{n} rows drawn",
-                    seed,
-                    np.random.default_rng(seed).permutation(n_rows)[: int(n)],
-                )
+def draws_of(args: argparse.Namespace) -> list[tuple[str, int]]:
+    """All rows of the calibration part, and random subsets of them."""
+    numbers = [n for n in args.rows if n != "all"]
+    drawn = [(f"{n} rows drawn", draw) for n in numbers for draw in range(args.draws)]
+    return [("", 0)] * ("all" in args.rows) + drawn
 
 
-def evaluated(source: Callable[[], Record], args: argparse.Namespace) -> list[Result]:
-    """All methods on one record."""
+def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> list[Result]:
+    """Methods on one record whose results are not known for their versions."""
     warnings.simplefilter("ignore")
-    record, results = source(), []
+
+    def about(method: Method, drawn: str, draw: int) -> tuple:
+        key = source.folder, source.name, drawn, str(draw), method.name
+        return *key, *version_of(method.library)
+
+    draws, usual = draws_of(args), wanted(args.methods)
+    if not args.features and all(about(m, *d) in known for m in usual for d in draws):
+        return []
+    record, results = source.make(), []
     if args.features and record.features.keys().isdisjoint(args.features):
         return []
-    for drawn, draw, some in parts_of(record, args.rows, args.draws):
+    for drawn, draw in draws:
         Z, y = record.fit
-        fit = Z[some], y[some]
-        about = (*record[:3], record.n_classes, len(fit[1]), drawn, draw)
-        more = variants() if args.variants else []
-        more += given_features(record, args.features, some) if args.features else []
-        for method in wanted(args.methods, more):
-            values, seconds, error = run(method, fit, record.test)
-            results.append(Result(*about, method.name, *values, seconds, error))
+        n, some = int(drawn.partition(" ")[0] or 0), slice(None)
+        if n >= len(y):
+            continue
+        if n:
+            some = np.random.default_rng(draw).permutation(len(y))[:n]
+        fit, K = (Z[some], y[some]), max(Z.shape[1], 2)
+        of = source.folder, source.data_set, source.name, source.kind, K, len(fit[1]), drawn, draw
+        given = given_features(record, args.features, some) if args.features else []
+        for method in usual + given:
+            if about(method, drawn, draw) not in known:
+                values, seconds, error = run(method, fit, record.test, args.limit)
+                by = method.name, method.library, *version_of(method.library)
+                results.append(Result(*of, *by, *values, seconds, error))
     return results
 
 
@@ -131,19 +147,18 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("folders", type=Path, nargs="*", metavar="FOLDER", help="folders of .npz files")
     add("--bundled", action="store_true", help="records made from scikit-learn's data sets")
+    add("--text", type=int, nargs="?", const=ROWS, metavar="ROWS", help="next-word predictions")
     add("--methods", nargs="+", default=[".*"], metavar="REGEX", help="names of methods")
-    add("--variants", action="store_true", help="also other parameters than the defaults")
     add("--rows", nargs="+", default=["all"], help="calibration rows drawn, or all")
     add("--draws", type=int, default=2, help="random subsets of each number of rows")
-    add("--by", nargs="+", default=BY, help="groupings; + joins them")
     add("--features", nargs="+", default=[], choices=FEATURES, help="arrays of features to use")
-    add("--full", action="store_true", help="all figures in the tables of all groupings")
-    add("--jobs", type=int, default=1, help="records at a time; more than one affects times")
-    add("--csv", type=Path, metavar="FILE", help="every figure of every record")
-    add("--rst", type=Path, metavar="FILE", help="the tables for the documentation")
+    add("--limit", type=float, default=300, help="CPU seconds, after which a method is left out")
+    add("--jobs", type=int, default=1, help="records at a time")
+    add("--csv", type=Path, metavar="FILE", help="by default results/suite.csv or features.csv")
     args = parser.parse_args()
-    if not args.folders and not args.bundled:
-        parser.error("There are no records: name a FOLDER, or use --bundled.")
+    args.csv = args.csv or RESULTS / ("features.csv" if args.features else "suite.csv")
+    if not args.folders and not args.bundled and not args.text:
+        parser.error("There are no records: name a FOLDER, or use --bundled or --text.")
     for folder in args.folders:
         if not any(folder.glob("*.npz")):
             parser.error(f"FOLDER must have records in .npz files, got {folder} with none.")
@@ -152,17 +167,21 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
-    sources = [*chain(*map(recorded, args.folders)), *(bundled(SPLITS) if args.bundled else [])]
-    found = Parallel(args.jobs)(delayed(evaluated)(source, args) for source in sources)
-    results = list(chain(*found))
-    text = [LEGEND, *chain(*(tables(results, by, full=args.full) for by in args.by))]
-    text = "\n".join([*text, failures(results)])
-    print(text)
-    if args.rst:
-        args.rst.write_text(text)
-    if args.csv:
-        with args.csv.open("w", newline="") as file:
-            csv.writer(file).writerows([Result._fields, *results])
+    sources = [*(next_word(args.text) if args.text else []), *chain(*map(recorded, args.folders))]
+    sources += bundled(SPLITS) if args.bundled else []
+    results = read(args.csv)
+    known = {
+        (*key, result.version, result.commit)
+        for key, result in results.items()
+        if not result.commit.endswith("+")
+    }
+    write(args.csv, results.values())
+    tasks = (delayed(evaluated)(source, args, known) for source in sources)
+    for found in Parallel(args.jobs, return_as="generator_unordered")(tasks):
+        write(args.csv, found, "a")
+        for result in found:
+            print(*result.key, f"{result.log_loss:.5f}", result.error, flush=True)
+    write(args.csv, sorted(read(args.csv).values()))
 
 
 if __name__ == "__main__":

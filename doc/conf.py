@@ -23,7 +23,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 # Tables that another page includes are no pages of their own.
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "calarena.rst"]
+exclude_patterns = ["_build", "auto_examples/*.ipynb"]
 exclude_patterns += ["export_*.rst", "suite_*.rst", "times_*.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
@@ -35,7 +35,7 @@ html_theme_options = {
 }
 # Pages without subpages need no primary sidebar.
 alone = "index start benchmarks reproduction comparison testing architecture adding contributing"
-html_sidebars = {page: [] for page in [*alone.split(), "project", "changes", "references"]}
+html_sidebars = {page: [] for page in [*alone.split(), "suite", "project", "changes", "references"]}
 html_static_path = ["_static"]
 html_css_files = ["skcalib.css"]
 toc_object_entries_show_parents = "hide"

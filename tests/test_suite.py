@@ -1,10 +1,12 @@
 """Benchmarks of every method on small records, whose figures are known."""
 
 import csv
+import itertools
 import runpy
 import sys
-from functools import partial
+from types import SimpleNamespace
 from typing import NamedTuple
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -38,8 +40,27 @@ def script(benchmarks, monkeypatch, capsys):
 
 
 @pytest.fixture
-def suite(script):
-    return partial(script, "suite.py")
+def suite(script, tmp_path):
+    """Results in the file of the suite for these arguments, by record, rows drawn and method."""
+
+    def run(*args):
+        printed = script("suite.py", *args, "--csv", tmp_path / "suite.csv")
+        with (tmp_path / "suite.csv").open() as lines:
+            results = list(csv.DictReader(lines))
+        return {(r["record"], r["drawn"], r["method"]): r for r in results}, printed
+
+    return run
+
+
+@pytest.fixture
+def table(script, suite, tmp_path):
+    """Text of the tables of the results for these arguments."""
+
+    def run(*args):
+        suite(*args)
+        return script("table.py", tmp_path / "suite.csv")
+
+    return run
 
 
 @pytest.fixture
@@ -65,9 +86,11 @@ def folder(tmp_path):
 
 def row(text, title, method):
     """Cells of a method in the table with this title."""
-    table = text[text.index(title) :].splitlines()
-    line = next(line for line in table if line.startswith(f"{method} "))
-    return line.split()[1:]
+    lines = text[text.index(f"{title}\n") :].splitlines()
+    rule = next(line for line in lines if line.startswith("=="))
+    ends = np.cumsum([len(column) + 2 for column in rule.split()])
+    line = next(line for line in lines if line.startswith(f"{method} "))
+    return [line[start:end].strip() for start, end in itertools.pairwise(ends)]
 
 
 # Of the uncalibrated classifiers, by hand; the label of one row has a probability of 0.
@@ -77,27 +100,24 @@ ECE = (0.1 + 0.2 + 0.3 + 0.6) / 4, (0.5 + 0.4 + 0.6) / 4
 BRIER = (0.01 + 0.04 + 0.09 + 0.36) / 4, (1.5 + 0.26 + 0.14 + 0.14) / 4
 
 
-def test_figures_are_those_by_hand(suite, folder):
-    text = suite(folder, "--methods", "MatrixScaling", "--by", "all", "folder+classes", "kind")
-    means = [f"{np.mean(v):.4f}" for v in ((PAIRS, TRIPLES), BRIER, ECE)]
-    assert row(text, "All records: 2 records", "uncalibrated")[:3] == means
-    first = [f"{v:.4f}" for v in (PAIRS, BRIER[0], ECE[0])]
-    assert (
-        row(text, f"{folder.name}, 2 classes: 1 record".capitalize(), "uncalibrated")[:3] == first
-    )
-    assert row(text, "Log loss by kind", "uncalibrated") == [f"{TRIPLES:.4f}", f"{PAIRS:.4f}"]
-    assert str(folder.parent) not in text
+def test_figures_are_those_by_hand(table, folder):
+    text = table(folder, "--methods", "MatrixScaling")
+    for k, title in enumerate(["Tables, two classes", "Tables, several classes"]):
+        figures = (PAIRS, TRIPLES)[k], BRIER[k], ECE[k]
+        assert row(text, title, "uncalibrated")[:3] == [f"{v:.4f}" for v in figures]
+        assert row(text, title, "uncalibrated")[3] == "0.0"
 
 
-def test_failures_and_zeros_are_shown(suite, folder):
-    text = suite(folder, "--methods", "MatrixScaling", "--by", "all")
-    matrix = row(text, "All records", "MatrixScaling")
-    assert matrix[0].endswith("*")
-    assert matrix[-1] == "1"
-    assert row(text, "All records", "uncalibrated")[-2:] == ["1", "0"]
-    failures = text[text.index("Failures") :]
-    assert "MatrixScaling: ``ValueError" in failures
-    assert "triples-bayes" in failures
+def test_failures_and_zeros_are_shown(suite, table, folder):
+    """A failure leaves the record uncalibrated, but is lost and without a time."""
+    results, _ = suite(folder, "--methods", "MatrixScaling")
+    assert results["triples-bayes", "", "MatrixScaling"]["error"].startswith("ValueError: ")
+    text = table(folder, "--methods", "MatrixScaling")
+    cells = row(text, "Tables, several classes", "MatrixScaling")
+    assert [cells[0], cells[3], cells[5], *cells[7:]] == [
+        f"{TRIPLES:.4f}", "0.0", "0.0", "nan", "0", "1"
+    ]  # fmt: skip
+    assert row(text, "Tables, several classes", "uncalibrated")[5:] == ["100.0", "0", ANY, "1", "0"]
 
 
 def test_features_are_given(suite, folder):
@@ -111,36 +131,199 @@ def test_features_are_given(suite, folder):
         folder / "groups-bayes.npz",
         **{f"{name}_{half}": a[of] for name, a in arrays.items() for half, of in halves.items()},
     )
-    text = suite(
+    results, _ = suite(
         folder, "--features", "groups", "--methods", "AutoCalibrator", "Conditional.*groups",
-        "--rows", "all", "200", "--draws", "1", "--by", "all",
+        "--rows", "all", "200", "--draws", "1",
     )  # fmt: skip
-    for title in ("All records: 1 record", "All records, 200 rows drawn: 1 record"):
-        without = row(text, title, "AutoCalibrator")[0]
-        assert float(row(text, title, "ConditionalCalibrator")[2]) < float(without) - 0.1
+    assert {record for record, *_ in results} == {"groups-bayes"}
+    for drawn in ("", "200 rows drawn"):
+        with_groups = results["groups-bayes", drawn, "ConditionalCalibrator given groups"]
+        without = results["groups-bayes", drawn, "AutoCalibrator"]
+        assert float(with_groups["log_loss"]) < float(without["log_loss"]) - 0.1
+
+
+def test_labels_are_records(suite, folder):
+    """Labels of two dimensions are those of as many records of two classes, of one data set."""
+    rng = np.random.default_rng(0)
+    Z, Y = rng.normal(size=(20, 3)), rng.integers(2, size=(20, 3))
+    np.savez(folder / "heart-net.npz", logits_cal=Z, y_cal=Y, logits_test=Z, y_test=1 - Y)
+    results, _ = suite(folder, "--methods", "uncalibrated")
+    for k in range(3):
+        found = results[f"heart-net-label{k}", "", "uncalibrated"]
+        expected = np.logaddexp(0, np.where(Y[:, k] == 0, -Z[:, k], Z[:, k])).mean()
+        assert float(found["log_loss"]) == pytest.approx(expected, rel=1e-5)
+        assert (found["data_set"], found["classes"]) == ("heart", "2")
+
+
+def test_known_results_stay(suite, folder, tmp_path):
+    """Only methods of another version are run again, and lines of others are kept."""
+    file = tmp_path / "suite.csv"
+    _, printed = suite(folder, "--methods", "PlattScaling.*")
+    assert printed.count("PlattScaling, scikit-learn") == 2
+    lines = file.read_text().replace("scikit-learn,1.", "scikit-learn,0.").splitlines(keepends=True)
+    file.write_text("".join([*lines, *lines[1:2]]))  # stopped before it was sorted
+    old, _ = suite(folder, "--methods", "TemperatureScaling")
+    assert old["pairs-forest", "", "PlattScaling, scikit-learn"]["version"].startswith("0.")
+    new, printed = suite(folder, "--methods", "PlattScaling.*")
+    assert new["pairs-forest", "", "PlattScaling, scikit-learn"]["version"][:2] != "0."
+    assert new.keys() == old.keys()
+    ran = {line.split(maxsplit=3)[-1].rpartition(" ")[0].strip() for line in printed.splitlines()}
+    assert all("scikit-learn" in name for name in ran)
 
 
 @pytest.mark.slow
-def test_every_figure_is_written(suite, folder, tmp_path):
-    file, tables = tmp_path / "all.csv", tmp_path / "tables.rst"
-    text = suite(folder, "--rows", "all", "6", "--csv", file, "--rst", tables)
-    assert tables.read_text() in text
-    with file.open() as lines:
-        results = list(csv.DictReader(lines))
-    losses = {(r["record"], r["draw"], r["method"]): r["log_loss"] for r in results if r["drawn"]}
-    assert {draw for _, draw, _ in losses} == {"0", "1"}
-    assert {record for record, _, _ in losses} == {"triples-bayes"}  # the other has four rows
-    of_one = [r["method"] for r in results if r["record"] == "pairs-forest"]
-    assert len(of_one) == len(set(of_one))
-    assert {"BBQ", "TemperatureScaling", "IsotonicCalibration, scikit-learn"} <= set(of_one)
+def test_every_method_is_run(suite, folder):
+    results, _ = suite(folder, "--rows", "all", "6", "--jobs", "2")
+    assert {record for record, drawn, _ in results if drawn} == {"triples-bayes"}  # of more rows
+    of_one = {method for record, _, method in results if record == "pairs-forest"}
+    assert {"BBQ", "TemperatureScaling", "IsotonicCalibration, scikit-learn"} <= of_one
 
 
-def test_pairs_won(benchmarks):
-    from results import shares_won
+@pytest.mark.parametrize(
+    ("record", "data_set"),
+    [
+        ("tic-tac-toe-forest", "tic-tac-toe"), ("digits-mlp-1", "digits"), ("judge-a-8b", "judge"),
+        ("lenet-5-cifar-100", "cifar-100"), ("densenet40-c10", "cifar-10"),
+        ("pyx-cifar10", "cifar-10"), ("ecg-resnet_1-label3", "ecg"), ("bible-bayes", "bible"),
+    ],
+)  # fmt: skip
+def test_data_sets_of_records(benchmarks, record, data_set):
+    from records import Source
 
-    loss = [[1.0, 2.0], [1.0, 3.0], [np.inf, 1.0], [np.nan, 0.5]]
-    won = [(0.5 + 1 + 1 + 0 + 0) / 5, (0.5 + 1 + 0 + 0 + 0) / 5, (0 + 0 + 1 + 1 + 0) / 5, 1.0]
-    np.testing.assert_allclose(shares_won(np.array(loss)), won)
+    assert Source("", record, None).data_set == data_set
+
+
+@pytest.fixture
+def group(benchmarks):
+    """Results of methods by their losses on records of data sets; the first is uncalibrated."""
+    from results import Result
+    from table import Group
+
+    def make(losses, data_sets):
+        names = ["uncalibrated", "AutoCalibrator", "A, lib", "B, lib"]
+        return Group([
+            Result(
+                "folder", data_set, f"{i}", "tables", 2, 10, "", 0, names[m],
+                "lib" if m > 1 else "skcalib", "1", "", loss, loss / 4, loss / 9, 1.0, 0, 1.0, "",
+            )
+            for m, row in enumerate(losses)
+            for i, (loss, data_set) in enumerate(zip(row, data_sets, strict=True))
+        ])  # fmt: skip
+
+    return make
+
+
+LOSSES = [[1.0, 2.0], [1.0, 3.0], [np.inf, 1.0], [np.nan, 0.5]]
+
+
+def test_pairs_won(group):
+    """The share of each record; ties count half, a failure loses, one that is left out is none."""
+    won = [[75, 100 / 3], [75, 0], [0, 200 / 3], [np.nan, 100]]
+    np.testing.assert_allclose(group(LOSSES, "ab").won(), won)
+
+
+def test_share_of_the_loss_that_is_gone(group):
+    """At least -100 per cent; a failure leaves a record uncalibrated."""
+    of = group([[1.0, 2.0], [0.5, 9.0], [np.inf, 1.0], [np.nan, 0.5]], "ab")
+    np.testing.assert_allclose(of.less(of.loss), [[0, 0], [50, -100], [0, 50], [np.nan, 75]])
+
+
+def test_intervals_are_over_data_sets(group):
+    """Of records that repeat those of five data sets they are as wide as those of the five."""
+    values = np.random.default_rng(0).normal(size=(1, 5))
+    once, many = group(np.ones((4, 5)), "abcde"), group(np.ones((4, 40)), "abcde" * 8)
+    limits = once.limits(values)
+    assert limits[0] < values.mean() < limits[1]
+    np.testing.assert_allclose(many.limits(np.tile(values, 8)), limits)
+    assert np.isnan(group(np.ones((4, 40)), "abcd" * 10).limits(np.ones((1, 40)))).all()
+
+
+def test_methods_ahead_of_the_default_are_bold(group):
+    from table import full_table, overview
+
+    ahead = group([[1.0, 1.0], [0.7, 0.7], [0.6, 0.7], [0.9, 0.4]], "ab")
+    assert "A, lib          **0.6500**" in full_table(ahead)
+    assert "AutoCalibrator  0.7000" in full_table(ahead)
+    assert row(overview({"x": ahead}), "", "x")[3:5] == ["**0.6500**", "**A, lib**"]
+
+
+def test_page_of_results(benchmarks, group, monkeypatch, tmp_path):
+    """Each table that the page includes, with a figure where there are enough data sets."""
+    import results
+    import table
+
+    (tmp_path / "_static").mkdir()
+    monkeypatch.setattr(table, "DOC", tmp_path)
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    losses = 1 + np.random.default_rng(0).uniform(size=(4, 5))
+    found = [r for line in group(losses, "abcde").grid for r in line]
+    results.write(tmp_path / "suite.csv", found)
+    results.write(tmp_path / "calarena.csv", [found[0]._replace(library="C", method="x, C")])
+    monkeypatch.setattr(sys, "argv", ["table.py"])
+    table.main()
+    text = (tmp_path / "suite_tables.rst").read_text()
+    page = (ROOT / "doc" / "suite.rst").read_text()
+    for mark in ("overview", "data sets", "kinds", "published"):
+        assert f"\n.. {mark}\n" in f"\n{text}"
+        assert f":start-after: .. {mark}\n" in page
+    assert {path.name for path in (tmp_path / "_static").iterdir()} == {
+        "suite-all-records.png", "suite-tables-two-classes.png"
+    }  # fmt: skip
+    shown = row(text, "Tables, two classes", "A, lib")[0].strip("*")
+    assert float(shown) == pytest.approx(losses[2].mean(), abs=1e-4)
+    assert float(row(text, ".. published", "x")[1]) == pytest.approx(losses[0, 0], abs=1e-4)
+
+
+@pytest.fixture
+def words(benchmarks, monkeypatch):
+    """The module of next words, with a text of forty chapters that repeat a sentence."""
+    import next_word
+
+    rng = np.random.default_rng(0)
+    texts = [
+        " ".join(f"w{'abcdef'[k]}" if k < 6 else "Rare,!" for k in rng.integers(25, size=60) // 4)
+        for _ in range(40)
+    ]
+    starts = np.cumsum([0, *(len(text) for text in texts)])
+    verses = [1_000_000 + 1000 * k + 1 for k in range(40)]
+    bible = SimpleNamespace(
+        scripture_content="".join(texts),
+        verse_start_indices=dict(zip(verses, starts, strict=False)),
+        verse_end_indices=dict(zip(verses, starts[1:], strict=True)),
+    )
+    monkeypatch.setitem(sys.modules, next_word.CORPUS, SimpleNamespace(bible=bible))
+    monkeypatch.setattr(next_word, "CLASSES", 6)
+    return next_word
+
+
+def test_next_words(words):
+    """Probabilities of each model are those of all words; no chapter is in two parts."""
+    texts = words.chapters()
+    assert len(texts) == 40
+    parts = words.rows_of(texts, 6)
+    assert sum(len(y) for _, y in parts) == sum(w != "rare" for text in texts for w in text)
+    for model in words.MODELS:
+        record = words.make(model, 90)
+        for Z, y in record[:2]:
+            assert Z.shape == (90, 6)
+            assert Z.dtype == np.float32
+            assert set(y) <= set(range(6))
+            np.testing.assert_allclose(np.exp(Z).sum(axis=1), 1, rtol=1e-5)
+    part_of = np.random.default_rng(0).choice([0, 0, 1, 2], size=40)
+    texts[np.flatnonzero(part_of == 1)[0]] = ["new"] * 999  # no class, as it is not trained on
+    assert len(words.rows_of(texts, 6)[1][1]) < 999
+    with pytest.raises(ValueError, match="ROWS must be at most"):
+        words.make("ngrams", 10**6)
+
+
+def test_ngrams_by_hand(words):
+    """Of the words a b a b a: b follows a, by discounted counts of each order."""
+    before, after = np.array([[2, 2, 2, 2], [2, 2, 2, 0], [2, 2, 0, 1]]), np.array([0, 1, 0])
+    P = words.ngrams((before, after), np.array([[1, 1, 1, 0]]), 2)
+    d = words.DISCOUNT
+    one = np.array([2 - d, 1 - d]) / 3 + 2 * d / 3 * 0.5
+    two = np.array([0, 1 - d]) + d * one
+    np.testing.assert_allclose(P, [two])
 
 
 @pytest.fixture
@@ -177,54 +360,6 @@ def test_calarena_adapter(arena, case):
     direct = skcalib.TemperatureScaling(classes=classes).fit(Z, y)
     np.testing.assert_allclose(adapted.predict_proba(p), direct.predict_proba(Z), rtol=1e-5)
     assert adapted.predict_proba(p).shape == (len(p), len(classes))
-
-
-def test_calarena_figures_by_hand(arena):
-    """Of two classes twice scikit-learn's Brier score, and the ECE of the event."""
-    of_two = arena.figures(np.array([[0.1, 0.9], [0.9, 0.1]]), np.array([1, 1]))
-    log_losses = -np.log([0.9, 0.1])
-    np.testing.assert_allclose(of_two[:4], [0.82, log_losses.mean(), (0.1 + 0.9) / 2, 0.5])
-    of_three = arena.figures(np.array([[0.0, 0.4, 0.6], [0.5, 0.3, 0.2]]), np.array([0, 0]))
-    log_loss = -np.log([np.finfo(np.float32).tiny, 0.5]).mean()
-    brier = (1 + 0.16 + 0.36 + 0.25 + 0.09 + 0.04) / 2
-    np.testing.assert_allclose(of_three[:4], [brier, log_loss, (0.6 + 0.5) / 2, 0.5])
-
-
-@pytest.fixture
-def published(tmp_path):
-    """A record, and the figures of its uncalibrated probabilities."""
-    P = np.array([[0.5, 0.25, 0.25], [0.1, 0.65, 0.25], [0.2, 0.15, 0.65], [0.9, 0.05, 0.05]])
-    y = np.array([0, 1, 1, 0])
-    record, file = tmp_path / "three.npz", tmp_path / "published.csv"
-    np.savez(
-        record,
-        logits_cal=np.log(np.tile(P, (4, 1))), y_cal=np.tile(y, 4), logits_test=np.log(P), y_test=y,
-    )  # fmt: skip
-    log_loss, brier = -np.log([0.5, 0.65, 0.15, 0.9]).mean(), (0.375 + 0.195 + 1.185 + 0.015) / 4
-    ece = (0.5 + (0.65 + 0.65 - 1) + 0.1) / 4
-    file.write_text(
-        "method,brier,log_loss,ece_15,accuracy,seconds\n"
-        f"Base-model,{brier:.5f},{log_loss:.5f},{ece:.5f},0.75,0\nTS,0.3,0.4,0.1,0.75,0.5\n"
-    )
-    return record, file
-
-
-def test_calarena_beside_published(script, published, tmp_path):
-    rst = tmp_path / "calarena.rst"
-    text = script("calarena.py", *published, "--methods", "TemperatureScaling", "--rst", rst)
-    assert rst.read_text() in text
-    assert row(text, "method", "TS") == [
-        "CalArena", "0.30000", "0.40000", "0.10000", "0.7500", "0.500"
-    ]  # fmt: skip
-    assert row(text, "method", "uncalibrated")[1:5] == row(text, "method", "Base-model")[1:5]
-    ours = row(text, "figures of", "TemperatureScaling")
-    assert ours[0] == "skcalib"
-    assert float(ours[-1]) >= 0  # seconds, rounded
-    table = text[text.index("figures of") :]
-    losses = {name: float(row(table, "figures of", name)[2]) for name in ("TS", "uncalibrated")}
-    first = min(losses, key=losses.get)
-    assert all(table.index(f"\n{first} ") <= table.index(f"\n{name} ") for name in losses)
-    assert "VectorScaling" not in text
 
 
 def test_one_vs_rest(benchmarks):
@@ -269,6 +404,18 @@ def test_other_classes_are_failures(benchmarks):
     Z, y = make_logits(30, 3, random_state=0)
     short = Method("", "", lambda _, __: lambda Z: np.full((len(Z), 2), 0.5))
     assert run(short, (Z, y), (Z, y.clip(max=1)))[2] == "ValueError: probabilities of shape (30, 2)"
+
+
+def test_slow_methods_are_left_out(benchmarks):
+    """Once their time is over, without a time or a loss."""
+    from peers import Method
+    from suite import run
+
+    Z, y = make_logits(30, 3, random_state=0)
+    endless = Method("", "", lambda _, __: next(k for k in itertools.count() if k < 0))
+    values, seconds, error = run(endless, (Z, y), (Z, y), 0.1)
+    assert error == "left out: more than 0.1 s"
+    assert np.isnan([values.log_loss, seconds]).all()
 
 
 # A script, arguments that make it short, and what it prints.

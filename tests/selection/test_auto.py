@@ -155,7 +155,7 @@ def test_weights_minimise_the_out_of_fold_loss():
         for m in candidates.values()
     ]
     q = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y[some]].T + c.smoothing_ / 3
-    expected = stacking_weights(np.log(q), None, np.array([2.0, 0.0]))
+    expected = stacking_weights(np.log(q), None, np.array([2.1, 0.1]))
     assert_allclose([*c.weights_.values()], expected, atol=1e-4)
     assert 0.05 < expected[0] < 0.95
 
