@@ -141,7 +141,7 @@ class ClassifierCalibrator(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         estimator = self._default_estimator() if self.estimator is None else self.estimator
         _check_estimator(estimator)
-        rows = rows.in_memory()
+        rows = rows.in_memory(or_some=True)
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows).value
         L = rows.map(partial(_of_logits, temperature, smoothing))

@@ -18,6 +18,7 @@ from skcalib._validation.labels import as_labels
 from skcalib._warnings import give
 
 from ._candidates import by_name, default_candidates, taking_masked
+from ._halves import weighed_in_halves
 from ._stacking import (
     Fold,
     Weighed,
@@ -257,6 +258,9 @@ class AutoCalibrator(BaseCalibrator):
         smoothing = 1 / (rows.weight + 1)
         candidates = self._candidates(rows)
         found, of_folds = self._weighed(candidates, rows, splits, smoothing)
+        if self.verbose:
+            for name, loss in found.losses.items():
+                print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
         fitted, messages, errors = fit_all(kept, rows, "All rows" if self.verbose else "")
         for name, error in errors.items():
@@ -289,24 +293,26 @@ class AutoCalibrator(BaseCalibrator):
         self, candidates: dict[str, Any], rows: Rows, splits: list[Split] | None, smoothing: float
     ) -> tuple[Weighed, list[Fold]]:
         """The weight of each candidate; all on the first one if there can be no folds."""
+        is_default, verbose = self.calibrators is None, bool(self.verbose)
         sample: Any = rows
-        if splits is None:
-            sample = in_canonical_order(rows_to_weigh_on(rows)) if rows.groups is None else rows
-            several = len(candidates) > 1
-            cv = int(self.cv), self.random_state
-            splits = folds(sample.y, sample.groups, *cv) if several else []
+        if len(candidates) == 1:
+            splits = []
+        elif splits is None:
+            if rows.groups is None:
+                sample = rows.in_memory(or_some=True)
+                if sample.n_rows < rows.n_rows:
+                    how = self.combine, smoothing, self.random_state
+                    some = sample if is_default else None
+                    return weighed_in_halves(candidates, rows, some, *how, verbose=verbose), []
+                sample = in_canonical_order(rows_to_weigh_on(sample))
+            splits = folds(sample.y, sample.groups, int(self.cv), self.random_state)
         if not splits:
             first = next(iter(candidates))
             return Weighed({name: float(name == first) for name in candidates}, {}, {}, []), []
-        is_default, verbose = self.calibrators is None, bool(self.verbose)
         of_folds = out_of_fold(
             candidates, sample, splits, smoothing, self.n_jobs, screened=is_default, verbose=verbose
         )
-        found = weighed(of_folds, self.combine, smoothing)
-        if self.verbose:
-            for name, loss in found.losses.items():
-                print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)
-        return found, of_folds
+        return weighed(of_folds, self.combine, smoothing), of_folds
 
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]
