@@ -28,19 +28,14 @@ SMALLEST_MIXED = 1e-100
 # Smaller weights are zero.
 SMALLEST_WEIGHT = 1e-12
 
-# Largest slope at the end of the search, in units of square roots of weights that are no smaller
-# than the second number; and a duality gap, in nats, that such slopes hardly exceed.
-LARGEST_SLOPE, LEAST_UNIT, LARGEST_GAP = 1e-8, 1e-6, 2e-5
+MAX_ITERATIONS = 100
 
-# Iterations of EM before the search, which find out which weights are small; calls of L-BFGS-B at
-# most.
-EM_STEPS, MOST_CALLS = 3, 5
+# Duality gap, in nats, at the end of the search, and where rounding hides what is left.
+SMALLEST_GAP, LARGEST_GAP = 1e-9, 2e-5
 
-MAX_ITERATIONS = 1000
-
-# Duality gap at the end of Newton's method, what makes its equations regular, relative to the trace
-# of the Hessian, sufficient decrease as a share of what the slope promises, and the shortest step.
-SMALLEST_GAP, RIDGE, ENOUGH, SMALLEST_SHARE = 1e-9, 1e-13, 1e-4, 1e-6
+# What makes the equations of a step regular; sufficient decrease, as a share of what the slope
+# promises, up to rounding; the shortest share of a step; and of a weight that a step leaves.
+RIDGE, ENOUGH, ROUNDING, SMALLEST_SHARE, LEAST_SHARE = 1e-13, 1e-4, 1e-14, 1e-6, 0.01
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:
@@ -130,64 +125,40 @@ def _logs_and_products(
     return np.append(xa.weighted_sum(logs, w), products)
 
 
-def newton_weights(loss: MixtureLoss, start: Floats) -> Floats:
-    """As :func:`mixture_weights`, the weights alone, by a tenth of the passes over the rows.
-
-    Newton's method: each step ends where the quadratic model is least among all weights that are
-    not negative, or at a share of the way. A pass costs more than with gradients alone.
-    """
-    x, (value, H) = start, loss.second_order(start)
-    for _ in range(MAX_ITERATIONS):
-        slope = 1 - H @ x
-        if float(slope @ x - slope.min()) <= SMALLEST_GAP:
-            break
-        # With H = R' R the model is |R u - b|^2 / 2 up to a constant, R' b = H x - slope.
-        R = np.linalg.cholesky(H + RIDGE * np.trace(H) * np.eye(len(x))).T
-        u, _ = optimize.nnls(R, np.linalg.solve(R.T, H @ x - slope))
-        step, share = np.maximum(u, SMALLEST_WEIGHT) - x, 1.0
-        found = loss.second_order(x + step)
-        while found[0] > value + ENOUGH * share * (slope @ step) and share > SMALLEST_SHARE:
-            share /= 4
-            found = loss.second_order(x + share * step)
-        if found[0] >= value:
-            break
-        x, (value, H) = x + share * step, found
-    weights = np.where(x <= 2 * SMALLEST_WEIGHT, 0, x)
-    return weights / weights.sum()
-
-
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
     """Weights of least log loss, from a start that is positive and sums to one.
 
-    As :func:`scipy.optimize.minimize` returns it, with weights ``x`` (M,) that sum to one.
+    With weights ``x`` (M,) that sum to one, their loss ``fun``, the number of passes ``nfev``, and
+    whether the duality gap is small, ``success``. Each step of Newton's method ends where the
+    quadratic model is least among all weights that are not negative, or on the way there.
     """
-    x = start
-    for _ in range(EM_STEPS):
-        x = x * (1 - loss(x)[1])
-    # In these units rows and pseudo-rows of a single member have a curvature of one.
-    unit, nfev = np.sqrt(np.maximum(x, LEAST_UNIT)), EM_STEPS
-
-    def scaled(u: Floats) -> tuple[float, Floats]:
-        value, gradient = loss(u * unit)
-        return value, gradient * unit
-
-    # L-BFGS-B also ends where two values are equal, and then goes on when it is called again.
-    for _ in range(MOST_CALLS):
-        found = optimize.minimize(
-            scaled,
-            np.maximum(x, SMALLEST_WEIGHT) / unit,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(SMALLEST_WEIGHT / size, None) for size in unit],
-            options={"maxiter": MAX_ITERATIONS, "ftol": 0.0, "gtol": LARGEST_SLOPE},
-        )
-        x, slope, nfev = found.x * unit, found.jac / unit, nfev + found.nfev
+    x, (value, H), nfev = start, loss.second_order(start), 1
+    for _ in range(MAX_ITERATIONS):
+        slope = 1 - H @ x
         gap = float(slope @ x - slope.min())
-        if gap <= LARGEST_GAP or found.nit >= MAX_ITERATIONS:
+        if gap <= SMALLEST_GAP:
             break
+        # In these units rows of a single member have a curvature of one. With H = R' R the model is
+        # |R u - b|^2 / 2 up to a constant, where R' b is H x - slope. It does not see the growth
+        # towards zero, so no weight gets there in one step.
+        unit = np.sqrt(x)
+        R = np.linalg.cholesky(H * unit * unit[:, None] + RIDGE * np.eye(len(x))).T
+        u, _ = optimize.nnls(R, np.linalg.solve(R.T, unit * (H @ x - slope)))
+        least, share = np.maximum(LEAST_SHARE * x, SMALLEST_WEIGHT), 1.0
+        step = np.maximum(u * unit, least) - x
+        while share > SMALLEST_SHARE:
+            ahead = (x + share * step) / (x + share * step).sum()
+            found, nfev = loss.second_order(ahead), nfev + 1
+            if found[0] <= value + ENOUGH * share * float(slope @ step) + ROUNDING * (1 + value):
+                break
+            share /= 4
+        else:
+            break
+        x, (value, H) = ahead, found
     weights = np.where(x <= 2 * SMALLEST_WEIGHT, 0, x)
-    found.update(x=weights / weights.sum(), success=gap <= LARGEST_GAP, nfev=nfev)
-    return found
+    return optimize.OptimizeResult(
+        x=weights / weights.sum(), fun=value, success=gap <= LARGEST_GAP, nfev=nfev
+    )
 
 
 def least_squares_weights(A: Floats, b: Floats) -> Floats:

@@ -88,10 +88,13 @@ class DaskRows(Rows):
         y = Chunked(calls(f, zip(self.y.tasks)), self.y.lengths, np.zeros(0, np.intp))
         return type(self)(self.X, y, *self.arrays[2:], **self._about | about)
 
+    @property
+    def n_parts(self) -> int:
+        return -(-self.n_rows // min(SOME_ROWS, SAMPLE_ELEMENTS // (2 * self._width)))
+
     def in_memory(self, *, or_some: bool = False) -> Rows:
-        n_parts = -(-self.n_rows // min(SOME_ROWS, SAMPLE_ELEMENTS // self._width))
-        if or_some and n_parts > 1:
-            return self.part(0, n_parts)._call(lambda rows: rows, 1)  # noqa: SLF001
+        if or_some and self.n_parts > 1:
+            return self.part(0, self.n_parts).in_memory()
         if self.n_rows * self._width > SAMPLE_ELEMENTS:
             raise ValueError(
                 "All rows must be in memory for this fit, which gathers Dask collections of up to "

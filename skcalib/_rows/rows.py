@@ -130,6 +130,11 @@ class Rows(ABC):
         return weight
 
     @property
+    def n_parts(self) -> int:
+        """Of how many equal parts one is gathered where some rows in memory are enough."""
+        return 1
+
+    @property
     def least_weight(self) -> float:
         """The smallest positive weight."""
         return 1.0 if self.w is None else float(type(self)(self.w).sum(_least, merge=np.minimum))
@@ -170,7 +175,7 @@ class Rows(ABC):
     def in_memory(self, *, or_some: bool = False) -> Rows:
         """The rows in the memory of this process; a ValueError if they are too many to gather.
 
-        Or, of more rows than :data:`SOME_ROWS` that would have to be gathered, so many at random.
+        Or one of the parts at random that have up to :data:`SOME_ROWS` rows.
         """
 
     def on_host(self) -> Rows:

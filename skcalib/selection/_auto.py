@@ -298,13 +298,13 @@ class AutoCalibrator(BaseCalibrator):
         if len(candidates) == 1:
             splits = []
         elif splits is None:
+            if rows.n_parts > 1:
+                how = self.combine, smoothing, self.random_state
+                return weighed_in_halves(
+                    candidates, rows, *how, screened=is_default, verbose=verbose
+                ), []
             if rows.groups is None:
-                sample = rows.in_memory(or_some=True)
-                if sample.n_rows < rows.n_rows:
-                    how = self.combine, smoothing, self.random_state
-                    some = sample if is_default else None
-                    return weighed_in_halves(candidates, rows, some, *how, verbose=verbose), []
-                sample = in_canonical_order(rows_to_weigh_on(sample))
+                sample = in_canonical_order(rows_to_weigh_on(rows.in_memory()))
             splits = folds(sample.y, sample.groups, int(self.cv), self.random_state)
         if not splits:
             first = next(iter(candidates))

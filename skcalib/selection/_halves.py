@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skcalib._rows import Floats, MemoryRows, Rows
+from skcalib._rows import Floats, Rows
 from skcalib._splits import Split, hold_two_classes
 
 from ._stacking import (
@@ -34,16 +34,16 @@ TEST_SHARE = 0.2
 def weighed_in_halves(
     candidates: Candidates,
     rows: Rows,
-    some: MemoryRows | None,
     combine: str,
     smoothing: float,
     random_state: Any,
     *,
-    verbose: bool = False,
+    screened: bool,
+    verbose: bool,
 ) -> Weighed:
-    """What the halves say of the candidates, without those that are hopeless on ``some`` rows."""
+    """What the halves say of the candidates, if they are ``screened`` by a sample of the rows."""
     rng = check_random_state(0 if random_state is None else random_state)
-    first = [] if some is None else _screened(candidates, some, smoothing, rng, verbose=verbose)
+    first = _sample(candidates, rows, smoothing, rng, verbose=verbose) if screened else []
     out = [name for fold in first for name in hopeless(fold)]
     if out and verbose:
         print(f"Left out after a sample: {', '.join(out)}", flush=True)
@@ -58,10 +58,11 @@ def weighed_in_halves(
     return Weighed(dict.fromkeys(losses, 0.0) | weights, losses, errors, linear)
 
 
-def _screened(
-    candidates: Candidates, some: MemoryRows, smoothing: float, rng: Any, *, verbose: bool
+def _sample(
+    candidates: Candidates, rows: Rows, smoothing: float, rng: Any, *, verbose: bool
 ) -> list[Fold]:
-    """Candidates on a fold of the gathered rows; none if training rows have a single class."""
+    """A fold of gathered rows; none if its training rows have a single class."""
+    some: Any = rows.in_memory(or_some=True)
     order = rng.permutation(some.n_rows)
     test, train = np.split(order, [int(TEST_SHARE * some.n_rows)])
     split = Split(train, test)

@@ -20,7 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
 from skcalib._optimize.loss import LOWEST_FEATURE
-from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights, newton_weights
+from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
 from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, both_columns
 from skcalib._rows.arrays import double, log_softmax, mix_logits, weighted_sum
 from skcalib._rows.parallel import with_one_blas_thread
@@ -173,12 +173,13 @@ def _logs_of_labels(
     return L.astype(np.float32)  # rounding errors of single precision average out
 
 
-def rows_to_weigh_on(rows: MemoryRows) -> MemoryRows:
+def rows_to_weigh_on(rows: Any) -> MemoryRows:
     """All rows, or if they are many some of them at random."""
-    n_rows = rows.n_rows
-    if n_rows < MANY_ROWS:
-        return rows
-    return rows.taken(np.sort(np.random.default_rng(0).choice(n_rows, FEWER_ROWS, replace=False)))
+    if rows.n_rows >= MANY_ROWS:
+        some = np.random.default_rng(0).choice(rows.n_rows, FEWER_ROWS, replace=False)
+        rows = rows.taken(np.sort(some))
+    found: MemoryRows = rows
+    return found
 
 
 def in_canonical_order(rows: MemoryRows) -> MemoryRows:
@@ -357,10 +358,11 @@ def stacking_weights(
     ``w`` (n,) are weights of the rows, or None, and ``pseudo_rows`` (M,) the prior; ``kept`` are
     the columns of the candidates. Of rows with logarithms for logits, weights are theirs.
     """
-    start = np.full(len(pseudo_rows), 1 / len(pseudo_rows))
     if isinstance(L, Rows):
-        return newton_weights(MixtureLoss(L, pseudo_rows, partial(_relative, kept)), start)
-    loss = MixtureLoss(MemoryRows(_relative(kept, L), None, w), pseudo_rows)
+        loss = MixtureLoss(L, pseudo_rows, partial(_relative, kept))
+    else:
+        loss = MixtureLoss(MemoryRows(_relative(kept, L), None, w), pseudo_rows)
+    start = np.full(len(pseudo_rows), 1 / len(pseudo_rows))
     weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
     return weights
 
