@@ -4,11 +4,10 @@
 precision to a temporary folder, a million rows per file, and fits each calibrator on a new cluster
 of two workers with 2 GB each. Printed are the seconds from opening the files to the fitted
 calibrator, the round trips, the peak memory of a worker and the data received by the client.
-``--kill`` kills a worker during each fit. ``--simulate`` makes the rows on the workers, a quarter of
-a million per chunk, in place of reading them, and ``--methods AutoCalibrator`` is the default.
-``--scaling`` fits the cost model of the guide to
-10 000 000 rows and one worker, compares it with other sizes, and prints its predictions for more
-rows and workers.
+``--kill`` kills a worker during each fit. ``--simulate`` makes the rows on the workers, a quarter
+of a million per chunk, in place of reading them; ``--methods AutoCalibrator`` is the default.
+``--scaling`` fits the cost model of the guide to 10 000 000 rows and one worker, compares it with
+other sizes, and prints its predictions for more rows and workers.
 """
 
 import argparse

@@ -65,54 +65,19 @@ class MixtureLoss:
         """Sum of the weights of rows and pseudo-rows."""
         return self.rows.weight + (0 if self.pseudo_rows is None else self.pseudo_rows.sum())
 
-    def __call__(self, x: Floats) -> tuple[float, Floats]:
-        """Value and gradient (M,) at weights ``x`` (M,)."""
-        logs, *shares = self.rows.sum(partial(_logs_and_shares, x, self.of_block))
-        value, gradient = -logs, -np.array(shares)
-        if self.pseudo_rows is not None:
-            some = self.pseudo_rows > 0
-            value -= self.pseudo_rows[some] @ np.log(x[some])
-            gradient[some] -= self.pseudo_rows[some] / x[some]
-        return float(value / self.weight + x.sum() - 1), gradient / self.weight + 1
-
-    def second_order(self, x: Floats) -> tuple[float, Floats]:
-        """Value and Hessian (M, M) at weights ``x`` (M,), by one pass.
+    def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
+        """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass.
 
         The gradient is one minus the Hessian times the weights: the shares of the members in the
         probability of a row sum to one.
         """
         of_block = partial(_logs_and_products, x, self.of_block)
         logs, *products = self.rows.sum(of_block, Plan(at_least=len(x)))
-        a = np.zeros(len(x)) if self.pseudo_rows is None else self.pseudo_rows
-        hessian = np.reshape(products, (len(x), len(x))) + np.diag(a / x**2)
-        return float(-logs - a @ np.log(x)) / self.weight + x.sum() - 1, hessian / self.weight
-
-    def hessian(self, x: Floats) -> Floats:
-        """Hessian (M, M) at weights ``x`` (M,)."""
-        plan = Plan(at_least=len(x))
-        found = self.rows.sum(partial(_products_of_shares, x, self.of_block), plan)
-        if self.pseudo_rows is not None:
-            found = found + np.diag(self.pseudo_rows / np.maximum(x, SMALLEST_WEIGHT) ** 2)
-        return found / self.weight
-
-
-def _logs_and_shares(
-    x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
-) -> Floats:
-    """Log-likelihood of a block, and its derivatives by the weights: (1 + M,)."""
-    Q = Q if of_block is None else of_block(Q, y, w)
-    mixed = xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)
-    inverse = 1 / mixed if w is None else w / mixed
-    return xa.flat(xa.weighted_sum(xa.namespace(Q).log(mixed), w), inverse @ Q)
-
-
-def _products_of_shares(
-    x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
-) -> Floats:
-    """Minus the second derivatives of the log-likelihood of a block: (M, M)."""
-    Q = Q if of_block is None else of_block(Q, y, w)
-    shares = Q / xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)[:, None]
-    return (shares if w is None else shares * w[:, None]).T @ shares
+        H, a = np.reshape(products, (len(x), len(x))), self.pseudo_rows
+        if a is not None:
+            logs, H = logs + a[a > 0] @ np.log(x[a > 0]), H + np.diag(a / x / x)
+        H /= self.weight
+        return float(x.sum() - 1 - logs / self.weight), 1 - H @ x, H
 
 
 def _logs_and_products(
@@ -120,9 +85,10 @@ def _logs_and_products(
 ) -> Floats:
     """Log-likelihood of a block, and minus its second derivatives: (1 + M * M,)."""
     Q = Q if of_block is None else of_block(Q, y, w)
-    logs = xa.namespace(Q).log(xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED))
-    products = _products_of_shares(x, None, Q, y, w)
-    return np.append(xa.weighted_sum(logs, w), products)
+    mixed = xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)
+    S = Q / mixed[:, None]
+    products = (S if w is None else S * w[:, None]).T @ S
+    return xa.flat(xa.weighted_sum(xa.namespace(Q).log(mixed), w), products)
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
@@ -132,9 +98,8 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
     whether the duality gap is small, ``success``. Each step of Newton's method ends where the
     quadratic model is least among all weights that are not negative, or on the way there.
     """
-    x, (value, H), nfev = start, loss.second_order(start), 1
+    x, (value, slope, H), nfev = start, loss.second_order(start), 1
     for _ in range(MAX_ITERATIONS):
-        slope = 1 - H @ x
         gap = float(slope @ x - slope.min())
         if gap <= SMALLEST_GAP:
             break
@@ -154,7 +119,7 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
             share /= 4
         else:
             break
-        x, (value, H) = ahead, found
+        x, (value, slope, H) = ahead, found
     weights = np.where(x <= 2 * SMALLEST_WEIGHT, 0, x)
     return optimize.OptimizeResult(
         x=weights / weights.sum(), fun=value, success=gap <= LARGEST_GAP, nfev=nfev

@@ -26,7 +26,6 @@ from .rows import (
     Plan,
     Rows,
     map_columns,
-    part_of,
 )
 
 T = TypeVar("T")
@@ -105,6 +104,7 @@ class DaskRows(Rows):
         return self._call(lambda rows: rows, 1)
 
     def part(self, k: int, n_parts: int, seed: int = 0) -> Self:
+        """The k-th of equal parts of the rows at random, whatever their chunks."""
         ends = np.cumsum(self.X.lengths).tolist()
         of_chunks = [partial(part_of, k, n_parts, seed, *span) for span in pairwise([0, *ends])]
         counts = [int(of_chunk().sum()) for of_chunk in of_chunks]
@@ -118,6 +118,7 @@ class DaskRows(Rows):
         return type(self)(*arrays, classes=self.classes, masked=self.masked)
 
     def joined(self, other: Any) -> Self:
+        """The rows, and then those of another."""
         pairs = zip(self.arrays, other.arrays, strict=True)
         arrays = (
             None if a is None else Chunked(a.tasks + b.tasks, a.lengths + b.lengths, a.like)
@@ -153,6 +154,14 @@ def _summaries(of_block: Any, n_cells: int, X: Array, y: Array, w: Any, *_: Any)
 
 def _merged(n_cells: int, chunks: list[list[Ranked]]) -> list[Ranked]:
     return [merged(list(column), n_cells) for column in zip(*chunks, strict=True)]
+
+
+def part_of(k: int, n_parts: int, seed: int, start: int, stop: int) -> Bools:
+    """Which rows from one number to another are in the k-th of equal parts at random."""
+    # A draw for each row, to whose number the generator can jump.
+    draws = np.random.PCG64(seed).advance(start).random_raw(stop - start)
+    of_part: Bools = draws % n_parts == k
+    return of_part
 
 
 def _part_of_chunk(of_chunk: Callable[[], Bools], *blocks: Array | None) -> list[Array | None]:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .arrays import Array, Bools, namespace, weighted_sum
+from .arrays import Array, namespace, weighted_sum
 from .parallel import max_threads, share
 from .ranking import Ranked, ranked
 
@@ -182,14 +182,6 @@ class Rows(ABC):
         """The rows with arrays of NumPy in place of tensors."""
         return self
 
-    def part(self, k: int, n_parts: int, seed: int = 0) -> Rows:
-        """The k-th of equal parts of the rows at random, whatever their chunks."""
-        return self.on_host().part(k, n_parts, seed)
-
-    def joined(self, other: Any) -> Rows:
-        """The rows and then those of another."""
-        return self.on_host().joined(other.on_host())
-
     @abstractmethod
     def thinned(self, step: int) -> Self:
         """Every k-th row; all rows if the cost of a pass does not depend on their number."""
@@ -220,14 +212,6 @@ class Rows(ABC):
     def grouped(self, groups: Array) -> Self:
         """The rows with the group of each."""
         return type(self)(*self.arrays, **self._about | {"groups": groups})
-
-
-def part_of(k: int, n_parts: int, seed: int, start: int, stop: int) -> Bools:
-    """Which rows from one number to another are in the k-th of equal parts at random."""
-    # A draw for each row, to whose number the generator can jump.
-    draws = np.random.PCG64(seed).advance(start).random_raw(stop - start)
-    of_part: Bools = draws % n_parts == k
-    return of_part
 
 
 def _least(w: Array) -> Any:
@@ -311,14 +295,6 @@ class MemoryRows(Rows):
 
     def in_memory(self, *, or_some: bool = False) -> Self:  # noqa: ARG002
         return self
-
-    def part(self, k: int, n_parts: int, seed: int = 0) -> Self:
-        return self.taken(part_of(k, n_parts, seed, 0, self.n_rows))
-
-    def joined(self, other: Any) -> Self:
-        pairs = zip(self.arrays, other.arrays, strict=True)
-        arrays = (None if a is None else np.concatenate([a, b]) for a, b in pairs)
-        return type(self)(*arrays, classes=self.classes, masked=self.masked)
 
     def thinned(self, step: int) -> Self:
         return self if step == 1 else self.taken(slice(None, None, step))

@@ -33,7 +33,7 @@ TEST_SHARE = 0.2
 
 def weighed_in_halves(
     candidates: Candidates,
-    rows: Rows,
+    rows: Any,
     combine: str,
     smoothing: float,
     random_state: Any,
@@ -59,10 +59,10 @@ def weighed_in_halves(
 
 
 def _sample(
-    candidates: Candidates, rows: Rows, smoothing: float, rng: Any, *, verbose: bool
+    candidates: Candidates, rows: Any, smoothing: float, rng: Any, *, verbose: bool
 ) -> list[Fold]:
     """A fold of gathered rows; none if its training rows have a single class."""
-    some: Any = rows.in_memory(or_some=True)
+    some = rows.in_memory(or_some=True)
     order = rng.permutation(some.n_rows)
     test, train = np.split(order, [int(TEST_SHARE * some.n_rows)])
     split = Split(train, test)
@@ -72,7 +72,7 @@ def _sample(
 
 
 def _halves(
-    candidates: Mapping[str, Any], rows: Rows, smoothing: float, seed: int, *, verbose: bool
+    candidates: Mapping[str, Any], rows: Any, smoothing: float, seed: int, *, verbose: bool
 ) -> tuple[list[Fold], list[str]]:
     """Candidates that can be fitted to both halves, with log-probabilities for the other."""
     halves = [rows.part(k, 2, seed) for k in range(2)]

@@ -159,7 +159,7 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, smoothing: float) -> Floats
     return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / n_classes)
 
 
-def log_rows(rows: Rows, calibrators: list[Any], smoothing: float) -> Rows:
+def log_rows(rows: Rows, calibrators: list[Any], smoothing: float) -> Any:
     """The rows with log-probabilities (n, M) of the labels in place of logits."""
     of_block = partial(_logs_of_labels, calibrators, rows.classes, smoothing)
     return rows.with_logits(rows.map(of_block, Plan(at_least=1 << 12)))
