@@ -52,7 +52,7 @@ class AutoCalibrator(BaseCalibrator):
         towards where rows are few. None stands for those in the Notes.
     cv : int, splitter or iterable of splits, default=5
         How to split the calibration rows. An integer is the number of random folds, or of folds of
-        groups where ``fit`` is given ``groups``.
+        groups where ``fit`` is given ``groups``. Many rows of Dask are halved: see the Notes.
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates, or to take the one of lowest out-of-fold log loss.
     n_jobs : int, default=None
@@ -72,7 +72,8 @@ class AutoCalibrator(BaseCalibrator):
         The candidates of positive weight, fitted to all rows.
     cv_log_loss_ : dict of str to float
         Mean out-of-fold log loss of each candidate in nats; empty without cross-validation. Of
-        candidates that are left out after the first fold it is that of this fold.
+        candidates that are left out after the first fold, or after a sample of many rows of Dask,
+        it is that of this fold or sample.
     cv_log_loss_error_ : dict of str to float
         Standard errors of these.
     components_ : list of calibrators
@@ -120,10 +121,17 @@ class AutoCalibrator(BaseCalibrator):
     0.01 in the best mixture on the first fold, linear maps below 0.05, are not fitted on the
     others.
 
-    *Many rows.* From 50 000 rows on, weights come from 25 000 of them, the same at every fit, if
-    ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows, except for
-    gradient boosting and candidates that are not of this package, for which Dask collections are
-    gathered in memory.
+    *Many rows.* From 50 000 rows in memory on, weights come from 25 000 of them, the same at every
+    fit, if ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows.
+
+    *Dask.* Row-chunked collections of up to 100 000 rows and 8 million logits are gathered. Of
+    more, whatever the number ``cv``, there are two folds, halves of the rows at random that do not
+    depend on the chunks: each half, on the workers, is fitted to and tested on the other one, so
+    that weights come from all rows out of fold. A half has more rows than training folds in memory,
+    and two folds cost one fit to all rows. A sample of up to 100 000 rows is all that is gathered:
+    candidates that have little weight on a fifth of it, as in *Screening*, are not fitted to the
+    halves, and classifiers and candidates that are not of this package are fitted to samples, of
+    the halves and of all rows. Fits use all workers, one after the other, whatever ``n_jobs``.
 
     With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
     outputs are tensors like ``X``.

@@ -12,8 +12,16 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, VectorScaling
+from skcalib import (
+    BBQ,
+    AutoCalibrator,
+    HistogramBinning,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib.__main__ import main
+from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 
@@ -89,6 +97,25 @@ def test_a_worker_that_is_lost_changes_nothing(rows, client, cluster):
     assert victim not in client.run(os.getpid).values()
     assert np.array_equal(fit["far"].coef_, expected.coef_)
     assert np.array_equal(fit["far"].intercept_, expected.intercept_)
+
+
+def test_a_worker_that_is_lost_in_cross_validation_changes_nothing(
+    rows, client, cluster, monkeypatch
+):
+    monkeypatch.setattr(_dask, "SOME_ROWS", N // 4)
+    members = [TemperatureScaling(smoothing="auto"), VectorScaling(alpha=1.0)]
+    X, Y = with_dask(*rows)
+    start = time.perf_counter()
+    expected = AutoCalibrator(members).fit(X, Y)
+    victim = next(iter(cluster.workers.values())).pid
+    timer = threading.Timer(0.4 * (time.perf_counter() - start), os.kill, (victim, 9))
+    timer.start()
+    far = AutoCalibrator(members).fit(X, Y)
+    timer.join()
+    assert victim not in client.run(os.getpid).values()
+    assert far.weights_ == expected.weights_
+    assert far.cv_log_loss_ == expected.cv_log_loss_
+    assert np.array_equal(far.predict_proba(rows[0]), expected.predict_proba(rows[0]))
 
 
 def test_a_chunk_that_takes_longer_changes_nothing(rows, client):

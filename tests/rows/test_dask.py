@@ -366,6 +366,17 @@ def arrivals(monkeypatch):
     return sizes
 
 
+def test_more_rows_than_are_gathered_are_refused(monkeypatch):
+    Z, y, _ = problem(3, n=300)
+    X, Y = chunked(Z, y, chunk=70)
+    c = TopLabelCalibration(TemperatureScaling())
+    monkeypatch.setattr(_dask, "SAMPLE_ELEMENTS", 599)
+    with pytest.raises(ValueError, match=r"up to 599 numbers, got 300 rows of 2 .* X\[::k\]"):
+        c.fit(X, Y)
+    assert vars(c).keys() == c.get_params(deep=False).keys()
+    c.fit(X[::2], Y[::2])
+
+
 # Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
 GATHERING = {
     families.AutoCalibrator,
