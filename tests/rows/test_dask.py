@@ -105,9 +105,13 @@ def test_parameters_are_those_in_memory(form, n_classes, weighted):
 
 
 @pytest.mark.slow
-def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
+@pytest.mark.parametrize(
+    "limits", [{"MANY_PARAMETERS": 3}, {"FEW_PARAMETERS": 3, "MANY_PRODUCTS": N}], ids=str
+)
+def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
     """A Hessian is summed up only where it is small."""
-    monkeypatch.setattr("skcalib._optimize.minimize.MANY_PARAMETERS", 3)
+    for name, value in limits.items():
+        monkeypatch.setattr(f"skcalib._optimize.minimize.{name}", value)
     monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", refuse)
     Z, y, w = problem(4, weighted=True)
     here, far = (
