@@ -303,7 +303,7 @@ class AutoCalibrator(BaseCalibrator):
         """The weight of each candidate; all on the first one if there can be no folds."""
         is_default, verbose = self.calibrators is None, bool(self.verbose)
         sample: Any = rows
-        if len(candidates) == 1:
+        if splits is None and len(candidates) == 1:
             splits = []
         elif splits is None:
             if rows.n_parts > 1:

@@ -61,14 +61,15 @@ def weighed_in_halves(
 def _sample(
     candidates: Candidates, rows: Any, smoothing: float, rng: Any, *, verbose: bool
 ) -> list[Fold]:
-    """A fold of gathered rows; none if its training rows have a single class."""
+    """A fold of gathered rows; none if nothing can be fitted, as to rows of a single class."""
     some = rows.in_memory(or_some=True)
     order = rng.permutation(some.n_rows)
     test, train = np.split(order, [int(TEST_SHARE * some.n_rows)])
     split = Split(train, test)
     if not hold_two_classes(some.y, [split]):
         return []
-    return [fit_and_test(candidates, some, split, smoothing, "Sample" if verbose else "")]
+    fold = fit_and_test(candidates, some, split, smoothing, "Sample" if verbose else "")
+    return [fold] if fold.L else []
 
 
 def _halves(
