@@ -4,9 +4,10 @@
 precision to a temporary folder, a million rows per file, and fits each calibrator on a new cluster
 of two workers with 2 GB each. Printed are the seconds from opening the files to the fitted
 calibrator, the round trips, the peak memory of a worker and the data received by the client.
-``--kill`` kills a worker during each fit. ``--scaling`` fits the cost model of the guide to
-10 000 000 rows and one worker, compares it with other sizes, and prints its predictions for more
-rows and workers.
+``--kill`` kills a worker during each fit. ``--simulate`` makes the rows on the workers, a quarter
+of a million per chunk, in place of reading them; ``--methods AutoCalibrator`` is the default.
+``--scaling`` fits the cost model of the guide to 10 000 000 rows and one worker, compares it with
+other sizes, and prints its predictions for more rows and workers.
 """
 
 import argparse
@@ -25,10 +26,12 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster, wait
+from sklearn.base import clone
 from timing import medians
 
 from skcalib import (
     BBQ,
+    AutoCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     PlattScaling,
@@ -45,8 +48,9 @@ METHODS = [
     HistogramBinning(),
     IsotonicCalibration(),
     BBQ(),
+    AutoCalibrator(verbose=True),
 ]
-FILE_ROWS = 1_000_000
+FILE_ROWS, CHUNK_ROWS = 1_000_000, 250_000
 CLASSES = 10
 
 
@@ -58,6 +62,7 @@ def main():
     parser.add_argument("--files", type=Path, help="folder where the files are kept")
     parser.add_argument("--methods", nargs="+", help="names of calibrators")
     parser.add_argument("--kill", action="store_true", help="kill a worker during each fit")
+    parser.add_argument("--simulate", action="store_true", help="make rows in place of reading")
     parser.add_argument("--scaling", action="store_true")
     args = parser.parse_args()
     methods = [m for m in METHODS if not args.methods or type(m).__name__ in args.methods]
@@ -66,9 +71,10 @@ def main():
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.files or Path(temporary)
-        write_files(folder, args.rows)
+        if not args.simulate:
+            write_files(folder, args.rows)
         print(f"{args.rows:,} x {CLASSES}, {args.workers} workers with {args.memory} each")
-        print(f"{'':22}{'time':>8}{'rounds':>8}{'peak':>9}{'received':>11}")
+        print(f"{'':22}{'time':>8}{'rounds':>8}{'peak':>9}{'client':>9}{'received':>11}")
         for method in methods:
             report(method, folder, args)
 
@@ -83,11 +89,28 @@ def write_files(folder, rows):
 
 
 def write_file(file, k):
+    made(k, FILE_ROWS).astype({"y": np.int8}).to_parquet(file)
+
+
+def made(k, n):
+    """The k-th block of n rows: over-confident logits with an offset of each class."""
     Z, y = make_logits(
-        FILE_ROWS, CLASSES, temperature=2.0, offset=np.linspace(0, 1, CLASSES), random_state=k
+        n, CLASSES, temperature=2.0, offset=np.linspace(0, 1, CLASSES), random_state=k
     )
-    frame = pd.DataFrame(Z.astype(np.float32), columns=[f"z{i}" for i in range(CLASSES)])
-    frame.assign(y=y.astype(np.int8)).to_parquet(file)
+    names = [f"z{i}" for i in range(CLASSES)]
+    return pd.DataFrame(Z.astype(np.float32), columns=names).assign(y=y)
+
+
+def simulated(n):
+    """Logits and labels that are made where they are used."""
+    shape, chunks = (n, CLASSES + 1), (CHUNK_ROWS, CLASSES + 1)
+
+    def of_chunk(_, block_id):
+        return made(block_id[0], CHUNK_ROWS).to_numpy(np.float32)
+
+    meta = np.empty((0, CLASSES + 1), np.float32)
+    both = da.zeros(shape, np.float32, chunks=chunks).map_blocks(of_chunk, meta=meta)
+    return both[:, :CLASSES], both[:, CLASSES].astype(int)
 
 
 def columns_of(frame):
@@ -96,17 +119,20 @@ def columns_of(frame):
 
 def report(method, folder, args):
     sizes = count_rounds()
-    seconds, peak = fit(method, folder, args)
+    seconds, peak, fitted = fit(method, folder, args)
     line = f"{type(method).__name__:22}{seconds:7.1f}s{len(sizes):8}{peak / 1e9:7.2f}GB"
-    line += f"{sum(sizes) / 1e6:9.3f}MB  "
+    line += f"{peak_memory() / 1e9:7.2f}GB{sum(sizes) / 1e6:9.3f}MB  "
     if args.kill:
-        seconds, _ = fit(method, folder, args, kill_after=0.4 * seconds)
-        line += f"{seconds:.1f}s with a worker killed"
+        Z = made(-1 % 2**32, 10_000).to_numpy(np.float32)[:, :CLASSES]
+        P = fitted.predict_proba(Z)
+        seconds, _, fitted = fit(method, folder, args, kill_after=0.4 * seconds)
+        change = np.abs(fitted.predict_proba(Z) - P).max()
+        line += f"{seconds:.1f}s with a worker killed, change {change:.1g}"
     print(line, flush=True)
 
 
 def fit(method, folder, args, *, kill_after=None):
-    """Seconds, and the peak memory of a worker."""
+    """Seconds, the peak memory of a worker, and the fitted calibrator."""
     files = [str(folder / f"{k:05d}.parquet") for k in range(args.rows // FILE_ROWS)]
     with (
         LocalCluster(
@@ -121,9 +147,9 @@ def fit(method, folder, args, *, kill_after=None):
         if kill_after is not None:
             threading.Thread(target=kill_one, args=(cluster, kill_after)).start()
         start = time.perf_counter()
-        X, y = columns_of(dd.read_parquet(files))
-        type(method)().fit(X, y)
-        return time.perf_counter() - start, max(client.run(peak_memory).values())
+        X, y = simulated(args.rows) if args.simulate else columns_of(dd.read_parquet(files))
+        fitted = clone(method).fit(X, y)
+        return time.perf_counter() - start, max(client.run(peak_memory).values()), fitted
 
 
 def warm():

@@ -166,10 +166,10 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
     """A copy of the calibrator, fitted to checked rows of logits and class indices.
 
     Calibrators of skcalib pass over the rows; others, and those with a ``fit`` of their own, are
-    given those in memory.
+    given those in memory, or some of many rows of Dask.
     """
     if not _has_own(calibrator, "fit"):
-        held = rows.in_memory()
+        held = rows.in_memory(or_some=True)
         return fit_calibrator(calibrator, held.X, rows.classes[held.y], held.w, rows.classes)
     return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
 

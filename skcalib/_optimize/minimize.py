@@ -14,13 +14,15 @@ All fits that minimise are calls of :mod:`scipy.optimize`, of convex problems bu
   ``FEW_ELEMENTS`` features are in the precision of the logits until the gradient norm is small or
   rounding hides progress, and then in double precision.
 - *The same with up to* ``MANY_PARAMETERS`` *parameters*, for row-chunked Dask arrays, on which each
-  pass costs a round trip to the workers whatever it computes, and where L-BFGS does not converge in
-  ``PATIENCE`` iterations: ``minimize`` with ``"trust-exact"`` and the whole Hessian.
+  pass costs a round trip to the workers, up to ``MANY_PRODUCTS``, and where L-BFGS does not
+  converge in ``PATIENCE`` iterations: ``minimize`` with ``"trust-exact"`` and the whole Hessian.
 - *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with a method that takes
   Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
 - *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:
-  :mod:`skcalib._optimize.mixture`. *Effects of features*, slopes and intercepts of levels:
-  "L-BFGS-B" (:mod:`skcalib._optimize.effects`). *Class priors*: "trust-ncg" in their logarithms
+  Newton's method, each step of which is a call of ``nnls`` (:mod:`skcalib._optimize.mixture`): it
+  takes 5 to 11 passes over the rows where "L-BFGS-B" takes 30 to 70, and a half to a fifth of the
+  time. *Effects of features*, slopes and intercepts of levels: "L-BFGS-B"
+  (:mod:`skcalib._optimize.effects`). *Class priors*: "trust-ncg" in their logarithms
   (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
 
 Measured times, as multiples of those of the method that is used, for vector and matrix maps of
@@ -78,6 +80,10 @@ from skcalib._rows import Floats, Rows, arrays as xa
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.
 MANY_PARAMETERS = 512
+
+# And so have more than the first number where the rows, times the square of theirs, are more than
+# the second: on a cluster as well a Hessian then costs more than the further passes of L-BFGS.
+FEW_PARAMETERS, MANY_PRODUCTS = 64, 1 << 30
 
 # Iterations of L-BFGS after which problems with a small Hessian are left to Newton's method.
 PATIENCE = 60
@@ -140,7 +146,8 @@ def best_parameters(
     if len(x) > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter, blocks)
     nit = 0
-    for method in (lbfgs, newton) if is_local else (newton, lbfgs):
+    many = len(x) > FEW_PARAMETERS and objective.rows.n_rows * len(x) ** 2 > MANY_PRODUCTS
+    for method in (lbfgs, newton) if is_local or many else (newton, lbfgs):
         limit = min(PATIENCE, max_iter - nit) if method is lbfgs else max_iter - nit
         known = (blocks,) if method is lbfgs else ()
         solution = method(objective, x, tol, limit, *known)

@@ -28,15 +28,14 @@ SMALLEST_MIXED = 1e-100
 # Smaller weights are zero.
 SMALLEST_WEIGHT = 1e-12
 
-# Largest slope at the end of the search, in units of square roots of weights that are no smaller
-# than the second number; and a duality gap, in nats, that such slopes hardly exceed.
-LARGEST_SLOPE, LEAST_UNIT, LARGEST_GAP = 1e-8, 1e-6, 2e-5
+MAX_ITERATIONS = 100
 
-# Iterations of EM before the search, which find out which weights are small; calls of L-BFGS-B at
-# most.
-EM_STEPS, MOST_CALLS = 3, 5
+# Duality gap, in nats, at the end of the search, and where rounding hides what is left.
+SMALLEST_GAP, LARGEST_GAP = 1e-9, 2e-5
 
-MAX_ITERATIONS = 1000
+# What makes the equations of a step regular; sufficient decrease, as a share of what the slope
+# promises, up to rounding; the shortest share of a step; and of a weight that a step leaves.
+RIDGE, ENOUGH, ROUNDING, SMALLEST_SHARE, LEAST_SHARE = 1e-13, 1e-4, 1e-14, 1e-6, 0.01
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:
@@ -66,76 +65,65 @@ class MixtureLoss:
         """Sum of the weights of rows and pseudo-rows."""
         return self.rows.weight + (0 if self.pseudo_rows is None else self.pseudo_rows.sum())
 
-    def __call__(self, x: Floats) -> tuple[float, Floats]:
-        """Value and gradient (M,) at weights ``x`` (M,)."""
-        logs, *shares = self.rows.sum(partial(_logs_and_shares, x, self.of_block))
-        value, gradient = -logs, -np.array(shares)
-        if self.pseudo_rows is not None:
-            some = self.pseudo_rows > 0
-            value -= self.pseudo_rows[some] @ np.log(x[some])
-            gradient[some] -= self.pseudo_rows[some] / x[some]
-        return float(value / self.weight + x.sum() - 1), gradient / self.weight + 1
+    def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
+        """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass.
 
-    def hessian(self, x: Floats) -> Floats:
-        """Hessian (M, M) at weights ``x`` (M,)."""
-        plan = Plan(at_least=len(x))
-        found = self.rows.sum(partial(_products_of_shares, x, self.of_block), plan)
-        if self.pseudo_rows is not None:
-            found = found + np.diag(self.pseudo_rows / np.maximum(x, SMALLEST_WEIGHT) ** 2)
-        return found / self.weight
+        The gradient is one minus the Hessian times the weights: the shares of the members in the
+        probability of a row sum to one.
+        """
+        of_block = partial(_logs_and_products, x, self.of_block)
+        logs, *products = self.rows.sum(of_block, Plan(at_least=len(x)))
+        H, a = np.reshape(products, (len(x), len(x))), self.pseudo_rows
+        if a is not None:
+            logs, H = logs + a[a > 0] @ np.log(x[a > 0]), H + np.diag(a / x / x)
+        H /= self.weight
+        return float(x.sum() - 1 - logs / self.weight), 1 - H @ x, H
 
 
-def _logs_and_shares(
+def _logs_and_products(
     x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
 ) -> Floats:
-    """Log-likelihood of a block, and its derivatives by the weights: (1 + M,)."""
+    """Log-likelihood of a block, and minus its second derivatives: (1 + M * M,)."""
     Q = Q if of_block is None else of_block(Q, y, w)
     mixed = xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)
-    inverse = 1 / mixed if w is None else w / mixed
-    return xa.flat(xa.weighted_sum(xa.namespace(Q).log(mixed), w), inverse @ Q)
-
-
-def _products_of_shares(
-    x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
-) -> Floats:
-    """Minus the second derivatives of the log-likelihood of a block: (M, M)."""
-    Q = Q if of_block is None else of_block(Q, y, w)
-    shares = Q / xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)[:, None]
-    return (shares if w is None else shares * w[:, None]).T @ shares
+    S = Q / mixed[:, None]
+    products = (S if w is None else S * w[:, None]).T @ S
+    return xa.flat(xa.weighted_sum(xa.namespace(Q).log(mixed), w), products)
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
     """Weights of least log loss, from a start that is positive and sums to one.
 
-    As :func:`scipy.optimize.minimize` returns it, with weights ``x`` (M,) that sum to one.
+    With weights ``x`` (M,) that sum to one, their loss ``fun``, the number of passes ``nfev``, and
+    whether the duality gap is small, ``success``. Each step of Newton's method ends where the
+    quadratic model is least among all weights that are not negative, or on the way there.
     """
-    x = start
-    for _ in range(EM_STEPS):
-        x = x * (1 - loss(x)[1])
-    # In these units rows and pseudo-rows of a single member have a curvature of one.
-    unit, nfev = np.sqrt(np.maximum(x, LEAST_UNIT)), EM_STEPS
-
-    def scaled(u: Floats) -> tuple[float, Floats]:
-        value, gradient = loss(u * unit)
-        return value, gradient * unit
-
-    # L-BFGS-B also ends where two values are equal, and then goes on when it is called again.
-    for _ in range(MOST_CALLS):
-        found = optimize.minimize(
-            scaled,
-            np.maximum(x, SMALLEST_WEIGHT) / unit,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(SMALLEST_WEIGHT / size, None) for size in unit],
-            options={"maxiter": MAX_ITERATIONS, "ftol": 0.0, "gtol": LARGEST_SLOPE},
-        )
-        x, slope, nfev = found.x * unit, found.jac / unit, nfev + found.nfev
+    x, (value, slope, H), nfev = start, loss.second_order(start), 1
+    for _ in range(MAX_ITERATIONS):
         gap = float(slope @ x - slope.min())
-        if gap <= LARGEST_GAP or found.nit >= MAX_ITERATIONS:
+        if gap <= SMALLEST_GAP:
             break
+        # In these units rows of a single member have a curvature of one. With H = R' R the model is
+        # |R u - b|^2 / 2 up to a constant, where R' b is H x - slope. It does not see the growth
+        # towards zero, so no weight gets there in one step.
+        unit = np.sqrt(x)
+        R = np.linalg.cholesky(H * unit * unit[:, None] + RIDGE * np.eye(len(x))).T
+        u, _ = optimize.nnls(R, np.linalg.solve(R.T, unit * (H @ x - slope)))
+        least, share = np.maximum(LEAST_SHARE * x, SMALLEST_WEIGHT), 1.0
+        step = np.maximum(u * unit, least) - x
+        while share > SMALLEST_SHARE:
+            ahead = (x + share * step) / (x + share * step).sum()
+            found, nfev = loss.second_order(ahead), nfev + 1
+            if found[0] <= value + ENOUGH * share * float(slope @ step) + ROUNDING * (1 + value):
+                break
+            share /= 4
+        else:
+            break
+        x, (value, slope, H) = ahead, found
     weights = np.where(x <= 2 * SMALLEST_WEIGHT, 0, x)
-    found.update(x=weights / weights.sum(), success=gap <= LARGEST_GAP, nfev=nfev)
-    return found
+    return optimize.OptimizeResult(
+        x=weights / weights.sum(), fun=value, success=gap <= LARGEST_GAP, nfev=nfev
+    )
 
 
 def least_squares_weights(A: Floats, b: Floats) -> Floats:

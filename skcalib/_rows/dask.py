@@ -7,17 +7,19 @@ lazy. Dask is imported only when a Dask collection is passed.
 
 from collections.abc import Callable, Iterable
 from functools import partial, reduce
+from itertools import pairwise
 from operator import add
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from .arrays import Array, is_dask
+from .arrays import Array, Bools, is_dask
 from .parallel import with_one_blas_thread
 from .ranking import Ranked, merged, ranked
 from .rows import (
     PLAIN,
     SAMPLE_ELEMENTS,
+    SOME_ROWS,
     MemoryRows,
     Merge,
     OfBlock,
@@ -33,6 +35,7 @@ BRANCHES = 16
 # Number of cells, over all columns, of the grid of log-odds to which many distributed scores are
 # rounded: the summary of a chunk then takes at most 25 MB.
 CELLS = 1 << 20
+LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 
 class Chunked:
@@ -42,6 +45,7 @@ class Chunked:
         self.tasks = kept(tasks)
         self.lengths = lengths  #: rows of each chunk, none of which is empty
         self.shape = sum(lengths), *like.shape[1:]
+        self.like = like[:0]
         self.ndim, self.dtype = like.ndim, like.dtype
 
 
@@ -66,7 +70,9 @@ class DaskRows(Rows):
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Chunked:
         tasks = calls(partial(_mapped_chunk, f, plan, order), self._chunks())
         row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
-        return Chunked(tasks, self.X.lengths, f(*row))
+        like = f(*row)
+        few = self.n_rows * like.size <= SAMPLE_ELEMENTS
+        return Chunked(kept(tasks, few=few), self.X.lengths, like)
 
     def ranked(  # with the events, whether they are asked for or not
         self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], **_: bool
@@ -81,7 +87,13 @@ class DaskRows(Rows):
         y = Chunked(calls(f, zip(self.y.tasks)), self.y.lengths, np.zeros(0, np.intp))
         return type(self)(self.X, y, *self.arrays[2:], **self._about | about)
 
-    def in_memory(self) -> Rows:
+    @property
+    def n_parts(self) -> int:
+        return -(-self.n_rows // min(SOME_ROWS, SAMPLE_ELEMENTS // (2 * self._width)))
+
+    def in_memory(self, *, or_some: bool = False) -> Rows:
+        if or_some and self.n_parts > 1:
+            return self.part(0, self.n_parts).in_memory()
         if self.n_rows * self._width > SAMPLE_ELEMENTS:
             raise ValueError(
                 "All rows must be in memory for this fit, which gathers Dask collections of up to "
@@ -90,6 +102,29 @@ class DaskRows(Rows):
                 "rows are lazy."
             )
         return self._call(lambda rows: rows, 1)
+
+    def part(self, k: int, n_parts: int, seed: int = 0) -> Self:
+        """The k-th of equal parts of the rows at random, whatever their chunks."""
+        ends = np.cumsum(self.X.lengths).tolist()
+        of_chunks = [partial(part_of, k, n_parts, seed, *span) for span in pairwise([0, *ends])]
+        counts = [int(of_chunk().sum()) for of_chunk in of_chunks]
+        pairs = zip(of_chunks, self._chunks(), counts, strict=True)
+        chunks = kept(calls(_part_of_chunk, ((f, *some) for f, some, n in pairs if n)))
+        lengths = tuple(n for n in counts if n)
+        arrays = (
+            None if a is None else Chunked([chunk[j] for chunk in chunks], lengths, a.like)
+            for j, a in enumerate(self.arrays)
+        )
+        return type(self)(*arrays, classes=self.classes, masked=self.masked)
+
+    def joined(self, other: Any) -> Self:
+        """The rows, and then those of another."""
+        pairs = zip(self.arrays, other.arrays, strict=True)
+        arrays = (
+            None if a is None else Chunked(a.tasks + b.tasks, a.lengths + b.lengths, a.like)
+            for a, b in pairs
+        )
+        return type(self)(*arrays, classes=self.classes, masked=self.masked)
 
     def thinned(self, step: int) -> Self:  # noqa: ARG002
         return self
@@ -119,6 +154,19 @@ def _summaries(of_block: Any, n_cells: int, X: Array, y: Array, w: Any, *_: Any)
 
 def _merged(n_cells: int, chunks: list[list[Ranked]]) -> list[Ranked]:
     return [merged(list(column), n_cells) for column in zip(*chunks, strict=True)]
+
+
+def part_of(k: int, n_parts: int, seed: int, start: int, stop: int) -> Bools:
+    """Which rows from one number to another are in the k-th of equal parts at random."""
+    # A draw for each row, to whose number the generator can jump.
+    draws = np.random.PCG64(seed).advance(start).random_raw(stop - start)
+    of_part: Bools = draws % n_parts == k
+    return of_part
+
+
+def _part_of_chunk(of_chunk: Callable[[], Bools], *blocks: Array | None) -> list[Array | None]:
+    chosen = of_chunk()
+    return [None if block is None else block[chosen] for block in blocks]
 
 
 def _thinned_chunk(step: int, *blocks: Array | None) -> list[Array | None]:
@@ -155,16 +203,18 @@ def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
             return tasks[0]
 
 
-def kept(tasks: list[Any]) -> list[Any]:
-    """Tasks, persisted in the memory of the workers if there is a cluster.
+def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
+    """Tasks, persisted in the memory of the workers if there is a cluster, or if they are ``few``.
 
-    Without a cluster that would be the memory of this process, which may be smaller than the data,
-    so each pass recomputes them.
+    Without a cluster that is the memory of this process, which may be smaller than the data, so
+    each pass recomputes what is large.
     """
     import dask
 
     on_cluster = hasattr(getattr(dask.base.get_scheduler(), "__self__", None), "persist")
-    return list(dask.persist(*tasks)) if on_cluster and tasks else tasks
+    # A classifier, which is sent to the workers once, may be larger than Dask expects of a graph.
+    with dask.config.set({LARGE_GRAPH: "1GB"}):
+        return list(dask.persist(*tasks)) if tasks and (on_cluster or few) else tasks
 
 
 def computed(task: Any) -> Any:

@@ -70,7 +70,7 @@ class TensorRows(Rows):
         y = like(f(on_host(self.y)), self.X)
         return type(self)(self.X, y, *self.arrays[2:], **self._about | about)
 
-    def in_memory(self) -> MemoryRows:
+    def in_memory(self, *, or_some: bool = False) -> MemoryRows:  # noqa: ARG002
         return MemoryRows(*map(on_host, self.arrays), **self._about)
 
     def on_host(self) -> MemoryRows:

@@ -36,6 +36,8 @@ Merge = Callable[[Any, Any], Any]
 # A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
 # these had more elements than the third.
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
+# Number of rows that are gathered for what cannot be computed chunk by chunk, if some are enough.
+SOME_ROWS = 100_000
 # 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
 # not fit into the cache.
 BLOCK_ELEMENTS = 1 << 18
@@ -128,6 +130,11 @@ class Rows(ABC):
         return weight
 
     @property
+    def n_parts(self) -> int:
+        """Of how many equal parts one is gathered where some rows in memory are enough."""
+        return 1
+
+    @property
     def least_weight(self) -> float:
         """The smallest positive weight."""
         return 1.0 if self.w is None else float(type(self)(self.w).sum(_least, merge=np.minimum))
@@ -165,8 +172,11 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def in_memory(self) -> Rows:
-        """The rows in the memory of this process; a ValueError if they are too many to gather."""
+    def in_memory(self, *, or_some: bool = False) -> Rows:
+        """The rows in the memory of this process; a ValueError if they are too many to gather.
+
+        Or one of the parts at random that have up to :data:`SOME_ROWS` rows.
+        """
 
     def on_host(self) -> Rows:
         """The rows with arrays of NumPy in place of tensors."""
@@ -283,7 +293,7 @@ class MemoryRows(Rows):
     def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
         return type(self)(self.X, f(self.y), *self.arrays[2:], **self._about | about)
 
-    def in_memory(self) -> Self:
+    def in_memory(self, *, or_some: bool = False) -> Self:  # noqa: ARG002
         return self
 
     def thinned(self, step: int) -> Self:

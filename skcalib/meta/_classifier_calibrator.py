@@ -93,8 +93,9 @@ class ClassifierCalibrator(BaseCalibrator):
     ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)``, has a single tree for all
     classes.
 
-    Row-chunked Dask collections are gathered in the memory of the client to fit the classifier,
-    up to 16 million numbers; larger ones raise a ValueError. Outputs are lazy.
+    Row-chunked Dask collections of up to 100 000 rows and 8 million logits are gathered in the
+    memory of the client to fit the classifier, and of larger ones about so many rows at random,
+    which do not depend on the chunks. Outputs are lazy.
 
     With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
     outputs are tensors like ``X``.
@@ -141,7 +142,7 @@ class ClassifierCalibrator(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         estimator = self._default_estimator() if self.estimator is None else self.estimator
         _check_estimator(estimator)
-        rows = rows.in_memory()
+        rows = rows.in_memory(or_some=True)
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         L = rows.map(partial(_of_logits, temperature, smoothing))

@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from scipy.special import chdtrc
 
 from skcalib._optimize.mixture import MixtureLoss, least_squares_weights
+from skcalib._optimize.newton import parts_of
 from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, both_columns
 from skcalib._rows.arrays import double, log_softmax
 from skcalib._scores.bins import equal_mass_bins
@@ -167,38 +168,36 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
         loss = MixtureLoss(rows.with_logits(rows.map(ratios, Plan(room=4))), start)
     # In logarithms, since with the pseudo-row no prior is zero: that takes a tenth of the passes
     # of a search within bounds where many priors are small.
+    fun, jac, hess = parts_of(partial(_in_logarithms, loss), 3, start.shape)
     found = minimize(
-        partial(_in_logarithms, loss),
+        fun,
         np.log(start),
-        jac=True,
-        hess=partial(_hessian_in_logarithms, loss),
+        jac=jac,
+        hess=hess,
         method="trust-ncg",
         options={"gtol": GAP, "maxiter": MAX_ITERATIONS, "max_trust_radius": 100.0},
     )
     x = np.exp(found.x) / np.exp(found.x).sum()
-    gain = (loss(start)[0] - found.fun) * loss.weight
-    variances = _variances(x, loss.hessian(x), start, loss.weight, calibration_weight)
+    gain = (loss.second_order(start)[0] - found.fun) * loss.weight
+    variances = _variances(x, loss.second_order(x)[2], start, loss.weight, calibration_weight)
     return Estimate(
         _spread(present, x),
         _spread(present, np.sqrt(variances)),
         float(gain),
-        found.nfev + found.nhev,
+        found.nfev,
         # The gradient is what an iteration of EM would change the priors by.
         bool(np.abs(found.jac).max() <= LARGEST_CHANGE),
     )
 
 
-def _in_logarithms(loss: MixtureLoss, u: Floats) -> tuple[float, Floats]:
-    """The loss and its gradient, as a function of the logarithms of the priors."""
-    x = np.exp(u)
-    value, gradient = loss(x)
-    return value, x * gradient
+def _in_logarithms(loss: MixtureLoss, u: Floats) -> tuple[float, Floats, Floats]:
+    """The loss with its derivatives by the logarithms of the priors.
 
-
-def _hessian_in_logarithms(loss: MixtureLoss, u: Floats) -> Floats:
-    """The Hessian but for the diagonal of the gradient, which vanishes at the minimum."""
+    Of the Hessian without the diagonal of the gradient, which vanishes at the minimum.
+    """
     x = np.exp(u)
-    return x[:, None] * loss.hessian(x) * x
+    value, gradient, hessian = loss.second_order(x)
+    return value, x * gradient, x[:, None] * hessian * x
 
 
 def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:

@@ -210,9 +210,9 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     Notes
     -----
-    Given T both problems are convex. The log loss is minimised among positive weights by
-    :func:`scipy.optimize.minimize` (L-BFGS-B, after three iterations of EM), from probabilities of
-    labels that one pass over the logits computes. The Brier score is quadratic in the weights, and
+    Given T both problems are convex. The log loss is minimised among positive weights by Newton's
+    method, whose steps are calls of :func:`scipy.optimize.nnls`, from probabilities of labels that
+    one pass over the logits computes. The Brier score is quadratic in the weights, and
     :func:`scipy.optimize.lsq_linear` minimises it from one pass. In [1]_ the temperature minimises
     the same loss as the weights, which is not convex for the Brier score.
 

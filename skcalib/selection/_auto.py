@@ -21,6 +21,7 @@ from skcalib._validation.labels import as_labels
 from skcalib._warnings import give
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
+from ._halves import weighed_in_halves
 from ._stacking import (
     Fold,
     Weighed,
@@ -55,7 +56,7 @@ class AutoCalibrator(BaseCalibrator):
         towards where rows are few. None stands for those in the Notes.
     cv : int, splitter or iterable of splits, default=5
         How to split the calibration rows. An integer is the number of random folds, or of folds of
-        groups where ``fit`` is given ``groups``.
+        groups where ``fit`` is given ``groups``. Many rows of Dask are halved: see the Notes.
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates, or to take the one of lowest out-of-fold log loss.
     n_jobs : int, default=None
@@ -80,12 +81,13 @@ class AutoCalibrator(BaseCalibrator):
         The candidates of positive weight, fitted to all rows.
     cv_log_loss_ : dict of str to float
         Mean out-of-fold log loss of each candidate in nats; empty without cross-validation. Of
-        candidates that are left out after the first fold it is that of this fold.
+        candidates that are left out after the first fold, or after a sample of many rows of Dask,
+        it is that of this fold or sample.
     cv_log_loss_error_ : dict of str to float
         Standard errors of these.
     components_ : list of calibrators
-        What is mixed: the average of the linear maps among ``calibrators_``, which is one linear
-        map, and the other calibrators.
+        What is mixed: ``calibrators_``, or from 2000 rows on the average of the linear maps among
+        them, which is one linear map, and the other calibrators.
     component_weights_ : ndarray of shape (n_components,)
         Their weights.
     experts_ : ndarray of shape (n_experts, n_components)
@@ -94,8 +96,9 @@ class AutoCalibrator(BaseCalibrator):
     expert_weights_ : ndarray of shape (n_experts,)
         Their weights.
     smoothing_ : float
-        Share of the uniform distribution that the mixture is mixed with, :math:`1 / (N + 1)` for N
-        rows.
+        Share of the uniform distribution that the mixture is mixed with, for N rows
+        :math:`1 / (N + 1)`, or its square for the default candidates, of which all but the
+        uncalibrated logits are mixed with it themselves.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -119,11 +122,17 @@ class AutoCalibrator(BaseCalibrator):
     :class:`ClassifierCalibrator` with gradient boosting for up to 20 classes, for two from 400 rows
     on, and with 50 extra trees for 3 to 20 classes.
 
-    *Weights.* The first candidate counts as the only good one for one more row. Linear maps of the
-    same log-probabilities are averaged as scores, and weighted together in a second step; their
-    average costs as much to evaluate as one of them. Weights below 0.01 are set to 0, and
-    candidates beside the linear maps are left out unless they lower the out-of-fold log loss by
-    more than 0.05 per cent.
+    *Weights* have a Dirichlet prior, as if there were more rows whose label a single candidate
+    gives a positive probability: a tenth of one for each candidate but the uniform distribution,
+    and :math:`\min(K - 1, 2)` for temperature scaling and the uncalibrated logits, which share
+    them in proportion to their out-of-fold likelihoods. Of other candidates it is the first one
+    that has them. The prior was learned from 301 recorded classifiers of 42 data sets with up to
+    520 rows. Weights below 0.01, those of classifiers below 0.03, are set to 0.
+
+    From 2000 rows on, linear maps of the same log-probabilities are averaged as scores, and
+    weighted together in a second step, since their average costs no more than one of them; other
+    candidates are then left out unless they lower the out-of-fold log loss by more than 0.05 per
+    cent. Of fewer rows the average is too sure, and the maps are mixed as probabilities.
 
     *Folds* are random and not stratified: with stratified ones, classes are exactly as frequent
     in the test rows as in the training rows, and the offsets of many classes would seem to help.
@@ -133,10 +142,17 @@ class AutoCalibrator(BaseCalibrator):
     0.01 in the best mixture on the first fold, linear maps below 0.05, are not fitted on the
     others.
 
-    *Many rows.* From 50 000 rows on, weights come from 25 000 of them, the same at every fit, if
-    ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows, except for
-    gradient boosting and candidates that are not of this package, for which Dask collections are
-    gathered in memory.
+    *Many rows.* From 50 000 rows in memory on, weights come from 25 000 of them, the same at every
+    fit, if ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows.
+
+    *Dask.* Row-chunked collections of up to 100 000 rows and 8 million logits are gathered. Of
+    more, whatever the number ``cv``, there are two folds, halves of the rows at random that do not
+    depend on the chunks: each half, on the workers, is fitted to and tested on the other one, so
+    that weights come from all rows out of fold. A half has more rows than training folds in memory,
+    and two folds cost one fit to all rows. A sample of up to 100 000 rows is all that is gathered:
+    candidates that have little weight on a fifth of it, as in *Screening*, are not fitted to the
+    halves, and classifiers and candidates that are not of this package are fitted to samples, of
+    the halves and of all rows. Fits use all workers, one after the other, whatever ``n_jobs``.
 
     With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
     outputs are tensors like ``X``.
@@ -265,7 +281,8 @@ class AutoCalibrator(BaseCalibrator):
         to 20 classes. After :meth:`fit` half of the weight is on the mixture that it found, and the
         other half spread evenly over the M' candidates in ``calibrators_``: the loss is at most
         :math:`\ln 2` above that of the calibrator as it was fitted, and :math:`\ln 2M'` above that
-        of the best of these. Candidates that ``fit`` left out are not among them.
+        of the best of these, but for the first batch, which is predicted before there are weights.
+        Candidates that ``fit`` left out are not among them.
 
         Parameters
         ----------
@@ -379,6 +396,9 @@ class AutoCalibrator(BaseCalibrator):
         smoothing = 1 / (rows.weight + 1) ** (2 if self.calibrators is None else 1)
         candidates = self._candidates(rows)
         found, of_folds = self._weighed(candidates, rows, splits, smoothing)
+        if self.verbose:
+            for name, loss in found.losses.items():
+                print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
         fitted = self._fitted_to_all(kept, rows)
         parts, weights = components(fitted, found)
@@ -440,16 +460,22 @@ class AutoCalibrator(BaseCalibrator):
         self, candidates: dict[str, Any], rows: Rows, splits: list[Split] | None, smoothing: float
     ) -> tuple[Weighed, list[Fold]]:
         """The weight of each candidate; all on the first one if there can be no folds."""
+        simple: tuple[str, ...] = SIMPLE if self.calibrators is None else ()
+        verbose = bool(self.verbose)
         sample: Any = rows
-        if splits is None:
-            sample = in_canonical_order(rows_to_weigh_on(rows)) if rows.groups is None else rows
-            several = len(candidates) > 1
-            cv = int(self.cv), self.random_state
-            splits = folds(sample.y, sample.groups, *cv) if several else []
+        if splits is None and len(candidates) == 1:
+            splits = []
+        elif splits is None:
+            if rows.n_parts > 1:
+                how = self.combine, smoothing, self.random_state
+                found = weighed_in_halves(candidates, rows, *how, simple=simple, verbose=verbose)
+                return found, []
+            if rows.groups is None:
+                sample = in_canonical_order(rows_to_weigh_on(rows.in_memory()))
+            splits = folds(sample.y, sample.groups, int(self.cv), self.random_state)
         if not splits:
             first = next(iter(candidates))
             return Weighed({name: float(name == first) for name in candidates}, {}, {}, []), []
-        simple = SIMPLE if self.calibrators is None else ()
         of_folds = out_of_fold(
             candidates,
             sample,
@@ -457,13 +483,10 @@ class AutoCalibrator(BaseCalibrator):
             smoothing,
             self.n_jobs,
             screened_by=simple,
-            verbose=bool(self.verbose),
+            verbose=verbose,
         )
-        found = weighed(of_folds, self.combine, smoothing, simple or list(of_folds[-1].L)[:1])
-        if self.verbose:
-            for name, loss in found.losses.items():
-                print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)
-        return found, of_folds
+        simple = simple or tuple(of_folds[-1].L)[:1]
+        return weighed(of_folds, self.combine, smoothing, simple), of_folds
 
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]

@@ -9,6 +9,7 @@ pseudo-rows: the negative logarithm of the posterior density for a Dirichlet pri
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,20 +21,17 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
-from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Rows, both_columns
-from skcalib._rows.arrays import double, log_softmax, mix_logits
+from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, both_columns
+from skcalib._rows.arrays import double, log_softmax, mix_logits, weighted_sum
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
-from skcalib.meta._classifier_calibrator import canonical_orders
+from skcalib.meta._classifier_calibrator import ClassifierCalibrator, canonical_orders
 from skcalib.scaling._linear import fit_linear_maps
 from skcalib.scaling._matrix import _averaged, _family_of, _features_of
 
 # Number of rows from which on weights are estimated on fewer of them.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000
-
-# Number of logits that are gathered at least, if there are as many, to choose rows from.
-MANY_NUMBERS = 1 << 24
 
 # Candidates by name, fitted or not.
 Candidates = dict[str, Any]
@@ -51,8 +49,8 @@ class Fold(NamedTuple):
     """Candidates fitted to the training rows, and log-probabilities of the labels of test rows."""
 
     fits: Fits
-    test: MemoryRows
-    L: dict[str, Floats]  #: (n_test,) for each candidate
+    test: Any  #: rows
+    L: Any  #: a dict of (n_test,) for each candidate, or rows of all (n_test, M)
 
 
 def fit_all(candidates: Mapping[str, Any], rows: Rows, what: str = "") -> Fits:
@@ -112,26 +110,32 @@ def out_of_fold(
     ``screened_by``, other folds than the first have no candidates that are :func:`hopeless` there.
     """
     what = [f"Fold {k + 1} of {len(splits)}" if verbose else "" for k in range(len(splits))]
-    found = [_fold(candidates, rows, splits[0], smoothing, what[0])] if screened_by else []
+    found = [fit_and_test(candidates, rows, splits[0], smoothing, what[0])] if screened_by else []
     out = hopeless(found[0], screened_by) if found else []
     if out and verbose:
         print(f"Left out after the first fold: {', '.join(out)}", flush=True)
     rest = {name: candidate for name, candidate in candidates.items() if name not in out}
     pairs = list(zip(splits, what, strict=True))[len(found) :]
     found += Parallel(n_jobs=n_jobs)(
-        delayed(_fold)(rest, rows, split, smoothing, text) for split, text in pairs
+        delayed(fit_and_test)(rest, rows, split, smoothing, text) for split, text in pairs
     )
-    errors = {name: error for fold in found for name, error in fold.fits.errors.items()}
-    if len(errors) == len(candidates):
-        raise errors[next(iter(candidates))]
-    for name, error in errors.items():
-        warn(f"Candidate {name!r} failed on a fold and is left out: {error}")
+    for name in failed([fold.fits for fold in found], candidates):
         for fold in found:
             fold.L.pop(name, None)
     return found
 
 
-def _fold(
+def failed(fits: list[Fits], candidates: Mapping[str, Any]) -> list[str]:
+    """Candidates that failed on a fold, with a warning; if all did, the error of the first."""
+    errors = {name: error for of_fold in fits for name, error in of_fold.errors.items()}
+    if len(errors) == len(candidates):
+        raise errors[next(iter(candidates))]
+    for name, error in errors.items():
+        warn(f"Candidate {name!r} failed on a fold and is left out: {error}")
+    return list(errors)
+
+
+def fit_and_test(
     candidates: Mapping[str, Any], rows: MemoryRows, split: Split, smoothing: float, what: str
 ) -> Fold:
     train, test = map(rows.taken, split)
@@ -155,16 +159,27 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, smoothing: float) -> Floats
     return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / n_classes)
 
 
-def rows_to_weigh_on(rows: Rows) -> MemoryRows:
-    """All rows, or if they are many some of them at random, in memory."""
-    return rows.sample(_some, max(FEWER_ROWS, MANY_NUMBERS // rows.n_columns), or_all=True)
+def log_rows(rows: Rows, calibrators: list[Any], smoothing: float) -> Any:
+    """The rows with log-probabilities (n, M) of the labels in place of logits."""
+    of_block = partial(_logs_of_labels, calibrators, rows.classes, smoothing)
+    return rows.with_logits(rows.map(of_block, Plan(at_least=1 << 12)))
 
 
-def _some(rows: Any) -> MemoryRows:
-    n_rows = rows.n_rows
-    if n_rows < MANY_ROWS:
-        return rows
-    return rows.taken(np.sort(np.random.default_rng(0).choice(n_rows, FEWER_ROWS, replace=False)))
+def _logs_of_labels(
+    calibrators: list[Any], classes: Array, smoothing: float, Z: Floats, y: Indices, *_: Any
+) -> Floats:
+    block = MemoryRows(Z, y, None, classes=classes)
+    L = np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators])
+    return L.astype(np.float32)  # rounding errors of single precision average out
+
+
+def rows_to_weigh_on(rows: Any) -> MemoryRows:
+    """All rows, or if they are many some of them at random."""
+    if rows.n_rows >= MANY_ROWS:
+        some = np.random.default_rng(0).choice(rows.n_rows, FEWER_ROWS, replace=False)
+        rows = rows.taken(np.sort(some))
+    found: MemoryRows = rows
+    return found
 
 
 def in_canonical_order(rows: MemoryRows) -> MemoryRows:
@@ -215,8 +230,9 @@ def _fewer_folds(y: Indices, groups: Array | None, n_folds: int, rng: Any) -> li
     return splits
 
 
-# Candidates with a smaller weight are left out.
-NEGLIGIBLE = 0.01
+# Candidates with a smaller weight are left out; classifiers, the slowest to predict, with one below
+# the second number.
+NEGLIGIBLE, CLASSIFIERS_LEAST = 0.01, 0.03
 
 # Candidates beside the average of linear maps are left out unless they lower the out-of-fold log
 # loss by more than this share of it: each costs as much at prediction as the average, or more.
@@ -258,16 +274,34 @@ def weighed(folds: list[Fold], combine: str, smoothing: float, simple: Sequence[
         share = share / share.sum()
         losses[name] = -float(share @ of_name)
         errors[name] = float(np.sqrt(share**2 @ (of_name + losses[name]) ** 2))
+    prior = pseudo_rows(names, L, np.concatenate(w), simple, folds[0].test.n_columns)
+    chosen = chosen_weights(folds, names, L, np.concatenate(w), losses, combine, prior, smoothing)
+    weights, linear = chosen
+    return Weighed(dict.fromkeys(losses, 0.0) | weights, losses, errors, linear)
+
+
+def chosen_weights(
+    folds: list[Fold],
+    names: list[str],
+    L: Floats | Rows,
+    w: Floats | None,
+    losses: dict[str, float],
+    combine: str,
+    prior: Floats,
+    smoothing: float,
+) -> tuple[dict[str, float], list[str]]:
+    """Weights of the candidates with columns of ``L``, and which linear maps are averaged."""
     linear: list[str] = []
     if combine == "best":
         weights = np.array([name == min(names, key=losses.__getitem__) for name in names], float)
     else:
-        prior = pseudo_rows(names, L, np.concatenate(w), simple, folds[0].test.n_columns)
-        weights, linear = _stacked(folds, names, L, np.concatenate(w), prior, smoothing)
-        weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
+        weights, linear = _stacked(folds, names, L, w, prior, smoothing)
+        fitted = folds[-1].fits.fitted
+        is_classifier = [isinstance(fitted[name], ClassifierCalibrator) for name in names]
+        least = np.where(is_classifier, CLASSIFIERS_LEAST, NEGLIGIBLE)
+        weights = np.where(weights < np.minimum(least, weights.max()), 0, weights)
         weights /= weights.sum()
-    found = dict.fromkeys(losses, 0.0) | dict(zip(names, weights.tolist(), strict=True))
-    return Weighed(found, losses, errors, linear)
+    return dict(zip(names, weights.tolist(), strict=True)), linear
 
 
 def pseudo_rows(
@@ -315,7 +349,12 @@ def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:
 
 
 def _stacked(
-    folds: list[Fold], names: list[str], L: Floats, w: Floats, prior: Floats, smoothing: float
+    folds: list[Fold],
+    names: list[str],
+    L: Floats | Rows,
+    w: Floats | None,
+    prior: Floats,
+    smoothing: float,
 ) -> tuple[Floats, list[str]]:
     """Weights of all candidates, and those linear maps that count as their average.
 
@@ -325,47 +364,74 @@ def _stacked(
     weights = stacking_weights(L, w, prior)
     linear = _linear_maps(names, folds)
     is_linear = np.isin(names, linear)
-    if len(L) < ROWS_TO_AVERAGE or np.count_nonzero(weights[is_linear]) < 2:
+    n_rows = L.n_rows if isinstance(L, Rows) else len(L)
+    if n_rows < ROWS_TO_AVERAGE or np.count_nonzero(weights[is_linear]) < 2:
         return weights, []
     share = weights[is_linear] / weights[is_linear].sum()
-    of_average = []
-    for fold in folds:
-        average = _averaged([fold.fits.fitted[name] for name in linear], share)
-        of_average.append(log_of_labels(average, fold.test, smoothing))
-    L = np.column_stack([L[:, ~is_linear], np.concatenate(of_average)])
+    averages = [_averaged([fold.fits.fitted[name] for name in linear], share) for fold in folds]
+    pairs = list(zip(folds, averages, strict=True))
+    if isinstance(L, Rows):
+        one, other = (log_rows(fold.test, [average], smoothing) for fold, average in pairs)
+        both = L.extended(one.joined(other).X)
+        L = L.with_logits(both.map(partial(_with_last, ~is_linear)))
+    else:
+        of_average = [log_of_labels(average, fold.test, smoothing) for fold, average in pairs]
+        L = np.column_stack([L[:, ~is_linear], np.concatenate(of_average)])
     prior = np.append(prior[~is_linear], prior[is_linear].sum())
     *others, total = pruned_weights(L, w, prior, GAIN)
     weights[~is_linear], weights[is_linear] = others, total * share
     return weights, linear
 
 
-def stacking_weights(L: Floats, w: Floats | None, pseudo_rows: Floats) -> Floats:
+def _with_last(kept: Bools, L: Floats, *others: Any) -> Floats:
+    """Some of the columns, and the last array as another one."""
+    return np.column_stack([L[:, kept], others[-1]])
+
+
+def stacking_weights(
+    L: Floats | Rows, w: Floats | None, pseudo_rows: Floats, kept: Any = slice(None)
+) -> Floats:
     """Weights (M,) of candidates with out-of-fold log-probabilities ``L`` (n, M) of the labels.
 
-    ``w`` (n,) are weights of the rows, or None, and ``pseudo_rows`` (M,) the prior.
+    ``w`` (n,) are weights of the rows, or None, and ``pseudo_rows`` (M,) the prior; ``kept`` are
+    the columns of the candidates. Of rows with logarithms for logits, weights are theirs.
     """
-    Q = np.exp(L - L.max(axis=1, keepdims=True))
-    loss = MixtureLoss(MemoryRows(Q, None, w), pseudo_rows)
-    start = np.full(L.shape[1], 1 / L.shape[1])
+    if isinstance(L, Rows):
+        loss = MixtureLoss(L, pseudo_rows, partial(_relative, kept))
+    else:
+        loss = MixtureLoss(MemoryRows(_relative(kept, L), None, w), pseudo_rows)
+    start = np.full(len(pseudo_rows), 1 / len(pseudo_rows))
     weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
     return weights
 
 
-def pruned_weights(L: Floats, w: Floats, pseudo_rows: Floats, gain: float) -> Floats:
+def _relative(kept: Any, L: Floats, *_: Any) -> Floats:
+    """Probabilities with logarithms ``L`` of some candidates, as multiples of the largest."""
+    L = L[:, kept].astype(np.float64)
+    Q: Floats = np.exp(L - L.max(axis=1, keepdims=True))
+    return Q
+
+
+def _log_likelihood(weights: Floats, L: Floats, _: Any, w: Floats | None, *__: Any) -> Any:
+    """Sum of the logarithms of the mixed probabilities of a block."""
+    with np.errstate(divide="ignore"):
+        return weighted_sum(logsumexp(L + np.log(weights), axis=1), w)
+
+
+def pruned_weights(L: Floats | Rows, w: Floats | None, pseudo_rows: Floats, gain: float) -> Floats:
     """As :func:`stacking_weights`, without candidates that lower the log loss by little.
 
     One at a time, from the one of least weight on, candidates are left out without which the mean
     log loss is higher by no more than the share ``gain`` of it; never the last one in ``L``.
     """
+    rows = L if isinstance(L, Rows) else MemoryRows(L, None, w)
 
     def fit(kept: Bools) -> tuple[float, Floats]:
-        weights = np.zeros(L.shape[1])
-        weights[kept] = stacking_weights(L[:, kept], w, pseudo_rows[kept])
-        with np.errstate(divide="ignore"):
-            log_mixed = logsumexp(L + np.log(weights), axis=1)
-        return -float(w @ log_mixed) / w.sum(), weights
+        weights = np.zeros(len(kept))
+        weights[kept] = stacking_weights(L, w, pseudo_rows[kept], kept)
+        return -float(rows.sum(partial(_log_likelihood, weights))) / rows.weight, weights
 
-    kept = np.ones(L.shape[1], bool)
+    kept = np.ones(len(pseudo_rows), bool)
     least, weights = fit(kept)
     for m in np.argsort(weights[:-1], kind="stable"):
         without = kept.copy()

@@ -2,7 +2,6 @@
 
 import pickle
 
-import dask.array as da
 import numpy as np
 import pytest
 import threadpoolctl
@@ -246,19 +245,3 @@ def test_what_cannot_be_fitted_changes_nothing(params, weighted, error, message)
     with pytest.raises(error, match=message):
         c.fit(Z[:, ::-1], y, np.ones(N) if weighted else None)
     assert vars(c) == before
-
-
-# --------------------------------------------------------------------------------------
-# Dask.
-
-
-def test_more_rows_than_are_gathered_are_refused(monkeypatch):
-    monkeypatch.setattr("skcalib._rows.dask.SAMPLE_ELEMENTS", 3 * N - 1)
-    Z, y = make_logits(N, 3, random_state=0)
-    X, labels = da.from_array(Z, chunks=(70, 3)), da.from_array(y, chunks=70)
-    c = ClassifierCalibrator(GaussianNB())
-    with pytest.raises(ValueError, match=r"up to 899 numbers, got 300 rows of 3 .* X\[::k\]"):
-        c.fit(X, labels)
-    assert vars(c).keys() == c.get_params(deep=False).keys()
-    c.fit(X[::2], labels[::2])
-    TemperatureScaling().fit(X, labels)

@@ -81,8 +81,8 @@ def test_few_passes_are_enough(scale):
         passes.append(found.nfev)
         if seed % 2 and w is None:
             assert found.x[2] > 0
-    assert np.mean(passes) < 30
-    assert max(passes) < 120
+    assert np.mean(passes) < 12
+    assert max(passes) < 25
 
 
 def test_it_says_when_it_did_not_converge(monkeypatch):
@@ -92,13 +92,13 @@ def test_it_says_when_it_did_not_converge(monkeypatch):
 
 @pytest.mark.parametrize("seed", [*range(10), 794, 814])
 def test_no_search_ends_before_the_minimum(seed):
-    """L-BFGS-B may end where two values are equal, as for the last two, and has to go on."""
+    """L-BFGS-B ends where two values are equal, as for the last two."""
     random = np.random.default_rng(seed)
     M, n = int(random.choice([5, 12, 20])), int(random.choice([30, 300, 1000]))
     L = -np.abs(random.normal(0, random.choice([0.01, 0.3, 3.0]), size=(n, M)))
     Q, prior = np.exp(L - L.max(axis=1, keepdims=True)), 2.0 * (np.arange(M) == 0)
     w = random.exponential(size=n)
     found = best(Q, w, prior)
-    slope = loss_of(Q, w, prior)(np.maximum(found.x, 1e-12))[1]
+    slope = loss_of(Q, w, prior).second_order(np.maximum(found.x, 1e-12))[1]
     assert found.success
     assert slope @ found.x - slope.min() <= 2e-5

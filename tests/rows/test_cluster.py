@@ -12,10 +12,19 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, VectorScaling
+from skcalib import (
+    BBQ,
+    AutoCalibrator,
+    HistogramBinning,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib.__main__ import main
+from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
+from skcalib.selection import _halves
 
 pytestmark = pytest.mark.slow
 
@@ -89,6 +98,29 @@ def test_a_worker_that_is_lost_changes_nothing(rows, client, cluster):
     assert victim not in client.run(os.getpid).values()
     assert np.array_equal(fit["far"].coef_, expected.coef_)
     assert np.array_equal(fit["far"].intercept_, expected.intercept_)
+
+
+def test_a_worker_that_is_lost_in_cross_validation_changes_nothing(
+    rows, client, cluster, monkeypatch
+):
+    """With the halves, of which the candidates are fitted and the labels not yet predicted."""
+    monkeypatch.setattr(_dask, "SOME_ROWS", N // 4)
+    members = [TemperatureScaling(smoothing="auto"), VectorScaling(alpha=1.0)]
+    X, Y = with_dask(*rows)
+    expected = AutoCalibrator(members).fit(X, Y)
+    victim, failed = next(iter(cluster.workers.values())).pid, _halves.failed
+
+    def killed_then_failed(*arguments):
+        os.kill(victim, 9)
+        return failed(*arguments)
+
+    monkeypatch.setattr(_halves, "failed", killed_then_failed)
+    far = AutoCalibrator(members).fit(X, Y)
+    assert far.weights_ == expected.weights_
+    assert far.cv_log_loss_ == expected.cv_log_loss_
+    assert np.array_equal(far.predict_proba(rows[0]), expected.predict_proba(rows[0]))
+    client.wait_for_workers(2)
+    assert victim not in client.run(os.getpid).values()
 
 
 def test_a_chunk_that_takes_longer_changes_nothing(rows, client):

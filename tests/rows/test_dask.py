@@ -105,9 +105,13 @@ def test_parameters_are_those_in_memory(form, n_classes, weighted):
 
 
 @pytest.mark.slow
-def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch):
+@pytest.mark.parametrize(
+    "limits", [{"MANY_PARAMETERS": 3}, {"FEW_PARAMETERS": 3, "MANY_PRODUCTS": N}], ids=str
+)
+def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
     """A Hessian is summed up only where it is small."""
-    monkeypatch.setattr("skcalib._optimize.minimize.MANY_PARAMETERS", 3)
+    for name, value in limits.items():
+        monkeypatch.setattr(f"skcalib._optimize.minimize.{name}", value)
     monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", refuse)
     Z, y, w = problem(4, weighted=True)
     here, far = (
@@ -364,6 +368,17 @@ def arrivals(monkeypatch):
 
     monkeypatch.setattr(_dask, "computed", counted)
     return sizes
+
+
+def test_more_rows_than_are_gathered_are_refused(monkeypatch):
+    Z, y, _ = problem(3, n=300)
+    X, Y = chunked(Z, y, chunk=70)
+    c = TopLabelCalibration(TemperatureScaling())
+    monkeypatch.setattr(_dask, "SAMPLE_ELEMENTS", 599)
+    with pytest.raises(ValueError, match=r"up to 599 numbers, got 300 rows of 2 .* X\[::k\]"):
+        c.fit(X, Y)
+    assert vars(c).keys() == c.get_params(deep=False).keys()
+    c.fit(X[::2], Y[::2])
 
 
 # Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.

@@ -207,6 +207,8 @@ def test_groups_are_not_split():
 def test_one_candidate_needs_no_folds():
     c = AutoCalibrator([VectorScaling()]).fit(Z, Y)
     assert (c.weights_, c.cv_log_loss_) == ({"VectorScaling": 1.0}, {})
+    c = AutoCalibrator([VectorScaling()], cv=HALVES).fit(Z, Y)
+    assert c.cv_log_loss_.keys() == {"VectorScaling"}  # splits that are given are used
 
 
 def test_labels_that_repeat_with_a_period_are_all_in_the_sample():
