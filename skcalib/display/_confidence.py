@@ -13,17 +13,16 @@ from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import Kind, check_kind, scored_rows
 
 from ._curves import curve_of_rows, with_weight
-from ._layout import draw_title, legend_above, new_figure
+from ._layout import Display, check_legend, draw_title, legend_of_panel, make_room
 from ._style import AXIS_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 
-class ConfidenceDisplay:
+class ConfidenceDisplay(Display):
     r"""Histogram of the confidence, or the probability of an event, with the accuracy or frequency.
 
     The confidence of a row is its largest predicted probability. The average confidence of a
@@ -80,8 +79,6 @@ class ConfidenceDisplay:
     (0.97, 0.87)
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     bars_: BarContainer
     confidence_line_: Line2D
     accuracy_line_: Line2D
@@ -92,6 +89,10 @@ class ConfidenceDisplay:
         self.share = curve.weight / curve.weight.sum()
         self.confidence = float(np.sum(self.share * curve.confidence))
         self.accuracy = float(np.sum(self.share * curve.accuracy))
+
+    def _summary(self) -> str:
+        score, frequency = map(str.lower, AXIS_NAMES[self.curve.kind])
+        return f"mean {score} {_digits(self.confidence)}, {frequency} {_digits(self.accuracy)}"
 
     @classmethod
     def from_estimator(
@@ -144,6 +145,7 @@ class ConfidenceDisplay:
         pos_label: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
+        **plot_params: Any,
     ) -> Self:
         """Draw the histogram of labels and probabilities.
 
@@ -157,6 +159,8 @@ class ConfidenceDisplay:
             Title.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
+        **plot_params
+            Passed to :meth:`plot`.
 
         Returns
         -------
@@ -166,29 +170,35 @@ class ConfidenceDisplay:
         Raises
         ------
         ValueError
-            As :func:`skcalib.metrics.reliability_curve`.
+            As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`.
         """
         check_kind(kind, ["auto", "top-label", "binary"])
         kind, rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         curve = curve_of_rows(with_weight(next(rows)), n_bins, "uniform")
-        return cls(replace(curve, kind=kind), name=name).plot(ax)
+        return cls(replace(curve, kind=kind), name=name).plot(ax, **plot_params)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Self:
         """Draw the histogram.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
+        legend : bool or str, default=True
+            Whether to draw the legend, above the axes, or a location of matplotlib within them.
 
         Returns
         -------
         ConfidenceDisplay
             The display itself, with the attributes that end in an underscore set.
+
+        Raises
+        ------
+        ValueError
+            For an unknown location of the legend.
         """
-        if ax is None:
-            ax = new_figure((5.2, 4)).subplots()
-        self.ax_, self.figure_ = ax, ax.figure
+        check_legend(legend)
+        ax = self._on(ax, (5.2, 4))
         theme, c = Theme.of(ax), self.curve
         colour, other = (theme.models * 2)[:2]  # a style may have a single colour
         filling = theme.mixed(colour, 0.3)
@@ -204,7 +214,8 @@ class ConfidenceDisplay:
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
             draw_title(ax, self.name)
-        legend_above(ax, [self.confidence_line_, self.accuracy_line_])
+        legend_of_panel(ax, [self.confidence_line_, self.accuracy_line_], legend)
+        make_room(ax)
         return self
 
     def _draw_lines(self, theme: Theme, colour: Any) -> None:

@@ -20,13 +20,12 @@ from skcalib.metrics._resampling import bootstrap_band
 from skcalib.metrics._selective import Accepted, curve_of
 
 from . import _artists
-from ._layout import legend_above, new_figure
+from ._layout import Display, check_legend, legend_of_panel, make_room
 from ._style import Look, entry, record, recorded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import FillBetweenPolyCollection
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 # Number of places at which curves and their bands are drawn.
@@ -43,14 +42,12 @@ REFERENCE = "reference"
 Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 
 
-class CurveDisplay:
+class CurveDisplay(Display):
     """A line for each model, and its band: what displays of decisions share.
 
     Derived classes say what to draw, ``_line``, and set limits, ``_arrange``.
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     line_: Line2D
     band_: FillBetweenPolyCollection | None
 
@@ -92,6 +89,7 @@ class CurveDisplay:
         ax: Axes | None = None,
         *,
         confidence_level: float | None = 0.95,
+        legend: bool | str = True,
         n_resamples: int = 200,
         random_state: int | np.random.RandomState | None = 0,
     ) -> Self:
@@ -103,6 +101,8 @@ class CurveDisplay:
             Where to draw; by default a new figure. Axes may hold curves of other models.
         confidence_level : float or None, default=0.95
             Level of the band; None for no band.
+        legend : bool or str, default=True
+            Whether to draw the legend, above the axes, or a location of matplotlib within them.
         n_resamples : int, default=200
             Number of bootstrap samples for the band.
         random_state : int, RandomState instance or None, default=0
@@ -116,29 +116,31 @@ class CurveDisplay:
         Raises
         ------
         ValueError
-            For a confidence level outside of (0, 1), fewer than one sample, or axes with a diagram
-            of another kind.
+            For a confidence level outside of (0, 1), fewer than one sample, an unknown location of
+            the legend, or axes with a diagram of another kind.
         """
+        check_legend(legend)
         check_integer("n_resamples", n_resamples)
         if confidence_level is not None:
             remedy = "Pass None to draw no band."
             check_real("confidence_level", confidence_level, high=1, remedy=remedy)
-        ax = new_figure((5.2, 4)).subplots() if ax is None else ax
         x, values, curve_from, ylabel, score = self._line()
+        ax = self._on(ax, (5.2, 4))
         look = Look.next_on(ax, "curve", ylabel, "linear")
-        self.ax_, self.figure_, self.band_ = ax, ax.figure, None
+        self.band_ = None
         label = entry(self.name or f"Model {look.number + 1}") + score
         self.line_ = _artists.line(ax, x, values(self.curve), look, label)
         self.line_.set_clip_on(True)
         if confidence_level is not None and self.rows is not None:
             resampling = confidence_level, n_resamples, random_state
             ends = bootstrap_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
-            area, what = (x, *ends), "confidence band"
-            self.band_ = _artists.band(ax, area, look, confidence_level, what)
+            self.band_ = _artists.band(ax, (x, *ends), look, confidence_level, "confidence band")
         self._arrange(look, ax.get_ylim()[1] if look.number else 0.0)
         ax.set_ylabel(ylabel)
         handles = ax.get_legend_handles_labels()[0]
-        legend_above(ax, sorted(handles, key=lambda h: h in recorded(ax.lines, REFERENCE)))
+        handles.sort(key=lambda handle: handle in recorded(ax.lines, REFERENCE))
+        legend_of_panel(ax, handles, legend)
+        make_room(ax)
         return self
 
     @abstractmethod

@@ -146,7 +146,7 @@ def test_whiskers_and_counts_can_be_left_out(predictions):
     assert display.intervals_ is None
     assert display.counts_ is None
     assert display.counts_ax_ is None
-    assert not display.ax_.child_axes
+    assert not any(child.get_visible() for child in display.ax_.child_axes)
     assert display.ax_.get_ylim()[0] == 0
     assert display.plot(counts=False, legend=False).ax_.get_ylim() == (0, 1)
     assert display.ax_.get_legend() is None

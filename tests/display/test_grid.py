@@ -93,7 +93,7 @@ def test_legend_has_each_entry_once_and_no_class(style, kind):
     assert {"Observed frequency", "Perfect"} < set(texts)
     most = max(d.curve.n_samples.max() for d in grid.displays_)
     assert texts[-2:] == ["Perfect", f"Rows (up to {most:,.0f})"]
-    assert not any("ECE" in text or "MCB" in text for text in texts)
+    assert not any("ECE" in text or "loss" in text for text in texts)
     if style == "bars":
         gaps = np.concatenate([display.curve.gap for display in grid.displays_])
         assert ("Over-estimated" in texts) == bool(np.any(gaps > 0))

@@ -262,9 +262,9 @@ def test_each_model_has_a_look_of_its_own(rows, style, scale):
             np.testing.assert_allclose(whiskers(display)[1], wanted)
             label += f" (ECE {display.expected_calibration_error:.3f})"
         else:
-            tint = Theme.of(ax).mixed(colour, 0.2)
+            tint = Theme.of(ax).mixed(colour, 0.12)
             assert tuple(display.band_.get_facecolor()[0]) == pytest.approx(to_rgba(tint))
-            label += f" (MCB {miscalibration(y, P, names):.3f})"
+            label += f" (calibration loss {miscalibration(y, P, names):.3f})"
             dashes["line"].add(str(display.line_._unscaled_dash_pattern))
             dashes["counts"].add(str(display.counts_.get_linestyle()))
         assert display.line_.get_label() == label
