@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output.theme import Theme
-from skcalib._rows import ArrayLike, on_host
+from skcalib._rows import ArrayLike
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import Kind, check_kind, scored_rows
 
 from ._curves import curve_of_rows, with_weight
-from ._layout import Display, check_legend, draw_title, legend_of_panel, make_room
+from ._layout import ModelDisplay, check_legend, draw_title, legend_of_panel, make_room
 from ._style import AXIS_NAMES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-class ConfidenceDisplay(Display):
+class ConfidenceDisplay(ModelDisplay):
     r"""Histogram of the confidence, or the probability of an event, with the accuracy or frequency.
 
     The confidence of a row is its largest predicted probability. The average confidence of a
@@ -93,44 +93,6 @@ class ConfidenceDisplay(Display):
     def _summary(self) -> str:
         score, frequency = map(str.lower, AXIS_NAMES[self.curve.kind])
         return f"mean {score} {_digits(self.confidence)}, {frequency} {_digits(self.accuracy)}"
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        name: str | None = None,
-        **params: Any,
-    ) -> Self:
-        """Draw the histogram of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        name : str, default=None
-            Title; by default the name of the estimator's class.
-        **params
-            Other arguments of :meth:`from_predictions`, such as ``n_bins``, ``kind`` and ``ax``.
-
-        Returns
-        -------
-        ConfidenceDisplay
-            With the histogram drawn.
-        """
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            labels=on_host(estimator.classes_),
-            name=type(estimator).__name__ if name is None else name,
-            **params,
-        )
 
     @classmethod
     def from_predictions(
@@ -214,7 +176,7 @@ class ConfidenceDisplay(Display):
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
             draw_title(ax, self.name)
-        legend_of_panel(ax, [self.confidence_line_, self.accuracy_line_], legend)
+        legend_of_panel(ax, [self.confidence_line_, self.accuracy_line_], legend=legend)
         make_room(ax)
         return self
 

@@ -180,9 +180,10 @@ def confidence_band(
     def curve(sample: Ranked) -> Floats:
         if drawn is None:
             return np.interp(x, *_corners(sample))
-        cells, residuals = _cells(sample.scores), sample.hits - sample.weight * sample.scores
-        sums = [np.bincount(cells, v, kernel.N_CELLS) for v in (residuals, sample.weight)]
-        above, density = kernel.smoothed(np.array(sums), drawn.bandwidth)[:, _cells(np.nan_to_num(x))]
+        cells, w = _cells(sample.scores), sample.weight
+        values = (sample.hits - w * sample.scores, w)
+        sums = np.array([np.bincount(cells, v, kernel.N_CELLS) for v in values])
+        above, density = kernel.smoothed(sums, drawn.bandwidth)[:, _cells(np.nan_to_num(x))]
         # Elsewhere, rounding errors are all there is.
         return np.clip(x + above / np.maximum(density, 1e-9 * density.max()), 0, 1)
 

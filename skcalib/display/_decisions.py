@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Ranked, on_host
+from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._rows.ranking import ranked
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_flag, check_integer, check_real
@@ -20,7 +20,7 @@ from skcalib.metrics._resampling import bootstrap_band
 from skcalib.metrics._selective import Accepted, curve_of
 
 from . import _artists
-from ._layout import Display, check_legend, legend_of_panel, make_room
+from ._layout import ModelDisplay, check_legend, legend_of_panel, make_room
 from ._style import Look, entry, record, recorded
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ REFERENCE = "reference"
 Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 
 
-class CurveDisplay(Display):
+class CurveDisplay(ModelDisplay):
     """A line for each model, and its band: what displays of decisions share.
 
     Derived classes say what to draw, ``_line``, and set limits, ``_arrange``.
@@ -55,34 +55,6 @@ class CurveDisplay(Display):
         self.curve = curve
         self.name = name
         self.rows = rows
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, name: str | None = None, **params: Any
-    ) -> Self:
-        """Draw the curve of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        name : str, default=None
-            Name of the model; by default the name of the estimator's class.
-        **params
-            Other arguments of ``from_predictions``, such as ``ax``, and of ``plot``.
-
-        Returns
-        -------
-        Display
-            With the curve drawn.
-        """
-        labels, name = on_host(estimator.classes_), name or type(estimator).__name__
-        P = estimator.predict_proba(X)
-        return cls.from_predictions(y, P, labels=labels, name=name, **params)  # type: ignore[attr-defined]
 
     def plot(
         self,
@@ -139,7 +111,7 @@ class CurveDisplay(Display):
         ax.set_ylabel(ylabel)
         handles = ax.get_legend_handles_labels()[0]
         handles.sort(key=lambda handle: handle in recorded(ax.lines, REFERENCE))
-        legend_of_panel(ax, handles, legend)
+        legend_of_panel(ax, handles, legend=legend)
         make_room(ax)
         return self
 
@@ -245,6 +217,9 @@ class RiskCoverageDisplay(CurveDisplay):
         rows = next(columns)
         curve = curve_of(ranked(rows.score, rows.event, rows.weight))
         return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+
+    def _summary(self) -> str:
+        return f"AURC {self.curve.area:.3g}, risk {self.curve.risk[-1]:.3g} of all rows"
 
     def _line(self) -> Line:
         coverage = self.curve.coverage
@@ -360,6 +335,10 @@ class NetBenefitDisplay(CurveDisplay):
         found = ranked(rows.score, rows.event, rows.weight)
         curve = benefits_of(found, t, standardized=standardized)
         return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+
+    def _summary(self) -> str:
+        t, most = self.curve.threshold, self.curve.net_benefit.max()
+        return f"net benefit up to {most:.3g} at thresholds from {t[0]:.2g} to {t[-1]:.2g}"
 
     def _line(self) -> Line:
         t, standardized = self.curve.threshold, self.curve.scale != 1

@@ -10,6 +10,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from skcalib._output.theme import (
     LETTER,
     NBSP,
@@ -21,6 +23,8 @@ from skcalib._output.theme import (
     shortened,
     wrapped,
 )
+from skcalib._rows import ArrayLike, on_host
+from skcalib._validation.labels import of_outputs
 
 from ._style import DIAGONAL, HISTOGRAM, KEY, ROOM, record, recorded
 
@@ -66,7 +70,7 @@ _PAD = 0.04
 
 
 class Display:
-    """What displays share: their axes, and how they are printed."""
+    """What displays share: how they are printed, and their axes."""
 
     ax_: Axes
     figure_: Figure | SubFigure
@@ -85,6 +89,39 @@ class Display:
         self.ax_ = new_figure(size).subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
+
+
+class ModelDisplay(Display):
+    """A display of a single model, drawn by ``from_predictions``."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, name: str | None = None, **params: Any
+    ) -> Any:
+        """Draw the diagram of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        name : str, default=None
+            Name of the model; by default the name of the estimator's class.
+        **params
+            Other arguments of ``from_predictions``, such as ``kind`` and ``ax``, and of ``plot``.
+
+        Returns
+        -------
+        Display
+            As of ``from_predictions``.
+        """
+        classes, name = estimator.classes_, name or type(estimator).__name__
+        labels = None if params.get("kind") == "multilabel" else on_host(classes)
+        P = of_outputs(estimator.predict_proba(X), classes)
+        return cls.from_predictions(y, P, labels=labels, name=name, **params)  # type: ignore[attr-defined]
 
 
 def new_figure(size: tuple[float, float], layout: Any = "constrained") -> Figure:
@@ -219,7 +256,7 @@ def check_legend(legend: Any) -> None:
         )
 
 
-def legend_of_diagram(ax: Axes, legend: bool | str) -> None:
+def legend_of_diagram(ax: Axes, *, legend: bool | str) -> None:
     """Draw the legend of a reliability diagram, inside of it or where it covers no data."""
     side, pairs = side_of(ax), entries(ax)
     if legend is False or (legend is True and side < LEAST):
@@ -274,7 +311,8 @@ def _paths_of_rows(ax: Axes) -> Iterator[tuple[Path, bool]]:
     from matplotlib.collections import Collection, PathCollection, PolyCollection
     from matplotlib.patches import Patch
 
-    for artist in [*ax.lines, *ax.patches, *ax.collections]:
+    artists: list[Any] = [*ax.lines, *ax.patches, *ax.collections]
+    for artist in artists:
         # Dots lie on lines, and of perfect calibration a part may be hidden.
         if isinstance(artist, PathCollection) or recorded([artist], DIAGONAL):
             continue
@@ -302,7 +340,7 @@ def largest() -> float:
 
 
 def legend_of_panel(
-    ax: Axes, handles: Sequence[Artist], legend: bool | str, *, twin: Axes | None = None
+    ax: Axes, handles: Sequence[Artist], *, legend: bool | str, twin: Axes | None = None
 ) -> None:
     """Draw the legend of other diagrams, by default above them."""
     labels = [str(handle.get_label()) for handle in handles]
@@ -363,7 +401,7 @@ def make_room(ax: Axes) -> None:
     boxes: Any = [twin.get_tightbbox() for twin in twins]
     to_figure = figure.transSubfigure.inverted()
     outer, place = Bbox.union(boxes).transformed(to_figure), ax.get_position(original=True)
-    pars, (pad_x, pad_y) = figure.subplotpars, _PAD * figure.dpi / figure.bbox.size
+    pars, (pad_x, pad_y) = figure.subplotpars, _PAD * figure.dpi / np.array(figure.bbox.size)
     left, right = place.x0 - outer.x0 + pad_x, outer.x1 - place.x1 + pad_x
     bottom, top = place.y0 - outer.y0 + pad_y, outer.y1 - place.y1 + pad_y
     grid = spec.get_topmost_subplotspec().get_gridspec()

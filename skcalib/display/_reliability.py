@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, on_host
+from skcalib._rows import ArrayLike
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer
-from skcalib._validation.labels import of_outputs
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _curves
 from ._artists import counts as draw_counts, diagonal, draw_model
 from ._layout import (
-    Display,
+    ModelDisplay,
     arrange,
     check_legend,
     histogram_on,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(ModelDisplay):
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
     There are four styles; :doc:`/guide/styles` says when to use which.
@@ -183,49 +182,6 @@ class ReliabilityDisplay(Display):
         return _curves.ece_of(self.curve)
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        kind: Kind = "auto",
-        name: str | None = None,
-        **params: Any,
-    ) -> Self | Any:
-        """Draw the diagram of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
-            As for :meth:`from_predictions`.
-        name : str, default=None
-            Name of the model; by default the name of the estimator's class.
-        **params
-            Other arguments of :meth:`from_predictions`, such as ``n_bins`` and ``ax``, and of
-            :meth:`plot`, such as ``style``.
-
-        Returns
-        -------
-        ReliabilityDisplay or ReliabilityGridDisplay
-            With the diagram drawn; a grid with ``kind="classwise"`` or ``"multilabel"``.
-        """
-        return cls.from_predictions(
-            y,
-            of_outputs(estimator.predict_proba(X), estimator.classes_),
-            kind=kind,
-            labels=None if kind == "multilabel" else on_host(estimator.classes_),
-            name=type(estimator).__name__ if name is None else name,
-            **params,
-        )
-
-    @classmethod
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -356,10 +312,10 @@ class ReliabilityDisplay(Display):
         Raises
         ------
         ValueError
-            For an unknown style, scale or band, a confidence level outside of (0, 1), fewer than one
-            resample, an unknown location of the legend, bars or smooth curves on logit axes, bars on axes with another diagram, axes
-            with a diagram of another kind or scale, or ``style="corp"`` or ``"smooth"`` without
-            rows.
+            For an unknown style, scale, band or location of the legend, a confidence level outside
+            of (0, 1), fewer than one resample, bars or smooth curves on logit axes, bars on axes
+            with another diagram, axes with a diagram of another kind or scale, or
+            ``style="corp"`` or ``"smooth"`` without rows.
         """
         check_integer("n_resamples", n_resamples)
         check_legend(legend)
@@ -384,6 +340,6 @@ class ReliabilityDisplay(Display):
             low, high = _curves.logit_limits(self, style)
             limits = (min(low, before[0]), max(high, before[1])) if look.number else (low, high)
         arrange(ax, scale, limits)
-        legend_of_diagram(ax, legend)
+        legend_of_diagram(ax, legend=legend)
         make_room(ax)
         return self

@@ -212,7 +212,7 @@ pos_label, n_resamples, confidence_level, random_state
 
     def _summary(self) -> str:
         r = self.result
-        return f"largest gap {r.statistic:.1f} standard deviations, of {r.worst}, p = {r.pvalue:.3g}"
+        return f"largest gap {r.statistic:.1f} standard deviations, p = {r.pvalue:.3g}, {r.worst}"
 
     def _draw_names(self, n: int, most: float) -> None:
         """Names of segments, with their range of scores and number of rows in a second line."""

@@ -212,9 +212,7 @@ class TemperatureSweepDisplay(Display):
         least = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"
         return f"lowest {least}, ECE {self.expected_calibration_error.min():.3f} at its own best T"
 
-    def plot(
-        self, ax: Axes | Sequence[Axes] | None = None, *, legend: bool | str = True
-    ) -> Self:
+    def plot(self, ax: Axes | Sequence[Axes] | None = None, *, legend: bool | str = True) -> Self:
         """Draw the sweep.
 
         Parameters
@@ -250,9 +248,9 @@ class TemperatureSweepDisplay(Display):
         self._label(stacked=stacked)
         handles = upper.get_legend_handles_labels()[0]
         if stacked:
-            legend_of_panel(upper, handles, legend)
+            legend_of_panel(upper, handles, legend=legend)
         else:
-            legend_of_panel(upper, [*handles, self.ece_line_], legend, twin=lower)
+            legend_of_panel(upper, [*handles, self.ece_line_], legend=legend, twin=lower)
         for panel in self.axes_:
             make_room(panel)
         return self

@@ -41,7 +41,7 @@ def texts_of(figure):
     ]
     unseen = set()
     for axis in (axis for ax in figure.findobj(Axes) for axis in (ax.xaxis, ax.yaxis)):
-        if axis.get_visible():
+        if axis.get_visible() and axis.axes.get_visible():
             beyond = {*axis.majorTicks, *axis.minorTicks} - set(axis._update_ticks())
             unseen |= {label for tick in beyond for label in (tick.label1, tick.label2)}
         else:

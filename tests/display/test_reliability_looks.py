@@ -155,7 +155,11 @@ def test_legends_lie_in_the_diagram(rows, drawing, models, size):
     assert inside(legend.get_window_extent(), square_of(ax))
     labels = ["".join(text.get_text().split()) for text in legend.get_texts()]
     for display in displays:
-        score = f"ECE {display.expected_calibration_error:.3f}" if style != "corp" else "calibration loss 0."
+        score = (
+            f"ECE {display.expected_calibration_error:.3f}"
+            if style != "corp"
+            else "calibration loss 0."
+        )
         assert sum(score.replace(" ", "") in label for label in labels) == len(displays)
     if name and style != "bars":
         crowded = n_models * len(name) > 120 and size == (3, 3)  # names may be cut

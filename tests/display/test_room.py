@@ -170,6 +170,8 @@ def test_legends_stand_over_nothing(name, shape, engine):
     for artist in hidden:
         artist.set_visible(True)
     for _, box, ax in within:
-        rows, columns = (slice(int(low) + 1, int(high)) for low, high in (box.intervaly, box.intervalx))
+        rows, columns = (
+            slice(int(low) + 1, int(high)) for low, high in (box.intervaly, box.intervalx)
+        )
         ground = np.rint(255 * np.array(mpl.colors.to_rgba(ax.get_facecolor())))
         assert np.all(pixels[rows, columns] == ground), ax.get_legend()
