@@ -240,10 +240,11 @@ def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | patc
     from matplotlib.ticker import EngFormatter
 
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
-    ax.set_ylabel("Rows", fontsize=8)
+    size = min(8.0, ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
+    ax.set_ylabel("Rows", fontsize=size)
     ax.set_yticks([most])
     ax.yaxis.set_major_formatter("{x:,.0f}" if most < 1e4 else EngFormatter(places=1, sep=""))
-    ax.tick_params(axis="y", labelsize=8)
+    ax.tick_params(axis="y", labelsize=size)
     ax.spines[["top", "right"]].set_visible(False)
     if look.style == "bars":
         width, colour = curve.upper - curve.lower, look.theme.muted

@@ -277,7 +277,7 @@ def _legend_inside(ax: Axes, side: float, pairs: Sequence[Any], place: Any) -> b
     least = 15.1 * LETTER * SMALLEST / 72  # words of our own have up to 15 letters
     room = max(0.95 * side - _BESIDE * size / 72, least)
     size = min(fitted(label, room, size)[1] for _, label in pairs)
-    if size == SMALLEST:  # some labels do not fit in one line
+    if max(len(label) for _, label in pairs) > letters_in(room, size):  # not in one line
         room = max(0.75 * room, least)
     lines = [_in_lines(label, room, size) for _, label in pairs]
     params: dict[str, Any] = {"loc": "upper left" if place is True else place, "framealpha": 0.85}

@@ -100,6 +100,22 @@ def test_legend_has_each_entry_once_and_no_class(style, kind):
         assert ("Under-estimated" in texts) == bool(np.any(gaps < 0))
 
 
+@pytest.mark.parametrize(("size", "n"), [((3.3, 3.3), 4), ((3.3, 4.2), 6), ((9, 1.5), 6)])
+def test_small_figures_have_fewer_classes_and_say_how_many(size, n):
+    params = {"n_classes": 10, "max_classes": 9, "confidence_level": None}
+    grid = grid_of("classwise", figure=Figure(size), name="m", **params)
+    assert len(grid.displays_) == n
+    said = f"m: {n} of 10 classes, the largest ECE first"
+    assert grid.legend_.get_title().get_text() == said
+    assert f"<ReliabilityGridDisplay of m: {n} of 10 classes>" == repr(grid)
+    assert min(min(ax.bbox.size) for ax in grid.axes_) > 0.4 * grid.figure_.dpi
+    # Classes that are asked for are drawn.
+    grid = grid_of("classwise", figure=Figure(size), classes=np.arange(9), **params)
+    assert len(grid.displays_) == 9
+    assert not grid.legend_.get_title().get_text()
+    assert grid_of("classwise", figure=Figure(size), legend=False, **params).legend_ is None
+
+
 def test_legend_has_gaps_of_any_panel():
     """The first class is only over-confident, the second only under-confident."""
     P = np.tile([0.8, 0.2], (100, 1))

@@ -4,12 +4,13 @@ For every display, in a column, in two panels and in four, with each layout engi
 """
 
 import itertools
+import re
 from functools import cache, partial
 
 import matplotlib as mpl
 import numpy as np
 import pytest
-from drawing import inside, partly_slow, texts_of
+from drawing import inside, partly_slow, slow, texts_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from scipy.special import expit, softmax
@@ -41,9 +42,9 @@ BEFORE, AFTER = softmax(Z, axis=1), TemperatureScaling().fit(Z, Y).predict_proba
 MODELS = {"Network": BEFORE, "Temperature scaling": AFTER}
 
 
-def several(draw, ax):
+def several(draw, ax, **params):
     """The display of the last of the models."""
-    return [draw(P, name=name, ax=ax) for name, P in MODELS.items()][-1]
+    return [draw(P, name=name, ax=ax, **params) for name, P in MODELS.items()][-1]
 
 
 def diagram(style, ax, **params):
@@ -51,10 +52,15 @@ def diagram(style, ax, **params):
     return make(BEFORE, ax=ax, name="Network") if style == "bars" else several(make, ax)
 
 
-def logit(ax):
-    params = {"kind": "binary", "style": "dots", "scale": "logit", "strategy": "quantile"}
-    make = partial(ReliabilityDisplay.from_predictions, Y == 2, **params)
-    return several(lambda P, **named: make(P[:, 2], **named), ax)
+def logit(ax, **params):
+    look = {"kind": "binary", "style": "dots", "scale": "logit", "strategy": "quantile"}
+    make = partial(ReliabilityDisplay.from_predictions, Y == 2, **look)
+    return several(lambda P, **named: make(P[:, 2], **named), ax, **params)
+
+
+def benefit(ax, **params):
+    make = partial(NetBenefitDisplay.from_predictions, Y == 1, n_resamples=9)
+    return several(lambda P, **named: make(P[:, 1], **named), ax, **params)
 
 
 def segments(ax):
@@ -70,27 +76,19 @@ def comparison(ax):
     return CalibratorComparison(names, scores, np.ones((3, 5))).plot(ax)
 
 
-def benefit(ax):
-    return several(
-        lambda P, **named: NetBenefitDisplay.from_predictions(
-            Y == 1, P[:, 1], n_resamples=9, **named
-        ),
-        ax,
-    )
-
-
-FAMILY = {
+LEGENDS = {
     **{style: partial(diagram, style) for style in ("bars", "dots", "corp", "smooth")},
-    "confidence bands": partial(diagram, "smooth", band="confidence"),
-    "legend outside": partial(diagram, "dots", legend="outside", counts=False),
     "logit": logit,
-    "confidence": lambda ax: ConfidenceDisplay.from_predictions(Y, BEFORE, name="Network", ax=ax),
-    "sweep": lambda ax: TemperatureSweepDisplay.from_logits(Z, Y, ax=ax),
-    "plane": lambda ax: ScoreDecompositionDisplay.from_predictions(
-        Y, MODELS, ax=ax, arrows=[tuple(MODELS)]
-    ),
+    "confidence": partial(ConfidenceDisplay.from_predictions, Y, BEFORE, name="Network"),
+    "sweep": partial(TemperatureSweepDisplay.from_logits, Z, Y),
+    "plane": partial(ScoreDecompositionDisplay.from_predictions, Y, MODELS, arrows=[tuple(MODELS)]),
     "risk": partial(several, partial(RiskCoverageDisplay.from_predictions, Y, n_resamples=9)),
     "benefit": benefit,
+}
+FAMILY = {
+    **LEGENDS,
+    "confidence bands": partial(diagram, "smooth", band="confidence"),
+    "legend outside": partial(diagram, "dots", legend="outside", counts=False),
     "segments": segments,
     "comparison": comparison,
 }
@@ -104,7 +102,7 @@ def drawn(name, shape, engine):
         figure = Figure(figsize=size, layout=engine)
         FigureCanvasAgg(figure)
         places = np.ravel(figure.subplots(*grid))
-        found = [FAMILY[name](ax) for ax in places]
+        found = [FAMILY[name](ax=ax) for ax in places]
         figure.draw_without_rendering()
     twins = [[ax for ax in figure.axes if ax.bbox.bounds == place.bbox.bounds] for place in places]
     return figure, found, twins
@@ -126,6 +124,7 @@ CASES += [
 every_picture = pytest.mark.parametrize(("name", "shape", "engine"), CASES)
 
 
+@pytest.mark.slow
 def test_the_family_has_every_display():
     kinds = {type(found) for name in FAMILY for found in drawn(name, "column", None)[1]}
     singles = {*skcalib.display.__all__} - {"ReliabilityGridDisplay"}  # in test_grid
@@ -170,8 +169,58 @@ def test_legends_stand_over_nothing(name, shape, engine):
     for artist in hidden:
         artist.set_visible(True)
     for _, box, ax in within:
-        rows, columns = (
-            slice(int(low) + 1, int(high)) for low, high in (box.intervaly, box.intervalx)
-        )
+        rows, columns = (slice(int(a) + 1, int(b)) for a, b in (box.intervaly, box.intervalx))
         ground = np.rint(255 * np.array(mpl.colors.to_rgba(ax.get_facecolor())))
         assert np.all(pixels[rows, columns] == ground), ax.get_legend()
+
+
+@pytest.mark.parametrize("name", ["bars", "risk", *slow(*((name,) for name in LEGENDS))])
+def test_legends_are_left_out_or_stand_where_they_should(name):
+    for legend in (False, "outside", "lower right"):
+        figure = Figure(figsize=(6, 6), layout="constrained")
+        ax = LEGENDS[name](ax=figure.subplots(), legend=legend).ax_
+        figure.draw_without_rendering()
+        if not legend:
+            assert ax.get_legend() is None
+            continue
+        found, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        if legend == "outside":
+            assert found.y0 >= box.y1 - 1
+        else:
+            assert inside(found, box)
+            assert (found.x1 > box.x1 - 10) & (found.y0 < box.y0 + 10)
+
+
+@pytest.mark.parametrize("name", ["bars", *slow(*((name,) for name in LEGENDS))])
+@pytest.mark.parametrize("legend", ["above", None, 1.5])
+def test_unknown_places_of_legends_are_refused_before_anything_is_drawn(name, legend):
+    ax = Figure().subplots()
+    with pytest.raises(ValueError, match="legend must be True, False, 'outside' or"):
+        LEGENDS[name](ax=ax, legend=legend)
+    assert not ax.lines
+    assert not ax.patches
+
+
+@pytest.mark.parametrize("name", ["bars", "sweep", *slow(*((name,) for name in FAMILY)), "grid"])
+def test_displays_are_printed_as_what_they_show(name):
+    draw = FAMILY.get(name, partial(diagram, "bars", kind="classwise"))
+    found = repr(draw(ax=None if name == "grid" else Figure().subplots()))
+    if name != "comparison":  # whose plot returns the axes
+        assert re.fullmatch(r"<[A-Za-z]+Display( of [A-Z][a-z ]+)?: .*\d.*>", found), found
+        assert " at 0x" not in found
+
+
+def test_margins_are_widened_only_where_labels_need_it():
+    """In figures without a layout engine, whose margins may be wider."""
+    figure = Figure(figsize=(6, 6))
+    figure.subplots_adjust(left=0.4, bottom=0.3)
+    FAMILY["confidence"](ax=figure.subplots())
+    assert (figure.subplotpars.left, figure.subplotpars.bottom) == (0.4, 0.3)
+    with mpl.rc_context({"font.size": 30}):
+        FAMILY["confidence"](ax=figure.subplots(2, 1)[1])
+    assert figure.subplotpars.hspace > 0.3
+    for place in ((0.1, 0.1, 0.8, 0.8), None):  # of no grid, or laid out
+        figure = Figure(figsize=(2, 2), layout=None if place else "constrained")
+        before = vars(figure.subplotpars).copy()
+        FAMILY["risk"](ax=figure.add_axes(place) if place else figure.subplots())
+        assert vars(figure.subplotpars) == before
