@@ -143,6 +143,17 @@ def side_of(ax: Axes) -> float:
     return min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
 
 
+def cell_of(ax: Axes) -> tuple[float, float]:
+    """Width and height in inches of the cell of the figure that axes have with their labels."""
+    spec, (width, height) = ax.get_subplotspec(), ax.figure.bbox.size / ax.figure.dpi
+    if spec is None or spec is not spec.get_topmost_subplotspec():  # in no cell, or in one of one
+        return size_of(ax)
+    grid = spec.get_gridspec()
+    across, up = np.array(grid.get_width_ratios()), np.array(grid.get_height_ratios())
+    width *= across[spec.colspan].sum() / across.sum()
+    return width, height * up[spec.rowspan].sum() / up.sum()
+
+
 def draw_title(ax: Axes, name: str, width: float | None = None) -> None:
     """A title that is no wider than its axes, or than a width in inches."""
     text, size = fitted(name, width or size_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
@@ -261,6 +272,12 @@ def legend_of_diagram(ax: Axes, *, legend: bool | str) -> None:
     side, pairs = side_of(ax), entries(ax)
     if legend is False or (legend is True and side < LEAST):
         return
+    if ax.figure.get_layout_engine() is not None:  # labels will have what they need
+        letter = ax.xaxis.label.get_fontsize() / 72
+        width, height = cell_of(ax)
+        labels = 5.5 if ax.get_title() else 4
+        high = (height - labels * letter) / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1)
+        side = max(side, min(width - 4.7 * letter, high))
     fewer = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
     if len(pairs) > ENTRIES * side:
         pairs = fewer
@@ -393,9 +410,9 @@ def make_room(ax: Axes) -> None:
 
     figure, spec = ax.figure, ax.get_subplotspec()
     engine = figure.get_layout_engine()
-    if spec is None or figure is not figure.figure:  # subfigures share their margins
-        return
-    if not (engine is None or isinstance(engine, PlaceHolderLayoutEngine)):
+    placeholder = isinstance(engine, PlaceHolderLayoutEngine) and engine.adjust_compatible
+    is_free = engine is None or placeholder
+    if spec is None or not is_free or figure is not figure.figure:  # subfigures share margins
         return
     twins = [twin for twin in figure.axes if twin.get_subplotspec() == spec]
     boxes: Any = [twin.get_tightbbox() for twin in twins]

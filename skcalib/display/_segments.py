@@ -12,14 +12,14 @@ from skcalib._validation.inputs import check_integer
 from skcalib.metrics import MulticalibrationResult, multicalibration_error
 from skcalib.metrics._input import Kind
 
-from ._layout import Display, draw_title, largest, make_room, size_of
+from ._layout import Display, cell_of, draw_title, largest, make_room, size_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer, ErrorbarContainer
 
-# Height of a bar in its row; shares of the place of axes that names have, and that bars have.
-HEIGHT, NAMES, ROOM = 0.62, 0.5, 0.72
+# Height of a bar in its row; shares of the cell that names have, and of the axes that bars have.
+HEIGHT, NAMES, ROOM = 0.62, 0.4, 0.72
 
 
 class SegmentDisplay(Display):
@@ -216,7 +216,7 @@ pos_label, n_resamples, confidence_level, random_state
 
     def _draw_names(self, n: int, most: float) -> None:
         """Names of segments, with their range of scores and number of rows in a second line."""
-        width, r = NAMES * size_of(self.ax_)[0], self.result
+        width, r = NAMES * cell_of(self.ax_)[0], self.result
         names = list(r.segment)
         if r.label is not None:
             names = [f"{label}: {name}" for label, name in zip(r.label, names, strict=True)]

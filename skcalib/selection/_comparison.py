@@ -16,7 +16,7 @@ from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows import Floats
 from skcalib._validation.inputs import check_option
-from skcalib.display._layout import make_room, new_figure, size_of
+from skcalib.display._layout import cell_of, make_room, new_figure
 
 from ._measures import FIT_TIME, LOG_LOSS, PROPER_SCORES
 
@@ -321,18 +321,18 @@ class CalibratorComparison:
         return ax
 
     def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
-        width, height = size_of(ax)
+        width, height = cell_of(ax)
         size = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
-        # A line for each name, if need be in smaller letters, and no wider than half of the place.
-        high = 72 * 0.9 * height / len(self.names) / LINE
+        # A line for each name, if need be in smaller letters, and no wider than 0.4 of the cell.
+        high = 72 * max(height - 0.8, 0) / len(self.names) / LINE
         size = min(size, max(SMALLEST, high))
-        size = min(fitted(name, 0.5 * width, size)[1] for name in self.names)
-        names = [shortened(name, 0.5 * width, size) for name in self.names]
+        size = min(fitted(name, 0.4 * width, size)[1] for name in self.names)
+        names = [shortened(name, 0.4 * width, size) for name in self.names]
         ax.set_yticks(np.arange(len(names)), names, fontsize=size)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
         largest = float(ax.xaxis.label.get_fontsize())
-        label, fontsize = fitted(f"{measure}{bars_are}", 0.6 * width, largest)
+        label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, largest)
         ax.set_xlabel(label, fontsize=fontsize)
         as_written(ax.xaxis.label, *ax.get_yticklabels())
 
