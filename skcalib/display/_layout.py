@@ -145,18 +145,30 @@ def side_of(ax: Axes) -> float:
 
 def cell_of(ax: Axes) -> tuple[float, float]:
     """Width and height in inches of the cell of the figure that axes have with their labels."""
-    spec, (width, height) = ax.get_subplotspec(), ax.figure.bbox.size / ax.figure.dpi
+    spec, (width, height) = ax.get_subplotspec(), np.array(ax.figure.bbox.size) / ax.figure.dpi
     if spec is None or spec is not spec.get_topmost_subplotspec():  # in no cell, or in one of one
         return size_of(ax)
     grid = spec.get_gridspec()
     across, up = np.array(grid.get_width_ratios()), np.array(grid.get_height_ratios())
-    width *= across[spec.colspan].sum() / across.sum()
-    return width, height * up[spec.rowspan].sum() / up.sum()
+    width *= across[[*spec.colspan]].sum() / across.sum()
+    return float(width), float(height * up[[*spec.rowspan]].sum() / up.sum())
+
+
+def room_of(ax: Axes) -> tuple[float, float]:
+    """Width and height in inches that axes will have: with a layout engine, beside their labels."""
+    width, height = size_of(ax)
+    if ax.figure.get_layout_engine() is None:
+        return width, height
+    letter = float(ax.xaxis.label.get_fontsize()) / 72
+    across, up = cell_of(ax)
+    return max(width, across - 4.7 * letter), max(
+        height, up - (5.5 if ax.get_title() else 4) * letter
+    )
 
 
 def draw_title(ax: Axes, name: str, width: float | None = None) -> None:
     """A title that is no wider than its axes, or than a width in inches."""
-    text, size = fitted(name, width or size_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
+    text, size = fitted(name, width or room_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
     as_written(ax.set_title(text, fontsize=size))
 
 
@@ -269,15 +281,10 @@ def check_legend(legend: Any) -> None:
 
 def legend_of_diagram(ax: Axes, *, legend: bool | str) -> None:
     """Draw the legend of a reliability diagram, inside of it or where it covers no data."""
-    side, pairs = side_of(ax), entries(ax)
+    pairs, (width, height) = entries(ax), room_of(ax)
+    side = min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
     if legend is False or (legend is True and side < LEAST):
         return
-    if ax.figure.get_layout_engine() is not None:  # labels will have what they need
-        letter = ax.xaxis.label.get_fontsize() / 72
-        width, height = cell_of(ax)
-        labels = 5.5 if ax.get_title() else 4
-        high = (height - labels * letter) / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1)
-        side = max(side, min(width - 4.7 * letter, high))
     fewer = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
     if len(pairs) > ENTRIES * side:
         pairs = fewer
@@ -377,13 +384,14 @@ def legend_above(
     """
     from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-    width, height = size_of(ax)
+    width, height = room_of(ax)
     inside = width - _BESIDE * (size := largest()) / 72
     size = min(fitted(label, inside, size)[1] for label in labels)
     lines = [_in_lines(label, inside, size) for label in labels]
     if sum(text.count("\n") + 1 for text in lines) * 1.5 * size / 72 > _MOST * height:
         size = min(size, SMALLEST)
-        lines = [shortened(label, inside, size) for label in labels]
+        kept = (max(8, len(label.rpartition(" (")[2]) + 2) for label in labels)  # the scores
+        lines = [shortened(x, inside, size, n) for x, n in zip(labels, kept, strict=True)]
     base = TOP if recorded(ax.child_axes, HISTOGRAM) else 1
     place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, base)}
     legend = draw_legend(ax, handles, lines, size, width, framealpha=1, **place)

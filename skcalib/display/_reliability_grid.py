@@ -133,30 +133,20 @@ class ReliabilityGridDisplay(Display):
         ValueError
             If ``n_columns`` is not an integer of at least 1.
         """
-        if n_columns is None:
-            n_columns = int(np.ceil(np.sqrt(n := len(self.displays))))
-            across, up = (n, n) if figure is None else places_in(figure)
-            if across * up >= n:
-                n_columns = max(min(n_columns, across), -(-n // up))
+        n = len(self.displays)
+        n_columns = side_by_side(n, figure) if n_columns is None else n_columns
         check_integer("n_columns", n_columns)
-        n_rows = -(-len(self.displays) // n_columns)
-        counts, style = plot_params.pop("counts", True), plot_params.get("style", "bars")
-        legend = plot_params.pop("legend", True)
+        counts, legend = (plot_params.pop(name, True) for name in ("counts", "legend"))
         check_legend(legend)
-        if figure is None:
-            side = min(2.1, max(1.2, 14 / n_columns))  # of diagrams, in inches
-            size = max(1.15 * side * n_columns + 0.4, 4.5), 1.5 * side * n_rows + 0.8
-            figure = new_figure(size, "compressed")
-        elif figure.figure.get_layout_engine() is None:
-            figure.figure.set_layout_engine("constrained")
-        self.figure_, self.displays_ = figure, self.displays
+        n_rows, style = -(-n // n_columns), plot_params.get("style", "bars")
+        self.figure_ = figure = _laid_out(figure, n_columns, n_rows)
+        self.displays_ = self.displays
         # The first row is that of the legend, which needs no more than its letters.
         places = figure.add_gridspec(n_rows + 1, n_columns, height_ratios=[1e-3] + n_rows * [1.0])
         self.axes_ = [
-            figure.add_subplot(places[1 + k // n_columns, k % n_columns])
-            for k in range(len(self.displays))
+            figure.add_subplot(places[1 + k // n_columns, k % n_columns]) for k in range(n)
         ]
-        for ax in self.axes_ if len(self.displays) > MANY else []:
+        for ax in self.axes_ if n > MANY else []:
             ax.xaxis.set_visible(False)
             ax.yaxis.set_visible(False)
         most = max(float(shown_rows(display).n_samples.max()) for display in self.displays)
@@ -240,10 +230,28 @@ def check_grid(
         )
 
 
+def _laid_out(figure: Any, n_columns: int, n_rows: int) -> Any:
+    """A figure with a layout engine, a new one of the size of the panels if there is none."""
+    if figure is None:
+        side = min(2.1, max(1.2, 14 / n_columns))  # of diagrams, in inches
+        size = max(1.15 * side * n_columns + 0.4, 4.5), 1.5 * side * n_rows + 0.8
+        return new_figure(size, "compressed")
+    if figure.figure.get_layout_engine() is None:
+        figure.figure.set_layout_engine("constrained")
+    return figure
+
+
 def places_in(figure: Any) -> tuple[int, int]:
     """How many panels have room side by side and on top of each other."""
     across, up = (max(int(side / figure.dpi / LEAST_PANEL), 1) for side in figure.bbox.size)
     return across, up
+
+
+def side_by_side(n: int, figure: Any) -> int:
+    """The number of columns of n panels: about that of rows, unless a side has no room for it."""
+    square = int(np.ceil(np.sqrt(n)))
+    across, up = (n, n) if figure is None else places_in(figure)
+    return square if across * up < n else max(min(square, across), -(-n // up))
 
 
 def chosen(

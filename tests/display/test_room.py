@@ -137,6 +137,7 @@ def test_texts_lie_in_the_figure_and_not_over_neighbours(name, shape, engine):
     boxes = [(text, text.get_window_extent()) for text in texts_of(figure)]
     for text, box in boxes:
         assert inside(box, figure.bbox), text
+        assert text.get_fontsize() <= PAPER["font.size"], text
     for panel, others in itertools.permutations(panels, 2):
         own = {id(text) for ax in panel for text in ax.findobj(mpl.text.Text)}
         for text, box in boxes:
