@@ -192,7 +192,8 @@ class Below:
         whole = self.ax.figure.bbox
         width, height = box.width * whole.width, box.height * whole.height
         if self._has_legend():
-            height -= min(self.height * self.ax.figure.dpi, _MOST * height)
+            # Margins may have been widened since.
+            height -= min(self.height * self.ax.figure.dpi, 1.25 * _MOST * height)
         if recorded(self.ax.child_axes, HISTOGRAM):  # above a diagram that is a square
             height -= (TOP - 1) * min(width, height / TOP)
         return Bbox.from_bounds(box.x0, box.y0, box.width, height / whole.height)

@@ -204,7 +204,7 @@ def _reliability(rows: Evaluation, view: View, kind: Kind) -> Element:
         )
     return picture(
         lambda figure: display.ReliabilityDisplay.from_predictions(
-            rows.y, view.P, **params, name=view.title, ax=figure.subplots()
+            rows.y, view.P, **params, name=view.title, legend="outside", ax=figure.subplots()
         ),
         (4.6, 5.2),
         f"{what}, {view.when}: ECE {error:.4f}. {bins}",
