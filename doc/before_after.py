@@ -30,7 +30,7 @@ def draw():
     content = {
         name: contents(
             ReliabilityDisplay.from_predictions(
-                digits.y_test, proba, n_bins=N_BINS, name=name, ax=ax
+                digits.y_test, proba, n_bins=N_BINS, name=name, legend="outside", ax=ax
             )
         )
         for ax, (name, proba) in zip(axes, probabilities.items(), strict=True)

@@ -28,5 +28,7 @@ def pytest_itemcollected(item):
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
-    """Each page writes to an empty folder."""
+    """Each page writes to an empty folder, and its settings of matplotlib end with it."""
     monkeypatch.chdir(tmp_path)
+    with mpl.rc_context():
+        yield

@@ -20,7 +20,7 @@ from skcalib._output import replacing
 from skcalib._rows import Array
 from skcalib._validation.inputs import are_probabilities, check_priors, warn_of_probabilities
 from skcalib._validation.labels import check_column_names, shown
-from skcalib.display import ReliabilityDisplay
+from skcalib.display import ReliabilityDisplay, ReliabilityGridDisplay
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.export._onnx import chain_of
 from skcalib.meta import MultiLabelCalibrator, PriorShift
@@ -124,7 +124,7 @@ def compare(args: argparse.Namespace) -> None:
         say(f"{best}, which takes {takes}: {saved}; to load it:\n    {how}")
     show("drawing ...")
     with replacing(picture) as file:
-        _diagrams(curves).savefig(file, dpi=150, format=picture.suffix[1:].lower())
+        _diagrams(curves).savefig(file, dpi=135, format=picture.suffix[1:].lower())
     report = calibration_report(calibrator, *some[:2], name=best, comparison=found)
     report.command = args.command
     report.to_html(page)
@@ -196,14 +196,13 @@ def _of_chance(found: CalibratorComparison, counts: Array) -> str:
 
 
 def _diagrams(curves: dict[str, ReliabilityCurve]) -> Any:
-    """Reliability diagrams in rows of four."""
+    """Reliability diagrams in rows of four, that of the uncalibrated logits first."""
     from matplotlib.figure import Figure
 
-    n_rows = -(-len(curves) // 4)
-    figure = Figure(figsize=(18, 5 * n_rows), layout="constrained")
-    for k, (name, curve) in enumerate(curves.items(), start=1):
-        ReliabilityDisplay(curve, name=name).plot(figure.add_subplot(n_rows, 4, k))
-    return figure
+    names = sorted(curves, key="uncalibrated".__ne__)
+    figure = Figure(figsize=(9.6, 0.9 + 2.9 * -(-len(names) // 4)), layout="constrained")
+    displays = [ReliabilityDisplay(curves[name], name=name) for name in names]
+    return ReliabilityGridDisplay(displays).plot(figure, n_columns=4).figure_
 
 
 # Calibrators in files.

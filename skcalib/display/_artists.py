@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +35,7 @@ _DOT, _OF_AN_INCH = 5.0, 3.0
 
 # Thickness of a smooth curve where the density is largest, in points: in large axes, and for each
 # inch of the width of small ones; and the least thickness.
-THICKEST, THICK_OF_AN_INCH, THINNEST = 6.0, 1.6, 0.8
+THICKEST, THICK_OF_AN_INCH, THINNEST = 6.0, 1.6, 1.2
 
 # Markers on smooth curves are that far apart, as a part of the axis.
 _APART = 0.12
@@ -48,13 +47,13 @@ _ARTISTS = (
 
 
 def draw_model(
-    display: Any, look: Look, name: str | None, level: float | None, resampling: tuple[int, Any]
+    display: Any, look: Look, name: str | None, level: float | None, resampling: tuple[Any, ...]
 ) -> dict[str, Any]:
     """The artists of the model of a display, by the attribute that is to hold each, or None."""
     ax, curve, rows = display.ax_, _curves.shown_bins(display), display.rows
     found: dict[str, Any] = dict.fromkeys(_ARTISTS)
     ece = f"ECE {_curves.ece_of(curve):.3f}"
-    area: Any = None
+    smooth: Any = None
     drawn: tuple[Any, ...]
     if look.style == "bars":
         found["bars_"], found["gaps_"] = bars(ax, curve, look, look.label(None, ece))
@@ -64,21 +63,19 @@ def draw_model(
         drawn = dots(ax, curve, look, look.label(name, ece))
         found["line_"], found["joins_"], found["dots_"] = drawn
     elif look.style == "corp":
-        label = look.label(name, f"MCB {_curves.miscalibration_of(rows):.3f}")
-        found["line_"], area = (
-            line(ax, *_curves.isotonic_curve(rows), look, label),
-            _curves.consistency_band,
-        )
+        label = look.label(name, f"calibration loss {_curves.miscalibration_of(rows):.3f}")
+        found["line_"] = line(ax, *_curves.isotonic_curve(rows), look, label)
     else:
         smooth = _curves.drawn_curve(rows)
         drawn = strokes(ax, smooth, look, look.label(name, f"smECE {smooth.error:.3f}"))
         found["line_"], found["strokes_"], found["dots_"] = drawn
-        area = partial(_curves.smooth_band, drawn=smooth)
-    if level is not None and area is None:
+    if level is not None and look.style in ("bars", "dots"):
         found["intervals_"] = intervals(ax, curve, look, level)
     elif level is not None:
-        ends = area(rows, level=level, n_resamples=resampling[0], random_state=resampling[1])
-        found["band_"] = band(ax, ends, look, level)
+        kind, *how = resampling
+        what = {"consistency": "band if calibrated", "confidence": "confidence band"}[kind]
+        ends = _curves.BANDS[kind](rows, smooth, level, *how)
+        found["band_"] = band(ax, ends, look, level, what)
     return found
 
 
@@ -221,15 +218,15 @@ def band(
     area: tuple[Floats, Floats, Floats],
     look: Look,
     level: float,
-    what: str = "band if calibrated",
+    what: str,
 ) -> collections.FillBetweenPolyCollection:
-    """A band, by default that in which the curve of a calibrated model would lie."""
+    """A band of a curve."""
     theme = look.theme
     colour = theme.mixed(theme.foreground, 0.2)
     record(area_key(ax, f"{100 * level:g} % {what}", colour), KEY)
     # Opaque, so that bands of several models do not add up, with edges where they overlap.
     tints: dict[str, Any] = {
-        "facecolor": theme.mixed(look.colour, 0.2),
+        "facecolor": theme.mixed(look.colour, 0.12),
         "edgecolor": theme.mixed(look.colour, 0.5),
     }
     # The narrower ones stand above the wider ones, which would hide them.
@@ -243,10 +240,11 @@ def counts(ax: Axes, curve: ReliabilityCurve, look: Look) -> BarContainer | patc
     from matplotlib.ticker import EngFormatter
 
     most = max(float(curve.n_samples.max()), ax.get_ylim()[1])
-    ax.set_ylabel("Rows", fontsize=8)
+    size = min(8.0, ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
+    ax.set_ylabel("Rows", fontsize=size)
     ax.set_yticks([most])
     ax.yaxis.set_major_formatter("{x:,.0f}" if most < 1e4 else EngFormatter(places=1, sep=""))
-    ax.tick_params(axis="y", labelsize=8)
+    ax.tick_params(axis="y", labelsize=size)
     ax.spines[["top", "right"]].set_visible(False)
     if look.style == "bars":
         width, colour = curve.upper - curve.lower, look.theme.muted

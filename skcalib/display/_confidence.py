@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output.theme import Theme
-from skcalib._rows import ArrayLike, on_host
+from skcalib._rows import ArrayLike
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import Kind, check_kind, scored_rows
 
 from ._curves import curve_of_rows, with_weight
-from ._layout import draw_title, legend_above, new_figure
+from ._layout import ModelDisplay, check_legend, draw_title, legend_of_panel, make_room
 from ._style import AXIS_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 
-class ConfidenceDisplay:
+class ConfidenceDisplay(ModelDisplay):
     r"""Histogram of the confidence, or the probability of an event, with the accuracy or frequency.
 
     The confidence of a row is its largest predicted probability. The average confidence of a
@@ -80,8 +79,6 @@ class ConfidenceDisplay:
     (0.97, 0.87)
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     bars_: BarContainer
     confidence_line_: Line2D
     accuracy_line_: Line2D
@@ -93,43 +90,9 @@ class ConfidenceDisplay:
         self.confidence = float(np.sum(self.share * curve.confidence))
         self.accuracy = float(np.sum(self.share * curve.accuracy))
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        name: str | None = None,
-        **params: Any,
-    ) -> Self:
-        """Draw the histogram of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        name : str, default=None
-            Title; by default the name of the estimator's class.
-        **params
-            Other arguments of :meth:`from_predictions`, such as ``n_bins``, ``kind`` and ``ax``.
-
-        Returns
-        -------
-        ConfidenceDisplay
-            With the histogram drawn.
-        """
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            labels=on_host(estimator.classes_),
-            name=type(estimator).__name__ if name is None else name,
-            **params,
-        )
+    def _summary(self) -> str:
+        score, frequency = map(str.lower, AXIS_NAMES[self.curve.kind])
+        return f"mean {score} {_digits(self.confidence)}, {frequency} {_digits(self.accuracy)}"
 
     @classmethod
     def from_predictions(
@@ -144,6 +107,7 @@ class ConfidenceDisplay:
         pos_label: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
+        **plot_params: Any,
     ) -> Self:
         """Draw the histogram of labels and probabilities.
 
@@ -157,6 +121,8 @@ class ConfidenceDisplay:
             Title.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
+        **plot_params
+            Passed to :meth:`plot`.
 
         Returns
         -------
@@ -166,29 +132,35 @@ class ConfidenceDisplay:
         Raises
         ------
         ValueError
-            As :func:`skcalib.metrics.reliability_curve`.
+            As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`.
         """
         check_kind(kind, ["auto", "top-label", "binary"])
         kind, rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         curve = curve_of_rows(with_weight(next(rows)), n_bins, "uniform")
-        return cls(replace(curve, kind=kind), name=name).plot(ax)
+        return cls(replace(curve, kind=kind), name=name).plot(ax, **plot_params)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Self:
         """Draw the histogram.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
+        legend : bool or str, default=True
+            Whether to draw the legend, above the axes, or a location of matplotlib within them.
 
         Returns
         -------
         ConfidenceDisplay
             The display itself, with the attributes that end in an underscore set.
+
+        Raises
+        ------
+        ValueError
+            For an unknown location of the legend.
         """
-        if ax is None:
-            ax = new_figure((5.2, 4)).subplots()
-        self.ax_, self.figure_ = ax, ax.figure
+        check_legend(legend)
+        ax = self._on(ax, (5.2, 4))
         theme, c = Theme.of(ax), self.curve
         colour, other = (theme.models * 2)[:2]  # a style may have a single colour
         filling = theme.mixed(colour, 0.3)
@@ -204,7 +176,8 @@ class ConfidenceDisplay:
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
             draw_title(ax, self.name)
-        legend_above(ax, [self.confidence_line_, self.accuracy_line_])
+        legend_of_panel(ax, [self.confidence_line_, self.accuracy_line_], legend=legend)
+        make_room(ax)
         return self
 
     def _draw_lines(self, theme: Theme, colour: Any) -> None:

@@ -21,6 +21,7 @@ from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.kernel import SmoothCurve, smooth_curve, weights_of
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
+from skcalib.metrics._resampling import bootstrap_band
 
 # Limits of logit axes are no nearer to 0 and 1 than that.
 NEAREST = 1e-6
@@ -144,9 +145,14 @@ def isotonic_curve(rows: Scored) -> tuple[Floats, Floats]:
 
 
 def consistency_band(
-    rows: Scored, level: float, n_resamples: int, random_state: Any
+    rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, random_state: Any
 ) -> tuple[Floats, Floats, Floats]:
-    """Scores, and pointwise quantiles there of the curves of a calibrated model."""
+    """Scores, and pointwise quantiles there of the curves of a calibrated model.
+
+    Curves are isotonic, or smooth where a smooth one is drawn.
+    """
+    if drawn is not None:
+        return smooth_band(rows, drawn, level, n_resamples, random_state)
     random = check_random_state(random_state)
     score, w = rows.score, rows.weight
     in_order = ranked(score, None, w)
@@ -160,6 +166,31 @@ def consistency_band(
         curve[:] = np.interp(x, *_corners(resampled))
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return x, low, high
+
+
+def confidence_band(
+    rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, random_state: Any
+) -> tuple[Floats, Floats, Floats]:
+    """Scores, and pointwise quantiles there of the curves of bootstrap samples of the rows.
+
+    Smooth curves have the bandwidth of the one that is drawn.
+    """
+    x = _points(np.unique(rows.score)) if drawn is None else drawn.score
+
+    def curve(sample: Ranked) -> Floats:
+        if drawn is None:
+            return np.interp(x, *_corners(sample))
+        cells, w = _cells(sample.scores), sample.weight
+        values = (sample.hits - w * sample.scores, w)
+        sums = np.array([np.bincount(cells, v, kernel.N_CELLS) for v in values])
+        above, density = kernel.smoothed(sums, drawn.bandwidth)[:, _cells(np.nan_to_num(x))]
+        # Elsewhere, rounding errors are all there is.
+        return np.clip(x + above / np.maximum(density, 1e-9 * density.max()), 0, 1)
+
+    return x, *bootstrap_band(rows, curve, level, n_resamples, random_state)
+
+
+BANDS: dict[str, Any] = {"consistency": consistency_band, "confidence": confidence_band}
 
 
 def _points(scores: Floats) -> Floats:
@@ -217,7 +248,7 @@ def smooth_band(
     filled = np.flatnonzero(squares)
     total, squares, scores = (x[filled] for x in (total, squares, scores))
     number, chance = np.rint(total**2 / squares).astype(np.int64), np.clip(scores / squares, 0, 1)
-    at = np.nan_to_num(drawn.score * kernel.N_CELLS).astype(np.intp)
+    at = _cells(np.nan_to_num(drawn.score))
     curves, noise = np.empty((n_resamples, len(at))), np.zeros(kernel.N_CELLS)
     for curve in curves:
         excess = random.binomial(number, chance) - number * chance

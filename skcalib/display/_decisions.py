@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Ranked, on_host
+from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._rows.ranking import ranked
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_flag, check_integer, check_real
@@ -20,13 +20,12 @@ from skcalib.metrics._resampling import bootstrap_band
 from skcalib.metrics._selective import Accepted, curve_of
 
 from . import _artists
-from ._layout import legend_above, new_figure
+from ._layout import ModelDisplay, check_legend, legend_of_panel, make_room
 from ._style import Look, entry, record, recorded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import FillBetweenPolyCollection
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 # Number of places at which curves and their bands are drawn.
@@ -43,14 +42,12 @@ REFERENCE = "reference"
 Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 
 
-class CurveDisplay:
+class CurveDisplay(ModelDisplay):
     """A line for each model, and its band: what displays of decisions share.
 
     Derived classes say what to draw, ``_line``, and set limits, ``_arrange``.
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     line_: Line2D
     band_: FillBetweenPolyCollection | None
 
@@ -59,39 +56,12 @@ class CurveDisplay:
         self.name = name
         self.rows = rows
 
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, name: str | None = None, **params: Any
-    ) -> Self:
-        """Draw the curve of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        name : str, default=None
-            Name of the model; by default the name of the estimator's class.
-        **params
-            Other arguments of ``from_predictions``, such as ``ax``, and of ``plot``.
-
-        Returns
-        -------
-        Display
-            With the curve drawn.
-        """
-        labels, name = on_host(estimator.classes_), name or type(estimator).__name__
-        P = estimator.predict_proba(X)
-        return cls.from_predictions(y, P, labels=labels, name=name, **params)  # type: ignore[attr-defined]
-
     def plot(
         self,
         ax: Axes | None = None,
         *,
         confidence_level: float | None = 0.95,
+        legend: bool | str = True,
         n_resamples: int = 200,
         random_state: int | np.random.RandomState | None = 0,
     ) -> Self:
@@ -103,6 +73,8 @@ class CurveDisplay:
             Where to draw; by default a new figure. Axes may hold curves of other models.
         confidence_level : float or None, default=0.95
             Level of the band; None for no band.
+        legend : bool or str, default=True
+            Whether to draw the legend, above the axes, or a location of matplotlib within them.
         n_resamples : int, default=200
             Number of bootstrap samples for the band.
         random_state : int, RandomState instance or None, default=0
@@ -116,29 +88,31 @@ class CurveDisplay:
         Raises
         ------
         ValueError
-            For a confidence level outside of (0, 1), fewer than one sample, or axes with a diagram
-            of another kind.
+            For a confidence level outside of (0, 1), fewer than one sample, an unknown location of
+            the legend, or axes with a diagram of another kind.
         """
+        check_legend(legend)
         check_integer("n_resamples", n_resamples)
         if confidence_level is not None:
             remedy = "Pass None to draw no band."
             check_real("confidence_level", confidence_level, high=1, remedy=remedy)
-        ax = new_figure((5.2, 4)).subplots() if ax is None else ax
         x, values, curve_from, ylabel, score = self._line()
+        ax = self._on(ax, (5.2, 4))
         look = Look.next_on(ax, "curve", ylabel, "linear")
-        self.ax_, self.figure_, self.band_ = ax, ax.figure, None
+        self.band_ = None
         label = entry(self.name or f"Model {look.number + 1}") + score
         self.line_ = _artists.line(ax, x, values(self.curve), look, label)
         self.line_.set_clip_on(True)
         if confidence_level is not None and self.rows is not None:
             resampling = confidence_level, n_resamples, random_state
             ends = bootstrap_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
-            area, what = (x, *ends), "confidence band"
-            self.band_ = _artists.band(ax, area, look, confidence_level, what)
+            self.band_ = _artists.band(ax, (x, *ends), look, confidence_level, "confidence band")
         self._arrange(look, ax.get_ylim()[1] if look.number else 0.0)
         ax.set_ylabel(ylabel)
         handles = ax.get_legend_handles_labels()[0]
-        legend_above(ax, sorted(handles, key=lambda h: h in recorded(ax.lines, REFERENCE)))
+        handles.sort(key=lambda handle: handle in recorded(ax.lines, REFERENCE))
+        legend_of_panel(ax, handles, legend=legend)
+        make_room(ax)
         return self
 
     @abstractmethod
@@ -243,6 +217,9 @@ class RiskCoverageDisplay(CurveDisplay):
         rows = next(columns)
         curve = curve_of(ranked(rows.score, rows.event, rows.weight))
         return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+
+    def _summary(self) -> str:
+        return f"AURC {self.curve.area:.3g}, risk {self.curve.risk[-1]:.3g} of all rows"
 
     def _line(self) -> Line:
         coverage = self.curve.coverage
@@ -358,6 +335,10 @@ class NetBenefitDisplay(CurveDisplay):
         found = ranked(rows.score, rows.event, rows.weight)
         curve = benefits_of(found, t, standardized=standardized)
         return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+
+    def _summary(self) -> str:
+        t, most = self.curve.threshold, self.curve.net_benefit.max()
+        return f"net benefit up to {most:.3g} at thresholds from {t[0]:.2g} to {t[-1]:.2g}"
 
     def _line(self) -> Line:
         t, standardized = self.curve.threshold, self.curve.scale != 1

@@ -15,7 +15,7 @@ from skcalib.metrics import ScoreDecomposition, score_decomposition
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import Score
 
-from ._layout import SMALL, legend_above, new_figure, shrink, size_of
+from ._layout import SMALL, Display, check_legend, legend_of_panel, make_room, shrink, size_of
 from ._style import entry
 
 
@@ -48,7 +48,6 @@ def exit_of(
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
@@ -58,7 +57,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "d", "h", "*", "8"
 _NAMES = {"log_loss": "log loss", "brier_score": "Brier score", None: "score"}
 
 
-class ScoreDecompositionDisplay:
+class ScoreDecompositionDisplay(Display):
     r"""Plane of the miscalibration and the discrimination of several models.
 
     The mean score of a model, its log loss or Brier score, is
@@ -124,8 +123,6 @@ class ScoreDecompositionDisplay:
     True
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     points_: dict[str, Line2D]
     score_lines_: list[Line2D]
     uncertainty_line_: Line2D
@@ -248,7 +245,13 @@ class ScoreDecompositionDisplay:
         found = {name: score_decomposition(y_true, P, **params) for name, P in y_proba.items()}
         return cls(found, score=score).plot(ax, **plot_params)
 
-    def plot(self, ax: Axes | None = None, *, arrows: Iterable[tuple[str, str]] = ()) -> Self:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        arrows: Iterable[tuple[str, str]] = (),
+        legend: bool | str = True,
+    ) -> Self:
         """Draw the plane.
 
         Parameters
@@ -257,6 +260,8 @@ class ScoreDecompositionDisplay:
             Where to draw; by default a new figure.
         arrows : iterable of (str, str), default=()
             Pairs of models to join by an arrow, such as the uncalibrated and a calibrated one.
+        legend : bool or str, default=True
+            Whether to draw the legend, above the axes, or a location of matplotlib within them.
 
         Returns
         -------
@@ -266,15 +271,15 @@ class ScoreDecompositionDisplay:
         Raises
         ------
         ValueError
-            For arrows between models that the display does not have.
+            For arrows between models that the display does not have, and an unknown location of the
+            legend.
         """
         from matplotlib.ticker import MaxNLocator
 
         pairs = [tuple(map(str, pair)) for pair in arrows]
         self._check(pairs)
-        if ax is None:
-            ax = new_figure((5.2, 4.2 + 0.1 * len(self.decompositions))).subplots()
-        self.ax_, self.figure_ = ax, ax.figure
+        check_legend(legend)
+        ax = self._on(ax, (5.2, 4.2 + 0.1 * len(self.decompositions)))
         theme = Theme.of(ax)
         found = self.decompositions.values()
         limits = plane_limits(*np.transpose([(d.miscalibration, d.discrimination) for d in found]))
@@ -284,16 +289,21 @@ class ScoreDecompositionDisplay:
         self.arrows_ = [self._arrow(theme, *pair) for pair in pairs]
         order = np.argsort([d.score for d in self.decompositions.values()], kind="stable")
         points = list(self.points_.values())
-        legend_above(
-            ax, [*(points[k] for k in order), self.uncertainty_line_, *self.score_lines_[:1]]
-        )
-        ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
+        handles = [*(points[k] for k in order), self.uncertainty_line_, *self.score_lines_[:1]]
+        legend_of_panel(ax, handles, legend=legend)
+        ax.set(xlabel="Calibration loss (MCB)", ylabel="Gain over the base rate (DSC)")
         side = min(size_of(ax))
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10]))
             if side < SMALL:
                 shrink(axis, 0.7 * side)
+        make_room(ax)
         return self
+
+    def _summary(self) -> str:
+        best = min(self.decompositions.items(), key=lambda item: item[1].score)
+        of = ", ".join(self.decompositions)
+        return f"{of}; least {_NAMES[self.score]} {best[1].score:#.3g} of {best[0]}"
 
     def _check(self, pairs: list[Any]) -> None:
         known = list(self.decompositions)
@@ -328,7 +338,7 @@ class ScoreDecompositionDisplay:
                 self._write(theme, f"{level:.{digits}f}", *place)
         self.uncertainty_line_ = ax.axline(
             (0, 0), slope=1, color=theme.foreground, linestyle="--", linewidth=1.2, zorder=1.1,
-            label=f"Base rate (UNC): {unc:#.3g}",
+            label=f"Base rate: {unc:#.3g}",
         )  # fmt: skip
 
     def _write(self, theme: Theme, text: str, x: float, y: float, at_top: Any) -> None:

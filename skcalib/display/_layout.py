@@ -1,4 +1,4 @@
-"""What all displays share: figures, ticks, titles, legends, and room above axes.
+"""What all displays share: figures, ticks, titles, legends, and room around axes.
 
 A histogram or a legend above axes stands in the upper part of the place of these axes, because what
 lies outside of it would cover neighbours or leave the figure.
@@ -6,8 +6,11 @@ lies outside of it would cover neighbours or leave the figure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from skcalib._output.theme import (
     LETTER,
@@ -20,14 +23,17 @@ from skcalib._output.theme import (
     shortened,
     wrapped,
 )
+from skcalib._rows import ArrayLike, on_host
+from skcalib._validation.labels import of_outputs
 
 from ._style import DIAGONAL, HISTOGRAM, KEY, ROOM, record, recorded
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
     from matplotlib.legend import Legend
+    from matplotlib.path import Path
     from matplotlib.transforms import Bbox
 
 # Bottom and top of the histogram of rows, in heights of the diagram.
@@ -40,6 +46,12 @@ SMALL = 2.4
 # error bars nor bands, and diagrams with a side of less than ``LEAST`` inches have no legend.
 ENTRIES, LEAST = 2.6, 1.1
 
+# Places of a legend within axes: how far across and how far up it stands.
+PLACES = {"upper left": (0, 1), "lower right": (1, 0), "upper right": (1, 1), "lower left": (0, 0)}
+
+# Layouts that come later may leave less room beside a legend, of which that much more is free.
+_SPARE = 1.12
+
 # Of legends: spaces in font sizes, and the width of an entry beside its text.
 SPACES: dict[str, Any] = {
     "handlelength": 1.6, "handletextpad": 0.6, "columnspacing": 1.2, "labelspacing": 0.3,
@@ -47,11 +59,69 @@ SPACES: dict[str, Any] = {
 }  # fmt: skip
 _BESIDE = 2.8
 
-# The largest font size of a legend.
+# The largest font size of a legend, if that of the style in use is no smaller.
 _LARGEST = 9.0
 
 # The largest share of the place of axes that a legend above them takes.
 _MOST = 0.6
+
+# Free space beside labels, in inches.
+_PAD = 0.04
+
+
+class Display:
+    """What displays share: how they are printed, and their axes."""
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+    name: str | None = None
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f" of {self.name}"
+        return f"<{type(self).__name__}{name}: {self._summary()}>"
+
+    @abstractmethod
+    def _summary(self) -> str:
+        """What the display shows, in a few words and numbers."""
+
+    def _on(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
+        """The axes to draw on, by default of a new figure of a size in inches."""
+        self.ax_ = new_figure(size).subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+
+class ModelDisplay(Display):
+    """A display of a single model, drawn by ``from_predictions``."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, name: str | None = None, **params: Any
+    ) -> Any:
+        """Draw the diagram of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        name : str, default=None
+            Name of the model; by default the name of the estimator's class.
+        **params
+            Other arguments of ``from_predictions``, such as ``kind`` and ``ax``, and of ``plot``.
+
+        Returns
+        -------
+        Display
+            As of ``from_predictions``.
+        """
+        classes, name = estimator.classes_, name or type(estimator).__name__
+        labels = None if params.get("kind") == "multilabel" else on_host(classes)
+        P = of_outputs(estimator.predict_proba(X), classes)
+        return cls.from_predictions(y, P, labels=labels, name=name, **params)  # type: ignore[attr-defined]
 
 
 def new_figure(size: tuple[float, float], layout: Any = "constrained") -> Figure:
@@ -73,14 +143,37 @@ def side_of(ax: Axes) -> float:
     return min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
 
 
+def cell_of(ax: Axes) -> tuple[float, float]:
+    """Width and height in inches of the cell of the figure that axes have with their labels."""
+    spec, (width, height) = ax.get_subplotspec(), np.array(ax.figure.bbox.size) / ax.figure.dpi
+    if spec is None or spec is not spec.get_topmost_subplotspec():  # in no cell, or in one of one
+        return size_of(ax)
+    grid = spec.get_gridspec()
+    across, up = np.array(grid.get_width_ratios()), np.array(grid.get_height_ratios())
+    width *= across[[*spec.colspan]].sum() / across.sum()
+    return float(width), float(height * up[[*spec.rowspan]].sum() / up.sum())
+
+
+def room_of(ax: Axes) -> tuple[float, float]:
+    """Width and height in inches that axes will have: with a layout engine, beside their labels."""
+    width, height = size_of(ax)
+    if ax.figure.get_layout_engine() is None:
+        return width, height
+    letter = float(ax.xaxis.label.get_fontsize()) / 72
+    across, up = cell_of(ax)
+    return max(width, across - 4.7 * letter), max(
+        height, up - (5.5 if ax.get_title() else 4) * letter
+    )
+
+
 def draw_title(ax: Axes, name: str, width: float | None = None) -> None:
     """A title that is no wider than its axes, or than a width in inches."""
-    text, size = fitted(name, width or size_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
+    text, size = fitted(name, width or room_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
     as_written(ax.set_title(text, fontsize=size))
 
 
 class Below:
-    """Locator of axes that leave the upper part of their place to a legend, or to a histogram."""
+    """Locator of axes that leave the upper part of their place to a histogram and a legend."""
 
     def __init__(self, ax: Axes, legend: Legend | None = None, height: float = 0.0) -> None:
         before: Any = ax.get_axes_locator()
@@ -96,23 +189,22 @@ class Below:
         from matplotlib.transforms import Bbox
 
         box = self.before(ax, renderer) if self.before else ax.get_position(original=True)
-        if self.legend is not None and self._needs_none():
-            return box
         whole = self.ax.figure.bbox
         width, height = box.width * whole.width, box.height * whole.height
-        # Of the histogram, whose diagram is a square; else of the legend.
-        taken = (TOP - 1) * min(width, height / TOP)
-        if self.legend is not None:
-            taken = min(self.height * self.ax.figure.dpi, _MOST * height)
-        return Bbox.from_bounds(box.x0, box.y0, box.width, (height - taken) / whole.height)
+        if self._has_legend():
+            # Margins may have been widened since.
+            height -= min(self.height * self.ax.figure.dpi, 1.25 * _MOST * height)
+        if recorded(self.ax.child_axes, HISTOGRAM):  # above a diagram that is a square
+            height -= (TOP - 1) * min(width, height / TOP)
+        return Bbox.from_bounds(box.x0, box.y0, box.width, height / whole.height)
 
-    def _needs_none(self) -> bool:
-        """Whether the legend is gone, or constrained layout makes room for it."""
+    def _has_legend(self) -> bool:
+        """Whether the legend still stands, and constrained layout makes no room for it."""
         # While a figure is saved another engine stands in, which has the properties of the first.
         engine = self.ax.figure.get_layout_engine()
         constrained = engine is not None and not engine.adjust_compatible
         is_laid_out = constrained and self.ax.get_subplotspec() is not None
-        return is_laid_out or self.ax.get_legend() is not self.legend
+        return self.legend is not None and self.ax.get_legend() is self.legend and not is_laid_out
 
 
 def histogram_on(ax: Axes) -> Axes:
@@ -135,8 +227,8 @@ def set_scale(ax: Axes, scale: str) -> None:
         ax.set_yscale(scale, **clip)
 
 
-def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) -> None:
-    """Set scale, limits, ticks and legend of a reliability diagram, which is a square."""
+def arrange(ax: Axes, scale: str, limits: tuple[float, float]) -> None:
+    """Set scale, limits and ticks of a reliability diagram, which is a square."""
     ax.set_autoscale_on(False)  # it would follow frequencies of 0 to minus infinity
     set_scale(ax, scale)
     ax.set(xlim=limits, ylim=limits)
@@ -148,8 +240,6 @@ def arrange(ax: Axes, scale: str, limits: tuple[float, float], *, legend: bool) 
             set_ticks(axis, side)
     if scale == "linear":
         ax.minorticks_off()
-    if legend and side >= LEAST:
-        legend_inside(ax, side)
 
 
 def set_ticks(axis: Any, side: float) -> None:
@@ -179,19 +269,82 @@ def entries(ax: Axes) -> list[tuple[Any, str]]:
     return sorted(pairs, key=lambda pair: bool(recorded([pair[0]], DIAGONAL)))
 
 
-def legend_inside(ax: Axes, side: float) -> None:
-    """Draw the legend inside of a reliability diagram of a side in inches."""
-    pairs = entries(ax)
+def check_legend(legend: Any) -> None:
+    """Raise a ValueError for a legend that is neither drawn nor left out, nor has a place."""
+    from matplotlib.legend import Legend
+
+    if not (isinstance(legend, bool) or legend in ("outside", *Legend.codes)):
+        raise ValueError(
+            "legend must be True, False, 'outside' or a location of matplotlib such as 'upper "
+            f"left', got {legend!r}."
+        )
+
+
+def legend_of_diagram(ax: Axes, *, legend: bool | str) -> None:
+    """Draw the legend of a reliability diagram, inside of it or where it covers no data."""
+    pairs, (width, height) = entries(ax), room_of(ax)
+    side = min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
+    if legend is False or (legend is True and side < LEAST):
+        return
+    fewer = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
     if len(pairs) > ENTRIES * side:
-        pairs = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
-    size = min(max(2.9 * side, SMALLEST), _LARGEST)
+        pairs = fewer
+    if legend != "outside":
+        for some in (pairs, fewer) if legend is True else (pairs,):
+            if _legend_inside(ax, side, some, legend):
+                return
+    legend_above(ax, *zip(*pairs, strict=True))
+
+
+def _legend_inside(ax: Axes, side: float, pairs: Sequence[Any], place: Any) -> bool:
+    """Draw a legend in a place or in one that is free; returns whether there is such."""
+    size = min(max(2.9 * side, SMALLEST), largest())
     least = 15.1 * LETTER * SMALLEST / 72  # words of our own have up to 15 letters
     room = max(0.95 * side - _BESIDE * size / 72, least)
     size = min(fitted(label, room, size)[1] for _, label in pairs)
-    if size == SMALLEST:  # some labels do not fit in one line
+    if max(len(label) for _, label in pairs) > letters_in(room, size):  # not in one line
         room = max(0.75 * room, least)
     lines = [_in_lines(label, room, size) for _, label in pairs]
-    draw_legend(ax, [x for x, _ in pairs], lines, size, None, loc="best", framealpha=0.85)
+    params: dict[str, Any] = {"loc": "upper left" if place is True else place, "framealpha": 0.85}
+    legend = draw_legend(ax, [x for x, _ in pairs], lines, size, None, **params)
+    if place is True:
+        box = legend.get_window_extent()
+        beside = 2 * SPACES["borderaxespad"] * size / 72
+        found = free_place(ax, [_SPARE * (n / ax.figure.dpi + beside) / side for n in box.size])
+        legend.remove()
+        if found is None:
+            return False
+        params["loc"] = found
+        draw_legend(ax, [x for x, _ in pairs], lines, size, None, **params)
+    return True
+
+
+def free_place(ax: Axes, size: Sequence[float]) -> str | None:
+    """Where a legend of a size, as shares of the axes, covers nothing that shows rows."""
+    from matplotlib.transforms import Bbox
+
+    paths, (width, height) = [*_paths_of_rows(ax)], size
+    for place, (x, y) in PLACES.items():
+        box = Bbox.from_bounds(x * (1 - width), y * (1 - height), width, height)
+        if not any(path.intersects_bbox(box, filled) for path, filled in paths):
+            return place
+    return None
+
+
+def _paths_of_rows(ax: Axes) -> Iterator[tuple[Path, bool]]:
+    """What is drawn from rows, in shares of the axes, and whether it is an area."""
+    from matplotlib.collections import Collection, PathCollection, PolyCollection
+    from matplotlib.patches import Patch
+
+    artists: list[Any] = [*ax.lines, *ax.patches, *ax.collections]
+    for artist in artists:
+        # Dots lie on lines, and of perfect calibration a part may be hidden.
+        if isinstance(artist, PathCollection) or recorded([artist], DIAGONAL):
+            continue
+        to_axes = artist.get_transform() - ax.transAxes
+        paths = artist.get_paths() if isinstance(artist, Collection) else [artist.get_path()]
+        for path in paths:
+            yield to_axes.transform_path(path), isinstance(artist, Patch | PolyCollection)
 
 
 def _in_lines(label: str, width: float, size: float) -> str:
@@ -202,23 +355,46 @@ def _in_lines(label: str, width: float, size: float) -> str:
     return wrapped(name + bracket + score, width, size)
 
 
-def legend_above(ax: Axes, handles: Sequence[Artist], *, twin: Axes | None = None) -> Legend:
-    """Draw a legend above axes, and above the twin that shares their place.
+def largest() -> float:
+    """The largest font size of a legend: that of the style in use, but no more than 9 points."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    size = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
+    return min(_LARGEST, float(size))
+
+
+def legend_of_panel(
+    ax: Axes, handles: Sequence[Artist], *, legend: bool | str, twin: Axes | None = None
+) -> None:
+    """Draw the legend of other diagrams, by default above them."""
+    labels = [str(handle.get_label()) for handle in handles]
+    if legend is True or legend == "outside":
+        legend_above(ax, handles, labels, twin=twin)
+    elif legend is not False:
+        draw_legend(ax, handles, labels, largest(), None, loc=legend, framealpha=0.85)
+
+
+def legend_above(
+    ax: Axes, handles: Sequence[Any], labels: Sequence[str], *, twin: Axes | None = None
+) -> Legend:
+    """Draw a legend above axes or their histogram, and above the twin that shares their place.
 
     It has as many columns as there is room for. Long labels are wrapped, or where these would take
     more than half of the height, cut in the middle.
     """
     from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-    width, height = size_of(ax)
-    labels = [str(handle.get_label()) for handle in handles]
-    inside = width - _BESIDE * _LARGEST / 72
-    size = min(fitted(label, inside, _LARGEST)[1] for label in labels)
-    lines = [wrapped(label, inside, size) for label in labels]
+    width, height = room_of(ax)
+    inside = width - _BESIDE * (size := largest()) / 72
+    size = min(fitted(label, inside, size)[1] for label in labels)
+    lines = [_in_lines(label, inside, size) for label in labels]
     if sum(text.count("\n") + 1 for text in lines) * 1.5 * size / 72 > _MOST * height:
-        size = SMALLEST
-        lines = [shortened(label, inside, size) for label in labels]
-    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, 1)}
+        size = min(size, SMALLEST)
+        kept = (max(8, len(label.rpartition(" (")[2]) + 2) for label in labels)  # the scores
+        lines = [shortened(x, inside, size, n) for x, n in zip(labels, kept, strict=True)]
+    base = TOP if recorded(ax.child_axes, HISTOGRAM) else 1
+    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, base)}
     legend = draw_legend(ax, handles, lines, size, width, framealpha=1, **place)
     needed = legend.get_window_extent().height / ax.figure.dpi + SPACES["borderaxespad"] * size / 72
     below = Below(ax, legend, needed)
@@ -229,11 +405,43 @@ def legend_above(ax: Axes, handles: Sequence[Artist], *, twin: Axes | None = Non
         outdated.remove()
     # Matplotlib draws titles above child axes, so invisible ones are where the legend is.
     axes: Any = ax.transAxes
-    above = ax.figure.dpi_scale_trans + ScaledTranslation(0, 1, axes)
+    above = ax.figure.dpi_scale_trans + ScaledTranslation(0, base, axes)
     room = ax.inset_axes((0, 0, 1, needed), transform=blended_transform_factory(axes, above))
     room.set_visible(False)
     record(room, ROOM)
     return legend
+
+
+def make_room(ax: Axes) -> None:
+    """Widen margins in which labels of axes would be clipped or meet, if no layout engine does."""
+    from matplotlib.layout_engine import PlaceHolderLayoutEngine
+    from matplotlib.transforms import Bbox
+
+    figure, spec = ax.figure, ax.get_subplotspec()
+    engine = figure.get_layout_engine()
+    placeholder = isinstance(engine, PlaceHolderLayoutEngine) and engine.adjust_compatible
+    is_free = engine is None or placeholder
+    if spec is None or not is_free or figure is not figure.figure:  # subfigures share margins
+        return
+    twins = [twin for twin in figure.axes if twin.get_subplotspec() == spec]
+    boxes: Any = [twin.get_tightbbox() for twin in twins]
+    to_figure = figure.transSubfigure.inverted()
+    outer, place = Bbox.union(boxes).transformed(to_figure), ax.get_position(original=True)
+    pars, (pad_x, pad_y) = figure.subplotpars, _PAD * figure.dpi / np.array(figure.bbox.size)
+    left, right = place.x0 - outer.x0 + pad_x, outer.x1 - place.x1 + pad_x
+    bottom, top = place.y0 - outer.y0 + pad_y, outer.y1 - place.y1 + pad_y
+    grid = spec.get_topmost_subplotspec().get_gridspec()
+    low, high = max(pars.left, left), min(pars.right, 1 - right)
+    wspace = max(pars.wspace, _gap(left + right - pad_x, high - low, grid.ncols))
+    down, up = max(pars.bottom, bottom), min(pars.top, 1 - top)
+    hspace = max(pars.hspace, _gap(bottom + top - pad_y, up - down, grid.nrows))
+    if low < high and down < up:
+        figure.subplots_adjust(low, down, high, up, wspace, hspace)
+
+
+def _gap(gap: float, size: float, n: int) -> float:
+    """A gap between n axes within a size, as a share of the mean side that is left to these."""
+    return n * gap / max(size - (n - 1) * gap, 0.1 * size)
 
 
 def draw_legend(

@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, on_host
+from skcalib._rows import ArrayLike
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer
-from skcalib._validation.labels import of_outputs
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
 from . import _curves
 from ._artists import counts as draw_counts, diagonal, draw_model
-from ._layout import arrange, histogram_on, new_figure, set_scale
+from ._layout import (
+    ModelDisplay,
+    arrange,
+    check_legend,
+    histogram_on,
+    legend_of_diagram,
+    make_room,
+    set_scale,
+)
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
-from ._style import AXIS_NAMES, Look, Scale, Style, check_look
+from ._style import AXIS_NAMES, Band, Look, Scale, Style, check_look
 
 if TYPE_CHECKING:
     from matplotlib import collections, container, lines, patches
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(ModelDisplay):
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
     There are four styles; :ref:`the guide <styles>` says when to use which.
@@ -42,7 +49,7 @@ class ReliabilityDisplay:
           \sum_i w_i\, (1[\text{event}_i] - f(\text{score}_i))^2 ,
 
       and the shaded area is its pointwise consistency band, from regressions of events that are
-      resampled as if the model were calibrated.
+      resampled as if the model were calibrated, or on request a confidence band.
     - ``"smooth"``: no bins. The curve is a kernel estimate [3]_, which smooths the residuals with
       the reflected normal kernel :math:`K_\sigma` of the smooth calibration error,
 
@@ -53,7 +60,7 @@ class ReliabilityDisplay:
       rows are within reach of the kernel, and ends where there are fewer than three. Its
       bandwidth :math:`\sigma` is the smECE, but at least 0.01. The mean distance between the curve
       and the diagonal, weighted by the density, is the smECE, or with the smallest bandwidth at
-      most the smECE. The shaded area is its pointwise consistency band.
+      most the smECE. The shaded area is a band likewise.
 
     Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
     the number of rows in each bin, and above zoomed axes in as many bins of equal width. Bars,
@@ -64,7 +71,7 @@ class ReliabilityDisplay:
     ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes; dots and
     error bars are then shifted by a few points, so that they do not hide each other. The legend
     stands inside of the diagram and has an entry for each model with its score: the ECE, with
-    ``"corp"`` the miscalibration (MCB) of the Brier score, see
+    ``"corp"`` the calibration loss, which is the miscalibration of the Brier score, see
     :func:`skcalib.metrics.score_decomposition`, or with ``"smooth"`` the smECE, see
     :func:`skcalib.metrics.smooth_calibration_error`.
 
@@ -114,7 +121,7 @@ class ReliabilityDisplay:
     strokes_ : matplotlib LineCollection or None
         Curve of ``style="smooth"``, in short segments of their own thickness and colour.
     band_ : matplotlib FillBetweenPolyCollection or None
-        Consistency band, with ``style="corp"`` and ``style="smooth"``.
+        Band, with ``style="corp"`` and ``style="smooth"``.
     diagonal_ : matplotlib Line2D
         Line of perfect calibration.
 
@@ -138,9 +145,7 @@ class ReliabilityDisplay:
     True
     """
 
-    ax_: Axes
     counts_ax_: Axes | None
-    figure_: Figure | SubFigure
     bars_: container.BarContainer | None
     gaps_: container.BarContainer | None
     counts_: container.BarContainer | patches.StepPatch | None
@@ -167,53 +172,14 @@ class ReliabilityDisplay:
         self.rows = None if rows is None else _curves.with_weight(rows)
         self.zoomed = zoomed
 
+    def _summary(self) -> str:
+        n, bins = int(self.curve.n_samples.sum()), len(self.curve.gap)
+        return f"{n:,} rows in {bins} bins, ECE {self.expected_calibration_error:.3f}"
+
     @property
     def expected_calibration_error(self) -> float:
         """The ECE of the bins."""
         return _curves.ece_of(self.curve)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        kind: Kind = "auto",
-        name: str | None = None,
-        **params: Any,
-    ) -> Self | Any:
-        """Draw the diagram of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
-            As for :meth:`from_predictions`.
-        name : str, default=None
-            Name of the model; by default the name of the estimator's class.
-        **params
-            Other arguments of :meth:`from_predictions`, such as ``n_bins`` and ``ax``, and of
-            :meth:`plot`, such as ``style``.
-
-        Returns
-        -------
-        ReliabilityDisplay or ReliabilityGridDisplay
-            With the diagram drawn; a grid with ``kind="classwise"`` or ``"multilabel"``.
-        """
-        return cls.from_predictions(
-            y,
-            of_outputs(estimator.predict_proba(X), estimator.classes_),
-            kind=kind,
-            labels=None if kind == "multilabel" else on_host(estimator.classes_),
-            name=type(estimator).__name__ if name is None else name,
-            **params,
-        )
 
     @classmethod
     def from_predictions(
@@ -256,7 +222,8 @@ class ReliabilityDisplay:
             With ``kind="classwise"`` or ``"multilabel"`` the classes or labels to draw, in this
             order. By default those with the largest ECE, in decreasing order.
         max_classes : int, default=9
-            Maximum number of classes to draw if ``classes`` is None.
+            Maximum number of classes to draw if ``classes`` is None; there are fewer where they
+            have no room in ``figure``.
         figure : matplotlib Figure or SubFigure, default=None
             With ``kind="classwise"`` or ``"multilabel"`` where to draw; by default a new figure.
         **plot_params
@@ -282,8 +249,10 @@ class ReliabilityDisplay:
                 curve, zoomed = _curves.curve_of_class(rows, n_bins, strategy)
                 found = cls(curve, kind="binary", name=str(rows.label), rows=rows, zoomed=zoomed)
                 displays.append(found)
-            displays = chosen(displays, classes, max_classes)
-            return ReliabilityGridDisplay(displays, name=name).plot(figure, **plot_params)
+            some = chosen(displays, classes, max_classes, figure)
+            of = len(displays) if classes is None else None
+            grid = ReliabilityGridDisplay(some, name=name, n_classes=of)
+            return grid.plot(figure, **plot_params)
         rows = _curves.with_weight(next(of_rows))
         curve = replace(_curves.curve_of_rows(rows, n_bins, strategy or "uniform"), kind=kind)
         return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
@@ -296,8 +265,9 @@ class ReliabilityDisplay:
         style: Style = "bars",
         scale: Scale = "linear",
         confidence_level: float | None = 0.95,
+        band: Band = "consistency",
         counts: bool = True,
-        legend: bool = True,
+        legend: bool | str = True,
         n_resamples: int = 200,
         random_state: int | np.random.RandomState | None = 0,
     ) -> Self:
@@ -319,12 +289,18 @@ class ReliabilityDisplay:
             at 0, and smooth curves, whose kernel would be wider than the range of small scores.
         confidence_level : float or None, default=0.95
             Level of the error bars or of the band; None for neither.
+        band : {"consistency", "confidence"}, default="consistency"
+            The band of curves: where that of a calibrated model would lie, or around the curve,
+            from bootstrap samples of the rows. The latter is about the smoothed frequency of a
+            smooth curve; :ref:`styles` has its coverage of the true one, which is too low
+            where rows are few.
         counts : bool, default=True
             Whether to draw the histogram of rows.
-        legend : bool, default=True
-            Whether to draw the legend.
+        legend : bool or str, default=True
+            Whether to draw the legend: inside where it covers no data, else above. "outside" is
+            above in any case; others are locations of matplotlib, such as "lower right".
         n_resamples : int, default=200
-            Number of times the events are resampled for the band.
+            Number of times events, or rows, are resampled for the band.
         random_state : int, RandomState instance or None, default=0
             Seed or generator of the resampling.
 
@@ -336,23 +312,22 @@ class ReliabilityDisplay:
         Raises
         ------
         ValueError
-            For an unknown style or scale, a confidence level outside of (0, 1), fewer than one
-            resample, bars or smooth curves on logit axes, bars on axes with another diagram, axes
-            with a diagram of another kind or scale, or ``style="corp"`` or ``"smooth"`` without
-            rows.
+            For an unknown style, scale, band or location of the legend, a confidence level outside
+            of (0, 1), fewer than one resample, bars or smooth curves on logit axes, bars on axes
+            with another diagram, axes with a diagram of another kind or scale, or
+            ``style="corp"`` or ``"smooth"`` without rows.
         """
         check_integer("n_resamples", n_resamples)
-        check_look(style, scale, confidence_level, has_rows=self.rows is not None)
-        if ax is None:
-            ax = new_figure((5.2, 6.2)).subplots()
+        check_legend(legend)
+        check_look(style, scale, confidence_level, band, has_rows=self.rows is not None)
+        ax = self._on(ax, (5.2, 6.2))
         look = Look.next_on(ax, style, self.kind, scale)
         # Matplotlib overflows where artists at infinity are added to logit axes.
         before = ax.get_xlim()
         set_scale(ax, "linear")
-        self.ax_, self.figure_ = ax, ax.figure
         self.diagonal_ = diagonal(ax, look.theme)
         name = self.name if name is None else name
-        resampling = n_resamples, random_state
+        resampling = band, n_resamples, random_state
         for attribute, artist in draw_model(self, look, name, confidence_level, resampling).items():
             setattr(self, attribute, artist)
         self.counts_ax_ = self.counts_ = None
@@ -364,5 +339,7 @@ class ReliabilityDisplay:
         if scale == "logit":
             low, high = _curves.logit_limits(self, style)
             limits = (min(low, before[0]), max(high, before[1])) if look.number else (low, high)
-        arrange(ax, scale, limits, legend=legend)
+        arrange(ax, scale, limits)
+        legend_of_diagram(ax, legend=legend)
+        make_room(ax)
         return self

@@ -16,7 +16,18 @@ from skcalib.metrics._input import OF_EACH
 
 from ._artists import counts_above
 from ._curves import shown_rows
-from ._layout import TOP, draw_legend, entries, new_figure, set_ticks, side_of, size_of
+from ._layout import (
+    TOP,
+    Display,
+    check_legend,
+    draw_legend,
+    entries,
+    largest,
+    new_figure,
+    set_ticks,
+    side_of,
+    size_of,
+)
 from ._style import AXIS_NAMES, kind_of
 
 if TYPE_CHECKING:
@@ -25,11 +36,14 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
 
 
+# Panels of less than so many inches for each side are left out, unless they were asked for.
+LEAST_PANEL = 1.3
+
 # Of more panels those inside have no ticks, which take long to lay out.
 MANY = 25
 
 
-class ReliabilityGridDisplay:
+class ReliabilityGridDisplay(Display):
     """Reliability diagrams of several classes in one figure.
 
     Created by ``ReliabilityDisplay.from_predictions(..., kind="classwise")``, or with
@@ -37,6 +51,8 @@ class ReliabilityGridDisplay:
     label of the class, the number of rows with this label, and the ECE of the bins that are drawn.
     A class whose probabilities are all in one uniform bin has quantile bins, which the title says,
     if no strategy was given, and its axes end where its probabilities do.
+
+    What stands above the legend says how many of the classes are drawn, if not all are.
 
     The histograms of rows above the diagrams have the same scale, whose end is in the legend. Tick
     labels stand at the borders, and wherever the limits of a diagram are its own. Of more than 25
@@ -48,6 +64,8 @@ class ReliabilityGridDisplay:
         One for each class, with the label as its name.
     name : str, default=None
         Name of the model, above the legend.
+    n_classes : int, default=None
+        Number of classes of the model, of which more may be left out; by default that of displays.
 
     Attributes
     ----------
@@ -57,7 +75,7 @@ class ReliabilityGridDisplay:
         Figure that contains them.
     axes_ : list of matplotlib Axes
         Axes of the diagrams, row by row.
-    legend_ : matplotlib Legend
+    legend_ : matplotlib Legend or None
         Legend of all diagrams.
 
     Examples
@@ -72,13 +90,18 @@ class ReliabilityGridDisplay:
     """
 
     displays_: list[Any]
-    figure_: Figure | SubFigure
     axes_: list[Axes]
-    legend_: Legend
+    legend_: Legend | None
 
-    def __init__(self, displays: Sequence[Any], *, name: str | None = None) -> None:
+    def __init__(
+        self, displays: Sequence[Any], *, name: str | None = None, n_classes: int | None = None
+    ) -> None:
         self.displays = list(displays)
         self.name = name
+        self.n_classes = len(self.displays) if n_classes is None else n_classes
+
+    def _summary(self) -> str:
+        return f"{len(self.displays)} of {self.n_classes} classes"
 
     def plot(
         self,
@@ -96,9 +119,9 @@ class ReliabilityGridDisplay:
             constrained layout.
         n_columns : int, default=None
             Number of diagrams side by side; by default the square root of the number of
-            diagrams, rounded up.
+            diagrams, rounded up, or what the sides of ``figure`` have room for.
         **plot_params
-            Passed to :meth:`ReliabilityDisplay.plot` of each.
+            Passed to :meth:`ReliabilityDisplay.plot` of each, and ``legend=False`` for no legend.
 
         Returns
         -------
@@ -110,25 +133,20 @@ class ReliabilityGridDisplay:
         ValueError
             If ``n_columns`` is not an integer of at least 1.
         """
-        if n_columns is None:
-            n_columns = int(np.ceil(np.sqrt(len(self.displays))))
+        n = len(self.displays)
+        n_columns = side_by_side(n, figure) if n_columns is None else n_columns
         check_integer("n_columns", n_columns)
-        n_rows = -(-len(self.displays) // n_columns)
-        counts, style = plot_params.pop("counts", True), plot_params.get("style", "bars")
-        if figure is None:
-            side = min(2.1, max(1.2, 14 / n_columns))  # of diagrams, in inches
-            size = max(1.15 * side * n_columns + 0.4, 4.5), 1.5 * side * n_rows + 0.8
-            figure = new_figure(size, "compressed")
-        elif figure.figure.get_layout_engine() is None:
-            figure.figure.set_layout_engine("constrained")
-        self.figure_, self.displays_ = figure, self.displays
+        counts, legend = (plot_params.pop(name, True) for name in ("counts", "legend"))
+        check_legend(legend)
+        n_rows, style = -(-n // n_columns), plot_params.get("style", "bars")
+        self.figure_ = figure = _laid_out(figure, n_columns, n_rows)
+        self.displays_ = self.displays
         # The first row is that of the legend, which needs no more than its letters.
         places = figure.add_gridspec(n_rows + 1, n_columns, height_ratios=[1e-3] + n_rows * [1.0])
         self.axes_ = [
-            figure.add_subplot(places[1 + k // n_columns, k % n_columns])
-            for k in range(len(self.displays))
+            figure.add_subplot(places[1 + k // n_columns, k % n_columns]) for k in range(n)
         ]
-        for ax in self.axes_ if len(self.displays) > MANY else []:
+        for ax in self.axes_ if n > MANY else []:
             ax.xaxis.set_visible(False)
             ax.yaxis.set_visible(False)
         most = max(float(shown_rows(display).n_samples.max()) for display in self.displays)
@@ -138,14 +156,16 @@ class ReliabilityGridDisplay:
                 display.counts_ax_ = ax
                 display.counts_ = counts_above(ax, shown_rows(display), style, most)
         self._label(n_columns, counts=counts)
-        self._draw_legend(figure.add_subplot(places[0, :]), most if counts else None)
+        self.legend_ = None
+        if legend is not False:
+            self._draw_legend(figure.add_subplot(places[0, :]), most if counts else None)
         return self
 
     def _label(self, n_columns: int, *, counts: bool) -> None:
         """Titles, names of the axes, and tick labels at the borders or of limits of their own."""
         across, up = AXIS_NAMES[self.displays[0].kind]
         width = size_of(self.axes_[0])[0]
-        size = min(max(4.5 * width, SMALLEST), 10)
+        size = min(max(4.5 * width, SMALLEST), largest() + 1)
         self.figure_.supxlabel(across, fontsize=size)
         self.figure_.supylabel(up, fontsize=size)
         limits = [ax.get_xlim() for ax in self.axes_]
@@ -175,9 +195,11 @@ class ReliabilityGridDisplay:
         if most is not None:
             found[f"Rows (up to {most:,.0f})"] = Patch(color=Theme.of(self.axes_[0]).muted)
         width = ax.figure.bbox.width / ax.figure.dpi
-        title = None if self.name is None else wrapped(self.name, width, 10)
-        place: Any = {"loc": "lower center", "title": title}
-        size = min(max(1.6 * width, SMALLEST), 9)
+        size = min(max(1.6 * width, SMALLEST), largest())
+        drawn, shown = len(self.displays), f"{self._summary()}, the largest ECE first"
+        parts = [self.name or "", shown if drawn < self.n_classes else ""]
+        title = wrapped(": ".join(filter(None, parts)), width, size + 1) or None
+        place: Any = {"loc": "lower center", "title": title, "title_fontsize": size + 1}
         self.legend_ = draw_legend(ax, found.values(), found, size, width - 0.6, **place)
         ax.set_axis_off()
 
@@ -208,9 +230,38 @@ def check_grid(
         )
 
 
-def chosen(displays: Sequence[Any], classes: ArrayLike | None, max_classes: int) -> list[Any]:
-    """The diagrams of the given classes, or of those with the largest ECE."""
+def _laid_out(figure: Any, n_columns: int, n_rows: int) -> Any:
+    """A figure with a layout engine, a new one of the size of the panels if there is none."""
+    if figure is None:
+        side = min(2.1, max(1.2, 14 / n_columns))  # of diagrams, in inches
+        size = max(1.15 * side * n_columns + 0.4, 4.5), 1.5 * side * n_rows + 0.8
+        return new_figure(size, "compressed")
+    if figure.figure.get_layout_engine() is None:
+        figure.figure.set_layout_engine("constrained")
+    return figure
+
+
+def places_in(figure: Any) -> tuple[int, int]:
+    """How many panels have room side by side and on top of each other."""
+    across, up = (max(int(side / figure.dpi / LEAST_PANEL), 1) for side in figure.bbox.size)
+    return across, up
+
+
+def side_by_side(n: int, figure: Any) -> int:
+    """The number of columns of n panels: about that of rows, unless a side has no room for it."""
+    square = int(np.ceil(np.sqrt(n)))
+    across, up = (n, n) if figure is None else places_in(figure)
+    return square if across * up < n else max(min(square, across), -(-n // up))
+
+
+def chosen(
+    displays: Sequence[Any], classes: ArrayLike | None, max_classes: int, figure: Any
+) -> list[Any]:
+    """The diagrams of the given classes, or of those with the largest ECE that have room."""
     if classes is None:
+        if figure is not None:
+            across, up = places_in(figure)
+            max_classes = min(max_classes, across * up)
         # Sorting is stable: classes with the same ECE keep their order.
         worst = sorted(displays, key=lambda display: -display.expected_calibration_error)
         return worst[:max_classes]

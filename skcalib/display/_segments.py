@@ -12,18 +12,17 @@ from skcalib._validation.inputs import check_integer
 from skcalib.metrics import MulticalibrationResult, multicalibration_error
 from skcalib.metrics._input import Kind
 
-from ._layout import draw_title, new_figure, size_of
+from ._layout import Display, cell_of, draw_title, largest, make_room, size_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer, ErrorbarContainer
-    from matplotlib.figure import Figure, SubFigure
 
-# Height of a bar in its row; shares of the place of axes that names have, and that bars have.
-HEIGHT, NAMES, ROOM = 0.62, 0.5, 0.72
+# Height of a bar in its row; shares of the cell that names have, and of the axes that bars have.
+HEIGHT, NAMES, ROOM = 0.62, 0.4, 0.72
 
 
-class SegmentDisplay:
+class SegmentDisplay(Display):
     """The segments of the rows with the largest standardised gaps, the worst one on top.
 
     A bar is the mean score less the event rate of a segment, in the range of scores where this is
@@ -67,8 +66,6 @@ class SegmentDisplay:
     4
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     bars_: BarContainer
     intervals_: ErrorbarContainer
 
@@ -191,8 +188,7 @@ pos_label, n_resamples, confidence_level, random_state
         """
         check_integer("n_segments", n_segments)
         n = min(n_segments, len(self.result.segment))
-        ax = new_figure((6.4, 1.1 + 0.42 * n)).subplots() if ax is None else ax
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._on(ax, (6.4, 1.1 + 0.42 * n))
         lines = ROOM * size_of(ax)[1] * 72 / LINE  # of letters of one point
         n = max(1, min(n, int(lines / (2 * SMALLEST))))
         gap, low, high = (getattr(self.result, name)[:n] for name in ("gap", "low", "high"))
@@ -211,11 +207,16 @@ pos_label, n_resamples, confidence_level, random_state
         if self.name is not None:
             title = f"{self.name} (p{NBSP}={NBSP}{self.result.pvalue:.3g})"
             draw_title(ax, title, (1 - 0.8 * NAMES) * size_of(ax)[0])
+        make_room(ax)
         return self
 
-    def _draw_names(self, n: int, largest: float) -> None:
+    def _summary(self) -> str:
+        r = self.result
+        return f"largest gap {r.statistic:.1f} standard deviations, p = {r.pvalue:.3g}, {r.worst}"
+
+    def _draw_names(self, n: int, most: float) -> None:
         """Names of segments, with their range of scores and number of rows in a second line."""
-        width, r = NAMES * size_of(self.ax_)[0], self.result
+        width, r = NAMES * cell_of(self.ax_)[0], self.result
         names = list(r.segment)
         if r.label is not None:
             names = [f"{label}: {name}" for label, name in zip(r.label, names, strict=True)]
@@ -224,7 +225,7 @@ pos_label, n_resamples, confidence_level, random_state
             f"{lower[k]:.2g}\N{EN DASH}{r.upper[k]:.2g}, {r.n_samples[k]:,} rows" for k in range(n)
         ]
         size = min(
-            fitted(text, width, min(9.0, max(largest, SMALLEST)))[1]
+            fitted(text, width, min(largest(), max(most, SMALLEST)))[1]
             for text in [*sizes, *names[:n]]
         )
         lines = [f"{shortened(names[k], width, size)}\n{sizes[k]}" for k in range(n)]

@@ -21,6 +21,8 @@ Style = Literal["bars", "dots", "corp", "smooth"]
 
 Scale = Literal["linear", "logit"]
 
+Band = Literal["consistency", "confidence"]
+
 # Of the models on the same axes, in this order. They tell models apart without colour.
 MARKERS = "os^DvPX"
 
@@ -103,10 +105,11 @@ class Look(NamedTuple):
         return f"{entry(name)} ({score})"
 
 
-def check_look(style: str, scale: str, level: float | None, *, has_rows: bool) -> None:
-    """Raise a ValueError for a style, scale or confidence level that a diagram cannot have."""
+def check_look(style: str, scale: str, level: float | None, band: str, *, has_rows: bool) -> None:
+    """Raise a ValueError for a style, scale, level or band that a diagram cannot have."""
     check_option("style", style, Style)
     check_option("scale", scale, Scale)
+    check_option("band", band, Band)
     if level is not None:
         remedy = "Pass None to draw neither error bars nor a band."
         check_real("confidence_level", level, high=1, remedy=remedy)

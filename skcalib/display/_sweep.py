@@ -19,16 +19,15 @@ from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
 from ._curves import curve_of_rows, ece_of
-from ._layout import legend_above, new_figure
+from ._layout import Display, check_legend, legend_of_panel, make_room, new_figure
 from ._style import entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
 
-class TemperatureSweepDisplay:
+class TemperatureSweepDisplay(Display):
     r"""Log loss and ECE as functions of the temperature that divides the logits.
 
     For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Vertical lines
@@ -82,9 +81,7 @@ class TemperatureSweepDisplay:
     2.0
     """
 
-    ax_: Axes
     axes_: list[Axes]
-    figure_: Figure | SubFigure
     log_loss_line_: Line2D
     ece_line_: Line2D
     start_lines_: list[Line2D]
@@ -121,6 +118,7 @@ class TemperatureSweepDisplay:
         features: Any = None,
         name: str | None = None,
         ax: Axes | Sequence[Axes] | None = None,
+        legend: bool | str = True,
     ) -> Self:
         """Draw the sweep of logits, with the log loss of a fitted calibrator.
 
@@ -138,7 +136,7 @@ class TemperatureSweepDisplay:
             Features of the rows, for a calibrator whose predictions depend on them.
         name : str, default=None
             Name of the calibrator; by default the name of its class.
-        ax : matplotlib Axes or two of them, default=None
+        ax, legend
             As for :meth:`plot`.
 
         Returns
@@ -155,7 +153,7 @@ class TemperatureSweepDisplay:
         params = {"n_bins": n_bins, "temperatures": temperatures}
         sweep, reference = sweep_of(calibrator, X, y, sample_weight, features, **params)
         name = type(calibrator).__name__ if name is None else name
-        return cls(*sweep, reference=reference, name=name).plot(ax)
+        return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
 
     @classmethod
     def from_logits(
@@ -168,6 +166,7 @@ class TemperatureSweepDisplay:
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
+        legend: bool | str = True,
     ) -> Self:
         """Draw the sweep of logits and labels.
 
@@ -186,7 +185,7 @@ class TemperatureSweepDisplay:
             Weights.
         classes : array-like of shape (n_classes,), default=None
             All labels in the order of the columns, as for the calibrators.
-        ax : matplotlib Axes or two of them, default=None
+        ax, legend
             As for :meth:`plot`.
 
         Returns
@@ -205,9 +204,15 @@ class TemperatureSweepDisplay:
         ConvergenceWarning
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, if the log loss has no minimum.
         """
-        return cls(*_sweep(logits, y, sample_weight, classes, n_bins, temperatures)).plot(ax)
+        return cls(*_sweep(logits, y, sample_weight, classes, n_bins, temperatures)).plot(
+            ax, legend=legend
+        )
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+    def _summary(self) -> str:
+        least = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"
+        return f"lowest {least}, ECE {self.expected_calibration_error.min():.3f} at its own best T"
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None, *, legend: bool | str = True) -> Self:
         """Draw the sweep.
 
         Parameters
@@ -215,12 +220,20 @@ class TemperatureSweepDisplay:
         ax : matplotlib Axes or two of them, default=None
             Where to draw: the log loss and the ECE on two axes, or both on one, with the scale of
             the ECE on the right. By default two axes in a new figure, one above the other.
+        legend : bool or str, default=True
+            Whether to draw the legend, above the axes, or a location of matplotlib within them.
 
         Returns
         -------
         TemperatureSweepDisplay
             The display itself, with the attributes that end in an underscore set.
+
+        Raises
+        ------
+        ValueError
+            For an unknown location of the legend.
         """
+        check_legend(legend)
         if ax is None:
             ax = new_figure((5.2, 5)).subplots(2, 1, sharex=True)
         pair: Any = ax  # Figure.subplots returns an array of axes
@@ -235,9 +248,11 @@ class TemperatureSweepDisplay:
         self._label(stacked=stacked)
         handles = upper.get_legend_handles_labels()[0]
         if stacked:
-            legend_above(upper, handles)
+            legend_of_panel(upper, handles, legend=legend)
         else:
-            legend_above(upper, [*handles, self.ece_line_], twin=lower)
+            legend_of_panel(upper, [*handles, self.ece_line_], legend=legend, twin=lower)
+        for panel in self.axes_:
+            make_room(panel)
         return self
 
     def _draw_curves(self, theme: Theme, *, stacked: bool) -> None:

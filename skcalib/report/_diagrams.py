@@ -204,7 +204,7 @@ def _reliability(rows: Evaluation, view: View, kind: Kind) -> Element:
         )
     return picture(
         lambda figure: display.ReliabilityDisplay.from_predictions(
-            rows.y, view.P, **params, name=view.title, ax=figure.subplots()
+            rows.y, view.P, **params, name=view.title, legend="outside", ax=figure.subplots()
         ),
         (4.6, 5.2),
         f"{what}, {view.when}: ECE {error:.4f}. {bins}",
@@ -354,21 +354,22 @@ def segments(results: Results) -> Element:
 
 
 def plane(results: Results) -> Element:
-    """Miscalibration and discrimination of all classes before and after."""
+    """Calibration loss and gain over the base rates of all classes before and after."""
     rows = results.rows
     of_rows: Any = {**rows.of_rows, "kind": "classwise"}
     models = {"Before": rows.before, "After": rows.after}
     found = {name: metrics.score_decomposition(rows.y, P, **of_rows) for name, P in models.items()}
     shown = display.ScoreDecompositionDisplay(found, score="log_loss")
     parts = "; ".join(
-        f"{name.lower()} calibration miscalibration {d.miscalibration:.4f} and discrimination "
-        f"{d.discrimination:.4f}"
+        f"{name.lower()} calibration a calibration loss of {d.miscalibration:.4f} and a gain over "
+        f"the base rates of {d.discrimination:.4f}"
         for name, d in shown.decompositions.items()
     )
     return picture(
         lambda figure: copy.copy(shown).plot(figure.subplots(), arrows=[("Before", "After")]),
         (5.6, 4.6),
         f"Decomposition of the log loss of the classes: {parts}.",
-        "Log loss of the probability of each class, as a mean over the classes: miscalibration and "
-        "discrimination. Calibration moves to the left; models at the upper left are the best.",
+        "Log loss of the probability of each class, as a mean over the classes: what recalibration "
+        "could still remove, and the gain over the base rates. Calibration moves to the left; "
+        "models at the upper left are the best.",
     )

@@ -210,11 +210,11 @@ def decomposition(results: Results) -> Elements:
     if (rows := results.rows).kind == "binary":
         what, rate = f"probability of {short(rows.classes[1])}", "event rate"
     caption = (
-        f"Scores of the {what}: score = miscalibration \N{MINUS SIGN} discrimination + "
-        "uncertainty. Miscalibration is what isotonic recalibration would gain; discrimination, "
-        f"which should be large, what the recalibrated scores gain over the {rate} alone."
+        f"Scores of the {what}: mean = calibration loss \N{MINUS SIGN} gain + score of the {rate}. "
+        "The calibration loss is what recalibration could still remove; the gain, which should be "
+        f"large, is by how much recalibrated probabilities are better than the {rate} alone."
     )
-    header = ["score", "mean", *parts[1:]]
+    header = ["score", "mean", "calibration loss", "gain", rate]
     return [
         table(header, lines, caption=caption, class_="decomposition"),
         _diagrams.plane(results),

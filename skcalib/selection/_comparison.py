@@ -16,8 +16,9 @@ from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows import Floats
 from skcalib._validation.inputs import check_option
+from skcalib.display._layout import cell_of, make_room, new_figure
 
-from ._measures import FIT_TIME, LOG_LOSS
+from ._measures import FIT_TIME, LOG_LOSS, PROPER_SCORES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +207,7 @@ class CalibratorComparison:
         return frame.dropna(axis=1, how="all")
 
     def to_latex(self, *, measures: Sequence[str] | None = None) -> str:
-        r"""The table for a paper, with the best of each column in bold type.
+        r"""The table for a paper, with the best log loss and Brier score in bold type.
 
         Parameters
         ----------
@@ -226,9 +227,8 @@ class CalibratorComparison:
         """
         columns = [["calibrator", *self.names]]
         for measure in self.scores if measures is None else measures:
-            numbers = zip(
-                self.mean(measure), self.standard_error(measure), self.best(measure), strict=True
-            )
+            is_best = self.best(measure) & (measure in PROPER_SCORES)
+            numbers = zip(self.mean(measure), self.standard_error(measure), is_best, strict=True)
             columns.append([measure.translate(LATEX), *(_of_latex(*number) for number in numbers)])
         header, *lines = [
             " & ".join([name.translate(LATEX), *cells]) + r" \\"
@@ -305,12 +305,10 @@ class CalibratorComparison:
         ValueError
             If there is no measure of this name.
         """
-        import matplotlib.pyplot as plt
-
         mean, (_, error) = self.mean(measure), self.difference(measure)
         if ax is None:
             size = (6.4, 1.4 + 0.32 * len(self.names))
-            ax = plt.figure(figsize=size, layout="constrained").subplots()
+            ax = new_figure(size).subplots()
         theme = Theme.of(ax)
         position = np.arange(len(self.names))
         has_bars = self.fit_times.shape[1] > 1
@@ -319,12 +317,13 @@ class CalibratorComparison:
         start = self.names.index(UNCALIBRATED)
         ax.axvline(mean[start], color=theme.muted, linestyle="--", linewidth=1, zorder=0)
         self._label(ax, measure, has_bars=has_bars)
+        make_room(ax)
         return ax
 
     def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
-        width, height = (side / ax.figure.dpi for side in ax.figure.bbox.size)
+        width, height = cell_of(ax)
         size = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
-        # A line for each name, if need be in smaller letters, and no wider than 0.4 of the figure.
+        # A line for each name, if need be in smaller letters, and no wider than 0.4 of the cell.
         high = 72 * max(height - 0.8, 0) / len(self.names) / LINE
         size = min(size, max(SMALLEST, high))
         size = min(fitted(name, 0.4 * width, size)[1] for name in self.names)
@@ -332,7 +331,8 @@ class CalibratorComparison:
         ax.set_yticks(np.arange(len(names)), names, fontsize=size)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
-        label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, 10.0)
+        largest = float(ax.xaxis.label.get_fontsize())
+        label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, largest)
         ax.set_xlabel(label, fontsize=fontsize)
         as_written(ax.xaxis.label, *ax.get_yticklabels())
 
@@ -363,19 +363,20 @@ def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) 
         sortable=sortable,
         class_="comparison",
     )
-    notes = [f"{BEST} and bold: the best of its column.", *_notes(found)]
+    scores = "the best log loss or Brier score, by which calibrators are chosen"
+    notes = [f"{BEST} and bold: {scores}.", *_notes(found)]
     return [made, *(element("p", note, class_="note") for note in notes)]
 
 
 def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
-    """A row of the table: the best means are marked, and standard errors stand behind them."""
+    """A row of the table: the best scores are marked, and standard errors stand behind them."""
     # The name may continue on the next line in front of capitals within a word.
     first, *others = re.split("(?<=[a-z])(?=[A-Z])", found.names[k])
     yield [first, *((element("wbr"), part) for part in others)]
     for measure in found.scores:
         mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
         number: Child = written(mean)
-        if found.best(measure)[k]:
+        if measure in PROPER_SCORES and found.best(measure)[k]:
             number = element("strong", f"{BEST} {number}")
         spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
         mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None

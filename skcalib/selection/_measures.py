@@ -22,6 +22,9 @@ Scorer = Callable[..., float]
 
 LOG_LOSS, FIT_TIME = "log loss", "fit time"
 
+# Of these alone the best value is marked: calibrators should not be chosen by others.
+PROPER_SCORES = {LOG_LOSS, "Brier", "brier_score"}
+
 EVERY_MEASURE = {
     LOG_LOSS: "neg_log_loss",
     "Brier": "neg_brier_score",

@@ -1,11 +1,11 @@
 """The command line: the main job on the digits and on the user's files."""
 
+import io
 import re
 import subprocess
 import sys
 from types import SimpleNamespace
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,19 +115,26 @@ def test_own_files(files, folder, quick, capsys):
 
 @pytest.mark.slow
 def test_a_diagram_for_each_calibrator(files):
+    """The uncalibrated logits first, with one legend and one pair of labels for all."""
     logits, y = files
     curve = reliability_curve(y, softmax(logits, axis=1))
-    curves = {f"c{k}": curve for k in range(6)}
-    figure = _diagrams(curves)
-    assert figure.get_size_inches().tolist() == [18, 10]
-    assert len(figure.axes) == 6
-    expected = ReliabilityDisplay(curve, name="c0").plot().ax_
-    for k, ax in enumerate(figure.axes):
+    names = [*(f"c{k}" for k in range(5)), "uncalibrated"]
+    figure = _diagrams(dict.fromkeys(names, curve))
+    *panels, legend = figure.axes
+    titles = [ax.get_title().partition(":")[0] for ax in panels]
+    assert titles == ["uncalibrated", *names[:-1]]
+    expected = ReliabilityDisplay(curve, name="c0").plot(counts=False).ax_
+    for k, ax in enumerate(panels):
         place = ax.get_subplotspec()
-        assert (place.rowspan.start, place.colspan.start) == divmod(k, 4)
-        assert len(ax.patches) == len(expected.patches) > 5
-    texts = [text.get_text() for text in figure.findobj(mpl.text.Text)]
-    assert all(any(name in text for text in texts) for name in curves)
+        assert (place.rowspan.start - 1, place.colspan.start) == divmod(k, 4)
+        assert len(ax.patches) == len(expected.patches) + 1 > 5  # and the rows
+        assert ax.get_xlabel() == ax.get_ylabel() == ""
+        assert ax.get_legend() is None
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("Confidence", "Accuracy")
+    assert legend.get_legend()
+    file = io.BytesIO()
+    figure.savefig(file, dpi=135)
+    assert len(file.getvalue()) < 20_000 * len(names)
 
 
 def test_the_report_is_on_the_best_calibrator_with_the_comparison(files, quick, capsys):

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.text import Text
 
 
@@ -39,8 +40,8 @@ def texts_of(figure):
         text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()
     ]
     unseen = set()
-    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
-        if axis.get_visible():
+    for axis in (axis for ax in figure.findobj(Axes) for axis in (ax.xaxis, ax.yaxis)):
+        if axis.get_visible() and axis.axes.get_visible():
             beyond = {*axis.majorTicks, *axis.minorTicks} - set(axis._update_ticks())
             unseen |= {label for tick in beyond for label in (tick.label1, tick.label2)}
         else:

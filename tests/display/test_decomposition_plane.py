@@ -57,7 +57,7 @@ def test_points_are_components_and_lines_are_scores(kind, score, weighted):
         np.testing.assert_allclose(display.points_[name].get_xydata(), [[x, y_]])
         assert f"{name}: {wanted['score']:#.3g}" in in_legend(display.ax_)
         assert display.uncertainty == pytest.approx(wanted["uncertainty"])
-    assert f"Base rate (UNC): {display.uncertainty:#.3g}" in in_legend(display.ax_)
+    assert f"Base rate: {display.uncertainty:#.3g}" in in_legend(display.ax_)
     assert f"Equal {score.replace('_', ' ').replace('brier', 'Brier')}" in in_legend(display.ax_)
     (low, high), (bottom, top) = display.ax_.get_xlim(), display.ax_.get_ylim()
     for point in display.points_.values():

@@ -93,11 +93,27 @@ def test_legend_has_each_entry_once_and_no_class(style, kind):
     assert {"Observed frequency", "Perfect"} < set(texts)
     most = max(d.curve.n_samples.max() for d in grid.displays_)
     assert texts[-2:] == ["Perfect", f"Rows (up to {most:,.0f})"]
-    assert not any("ECE" in text or "MCB" in text for text in texts)
+    assert not any("ECE" in text or "loss" in text for text in texts)
     if style == "bars":
         gaps = np.concatenate([display.curve.gap for display in grid.displays_])
         assert ("Over-estimated" in texts) == bool(np.any(gaps > 0))
         assert ("Under-estimated" in texts) == bool(np.any(gaps < 0))
+
+
+@pytest.mark.parametrize(("size", "n"), [((3.3, 3.3), 4), ((3.3, 4.2), 6), ((9, 1.5), 6)])
+def test_small_figures_have_fewer_classes_and_say_how_many(size, n):
+    params = {"n_classes": 10, "max_classes": 9, "confidence_level": None}
+    grid = grid_of("classwise", figure=Figure(size), name="m", **params)
+    assert len(grid.displays_) == n
+    said = f"m: {n} of 10 classes, the largest ECE first"
+    assert grid.legend_.get_title().get_text() == said
+    assert f"<ReliabilityGridDisplay of m: {n} of 10 classes>" == repr(grid)
+    assert min(min(ax.bbox.size) for ax in grid.axes_) > 0.4 * grid.figure_.dpi
+    # Classes that are asked for are drawn.
+    grid = grid_of("classwise", figure=Figure(size), classes=np.arange(9), **params)
+    assert len(grid.displays_) == 9
+    assert not grid.legend_.get_title().get_text()
+    assert grid_of("classwise", figure=Figure(size), legend=False, **params).legend_ is None
 
 
 def test_legend_has_gaps_of_any_panel():

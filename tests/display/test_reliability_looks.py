@@ -145,17 +145,23 @@ def test_gaps_show_whether_the_probability_is_too_high(signs):
 @pytest.mark.parametrize(
     ("drawing", "models", "size"), pairs(DRAWN, MODELS, [(3, 3), (5, 6), (10, 8)])
 )
-def test_legends_lie_in_the_diagram(rows, drawing, models, size):
+def test_legends_lie_in_the_diagram_or_above_it(rows, drawing, models, size):
     (style, scale), (n_models, name) = drawing, models
     figure = Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
     displays = drawn(rows, ax, style, n_models, scale=scale, name=name)
     figure.draw_without_rendering()
     legend = ax.get_legend()
-    assert inside(legend.get_window_extent(), square_of(ax))
+    box = legend.get_window_extent()
+    is_above = box.y0 >= displays[0].counts_ax_.get_window_extent().y1 - 1
+    assert inside(box, figure.bbox if is_above else square_of(ax))
     labels = ["".join(text.get_text().split()) for text in legend.get_texts()]
     for display in displays:
-        score = f"ECE {display.expected_calibration_error:.3f}" if style != "corp" else "MCB 0."
+        score = (
+            f"ECE {display.expected_calibration_error:.3f}"
+            if style != "corp"
+            else "calibration loss 0."
+        )
         assert sum(score.replace(" ", "") in label for label in labels) == len(displays)
     if name and style != "bars":
         crowded = n_models * len(name) > 120 and size == (3, 3)  # names may be cut
@@ -175,9 +181,9 @@ def boxes(figure, displays):
     partly_slow(["dots", "bars", "corp"], [1, 3], [None, "constrained"], quick=1),
 )
 def test_diagrams_keep_their_place(rows, style, n_axes, layout):
-    """Whatever is added to the axes: models, their names, and the legend."""
+    """Whatever is added to the axes: models, their names, and a legend in them."""
     found = []
-    for n_models, name, legend in ((1, None, False), (1, None, True), (5, LONG, True)):
+    for n_models, name, legend in ((1, None, False), (1, None, "best"), (5, LONG, "lower right")):
         figure = Figure(figsize=(4 * n_axes, 4), layout=layout)
         axes = np.ravel(figure.subplots(1, n_axes))
         # Titles of bars have a place of their own.

@@ -137,7 +137,7 @@ def test_panels_are_displays(n_bins, weighted):
         keywords = {"ax": Figure().subplots(), "labels": calibrator.classes_, **params}
         bars = ReliabilityDisplay.from_predictions(y, P, name=title, **keywords)
         assert_same(diagram, bars.ax_)
-        (strip,) = diagram.child_axes
+        (strip,) = (child for child in diagram.child_axes if child.get_visible())
         assert_same(strip, bars.counts_ax_)
         keywords["ax"] = Figure().subplots()
         assert_same(histogram, ConfidenceDisplay.from_predictions(y, P, **keywords).ax_)

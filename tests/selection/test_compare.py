@@ -193,7 +193,8 @@ def test_latex(found):
         cells = [line.partition(" & ")[0]]
         for measure in ("ECE", "log loss"):
             number = f"{found.mean(measure)[k]:.4f}"
-            number = rf"\textbf{{{number}}}" if found.best(measure)[k] else number
+            is_best = measure == "log loss" and found.best(measure)[k]  # a proper score
+            number = rf"\textbf{{{number}}}" if is_best else number
             cells.append(rf"{number} $\pm$ {found.standard_error(measure)[k]:.4f}")
         assert line == rf"{' & '.join([name, *cells[1:]])} \\"
     assert found.to_latex().count(" & ") == len(found.scores) * (len(found.names) + 1)
@@ -207,7 +208,12 @@ def test_tables_of_one_split_have_no_standard_errors():
     text = found.to_latex(measures=list(scores)[:1])
     assert r"50 \% \#\_\$ \{\textasciitilde{}\textasciicircum{}\textbackslash{}\}" in text
     assert r"A \& B & -- \\" in text
-    assert r"\textbf{0.5000} \\" in text
+    assert r"uncalibrated & 0.5000 \\" in text
+    proper = CalibratorComparison(
+        ["A", "uncalibrated"], {"Brier": scores.popitem()[1]}, np.ones((2, 1))
+    )
+    proper.scores["Brier"][:] = [[np.nan], [0.5]]
+    assert r"\textbf{0.5000} \\" in proper.to_latex()
 
 
 def test_data_frame_without_pandas(found, monkeypatch):
