@@ -127,7 +127,7 @@ class AutoCalibrator(BaseCalibrator):
     and :math:`\min(K - 1, 2)` for temperature scaling and the uncalibrated logits, which share
     them in proportion to their out-of-fold likelihoods. Of other candidates it is the first one
     that has them. The prior was learned from 301 recorded classifiers of 42 data sets with up to
-    520 rows. Weights below 0.01, those of classifiers below 0.03, are set to 0.
+    520 rows. Weights below 0.01, those of classifiers below 0.05, are set to 0.
 
     From 2000 rows on, linear maps of the same log-probabilities are averaged as scores, and
     weighted together in a second step, since their average costs no more than one of them; other
@@ -139,8 +139,8 @@ class AutoCalibrator(BaseCalibrator):
     Neither the order of the rows nor that of the classes changes them, below 50 000 rows.
 
     *Screening.* If a fold has 500 rows or more, those of these candidates that have a weight below
-    0.01 in the best mixture on the first fold, linear maps below 0.05, are not fitted on the
-    others.
+    0.01 in the best mixture on the first fold, linear maps and classifiers below 0.05, are not
+    fitted on the others.
 
     *Many rows.* From 50 000 rows in memory on, weights come from 25 000 of them, the same at every
     fit, if ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows.
@@ -482,7 +482,7 @@ class AutoCalibrator(BaseCalibrator):
             splits,
             smoothing,
             self.n_jobs,
-            screened_by=simple,
+            screened=bool(simple),
             verbose=verbose,
         )
         simple = simple or tuple(of_folds[-1].L)[:1]

@@ -48,7 +48,7 @@ def weighed_in_halves(
     """
     rng = check_random_state(0 if random_state is None else random_state)
     first = _sample(candidates, rows, smoothing, rng, verbose=verbose) if simple else []
-    out = [name for fold in first for name in hopeless(fold, simple)]
+    out = [name for fold in first for name in hopeless(fold)]
     if out and verbose:
         print(f"Left out after a sample: {', '.join(out)}", flush=True)
     rest = {name: candidate for name, candidate in candidates.items() if name not in out}

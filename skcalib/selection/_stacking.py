@@ -101,17 +101,17 @@ def out_of_fold(
     smoothing: float,
     n_jobs: int | None,
     *,
-    screened_by: Sequence[str] = (),
+    screened: bool = False,
     verbose: bool = False,
 ) -> list[Fold]:
     """Candidates that can be fitted on each fold; others are left out with a warning.
 
-    If none can, the error of the first is raised. If there are simple ones that they are
-    ``screened_by``, other folds than the first have no candidates that are :func:`hopeless` there.
+    If none can, the error of the first is raised. If they are ``screened``, other folds than the
+    first have no candidates that are :func:`hopeless` there.
     """
     what = [f"Fold {k + 1} of {len(splits)}" if verbose else "" for k in range(len(splits))]
-    found = [fit_and_test(candidates, rows, splits[0], smoothing, what[0])] if screened_by else []
-    out = hopeless(found[0], screened_by) if found else []
+    found = [fit_and_test(candidates, rows, splits[0], smoothing, what[0])] if screened else []
+    out = hopeless(found[0]) if found else []
     if out and verbose:
         print(f"Left out after the first fold: {', '.join(out)}", flush=True)
     rest = {name: candidate for name, candidate in candidates.items() if name not in out}
@@ -230,17 +230,16 @@ def _fewer_folds(y: Indices, groups: Array | None, n_folds: int, rng: Any) -> li
     return splits
 
 
-# Candidates with a smaller weight are left out; classifiers, the slowest to predict, with one below
-# the second number.
-NEGLIGIBLE, CLASSIFIERS_LEAST = 0.01, 0.03
+# Candidates with a smaller weight are left out; costly ones with one below the second number:
+# classifiers, the slowest to predict, and after the first fold linear maps, the slowest to fit.
+NEGLIGIBLE, COSTLY_LEAST = 0.01, 0.05
 
 # Candidates beside the average of linear maps are left out unless they lower the out-of-fold log
 # loss by more than this share of it: each costs as much at prediction as the average, or more.
 GAIN = 0.0005
 
 # Number of test rows of the first fold from which on candidates are left out of the others.
-# Linear maps, the costliest of which have the most parameters, then have this weight at least.
-ROWS_TO_SCREEN_ON, LINEAR_LEAST = 500, 0.05
+ROWS_TO_SCREEN_ON = 500
 
 # Number of rows from which on linear maps are averaged.
 ROWS_TO_AVERAGE = 2000
@@ -296,9 +295,7 @@ def chosen_weights(
         weights = np.array([name == min(names, key=losses.__getitem__) for name in names], float)
     else:
         weights, linear = _stacked(folds, names, L, w, prior, smoothing)
-        fitted = folds[-1].fits.fitted
-        is_classifier = [isinstance(fitted[name], ClassifierCalibrator) for name in names]
-        least = np.where(is_classifier, CLASSIFIERS_LEAST, NEGLIGIBLE)
+        least = [_least(folds[-1].fits.fitted[name]) for name in names]
         weights = np.where(weights < np.minimum(least, weights.max()), 0, weights)
         weights /= weights.sum()
     return dict(zip(names, weights.tolist(), strict=True)), linear
@@ -322,20 +319,27 @@ def pseudo_rows(
     return found
 
 
-def hopeless(fold: Fold, simple: Sequence[str]) -> list[str]:
+def hopeless(fold: Fold) -> list[str]:
     """Candidates of little weight on the test rows of a fold, if these are many; not the first.
 
-    Of a few hundred rows, chance decides which ones these are.
+    Of a few hundred rows, chance decides which ones these are. The weights have no prior but one
+    row for the first candidate, since a row for each would keep similar ones.
     """
     if fold.test.n_rows < ROWS_TO_SCREEN_ON:
         return []
-    names, L = list(fold.L), np.column_stack(list(fold.L.values()))
-    prior = pseudo_rows(names, L, fold.test.w, simple, fold.test.n_columns)
-    weights = stacking_weights(L, fold.test.w, prior)
+    L = np.column_stack(list(fold.L.values()))
+    weights = stacking_weights(L, fold.test.w, (np.arange(L.shape[1]) == 0) * 1.0)
     weights[0] = np.inf
-    of_names = zip(names, weights, strict=True)
+    of_names = zip(fold.L, weights, strict=True)
     fitted = fold.fits.fitted
-    return [n for n, w in of_names if w < (LINEAR_LEAST if _features_of(fitted[n]) else NEGLIGIBLE)]
+    return [n for n, w in of_names if w < _least(fitted[n], linear=COSTLY_LEAST)]
+
+
+def _least(calibrator: Any, linear: float = NEGLIGIBLE) -> float:
+    """The weight below which a candidate is left out, and that for linear maps."""
+    if isinstance(calibrator, ClassifierCalibrator):
+        return COSTLY_LEAST
+    return linear if _features_of(calibrator) else NEGLIGIBLE
 
 
 def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:

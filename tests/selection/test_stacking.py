@@ -227,5 +227,5 @@ def test_linear_maps_of_little_weight_are_hopeless_on_many_rows(n_rows):
     Z, y = make_logits(100, 2, random_state=0)
     fitted = dict.fromkeys(shares) | dict.fromkeys(["linear", "map"], VectorScaling().fit(Z, y))
     test = MemoryRows(np.zeros((n_rows, 2)), np.zeros(n_rows, int), None)
-    out = hopeless(Fold(Fits(fitted, {}, {}), test, L), ["first"])
+    out = hopeless(Fold(Fits(fitted, {}, {}), test, L))
     assert out == ([] if n_rows < ROWS_TO_SCREEN_ON else ["tiny", "linear"])
