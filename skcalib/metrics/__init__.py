@@ -33,17 +33,17 @@ from ._selective import (
     selective_threshold,
 )
 from ._uncertainty import (
-    CalibrationComparisonResult,
+    CalibrationDifference,
     CalibrationErrorInterval,
     CalibrationTestResult,
+    calibration_difference,
     calibration_error_interval,
     calibration_test,
-    compare_calibration,
 )
 
 __all__ = [
     "CalibratedMean",
-    "CalibrationComparisonResult",
+    "CalibrationDifference",
     "CalibrationErrorInterval",
     "CalibrationTestResult",
     "LikelihoodInterval",
@@ -56,11 +56,11 @@ __all__ = [
     "area_under_risk_coverage",
     "bayes_decision",
     "calibrated_mean",
+    "calibration_difference",
     "calibration_error_interval",
     "calibration_intercept",
     "calibration_slope",
     "calibration_test",
-    "compare_calibration",
     "debiased_expected_calibration_error",
     "debiased_root_mean_squared_calibration_error",
     "expected_calibration_error",

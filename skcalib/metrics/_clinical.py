@@ -53,10 +53,10 @@ def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    confidence_level: float = 0.95,
 ) -> LikelihoodInterval:
     r"""Calibration slope of a risk model: of the log-odds, in a logistic regression of the events.
 
@@ -74,10 +74,10 @@ def calibration_slope(
     y_true, y_proba
         As for :func:`reliability_curve`, of two classes. Risks of 0 and 1 are clipped as for the
         log loss.
-    confidence_level : float, default=0.95
-        Confidence level of the interval, between 0 and 1.
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The likelihood takes a weight of 2 for the row twice.
+    confidence_level : float, default=0.95
+        Confidence level of the interval, between 0 and 1.
 
     Returns
     -------
@@ -133,10 +133,10 @@ def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    confidence_level: float = 0.95,
 ) -> LikelihoodInterval:
     r"""Calibration intercept of a risk model, with the slope fixed at 1: calibration in the large.
 
@@ -151,7 +151,7 @@ def calibration_intercept(
 
     Parameters
     ----------
-    y_true, y_proba, confidence_level, sample_weight, labels, pos_label
+    y_true, y_proba, sample_weight, labels, pos_label, confidence_level
         As for :func:`calibration_slope`.
 
     Returns

@@ -52,8 +52,8 @@ class CalibrationTestResult:
 
 
 @dataclass(frozen=True)
-class CalibrationComparisonResult:
-    """Whether one model is better calibrated than another.
+class CalibrationDifference:
+    """Difference between the calibration errors of two models, with a test and an interval.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ def _spiegelhalter(*args: Any) -> CalibrationTestResult:
     return CalibrationTestResult(above / spread, 2 * float(ndtr(-abs(above) / spread)))
 
 
-def compare_calibration(
+def calibration_difference(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     other_proba: ArrayLike,
@@ -331,8 +331,8 @@ def compare_calibration(
     n_resamples: int = 999,
     confidence_level: float = 0.95,
     random_state: int | np.random.RandomState | None = None,
-) -> CalibrationComparisonResult:
-    r"""Test whether two models on the same rows have different calibration errors.
+) -> CalibrationDifference:
+    r"""Difference between the calibration errors of two models on the same rows, and its test.
 
     The difference :math:`d` of the measures is compared with those of bootstrap samples of the
     rows, :math:`d^*`, which are the same for both models. The distribution of :math:`d^* - d`
@@ -373,7 +373,7 @@ def compare_calibration(
 
     Returns
     -------
-    CalibrationComparisonResult
+    CalibrationDifference
         With ``statistic``, the measure of the first less that of the second, ``pvalue``, ``low``
         and ``high``.
 
@@ -393,12 +393,12 @@ def compare_calibration(
     >>> from scipy.special import softmax
     >>> from skcalib import TemperatureScaling
     >>> from skcalib.datasets import load_digits_logits
-    >>> from skcalib.metrics import compare_calibration
+    >>> from skcalib.metrics import calibration_difference
     >>> digits = load_digits_logits()
     >>> before = softmax(digits.logits_test, axis=1)
     >>> scaling = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
     >>> after = scaling.predict_proba(digits.logits_test)
-    >>> compare_calibration(digits.y_test, before, after, random_state=0).pvalue < 0.01
+    >>> calibration_difference(digits.y_test, before, after, random_state=0).pvalue < 0.01
     True
     """
     check_integer("n_resamples", n_resamples)
@@ -429,12 +429,12 @@ def compare_calibration(
         else:
             intervals.append(interval_of(estimate, of_model, confidence_level, "basic", -np.inf))
     one, other = intervals
-    return comparison_of(one, other, draws[:, 0] - draws[:, 1], confidence_level)
+    return difference_of(one, other, draws[:, 0] - draws[:, 1], confidence_level)
 
 
-def comparison_of(
+def difference_of(
     first: CalibrationErrorInterval, second: CalibrationErrorInterval, draws: Floats, level: float
-) -> CalibrationComparisonResult:
+) -> CalibrationDifference:
     """The test of a difference, from those of bootstrap samples, and the interval."""
     statistic = first.estimate - second.estimate
     sizes = np.abs(draws - statistic)
@@ -445,9 +445,9 @@ def comparison_of(
     up = np.hypot(first.high - first.estimate, second.estimate - second.low)
     low, high = statistic - max(float(down), half), statistic + max(float(up), half)
     if pvalue > 1 - level + ROUNDING:
-        return CalibrationComparisonResult(statistic, pvalue, min(low, 0.0), max(high, 0.0))
+        return CalibrationDifference(statistic, pvalue, min(low, 0.0), max(high, 0.0))
     low, high = (statistic - half, high) if statistic > 0 else (low, statistic + half)
-    return CalibrationComparisonResult(statistic, pvalue, low, high)
+    return CalibrationDifference(statistic, pvalue, low, high)
 
 
 def interval_of(

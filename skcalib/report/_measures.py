@@ -1,9 +1,9 @@
 """The rows of a report, and all measures before and after calibration with intervals.
 
 Each value is that of :func:`skcalib.metrics.calibration_error_interval` or
-:func:`skcalib.metrics.compare_calibration` with the seed :data:`SEED`; resamples are drawn once for
-all measures. Log loss, Brier score and accuracy are means over rows, whose intervals are those of
-the normal distribution, or Wilson's for the accuracy.
+:func:`skcalib.metrics.calibration_difference` with the seed :data:`SEED`; resamples are drawn once
+for all measures. Log loss, Brier score and accuracy are means over rows, whose intervals are those
+of the normal distribution, or Wilson's for the accuracy.
 """
 
 import math
@@ -19,13 +19,13 @@ from skcalib import metrics
 from skcalib._output.html import as_text
 from skcalib._rows import Array, Floats, Indices
 from skcalib._validation.labels import encode, shown
-from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
+from skcalib.metrics import CalibrationDifference, CalibrationErrorInterval
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._input import Kind, resolved
 from skcalib.metrics._inversion import Simulation, cells_of, mean_gap_ends, simulated
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by
-from skcalib.metrics._uncertainty import comparison_of, interval_of
+from skcalib.metrics._uncertainty import difference_of, interval_of
 
 # Classes with fewer rows are listed: their measures say little.
 FEW = 10
@@ -188,7 +188,7 @@ class Change(NamedTuple):
 
     before: CalibrationErrorInterval
     after: CalibrationErrorInterval
-    difference: CalibrationComparisonResult
+    difference: CalibrationDifference
 
 
 def number_of_resamples(n_entries: int) -> int:
@@ -287,7 +287,7 @@ def _with_intervals(
         else CalibrationErrorInterval(estimate, *simulation.ends(name, estimate))
         for estimate, of_model, simulation in zip(estimates, draws, simulations, strict=True)
     )
-    difference = comparison_of(after, before, draws[1] - draws[0], LEVEL)
+    difference = difference_of(after, before, draws[1] - draws[0], LEVEL)
     return Change(before, after, difference)
 
 
@@ -297,7 +297,7 @@ def _without_intervals(before: float, after: float) -> Change:
     return Change(
         CalibrationErrorInterval(before, nan, nan),
         CalibrationErrorInterval(after, nan, nan),
-        CalibrationComparisonResult(after - before, nan, nan, nan),
+        CalibrationDifference(after - before, nan, nan, nan),
     )
 
 
@@ -356,10 +356,10 @@ def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationError
     return CalibrationErrorInterval(normal.estimate, *ends)
 
 
-def compared_means(differences: Floats, w: Floats) -> CalibrationComparisonResult:
+def compared_means(differences: Floats, w: Floats) -> CalibrationDifference:
     """Normal test and interval of the mean of paired differences."""
     mean, error = mean_and_error(differences, w)
     if error == 0:
-        return CalibrationComparisonResult(mean, 1.0 if mean == 0 else 0.0, mean, mean)
+        return CalibrationDifference(mean, 1.0 if mean == 0 else 0.0, mean, mean)
     pvalue, half = float(2 * ndtr(-abs(mean) / error)), Z_LEVEL * error
-    return CalibrationComparisonResult(mean, pvalue, mean - half, mean + half)
+    return CalibrationDifference(mean, pvalue, mean - half, mean + half)

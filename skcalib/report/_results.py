@@ -341,13 +341,13 @@ def signed(value: float) -> str:
     return ("+" if value >= 0 else "\N{MINUS SIGN}") + written(abs(value))
 
 
-def _change(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
+def _change(item: tuple[str, metrics.CalibrationDifference]) -> str:
     title, d = item
     interval = f"95% interval {signed(d.low)} to {signed(d.high)}"
     return f"the {title} ({signed(d.statistic)}, {interval})"
 
 
-def _size(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
+def _size(item: tuple[str, metrics.CalibrationDifference]) -> str:
     """The size of a clear change, whose direction the verb says."""
     title, d = item
     low, high = sorted((abs(d.low), abs(d.high)))

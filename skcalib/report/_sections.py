@@ -193,7 +193,7 @@ def _segment(of: MulticalibrationResult, k: int) -> list[Child]:
         Number(written(of.confidence[k]), of.confidence[k]),
         Number(written(of.accuracy[k]), of.accuracy[k]),
         _number(of.gap[k], Ends(of.low[k], of.high[k]), signed),
-        Number(f"{of.standardised_gap[k]:.1f}", of.standardised_gap[k]),
+        Number(f"{of.standardized_gap[k]:.1f}", of.standardized_gap[k]),
     ]
 
 

@@ -70,7 +70,7 @@ def test_errors_and_intervals_are_those_of_the_functions(case):
             found = metrics.calibration_error_interval(y, P, **params)
             numbers = [found.estimate, found.low, found.high]
             assert_allclose([got.estimate, got.low, got.high], numbers, atol=1e-8)
-        found, got = metrics.compare_calibration(y, after, before, **params), change.difference
+        found, got = metrics.calibration_difference(y, after, before, **params), change.difference
         numbers = [found.statistic, found.low, found.high, found.pvalue]
         assert_allclose([got.statistic, got.low, got.high, got.pvalue], numbers, atol=1e-8)
 
