@@ -156,9 +156,8 @@ def test_work_leaves_the_global_random_state_alone():
 WITHOUT_EXAMPLE = {
     "CalibratedMean",
     "CalibrationDifference",
-    "CalibrationErrorInterval",
     "CalibrationTestResult",
-    "LikelihoodInterval",
+    "IntervalEstimate",
     "MulticalibrationResult",
     "NetBenefitCurve",
     "OptimismCorrection",

@@ -15,7 +15,6 @@ from ._calibration_error import (
     underconfidence_error,
 )
 from ._clinical import (
-    LikelihoodInterval,
     calibration_intercept,
     calibration_slope,
     integrated_calibration_index,
@@ -34,8 +33,8 @@ from ._selective import (
 )
 from ._uncertainty import (
     CalibrationDifference,
-    CalibrationErrorInterval,
     CalibrationTestResult,
+    IntervalEstimate,
     calibration_difference,
     calibration_error_interval,
     calibration_test,
@@ -44,9 +43,8 @@ from ._uncertainty import (
 __all__ = [
     "CalibratedMean",
     "CalibrationDifference",
-    "CalibrationErrorInterval",
     "CalibrationTestResult",
-    "LikelihoodInterval",
+    "IntervalEstimate",
     "MulticalibrationResult",
     "NetBenefitCurve",
     "ReliabilityCurve",

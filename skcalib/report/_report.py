@@ -50,7 +50,7 @@ class CalibrationReport(Results):
         The comparison of calibrators that the page shows.
     measures_ : dict of str to named tuple (before, after, difference)
         All measures by their names in the table, each with 95 % intervals:
-        :class:`~skcalib.metrics.CalibrationErrorInterval` before and after, and
+        :class:`~skcalib.metrics.IntervalEstimate` before and after, and
         :class:`~skcalib.metrics.CalibrationDifference` of the value after less that before.
     tests_ : tuple of two CalibrationTestResult
         Result of :func:`~skcalib.metrics.calibration_test` before and after.

@@ -198,7 +198,7 @@ def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
     assert metrics.calibration_test(y, P, **given).statistic == pytest.approx(expected)
     found = metrics.calibration_difference(y, P, P[::-1], **given)
     other = measure(y, P[::-1], kind=kind, sample_weight=w, labels=range(P.shape[1]))
-    assert found.statistic == pytest.approx(expected - other)
+    assert found.estimate == pytest.approx(expected - other)
     assert found.low <= found.high
 
 
@@ -342,13 +342,13 @@ def test_models_that_differ_are_told_apart():
     y, P = sample(1000, 2.0)
     logits = np.log(P)
     found = metrics.calibration_difference(y, P, softmax(logits / 2, axis=1), random_state=0)
-    assert found.statistic > 0
+    assert found.estimate > 0
     assert found.pvalue < 0.01
-    assert 0 < found.low < found.statistic < found.high
+    assert 0 < found.low < found.estimate < found.high
     back = metrics.calibration_difference(y, softmax(logits / 2, axis=1), P, random_state=0)
-    assert back.statistic == -found.statistic
+    assert back.estimate == -found.estimate
     same = metrics.calibration_difference(y, P, P, random_state=0)
-    assert (same.statistic, same.pvalue) == (0, 1)
+    assert (same.estimate, same.pvalue) == (0, 1)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from test_estimates import ALL, KINDS
 from skcalib import CalibrationMonitor, ReliabilityDisplay
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
-    CalibrationErrorInterval,
+    IntervalEstimate,
     _inversion,
     calibration_difference,
     calibration_error_interval,
@@ -284,10 +284,10 @@ def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure
 
 
 def test_limits_of_a_difference_are_those_of_both_errors():
-    one, other = CalibrationErrorInterval(0.05, 0.02, 0.08), CalibrationErrorInterval(0.04, 0, 0.08)
+    one, other = IntervalEstimate(0.05, 0.02, 0.08), IntervalEstimate(0.04, 0, 0.08)
     found = difference_of(one, other, np.array([0.0, 0.01, 0.02] * 13), 0.95)
     np.testing.assert_allclose([found.low, found.high], [0.01 - 0.05, 0.01 + np.hypot(0.03, 0.04)])
-    narrow = CalibrationErrorInterval(0.0, 0.0, 0.001)
+    narrow = IntervalEstimate(0.0, 0.0, 0.001)
     found = difference_of(one, narrow, np.full(3, 0.05), 0.95)
     assert found.pvalue == 0.25  # of three samples, no smaller one is possible
     assert found.low == 0
@@ -464,6 +464,6 @@ def test_models_are_compared_by_a_measure_without_bias():
     y, P = sample(300, 3, 1.5)
     found = calibration_difference(y, P, P[::-1], n_resamples=9, random_state=0)
     measure = debiased_root_mean_squared_calibration_error
-    assert found.statistic == pytest.approx(measure(y, P) - measure(y, P[::-1]))
+    assert found.estimate == pytest.approx(measure(y, P) - measure(y, P[::-1]))
     with pytest.raises(ValueError, match=r"of the same shape, got \(300,\) and \(300, 2\)"):
         calibration_difference(y == 1, P[:, 1], np.c_[1 - P[:, 1], P[:, 1]])
