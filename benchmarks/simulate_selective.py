@@ -59,7 +59,7 @@ def simulated(
         rows = rng.integers(len(score), size=n)
         right = rng.uniform(size=n) >= error[rows]
         found = selective_threshold(
-            right, score[rows], risk=risk, confidence=confidence, kind="binary",
+            right, score[rows], risk=risk, confidence_level=confidence, kind="binary",
             labels=[False, True],
         )  # fmt: skip
         accepted = np.searchsorted(-ordered, -found.threshold, side="right")

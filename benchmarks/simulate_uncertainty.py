@@ -19,9 +19,9 @@ from scipy.special import softmax
 
 from skcalib._rows.rows import MemoryRows
 from skcalib.metrics import (
+    calibration_difference,
     calibration_error_interval,
     calibration_test,
-    compare_calibration,
 )
 from skcalib.metrics._calibration_error import FORMULAS, HOMOGENEOUS
 from skcalib.metrics._curve import edges_of
@@ -204,7 +204,7 @@ def rejection_rate(case: str, n: int, simulations: int, resamples: int, **how: o
     for seed in range(simulations):
         y, one, other, kind = pair(case, n, seed)
         params = {"n_resamples": resamples, "random_state": seed, **kind, **how}
-        found.append(compare_calibration(y, one, other, **params).pvalue <= 0.05)
+        found.append(calibration_difference(y, one, other, **params).pvalue <= 0.05)
     return float(np.mean(found))
 
 
@@ -226,7 +226,7 @@ def print_coverage(
 
 
 def print_pairs(simulations: int, resamples: int) -> None:
-    print("compare_calibration: rejections at 5 % of pairs that are both calibrated")
+    print("calibration_difference: rejections at 5 % of pairs that are both calibrated")
     print(f"{'pair':28}{'rows':>6} {'bins':12}{'default':>9}{'plain ECE':>11}")
     for case in PAIRS:
         for n in (300, 1000):
@@ -248,14 +248,16 @@ def differences(cell: Cell, model: str, simulations: int, resamples: int) -> tup
         true = rows(cell.n_rows, cell.n_classes, model, seed)[2]
         error = truth(cell, model, cell.edges(y, P, None), RMSCE)
         how |= {"n_resamples": resamples, "random_state": seed}
-        result = compare_calibration(y, P, true, **how)
+        result = calibration_difference(y, P, true, **how)
         found.append((result.low <= error <= result.high, result.pvalue <= 0.05))
     covered, rejected = np.mean(found, axis=0)
     return float(covered), float(rejected)
 
 
 def print_differences(simulations: int, resamples: int) -> None:
-    print("compare_calibration with the true probabilities: coverage, and rejections in brackets")
+    print(
+        "calibration_difference with the true probabilities: coverage, and rejections in brackets"
+    )
     models = [model for model in MODELS if model != "none"]
     print(f"{'kind':10}{'K':>4}{'rows':>6}" + "".join(f"{model:>14}" for model in models))
     for cell in [Cell(*of_scores, n, "uniform", 15, "") for of_scores, n in DIFFERENCES]:

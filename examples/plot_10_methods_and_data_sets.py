@@ -12,7 +12,8 @@ calibrators are compared on four classification data sets of scikit-learn, with 
 # repetition has a different split and different initial weights.
 #
 # :func:`~skcalib.compare_calibrators` evaluates one split. The splits of a data set are joined into
-# one :class:`~skcalib.CalibratorComparison`, which has the means and standard errors, and a plot.
+# one :class:`~skcalib.selection.CalibratorComparison`, which has the means and standard errors, and
+# a plot.
 
 import warnings
 
@@ -25,8 +26,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skcalib import CalibratorComparison, compare_calibrators
+from skcalib import compare_calibrators
 from skcalib.metrics import expected_calibration_error
+from skcalib.selection import CalibratorComparison
 
 SPLITS = 6
 MEASURES = {"ECE": "neg_expected_calibration_error", "accuracy": "accuracy"}

@@ -84,10 +84,10 @@ plt.show()
 
 # %%
 # Naive Bayes is over-confident, the forest and the nearest neighbors are under-confident. Both
-# calibrators correct that; by :func:`~skcalib.metrics.compare_calibration` their calibration errors
-# do not differ significantly. AutoCalibrator also discriminates better, which the log loss measures
-# as well, and has a higher accuracy. The estimated log loss of each candidate for the forest, with
-# its standard error:
+# calibrators correct that; by :func:`~skcalib.metrics.calibration_difference` their calibration
+# errors do not differ significantly. AutoCalibrator also discriminates better, which the log loss
+# measures as well, and has a higher accuracy. The estimated log loss of each candidate for the
+# forest, with its standard error:
 
 forest = fitted["Random forest"]
 pd.DataFrame(

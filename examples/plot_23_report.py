@@ -68,7 +68,7 @@ pd.DataFrame(
         measure: {
             "before": change.before.estimate,
             "after": change.after.estimate,
-            "change": change.difference.statistic,
+            "change": change.difference.estimate,
             "from": change.difference.low,
             "to": change.difference.high,
         }

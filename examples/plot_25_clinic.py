@@ -93,9 +93,9 @@ for name, p in risks.items():
 
 from functools import partial
 
-from skcalib.metrics import compare_calibration, net_benefit
+from skcalib.metrics import calibration_difference, net_benefit
 
-compare_calibration(
+calibration_difference(
     y, risks["recalibrated"], risks["developed"],
     measure=partial(net_benefit, threshold=0.3), random_state=0,
 )  # fmt: skip

@@ -163,10 +163,10 @@ def test_intervals_tests_and_monitors(answers, rows, seed):
     if interval is None:
         return
     test = answers.of(metrics.calibration_test, y, P, **draws)
-    compared = answers.of(metrics.compare_calibration, y, P, P, **draws)
+    compared = answers.of(metrics.calibration_difference, y, P, P, **draws)
     assert 0 <= interval.low <= interval.high
     assert 0 < test.pvalue <= 1
-    assert compared.statistic == 0
+    assert compared.estimate == 0
     if P.ndim == 2:
         monitor = skcalib.CalibrationMonitor(labels=np.unique(y))
         if answers.of(monitor.update, y, P, w) is not None:

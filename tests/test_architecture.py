@@ -28,6 +28,11 @@ PUBLIC = [
     for module in (skcalib, skcalib.metrics, skcalib.datasets, skcalib.testing)
     for name in module.__all__
 ]
+PUBLIC += [
+    "skcalib.report.CalibrationReport",
+    "skcalib.selection.CalibratorComparison",
+    "skcalib.selection.OptimismCorrection",
+]
 
 
 def public_object(path):
@@ -150,10 +155,9 @@ def test_work_leaves_the_global_random_state_alone():
 # Results of functions, which show them.
 WITHOUT_EXAMPLE = {
     "CalibratedMean",
-    "CalibrationComparisonResult",
-    "CalibrationErrorInterval",
+    "CalibrationDifference",
     "CalibrationTestResult",
-    "LikelihoodInterval",
+    "IntervalEstimate",
     "MulticalibrationResult",
     "NetBenefitCurve",
     "OptimismCorrection",

@@ -1,6 +1,8 @@
 """A program that uses skcalib and is type-checked as strictly as can be: see .ci/run."""
 
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,13 +10,23 @@ from sklearn.svm import SVC  # type: ignore[import-untyped]
 
 from skcalib import (
     CalibratedClassifier,
+    CalibrationMonitor,
     TemperatureScaling,
     calibration_report,
     compare_calibrators,
 )
 from skcalib.datasets import make_logits
-from skcalib.metrics import calibration_error_interval, expected_calibration_error
-from skcalib.monitor import CalibrationMonitor
+from skcalib.metrics import (
+    ReliabilityCurve,
+    calibration_difference,
+    calibration_error_interval,
+    calibration_test,
+    expected_calibration_error,
+    reliability_curve,
+    smooth_calibration_error,
+)
+from skcalib.report import CalibrationReport
+from skcalib.selection import CalibratorComparison
 
 Floats = NDArray[np.floating[Any]]
 
@@ -25,23 +37,48 @@ def calibrated(logits: Floats, y: NDArray[np.intp]) -> tuple[float, Floats]:
     return calibrator.temperature_, calibrator.predict_proba(logits)
 
 
+def measured(y: NDArray[np.intp], P: Floats, Q: Floats) -> None:
+    """Measures are numbers, but for those of each class, and fields of results are numbers."""
+    error: float = expected_calibration_error(y, P, n_bins=10, strategy="quantile")
+    of_classes: Floats = expected_calibration_error(y, P, kind="classwise", average=None)
+    assert_type(smooth_calibration_error(y, P, labels=[0, 1, 2]), float)
+    assert len(smooth_calibration_error(y, P, average=None, kind="classwise")) == 3
+    interval = calibration_error_interval(y, P, n_resamples=20, random_state=0)
+    pvalue: float = calibration_test(y, P, n_resamples=20, random_state=0).pvalue
+    difference = calibration_difference(y, P, Q, measure=expected_calibration_error, n_resamples=20)
+    curve: ReliabilityCurve = reliability_curve(y, P)
+    assert interval.low <= error <= 1
+    assert of_classes.shape == (3,)
+    assert 0 < pvalue <= 1
+    assert difference.low <= difference.high
+    assert curve.gap.ndim == 1
+
+
+def reported(logits: Floats, y: NDArray[np.intp], folder: Path) -> CalibrationReport:
+    """A report, its page as text and in a file."""
+    compared: CalibratorComparison = compare_calibrators(logits, y, cv=2)
+    calibrator = TemperatureScaling().fit(logits, y)
+    report = calibration_report(calibrator, logits, y, comparison=compared)
+    page: str = report.to_html()
+    report.to_html(folder / "report.html")
+    assert page == (folder / "report.html").read_text(encoding="utf-8")
+    assert len(compared.names) == 16
+    return report
+
+
 def main() -> None:
     """Use what most programs will."""
     logits, y = make_logits(500, 3, random_state=0)
     temperature, P = calibrated(logits, y)
-    error: float = expected_calibration_error(y, P, n_bins=10, strategy="quantile")
-    interval = calibration_error_interval(y, P, n_resamples=20, random_state=0)
-    names: list[str] = compare_calibrators(logits, y, cv=2).names
+    measured(y, P, np.full_like(P, 1 / 3))
+    with TemporaryDirectory() as folder:
+        page: str = reported(logits, y, Path(folder)).to_html()
     watched: int = CalibrationMonitor(labels=[0, 1, 2]).update(y, P).n_samples
     classifier = CalibratedClassifier(SVC(), TemperatureScaling(), cv=3)
-    report = calibration_report(TemperatureScaling().fit(logits, y), logits, y)
-    page: str = report.to_html()
     assert temperature > 0
     assert "<style>" in page
     assert "<script>" in page
-    assert interval.low <= error + 1
     assert watched == 500
-    assert len(names) == 16
     assert classifier.cv == 3
 
 

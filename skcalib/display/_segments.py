@@ -23,7 +23,7 @@ HEIGHT, NAMES, ROOM = 0.62, 0.4, 0.72
 
 
 class SegmentDisplay(Display):
-    """The segments of the rows with the largest standardised gaps, the worst one on top.
+    """The segments of the rows with the largest standardized gaps, the worst one on top.
 
     A bar is the mean score less the event rate of a segment, in the range of scores where this is
     largest in standard deviations: it goes to the right where scores are too high. Below the name

@@ -15,7 +15,6 @@ from ._calibration_error import (
     underconfidence_error,
 )
 from ._clinical import (
-    LikelihoodInterval,
     calibration_intercept,
     calibration_slope,
     integrated_calibration_index,
@@ -33,20 +32,19 @@ from ._selective import (
     selective_threshold,
 )
 from ._uncertainty import (
-    CalibrationComparisonResult,
-    CalibrationErrorInterval,
+    CalibrationDifference,
     CalibrationTestResult,
+    IntervalEstimate,
+    calibration_difference,
     calibration_error_interval,
     calibration_test,
-    compare_calibration,
 )
 
 __all__ = [
     "CalibratedMean",
-    "CalibrationComparisonResult",
-    "CalibrationErrorInterval",
+    "CalibrationDifference",
     "CalibrationTestResult",
-    "LikelihoodInterval",
+    "IntervalEstimate",
     "MulticalibrationResult",
     "NetBenefitCurve",
     "ReliabilityCurve",
@@ -56,11 +54,11 @@ __all__ = [
     "area_under_risk_coverage",
     "bayes_decision",
     "calibrated_mean",
+    "calibration_difference",
     "calibration_error_interval",
     "calibration_intercept",
     "calibration_slope",
     "calibration_test",
-    "compare_calibration",
     "debiased_expected_calibration_error",
     "debiased_root_mean_squared_calibration_error",
     "expected_calibration_error",

@@ -7,7 +7,7 @@ probabilities.
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import cleandoc, signature, unwrap
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,10 +17,46 @@ from skcalib._scores.bins import Strategy
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 
 from ._curve import ReliabilityCurve, curves_of
-from ._input import Average, Kind, columns_of
+from ._input import Average, Kind, Mean, columns_of
 
 Formula = Callable[[Any], Any]
-Params = ParamSpec("Params")
+
+
+class OfScores(TypedDict, total=False):
+    """Parameters of all measures, for type checkers."""
+
+    kind: Kind
+    sample_weight: ArrayLike | None
+    labels: ArrayLike | None
+    pos_label: Any
+
+
+class OfBins(OfScores, total=False):
+    """Parameters of measures of bins, for type checkers."""
+
+    n_bins: int
+    strategy: Strategy
+
+
+class MeasureOfBins(Protocol):
+    """Signature for type checkers: a measure is a number, or an array with ``average=None``."""
+
+    __name__: str
+
+    @overload
+    def __call__(
+        self, y_true: ArrayLike, y_proba: ArrayLike, *, average: None, **params: Unpack[OfBins]
+    ) -> Floats: ...
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        average: Mean = ...,
+        **params: Unpack[OfBins],
+    ) -> float: ...
+
 
 SHARED_SECTIONS = """\
 Parameters
@@ -55,34 +91,26 @@ def _calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
-) -> Any:
+) -> float | Floats:
     """Value of a formula for the bins of the scores, or for those of each class or label."""
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
     values = np.array([*map(formula, curves_of(columns, n_bins, strategy))], dtype=np.float64)
     return values if average is None else float(np.mean(values))
 
 
-def _with_parameters_of(
-    function: Callable[Concatenate[Formula, Params], Any],
-) -> Callable[[Formula], Callable[Params, Any]]:
-    """Decorator of formulas, which become measures with the parameters of a function of them."""
+def measure_of_bins(formula: Formula) -> MeasureOfBins:
+    """Decorator of formulas, which become measures of labels and probabilities."""
 
-    def decorated(formula: Formula) -> Callable[Params, Any]:
-        @wraps(formula)
-        def measure(*args: Params.args, **params: Params.kwargs) -> Any:
-            return function(formula, *args, **params)
+    @wraps(formula)
+    def measure(*args: Any, **params: Any) -> Any:
+        return _calibration_error(formula, *args, **params)
 
-        text = cleandoc(formula.__doc__ or "")
-        measure.__doc__ = text.replace("<shared sections>", SHARED_SECTIONS)
-        measure.__signature__ = signature(partial(function, formula))  # type: ignore[attr-defined]
-        hints = function.__annotations__.items()
-        measure.__annotations__ = {name: hint for name, hint in hints if name != "formula"}
-        return measure
-
-    return decorated
-
-
-measure_of_bins = _with_parameters_of(_calibration_error)
+    text = cleandoc(formula.__doc__ or "")
+    measure.__doc__ = text.replace("<shared sections>", SHARED_SECTIONS)
+    measure.__signature__ = signature(partial(_calibration_error, formula))  # type: ignore[attr-defined]
+    hints = _calibration_error.__annotations__.items()
+    measure.__annotations__ = {name: hint for name, hint in hints if name != "formula"}
+    return measure
 
 
 @measure_of_bins
@@ -282,6 +310,14 @@ def debiased_root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
     return np.sqrt(np.maximum(debiased_square(bins), 0))
 
 
+@overload
+def smooth_calibration_error(
+    y_true: ArrayLike, y_proba: ArrayLike, *, average: None, **params: Unpack[OfScores]
+) -> Floats: ...
+@overload
+def smooth_calibration_error(
+    y_true: ArrayLike, y_proba: ArrayLike, *, average: Mean = ..., **params: Unpack[OfScores]
+) -> float: ...
 def smooth_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -291,7 +327,7 @@ def smooth_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
-) -> Any:
+) -> float | Floats:
     r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
 
     Residuals :math:`\text{score}_i - 1[\text{event}_i]` are smoothed over the scores by a normal

@@ -1,7 +1,6 @@
 """Calibration of a risk, as medicine reports it: slope, intercept, and distances from a curve."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,23 +17,7 @@ from skcalib._validation.inputs import check_real
 
 from ._input import check_input, columns_of
 from ._proper_scores import bounded
-
-
-@dataclass(frozen=True)
-class LikelihoodInterval:
-    """A maximum likelihood estimate with a profile likelihood interval.
-
-    Attributes
-    ----------
-    estimate : float
-        The estimate.
-    low, high : float
-        Ends of the interval.
-    """
-
-    estimate: float
-    low: float
-    high: float
+from ._uncertainty import IntervalEstimate
 
 
 def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
@@ -53,11 +36,11 @@ def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> LikelihoodInterval:
+    confidence_level: float = 0.95,
+) -> IntervalEstimate:
     r"""Calibration slope of a risk model: of the log-odds, in a logistic regression of the events.
 
     The slope b of the logistic recalibration [1]_
@@ -74,14 +57,14 @@ def calibration_slope(
     y_true, y_proba
         As for :func:`reliability_curve`, of two classes. Risks of 0 and 1 are clipped as for the
         log loss.
-    confidence_level : float, default=0.95
-        Confidence level of the interval, between 0 and 1.
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The likelihood takes a weight of 2 for the row twice.
+    confidence_level : float, default=0.95
+        Confidence level of the interval, between 0 and 1.
 
     Returns
     -------
-    LikelihoodInterval
+    IntervalEstimate
         With ``estimate``, ``low`` and ``high``.
 
     Raises
@@ -133,11 +116,11 @@ def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> LikelihoodInterval:
+    confidence_level: float = 0.95,
+) -> IntervalEstimate:
     r"""Calibration intercept of a risk model, with the slope fixed at 1: calibration in the large.
 
     The intercept a of
@@ -151,12 +134,12 @@ def calibration_intercept(
 
     Parameters
     ----------
-    y_true, y_proba, confidence_level, sample_weight, labels, pos_label
+    y_true, y_proba, sample_weight, labels, pos_label, confidence_level
         As for :func:`calibration_slope`.
 
     Returns
     -------
-    LikelihoodInterval
+    IntervalEstimate
         With ``estimate``, ``low`` and ``high``, the ends of the likelihood interval.
 
     Raises
@@ -212,7 +195,7 @@ def _shift(z: Floats, event: Bools, w: Floats) -> float:
 
 def _interval(
     loss: Callable[[float], float], estimate: float, error: float, level: float
-) -> LikelihoodInterval:
+) -> IntervalEstimate:
     """Where a loss with this minimum is above it by half of the quantile of chi-squared."""
     most = loss(estimate) + chdtri(1, 1 - level) / 2
     ends = []
@@ -221,7 +204,7 @@ def _interval(
             step *= 2  # noqa: PLW2901
         excess = lambda x: loss(x) - most  # noqa: E731
         ends.append(float(brentq(excess, estimate, estimate + step, xtol=1e-8 * error)))
-    return LikelihoodInterval(estimate, *ends)
+    return IntervalEstimate(estimate, *ends)
 
 
 def integrated_calibration_index(

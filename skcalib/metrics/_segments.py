@@ -25,7 +25,7 @@ from ._resampling import ROUNDING, Random, labels_at
 # The ranges of scores: which of the four quarters are in each.
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
 
-# Place of the standardised gaps among the arrays of a result.
+# Place of the standardized gaps among the arrays of a result.
 GAPS = 6
 
 # The numbers that are drawn at once: rows times draws.
@@ -37,12 +37,12 @@ class MulticalibrationResult:
     """The gaps of all segments, and whether the largest is more than chance.
 
     The arrays have an entry for each segment, and with ``kind="classwise"`` for each class as well,
-    of the range of scores where its standardised gap is largest. The worst is the first.
+    of the range of scores where its standardized gap is largest. The worst is the first.
 
     Attributes
     ----------
     statistic : float
-        The largest standardised gap.
+        The largest standardized gap.
     pvalue : float
         Probability that a calibrated model has one at least as large.
     label : ndarray of shape (n,) or None
@@ -55,7 +55,7 @@ class MulticalibrationResult:
         Number of rows.
     confidence, accuracy : ndarray of shape (n,)
         Mean score, and weighted frequency of the event.
-    standardised_gap : ndarray of shape (n,)
+    standardized_gap : ndarray of shape (n,)
         Size of the gap in units of its standard deviation, in descending order.
     low, high : ndarray of shape (n,)
         Ends of intervals of all gaps at once: all of them contain 0 with the probability
@@ -71,7 +71,7 @@ class MulticalibrationResult:
     n_samples: Indices
     confidence: Floats
     accuracy: Floats
-    standardised_gap: Floats
+    standardized_gap: Floats
     low: Floats
     high: Floats
 
@@ -101,7 +101,7 @@ class Cells(NamedTuple):
     scale: Floats  #: standard deviation of the sum of residuals of each range, (n_segments, 7)
 
     def excess(self, residuals: Floats) -> Floats:
-        """Sizes (n_segments, 7, n_draws) of the standardised sums of residuals (n, n_draws)."""
+        """Sizes (n_segments, 7, n_draws) of the standardized sums of residuals (n, n_draws)."""
         return np.abs(in_ranges(self.cells @ residuals)) / self.scale[:, :, None]
 
 
@@ -225,7 +225,7 @@ def multicalibration_error(
     return MulticalibrationResult(statistic, p_value(statistic, maxima), of_class, *found)
 
 
-def largest_standardised_gap(
+def largest_standardized_gap(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     features: Any = None,
@@ -244,7 +244,7 @@ def largest_standardised_gap(
 
 
 def _gaps_of(cells: Cells) -> Floats:
-    """Sizes (n_segments, 7) of the standardised gaps."""
+    """Sizes (n_segments, 7) of the standardized gaps."""
     return cells.excess((cells.event - cells.score)[:, None])[:, :, 0]
 
 
@@ -332,7 +332,7 @@ def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
 
 
 def null_maxima(cells: list[Cells], n_resamples: int, random: Random) -> Floats:
-    """The largest standardised gap of each draw of labels from the probabilities."""
+    """The largest standardized gap of each draw of labels from the probabilities."""
     P = np.column_stack([one.score for one in cells])
     size, cumulative = max(1, AT_ONCE // P.size), P.cumsum(axis=1)
     maxima = []

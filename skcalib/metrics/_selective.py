@@ -208,7 +208,7 @@ def selective_threshold(
     y_proba: ArrayLike,
     *,
     risk: float = 0.05,
-    confidence: float = 0.95,
+    confidence_level: float = 0.95,
     kind: Accepted = "top-label",
     labels: ArrayLike | None = None,
     pos_label: Any = None,
@@ -217,7 +217,7 @@ def selective_threshold(
 
     If the rows are drawn independently from those that will be predicted, the risk
     :math:`r(t)` of accepting rows with a score of at least the threshold t keeps the promise with
-    a probability of at least the confidence :math:`1 - \delta`,
+    a probability of at least the confidence level :math:`1 - \delta`,
 
     .. math:: P\big( r(t) \le \text{risk} \big) \ge 1 - \delta .
 
@@ -237,7 +237,7 @@ def selective_threshold(
         either.
     risk : float, default=0.05
         The promised share of errors among accepted rows, between 0 and 1.
-    confidence : float, default=0.95
+    confidence_level : float, default=0.95
         Probability with which the promise holds, between 0 and 1.
     kind, labels, pos_label
         As for :func:`risk_coverage_curve`.
@@ -246,13 +246,14 @@ def selective_threshold(
     -------
     SelectiveThreshold
         With ``threshold``, ``coverage`` and ``risk``. If no threshold passes, none of the rows is
-        accepted: the threshold is infinite. A risk of 0.05 at a confidence of 0.95 takes 59
-        accepted rows, without an error.
+        accepted: the threshold is infinite. A risk of 0.05 at a confidence level of 0.95
+        takes 59 accepted rows, without an error.
 
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`, and if ``risk`` or ``confidence`` is not between 0 and 1.
+        As :func:`reliability_curve`, and if ``risk`` or ``confidence_level`` is not between 0 and
+        1.
 
     Notes
     -----
@@ -285,12 +286,12 @@ def selective_threshold(
     """
     check_kind(kind, Accepted)
     check_real("risk", risk, high=1)
-    check_real("confidence", confidence, high=1)
+    check_real("confidence_level", confidence_level, high=1)
     check_in_memory((y_true, y_proba))
     columns = columns_of(y_true, y_proba, kind, None, labels, pos_label)
     (rows,) = columns.ranked(lambda found: found)
     n, wrong = (np.rint(values).astype(np.int64) for values in _accepted(rows))
-    last = lowest_that_passes(n, wrong, risk, 1 - confidence)
+    last = lowest_that_passes(n, wrong, risk, 1 - confidence_level)
     if last < 0:
         return SelectiveThreshold(np.inf, 0.0, 0.0)
     threshold = float(rows.scores[::-1][last])

@@ -19,15 +19,15 @@ from ._resampling import ROUNDING, Measure, MeasuredByBins, Method, draw_rows, m
 
 
 @dataclass(frozen=True)
-class CalibrationErrorInterval:
-    """A calibration error with a confidence interval.
+class IntervalEstimate:
+    """A measure with a confidence interval.
 
     Attributes
     ----------
     estimate : float
         The measure of all rows.
     low, high : float
-        Ends of the interval of the true error.
+        Ends of the interval of the true value.
     """
 
     estimate: float
@@ -52,23 +52,23 @@ class CalibrationTestResult:
 
 
 @dataclass(frozen=True)
-class CalibrationComparisonResult:
-    """Whether one model is better calibrated than another.
+class CalibrationDifference:
+    """Difference between the calibration errors of two models, with a test and an interval.
 
     Attributes
     ----------
-    statistic : float
+    estimate : float
         Measure of the first less that of the second.
+    low, high : float
+        Ends of the confidence interval of the true difference.
     pvalue : float
         Probability of a difference at least as large, of either sign, if the true one is 0.
-    low, high : float
-        Confidence interval of the difference.
     """
 
-    statistic: float
-    pvalue: float
+    estimate: float
     low: float
     high: float
+    pvalue: float
 
 
 def calibration_error_interval(
@@ -86,7 +86,7 @@ def calibration_error_interval(
     confidence_level: float = 0.95,
     method: Method = "auto",
     random_state: int | np.random.RandomState | None = None,
-) -> CalibrationErrorInterval:
+) -> IntervalEstimate:
     r"""Confidence interval of the true calibration error, by bootstrap or inversion of a test.
 
     With the measure :math:`e` of all rows and the quantiles :math:`q` of the measure over
@@ -148,7 +148,7 @@ def calibration_error_interval(
 
     Returns
     -------
-    CalibrationErrorInterval
+    IntervalEstimate
         With ``estimate``, ``low`` and ``high``.
 
     Raises
@@ -183,7 +183,7 @@ def calibration_error_interval(
     inverts = method in {"auto", "inversion"} and kind != "multilabel"
     if inverts and isinstance(measured, MeasuredByBins):
         simulation = simulated(measured, n_resamples, random, confidence_level)
-        return CalibrationErrorInterval(estimate, *simulation.ends(measured.name, estimate))
+        return IntervalEstimate(estimate, *simulation.ends(measured.name, estimate))
     if method == "inversion":
         if kind == "multilabel":
             raise ValueError(
@@ -316,7 +316,7 @@ def _spiegelhalter(*args: Any) -> CalibrationTestResult:
     return CalibrationTestResult(above / spread, 2 * float(ndtr(-abs(above) / spread)))
 
 
-def compare_calibration(
+def calibration_difference(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     other_proba: ArrayLike,
@@ -331,8 +331,8 @@ def compare_calibration(
     n_resamples: int = 999,
     confidence_level: float = 0.95,
     random_state: int | np.random.RandomState | None = None,
-) -> CalibrationComparisonResult:
-    r"""Test whether two models on the same rows have different calibration errors.
+) -> CalibrationDifference:
+    r"""Difference between the calibration errors of two models on the same rows, and its test.
 
     The difference :math:`d` of the measures is compared with those of bootstrap samples of the
     rows, :math:`d^*`, which are the same for both models. The distribution of :math:`d^* - d`
@@ -373,9 +373,9 @@ def compare_calibration(
 
     Returns
     -------
-    CalibrationComparisonResult
-        With ``statistic``, the measure of the first less that of the second, ``pvalue``, ``low``
-        and ``high``.
+    CalibrationDifference
+        With ``estimate``, the measure of the first less that of the second, ``low``, ``high`` and
+        ``pvalue``.
 
     Raises
     ------
@@ -393,12 +393,12 @@ def compare_calibration(
     >>> from scipy.special import softmax
     >>> from skcalib import TemperatureScaling
     >>> from skcalib.datasets import load_digits_logits
-    >>> from skcalib.metrics import compare_calibration
+    >>> from skcalib.metrics import calibration_difference
     >>> digits = load_digits_logits()
     >>> before = softmax(digits.logits_test, axis=1)
     >>> scaling = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
     >>> after = scaling.predict_proba(digits.logits_test)
-    >>> compare_calibration(digits.y_test, before, after, random_state=0).pvalue < 0.01
+    >>> calibration_difference(digits.y_test, before, after, random_state=0).pvalue < 0.01
     True
     """
     check_integer("n_resamples", n_resamples)
@@ -425,36 +425,36 @@ def compare_calibration(
             seeded = check_random_state(random_state)  # as for the interval of a single model
             simulation = simulated(model, n_resamples, seeded, confidence_level)
             ends = simulation.ends(model.name, estimate)
-            intervals.append(CalibrationErrorInterval(estimate, *ends))
+            intervals.append(IntervalEstimate(estimate, *ends))
         else:
             intervals.append(interval_of(estimate, of_model, confidence_level, "basic", -np.inf))
     one, other = intervals
-    return comparison_of(one, other, draws[:, 0] - draws[:, 1], confidence_level)
+    return difference_of(one, other, draws[:, 0] - draws[:, 1], confidence_level)
 
 
-def comparison_of(
-    first: CalibrationErrorInterval, second: CalibrationErrorInterval, draws: Floats, level: float
-) -> CalibrationComparisonResult:
+def difference_of(
+    first: IntervalEstimate, second: IntervalEstimate, draws: Floats, level: float
+) -> CalibrationDifference:
     """The test of a difference, from those of bootstrap samples, and the interval."""
-    statistic = first.estimate - second.estimate
-    sizes = np.abs(draws - statistic)
-    pvalue = float(1 + np.count_nonzero(sizes >= abs(statistic))) / (1 + len(draws))
+    estimate = first.estimate - second.estimate
+    sizes = np.abs(draws - estimate)
+    pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))
     # Limits from those of both errors, as if these were independent, where they lie further out.
     down = np.hypot(first.estimate - first.low, second.high - second.estimate)
     up = np.hypot(first.high - first.estimate, second.estimate - second.low)
-    low, high = statistic - max(float(down), half), statistic + max(float(up), half)
+    low, high = estimate - max(float(down), half), estimate + max(float(up), half)
     if pvalue > 1 - level + ROUNDING:
-        return CalibrationComparisonResult(statistic, pvalue, min(low, 0.0), max(high, 0.0))
-    low, high = (statistic - half, high) if statistic > 0 else (low, statistic + half)
-    return CalibrationComparisonResult(statistic, pvalue, low, high)
+        return CalibrationDifference(estimate, min(low, 0.0), max(high, 0.0), pvalue)
+    low, high = (estimate - half, high) if estimate > 0 else (low, estimate + half)
+    return CalibrationDifference(estimate, low, high, pvalue)
 
 
 def interval_of(
     estimate: float, draws: Floats, level: float, method: Method, least: float = 0.0
-) -> CalibrationErrorInterval:
+) -> IntervalEstimate:
     """The interval of a measure, which is not below ``least``, from those of bootstrap samples."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     if method != "percentile":
         low, high = 2 * estimate - high, 2 * estimate - low
-    return CalibrationErrorInterval(estimate, max(float(low), least), max(float(high), least))
+    return IntervalEstimate(estimate, max(float(low), least), max(float(high), least))

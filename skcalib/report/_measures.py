@@ -1,9 +1,9 @@
 """The rows of a report, and all measures before and after calibration with intervals.
 
 Each value is that of :func:`skcalib.metrics.calibration_error_interval` or
-:func:`skcalib.metrics.compare_calibration` with the seed :data:`SEED`; resamples are drawn once for
-all measures. Log loss, Brier score and accuracy are means over rows, whose intervals are those of
-the normal distribution, or Wilson's for the accuracy.
+:func:`skcalib.metrics.calibration_difference` with the seed :data:`SEED`; resamples are drawn once
+for all measures. Log loss, Brier score and accuracy are means over rows, whose intervals are those
+of the normal distribution, or Wilson's for the accuracy.
 """
 
 import math
@@ -19,13 +19,13 @@ from skcalib import metrics
 from skcalib._output.html import as_text
 from skcalib._rows import Array, Floats, Indices
 from skcalib._validation.labels import encode, shown
-from skcalib.metrics import CalibrationComparisonResult, CalibrationErrorInterval
+from skcalib.metrics import CalibrationDifference, IntervalEstimate
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._input import Kind, resolved
 from skcalib.metrics._inversion import Simulation, cells_of, mean_gap_ends, simulated
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by
-from skcalib.metrics._uncertainty import comparison_of, interval_of
+from skcalib.metrics._uncertainty import difference_of, interval_of
 
 # Classes with fewer rows are listed: their measures say little.
 FEW = 10
@@ -182,13 +182,13 @@ MEANINGS = {
 class Change(NamedTuple):
     """A measure before and after calibration with 95 % intervals, and the difference.
 
-    ``difference.statistic`` is the value after calibration less that before. Where intervals are
+    ``difference.estimate`` is the value after calibration less that before. Where intervals are
     not computed, their ends are NaN.
     """
 
-    before: CalibrationErrorInterval
-    after: CalibrationErrorInterval
-    difference: CalibrationComparisonResult
+    before: IntervalEstimate
+    after: IntervalEstimate
+    difference: CalibrationDifference
 
 
 def number_of_resamples(n_entries: int) -> int:
@@ -284,10 +284,10 @@ def _with_intervals(
     before, after = (
         interval_of(estimate, of_model, LEVEL, "basic")
         if simulation is None
-        else CalibrationErrorInterval(estimate, *simulation.ends(name, estimate))
+        else IntervalEstimate(estimate, *simulation.ends(name, estimate))
         for estimate, of_model, simulation in zip(estimates, draws, simulations, strict=True)
     )
-    difference = comparison_of(after, before, draws[1] - draws[0], LEVEL)
+    difference = difference_of(after, before, draws[1] - draws[0], LEVEL)
     return Change(before, after, difference)
 
 
@@ -295,9 +295,9 @@ def _without_intervals(before: float, after: float) -> Change:
     """Values of a measure whose resampling would take too long."""
     nan = math.nan
     return Change(
-        CalibrationErrorInterval(before, nan, nan),
-        CalibrationErrorInterval(after, nan, nan),
-        CalibrationComparisonResult(after - before, nan, nan, nan),
+        IntervalEstimate(before, nan, nan),
+        IntervalEstimate(after, nan, nan),
+        CalibrationDifference(after - before, nan, nan, nan),
     )
 
 
@@ -331,20 +331,20 @@ def mean_and_error(values: Floats, w: Floats) -> tuple[float, float]:
     return mean, math.sqrt(variance * n / (n - 1))
 
 
-def mean_interval(values: Floats, w: Floats) -> CalibrationErrorInterval:
+def mean_interval(values: Floats, w: Floats) -> IntervalEstimate:
     """Normal interval of a weighted mean."""
     mean, error = mean_and_error(values, w)
-    return CalibrationErrorInterval(mean, mean - Z_LEVEL * error, mean + Z_LEVEL * error)
+    return IntervalEstimate(mean, mean - Z_LEVEL * error, mean + Z_LEVEL * error)
 
 
-def wilson_interval(hit: Floats, w: Floats) -> CalibrationErrorInterval:
+def wilson_interval(hit: Floats, w: Floats) -> IntervalEstimate:
     """Wilson's interval of a weighted fraction, with the effective number of rows."""
     # The fraction is one less the gap to a confidence of one.
     low, high = mean_gap_ends(np.ones(len(hit)), hit, w, LEVEL)
-    return CalibrationErrorInterval(float(np.average(hit, weights=w)), 1 - high, 1 - low)
+    return IntervalEstimate(float(np.average(hit, weights=w)), 1 - high, 1 - low)
 
 
-def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationErrorInterval:
+def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> IntervalEstimate:
     """Interval of the mean confidence less the accuracy.
 
     Its ends are those of the normal interval, or of Wilson's where they lie further out, as they do
@@ -353,13 +353,13 @@ def gap_interval(confidence: Floats, hit: Floats, w: Floats) -> CalibrationError
     low, high = mean_gap_ends(confidence, hit, w, LEVEL)
     normal = mean_interval(confidence.astype(np.float64) - hit, w)
     ends = float(np.fmin(low, normal.low)), float(np.fmax(high, normal.high))
-    return CalibrationErrorInterval(normal.estimate, *ends)
+    return IntervalEstimate(normal.estimate, *ends)
 
 
-def compared_means(differences: Floats, w: Floats) -> CalibrationComparisonResult:
+def compared_means(differences: Floats, w: Floats) -> CalibrationDifference:
     """Normal test and interval of the mean of paired differences."""
     mean, error = mean_and_error(differences, w)
     if error == 0:
-        return CalibrationComparisonResult(mean, 1.0 if mean == 0 else 0.0, mean, mean)
+        return CalibrationDifference(mean, mean, mean, 1.0 if mean == 0 else 0.0)
     pvalue, half = float(2 * ndtr(-abs(mean) / error)), Z_LEVEL * error
-    return CalibrationComparisonResult(mean, pvalue, mean - half, mean + half)
+    return CalibrationDifference(mean, mean - half, mean + half, pvalue)

@@ -50,8 +50,8 @@ class CalibrationReport(Results):
         The comparison of calibrators that the page shows.
     measures_ : dict of str to named tuple (before, after, difference)
         All measures by their names in the table, each with 95 % intervals:
-        :class:`~skcalib.metrics.CalibrationErrorInterval` before and after, and
-        :class:`~skcalib.metrics.CalibrationComparisonResult` of the value after less that before.
+        :class:`~skcalib.metrics.IntervalEstimate` before and after, and
+        :class:`~skcalib.metrics.CalibrationDifference` of the value after less that before.
     tests_ : tuple of two CalibrationTestResult
         Result of :func:`~skcalib.metrics.calibration_test` before and after.
     decompositions_ : dict of str to tuple of two ScoreDecomposition
@@ -209,8 +209,8 @@ def calibration_report(
     -----
     Intervals of calibration errors are those of
     :func:`~skcalib.metrics.calibration_error_interval` and
-    :func:`~skcalib.metrics.compare_calibration` with ``random_state=0``, from 999 resamples for up
-    to 10 000 rows, and no fewer than 99 for more. Those of log loss and Brier score are normal
+    :func:`~skcalib.metrics.calibration_difference` with ``random_state=0``, from 999 resamples for
+    up to 10 000 rows, and no fewer than 99 for more. Those of log loss and Brier score are normal
     intervals of the mean, with the standard error that the bootstrap of rows estimates,
 
     .. math:: s^2 = \frac{n}{n - 1} \frac{\sum_i w_i^2 (x_i - \bar x)^2}{(\sum_i w_i)^2} ,

@@ -233,8 +233,8 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     unclear = joined(_change(item) for item in changes.items() if item[0] not in risen | fallen)
     few, accuracy = few_of_a_kind(rows), measures["accuracy"].difference
     moves = accuracy.high < 0 or accuracy.low > 0
-    verb = "falls" if accuracy.statistic < 0 else "rises"
-    points = f"{100 * abs(accuracy.statistic):.1f}"
+    verb = "falls" if accuracy.estimate < 0 else "rises"
+    points = f"{100 * abs(accuracy.estimate):.1f}"
     holds = {
         "unchanged": np.array_equal(rows.before, rows.after),
         "few rows": rows.n_effective < FEW_ROWS,
@@ -257,7 +257,7 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     )
 
 
-def _after(rows: Evaluation, ece: metrics.CalibrationErrorInterval, pvalue: float) -> str:
+def _after(rows: Evaluation, ece: metrics.IntervalEstimate, pvalue: float) -> str:
     lean = lean_of(rows, rows.after)
     few_rows, errs = rows.n_effective < FEW_ROWS, pvalue <= SIGNIFICANT
     interval = f"95% interval of the true error {written(ece.low)} to {written(ece.high)}"
@@ -341,15 +341,15 @@ def signed(value: float) -> str:
     return ("+" if value >= 0 else "\N{MINUS SIGN}") + written(abs(value))
 
 
-def _change(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
+def _change(item: tuple[str, metrics.CalibrationDifference]) -> str:
     title, d = item
     interval = f"95% interval {signed(d.low)} to {signed(d.high)}"
-    return f"the {title} ({signed(d.statistic)}, {interval})"
+    return f"the {title} ({signed(d.estimate)}, {interval})"
 
 
-def _size(item: tuple[str, metrics.CalibrationComparisonResult]) -> str:
+def _size(item: tuple[str, metrics.CalibrationDifference]) -> str:
     """The size of a clear change, whose direction the verb says."""
     title, d = item
     low, high = sorted((abs(d.low), abs(d.high)))
-    size = written(abs(d.statistic))
+    size = written(abs(d.estimate))
     return f"the {title} by {size} (95% interval {written(low)} to {written(high)})"

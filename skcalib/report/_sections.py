@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
-from skcalib.metrics import LikelihoodInterval, MulticalibrationResult
+from skcalib.metrics import IntervalEstimate, MulticalibrationResult
 from skcalib.metrics._input import resolved
 from skcalib.selection._comparison import comparison_elements
 
@@ -64,7 +64,7 @@ def all_measures(results: Results) -> Elements:
             title,
             _number(before.estimate, before, written),
             _number(after.estimate, after, written),
-            _number(difference.statistic, difference, signed),
+            _number(difference.estimate, difference, signed),
         ]
         for title, (before, after, difference) in results.measures_.items()
     ]
@@ -124,7 +124,7 @@ def _figure(found: Any) -> Number:
         return Number("none", math.nan)
     if isinstance(found, float):
         return Number(written(found), found)
-    if isinstance(found, LikelihoodInterval):
+    if isinstance(found, IntervalEstimate):
         return _number(found.estimate, found, _in_hundredths)
     p = element("span", f" ({as_pvalue(found.pvalue)})", class_="interval")
     return Number([_in_hundredths(found.statistic), p], found.statistic)
@@ -193,7 +193,7 @@ def _segment(of: MulticalibrationResult, k: int) -> list[Child]:
         Number(written(of.confidence[k]), of.confidence[k]),
         Number(written(of.accuracy[k]), of.accuracy[k]),
         _number(of.gap[k], Ends(of.low[k], of.high[k]), signed),
-        Number(f"{of.standardised_gap[k]:.1f}", of.standardised_gap[k]),
+        Number(f"{of.standardized_gap[k]:.1f}", of.standardized_gap[k]),
     ]
 
 

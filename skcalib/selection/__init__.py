@@ -2,15 +2,14 @@
 
 from ._auto import AutoCalibrator
 from ._compare import compare_calibrators
-from ._comparison import CalibratorComparison
+from ._comparison import CalibratorComparison as CalibratorComparison
 from ._conditional import ConditionalCalibrator
-from ._optimism import OptimismCorrection, optimism_corrected
+from ._optimism import OptimismCorrection as OptimismCorrection, optimism_corrected
 
+# What is called. Results are public here, and not in the top level.
 __all__ = [
     "AutoCalibrator",
-    "CalibratorComparison",
     "ConditionalCalibrator",
-    "OptimismCorrection",
     "compare_calibrators",
     "optimism_corrected",
 ]

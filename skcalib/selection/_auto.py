@@ -59,14 +59,14 @@ class AutoCalibrator(BaseCalibrator):
         groups where ``fit`` is given ``groups``. Many rows of Dask are halved: see the Notes.
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates, or to take the one of lowest out-of-fold log loss.
-    n_jobs : int, default=None
-        Number of fits at once.
-    random_state : int, RandomState instance or None, default=None
-        Shuffles the rows into folds. With None they are the same at every fit.
     forget : float, default=0.0
         Share of the weight that :meth:`partial_fit` spreads evenly over all experts after each row,
         at least 0 and below 1, against drift. One over the number of rows between two changes of
         the best expert is a good choice; with 0 no row is ever forgotten.
+    n_jobs : int, default=None
+        Number of fits at once.
+    random_state : int, RandomState instance or None, default=None
+        Shuffles the rows into folds. With None they are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
     verbose : bool, default=False
@@ -196,9 +196,9 @@ class AutoCalibrator(BaseCalibrator):
         *,
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
+        forget: float = 0.0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
-        forget: float = 0.0,
         classes: ArrayLike | None = None,
         verbose: bool = False,
     ) -> None:
@@ -206,9 +206,9 @@ class AutoCalibrator(BaseCalibrator):
         self.calibrators = calibrators
         self.cv = cv
         self.combine = combine
+        self.forget = forget
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.forget = forget
         self.verbose = verbose
 
     def fit(

@@ -71,11 +71,11 @@ def optimism_corrected(
     y: ArrayLike,
     *,
     scoring: str | Sequence[str] | Mapping[str, Any] = "neg_brier_score",
+    sample_weight: ArrayLike | None = None,
     n_resamples: int = 200,
     confidence_level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> dict[str, OptimismCorrection]:
     r"""Measures that a classifier will have on new rows, from the rows that it is fitted to.
 
@@ -113,17 +113,17 @@ def optimism_corrected(
         ``scorer(estimator, X, y)``, which are passed ``sample_weight=`` if there are weights. For
         two classes also "calibration_slope", "calibration_intercept" and
         "integrated_calibration_index".
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights for fits and measures, which stay with the rows that are drawn. A weight of 0 is
+        the row absent.
     n_resamples : int, default=200
         Number of bootstrap samples, and of fits.
     confidence_level : float, default=0.95
         Confidence level of the interval, between 0 and 1.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights for fits and measures, which stay with the rows that are drawn. A weight of 0 is
-        the row absent.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of the bootstrap samples.
     n_jobs : int, default=None
         Number of jobs that fit at the same time, as everywhere in scikit-learn.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of the bootstrap samples.
 
     Returns
     -------

@@ -106,7 +106,7 @@ ON_HOST = {
     "score_decomposition",
     "calibration_error_interval",
     "calibration_test",
-    "compare_calibration",
+    "calibration_difference",
 }
 
 

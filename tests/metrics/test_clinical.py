@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
 from skcalib.metrics import (
+    calibration_difference,
     calibration_error_interval,
     calibration_intercept,
     calibration_slope,
     calibration_test,
-    compare_calibration,
     expected_cost,
     integrated_calibration_index,
     net_benefit,
@@ -201,9 +201,9 @@ def test_net_benefit_is_an_expected_cost(w):
 
 def test_differences_of_models_have_intervals():
     measure = partial(net_benefit, threshold=0.3)
-    found = compare_calibration(Y, P, 1 - P, measure=measure, n_resamples=99, random_state=0)
-    assert found.statistic == pytest.approx(measure(Y, P) - measure(Y, 1 - P))
-    assert 0 < found.low < found.statistic < found.high
+    found = calibration_difference(Y, P, 1 - P, measure=measure, n_resamples=99, random_state=0)
+    assert found.estimate == pytest.approx(measure(Y, P) - measure(Y, 1 - P))
+    assert 0 < found.low < found.estimate < found.high
     one = calibration_error_interval(Y, P, measure=measure, n_resamples=99, random_state=0)
     assert one.low < measure(Y, P) < one.high
 

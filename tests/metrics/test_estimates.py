@@ -196,9 +196,9 @@ def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
     assert interval.estimate == pytest.approx(expected)
     assert 0 <= interval.low <= interval.high
     assert metrics.calibration_test(y, P, **given).statistic == pytest.approx(expected)
-    found = metrics.compare_calibration(y, P, P[::-1], **given)
+    found = metrics.calibration_difference(y, P, P[::-1], **given)
     other = measure(y, P[::-1], kind=kind, sample_weight=w, labels=range(P.shape[1]))
-    assert found.statistic == pytest.approx(expected - other)
+    assert found.estimate == pytest.approx(expected - other)
     assert found.low <= found.high
 
 
@@ -341,14 +341,14 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
 def test_models_that_differ_are_told_apart():
     y, P = sample(1000, 2.0)
     logits = np.log(P)
-    found = metrics.compare_calibration(y, P, softmax(logits / 2, axis=1), random_state=0)
-    assert found.statistic > 0
+    found = metrics.calibration_difference(y, P, softmax(logits / 2, axis=1), random_state=0)
+    assert found.estimate > 0
     assert found.pvalue < 0.01
-    assert 0 < found.low < found.statistic < found.high
-    back = metrics.compare_calibration(y, softmax(logits / 2, axis=1), P, random_state=0)
-    assert back.statistic == -found.statistic
-    same = metrics.compare_calibration(y, P, P, random_state=0)
-    assert (same.statistic, same.pvalue) == (0, 1)
+    assert 0 < found.low < found.estimate < found.high
+    back = metrics.calibration_difference(y, softmax(logits / 2, axis=1), P, random_state=0)
+    assert back.estimate == -found.estimate
+    same = metrics.calibration_difference(y, P, P, random_state=0)
+    assert (same.estimate, same.pvalue) == (0, 1)
 
 
 @pytest.mark.slow
@@ -404,11 +404,11 @@ def test_bad_levels(level):
     with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
         metrics.calibration_error_interval(y, P, confidence_level=level)
     with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1, got"):
-        metrics.compare_calibration(y, P, P, confidence_level=level)
+        metrics.calibration_difference(y, P, P, confidence_level=level)
 
 
 def compare_with_itself(**given):
-    return metrics.compare_calibration(other_proba=given["y_proba"], **given)
+    return metrics.calibration_difference(other_proba=given["y_proba"], **given)
 
 
 @pytest.mark.parametrize(

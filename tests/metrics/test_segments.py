@@ -21,7 +21,7 @@ LABELS = np.array(["a", "b", "c"])[(SOFT.cumsum(axis=1) < RNG.uniform(size=(N, 1
 
 
 def written_out(y, p, w, features, *, pairs):
-    """The largest standardised gap of each segment by its name, from sums over masks."""
+    """The largest standardized gap of each segment by its name, from sums over masks."""
     edges = np.unique(np.quantile(features.length.dropna(), np.arange(1, 10) / 10, method="lower"))
     ends = [-np.inf, *edges, np.inf]
     first = {f"subject = {s}": features.subject == s for s in set(features.subject)}
@@ -60,7 +60,7 @@ def test_gaps_are_those_of_sums_written_out(w, pairs):
     kept = np.ones(N, bool) if w is None else w > 0
     weights = np.ones(N) if w is None else w
     expected = written_out(Y[kept], P[kept], weights[kept], F[kept], pairs=pairs)
-    found = dict(zip(result.segment, result.standardised_gap, strict=True))
+    found = dict(zip(result.segment, result.standardized_gap, strict=True))
     assert found == pytest.approx(expected)
     assert result.statistic == pytest.approx(max(expected.values())) == found[result.segment[0]]
     assert result.worst.startswith(f"{result.segment[0]}, scores from {result.lower[0]:.3g} ")
@@ -79,7 +79,7 @@ def test_entries_of_the_worst_range():
         np.testing.assert_allclose(found.gap[k], mean - rate)
     width = found.high - found.gap
     np.testing.assert_allclose(found.gap - found.low, width)
-    critical = found.standardised_gap * width / np.abs(found.gap)
+    critical = found.standardized_gap * width / np.abs(found.gap)
     np.testing.assert_allclose(critical, critical[0])
     assert (found.pvalue <= 0.05) == (found.statistic > critical[0])
 
@@ -103,7 +103,7 @@ def test_classes_are_those_of_each_alone():
         alone = multicalibration_error(LABELS == label, SOFT[:, k], F, n_resamples=1)
         of_class = found.label == label
         np.testing.assert_array_equal(found.segment[of_class], alone.segment)
-        np.testing.assert_allclose(found.standardised_gap[of_class], alone.standardised_gap)
+        np.testing.assert_allclose(found.standardized_gap[of_class], alone.standardized_gap)
 
 
 @pytest.mark.parametrize("kind", ["binary", pytest.param("classwise", marks=pytest.mark.slow)])

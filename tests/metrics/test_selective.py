@@ -108,7 +108,7 @@ def test_fewest_rows_that_can_keep_a_promise():
     assert (found.threshold, found.coverage, found.risk) == (0.5, 1.0, 0.0)
     none = find(y[1:], p[1:])
     assert (none.threshold, none.coverage, none.risk) == (np.inf, 0.0, 0.0)
-    assert find(y[:22], p[:22], risk=0.1, confidence=0.9).coverage == 1
+    assert find(y[:22], p[:22], risk=0.1, confidence_level=0.9).coverage == 1
 
 
 def test_what_is_accepted_is_what_the_user_accepts():
@@ -123,7 +123,7 @@ def test_what_is_accepted_is_what_the_user_accepts():
         assert np.mean(P.argmax(axis=1)[accepted] != y[accepted]) == pytest.approx(found.risk)
 
 
-@pytest.mark.parametrize("name", ["risk", "confidence"])
+@pytest.mark.parametrize("name", ["risk", "confidence_level"])
 @pytest.mark.parametrize("value", [0, 1, -0.1, np.nan, "0.1", True])
 def test_bad_promises(name, value):
     with pytest.raises(ValueError, match=f"{name} must be a number between 0 and 1, got {value!r}"):

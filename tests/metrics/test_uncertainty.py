@@ -15,11 +15,11 @@ from test_estimates import ALL, KINDS
 from skcalib import CalibrationMonitor, ReliabilityDisplay
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
-    CalibrationErrorInterval,
+    IntervalEstimate,
     _inversion,
+    calibration_difference,
     calibration_error_interval,
     calibration_test,
-    compare_calibration,
     debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
     reliability_curve,
@@ -28,7 +28,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._resampling import free_names, measured_by
-from skcalib.metrics._uncertainty import comparison_of
+from skcalib.metrics._uncertainty import difference_of
 
 # Plain errors, and debiased ones at the end.
 BINNED = [*FORMULAS]
@@ -275,18 +275,20 @@ def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure
         y = random.uniform(size=150) < true
         given = {"kind": "binary", "measure": measure, "n_resamples": 19, "random_state": seed}
         for level in (0.8, 0.95):
-            found = compare_calibration(y, p, np.clip(true, 0, 1), confidence_level=level, **given)
+            found = calibration_difference(
+                y, p, np.clip(true, 0, 1), confidence_level=level, **given
+            )
             assert (found.low <= 0 <= found.high) == (found.pvalue > 1 - level + 1e-9)
             decided.add(found.low <= 0 <= found.high)
     assert decided == {False, True}
 
 
 def test_limits_of_a_difference_are_those_of_both_errors():
-    one, other = CalibrationErrorInterval(0.05, 0.02, 0.08), CalibrationErrorInterval(0.04, 0, 0.08)
-    found = comparison_of(one, other, np.array([0.0, 0.01, 0.02] * 13), 0.95)
+    one, other = IntervalEstimate(0.05, 0.02, 0.08), IntervalEstimate(0.04, 0, 0.08)
+    found = difference_of(one, other, np.array([0.0, 0.01, 0.02] * 13), 0.95)
     np.testing.assert_allclose([found.low, found.high], [0.01 - 0.05, 0.01 + np.hypot(0.03, 0.04)])
-    narrow = CalibrationErrorInterval(0.0, 0.0, 0.001)
-    found = comparison_of(one, narrow, np.full(3, 0.05), 0.95)
+    narrow = IntervalEstimate(0.0, 0.0, 0.001)
+    found = difference_of(one, narrow, np.full(3, 0.05), 0.95)
     assert found.pvalue == 0.25  # of three samples, no smaller one is possible
     assert found.low == 0
 
@@ -299,7 +301,7 @@ def test_intervals_of_differences_cover(simulation):
         edges = cell.edges(y, P, None)
         error = simulation.truth(cell, "above", edges, BINNED[-1])
         given = {"kind": "binary", "n_resamples": 39, "random_state": seed}
-        found = compare_calibration(y, P, true, **given)
+        found = calibration_difference(y, P, true, **given)
         covered += found.low <= error <= found.high
     assert covered >= binom.ppf(1e-3, n, 0.95)
 
@@ -354,7 +356,7 @@ def test_functions_are_told_the_labels(measure):
     assert interval.low <= interval.high
     assert np.isfinite([interval.low, interval.high]).all()
     assert 0 < calibration_test(NAMES[y], P, **given).pvalue <= 1
-    assert compare_calibration(NAMES[y], P, P, **given).pvalue == 1
+    assert calibration_difference(NAMES[y], P, P, **given).pvalue == 1
 
 
 def test_which_functions_take_labels():
@@ -414,7 +416,7 @@ def test_measures_do_not_feel_tiny_weights(smallest, strategy, kind):
         interval = calibration_error_interval(y, p, **given)
         assert 0 <= interval.low <= interval.high <= 1
         assert 0 < calibration_test(y, p, **given).pvalue <= 1
-        assert np.isfinite(compare_calibration(y, p, p**2, **given).low)
+        assert np.isfinite(calibration_difference(y, p, p**2, **given).low)
     assert np.isfinite(score_decomposition(y, p, kind=kind, sample_weight=w).miscalibration).all()
 
 
@@ -460,8 +462,8 @@ def test_functions_are_told_what_was_asked_for():
 
 def test_models_are_compared_by_a_measure_without_bias():
     y, P = sample(300, 3, 1.5)
-    found = compare_calibration(y, P, P[::-1], n_resamples=9, random_state=0)
+    found = calibration_difference(y, P, P[::-1], n_resamples=9, random_state=0)
     measure = debiased_root_mean_squared_calibration_error
-    assert found.statistic == pytest.approx(measure(y, P) - measure(y, P[::-1]))
+    assert found.estimate == pytest.approx(measure(y, P) - measure(y, P[::-1]))
     with pytest.raises(ValueError, match=r"of the same shape, got \(300,\) and \(300, 2\)"):
-        compare_calibration(y == 1, P[:, 1], np.c_[1 - P[:, 1], P[:, 1]])
+        calibration_difference(y == 1, P[:, 1], np.c_[1 - P[:, 1], P[:, 1]])

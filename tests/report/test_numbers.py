@@ -70,9 +70,9 @@ def test_errors_and_intervals_are_those_of_the_functions(case):
             found = metrics.calibration_error_interval(y, P, **params)
             numbers = [found.estimate, found.low, found.high]
             assert_allclose([got.estimate, got.low, got.high], numbers, atol=1e-8)
-        found, got = metrics.compare_calibration(y, after, before, **params), change.difference
-        numbers = [found.statistic, found.low, found.high, found.pvalue]
-        assert_allclose([got.statistic, got.low, got.high, got.pvalue], numbers, atol=1e-8)
+        found, got = metrics.calibration_difference(y, after, before, **params), change.difference
+        numbers = [found.estimate, found.low, found.high, found.pvalue]
+        assert_allclose([got.estimate, got.low, got.high, got.pvalue], numbers, atol=1e-8)
 
 
 @cases
@@ -101,14 +101,14 @@ def test_the_page_shows_these_numbers(case):
     for (_, before, after, difference), change in zip(rows, report.measures_.values(), strict=True):
         assert before == change.before.estimate
         assert after == change.after.estimate
-        assert difference == change.difference.statistic
+        assert difference == change.difference.estimate
     text = parsed(case).section("measures")["text"]
     for change in report.measures_.values():
         for ends in (change.before, change.after):
             low, high = written(ends.low), written(ends.high)
             assert f"{written(ends.estimate)} [{low}, {high}]" in text
         d = change.difference
-        assert f"{signed(d.statistic)} [{signed(d.low)}, {signed(d.high)}]" in text
+        assert f"{signed(d.estimate)} [{signed(d.low)}, {signed(d.high)}]" in text
 
 
 def test_figures_of_risks_are_those_of_the_functions():

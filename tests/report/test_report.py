@@ -281,7 +281,7 @@ def test_segments_of_features():
         found = multicalibration_error(y, P, subject, n_resamples=999, random_state=0)
         assert report.segments_[1].statistic == found.statistic
         page = report.to_html()
-        assert f"{found.standardised_gap[0]:.1f}</td>" in page
+        assert f"{found.standardized_gap[0]:.1f}</td>" in page
         assert "features=features_test" in page
         assert ("new_features" in page) == bool(given)
     assert "No features were given" in calibration_report(calibrator, logits, y).to_html()

@@ -122,8 +122,8 @@ def test_an_error_that_rises_alone_does_not_make_probabilities_worse():
     y = np.repeat(np.arange(2), 200)
     P = np.tile([[0.6, 0.4], [0.4, 0.6]], (200, 1))
     rows = Evaluation(y, None, np.arange(2), 15, P, P[:, ::-1])
-    clear = mock.Mock(statistic=0.02, low=0.01, high=0.03)
-    other = mock.Mock(statistic=0.02, low=-0.01, high=0.03)
+    clear = mock.Mock(estimate=0.02, low=0.01, high=0.03)
+    other = mock.Mock(estimate=0.02, low=-0.01, high=0.03)
     changes, tests = changes_of(rows), [mock.Mock(pvalue=0.5)] * 2
     for rising, start in (
         ("debiased ECE", "Method raises the debiased ECE by 0.0200"),

@@ -89,7 +89,7 @@ def test_a_calibrator_is_no_classifier_of_features(kind):
 
 
 def test_the_second_probabilities_are_called_by_their_name():
-    compare = metrics.compare_calibration
+    compare = metrics.calibration_difference
     for other, message in (
         (2 * P, "Each row of other_proba must hold probabilities"),
         (P[:5], r"y_proba and other_proba must be of the same shape, got \(40, 3\) and \(5, 3\)"),
