@@ -80,11 +80,8 @@ def newton(
         rise = xa.vecdot(ahead, step)
         good = (rise <= -STEEPEST * slope) & ~done
         ended = good | done
-        if ended.all():
-            length = np.ones(len(x))
-        else:
-            shorter = np.maximum(slope / (slope - np.maximum(rise, xa.TINY)), 0.1)
-            length = np.where(ended, 1, length * np.minimum(shorter, 0.9))
+        shorter = np.maximum(slope / (slope - np.maximum(rise, xa.TINY)), 0.1)
+        length = np.where(ended, 1, length * np.minimum(shorter, 0.9))
         moved = good[:, None]
         hessian = np.where(moved[..., None], hess(trial).reshape(blocks), hessian)
         step = np.where(moved, _steps(trial, ahead, hessian, least, low), step)
