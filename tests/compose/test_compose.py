@@ -148,8 +148,8 @@ def test_labels_of_any_type(kind, ensemble):
 @pytest.mark.parametrize(
     ("method", "calibrator", "base", "n_classes"),
     [
-        ("temperature", TemperatureScaling(), LogisticRegression(C=100), 2),
-        ("temperature", TemperatureScaling(), LogisticRegression(C=100), 3),
+        ("temperature", TemperatureScaling(smoothing=0), LogisticRegression(C=100), 2),
+        ("temperature", TemperatureScaling(smoothing=0), LogisticRegression(C=100), 3),
         ("sigmoid", PlattScaling(), LinearSVC(), 2),
         ("isotonic", IsotonicCalibration(interpolation="linear", pseudo_rows=0), GaussianNB(), 2),
         ("isotonic", IsotonicCalibration(interpolation="linear", pseudo_rows=0), GaussianNB(), 3),

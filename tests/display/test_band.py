@@ -44,7 +44,8 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
     w = None if weights == (1, 1) else np.tile(weights, 2 * EACH)
     n = 3000
     y = np.arange(len(p)) // 2 % 2
-    display = drawn(y, p, sample_weight=w, confidence_level=level, n_resamples=n)
+    params = {"sample_weight": w, "confidence_level": level, "legend": "outside"}
+    display = drawn(y, p, n_resamples=n, **params)
     x, low, high = band_of(display)
     for tail, ends in (((1 - level) / 2, low), ((1 + level) / 2, high)):
         error = 4 * np.sqrt(tail * (1 - tail) / n)
