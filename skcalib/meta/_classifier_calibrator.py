@@ -142,7 +142,13 @@ class ClassifierCalibrator(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         estimator = self._default_estimator() if self.estimator is None else self.estimator
         _check_estimator(estimator)
-        rows = rows.in_memory(or_some=True)
+        n_rows, rows = rows.n_rows, rows.in_memory(or_some=True)
+        if rows.n_rows < n_rows and len(np.unique(rows.y)) == 1:
+            raise ValueError(
+                "The sample of the rows that the classifier is fitted to must hold at least two "
+                f"classes, got one class only in {rows.n_rows:,} of {n_rows:,} rows. Fit another "
+                "calibrator, or fit to rows in memory with all rows of the rarer classes."
+            )
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         L = rows.map(partial(_of_logits, temperature, smoothing))
@@ -218,13 +224,14 @@ def _bounded(Z: Floats, smoothing: float) -> Floats:
 def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, Indices]:
     """Orders of the classes and of the rows that do not depend on how these are ordered.
 
-    Of the classes by mean log-probability and frequency, of the rows by sums of multiples of the
-    log-probabilities that no others have. Numbers that differ by rounding errors are equal.
+    Of the classes by mean log-probability, frequency and mean probability, since the first two are
+    equal by chance where logits are integers; of the rows by sums of multiples of the
+    log-probabilities that few others have. Numbers that differ by rounding errors are equal.
     """
     L = np.round(L, 9)
     n, K = L.shape
-    means = np.round(np.average(L, axis=0, weights=w), 9)
-    classes = np.lexsort((np.bincount(y, w, K), means))
+    of_logs, of_all = (np.round(np.average(A, axis=0, weights=w), 9) for A in (L, np.exp(L)))
+    classes = np.lexsort((of_all, np.bincount(y, w, K), of_logs))
     sums = (L[:, classes] * np.sqrt(np.arange(2, K + 2))).sum(axis=1)
     weights = np.zeros(n) if w is None else w
     return classes, np.lexsort((weights, np.argsort(classes)[y], sums))

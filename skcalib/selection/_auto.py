@@ -97,8 +97,8 @@ class AutoCalibrator(BaseCalibrator):
         Their weights.
     smoothing_ : float
         Share of the uniform distribution that the mixture is mixed with, for N rows
-        :math:`1 / (N + 1)`, or its square for the default candidates, of which all but the
-        uncalibrated logits are mixed with it themselves.
+        :math:`1 / (N + 1)`, or after :meth:`fit` its square for the default candidates, of which
+        all but the uncalibrated logits are mixed with it themselves.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int

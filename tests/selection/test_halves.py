@@ -155,6 +155,17 @@ def test_trees_are_fitted_to_a_sample():
         assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-6)
 
 
+def test_trees_are_left_out_if_their_sample_holds_one_class():
+    Z, *_ = problem(n_classes=2)
+    data = chunked(Z, (np.arange(N) == 5).astype(int))
+    with pytest.raises(ValueError, match=r"one class only in .* of 3,000 rows"):
+        ClassifierCalibrator().fit(*data)
+    candidates = {"vector": VectorScaling(alpha=1.0), "trees": ClassifierCalibrator()}
+    with pytest.warns(UserWarning, match="'trees' failed on a fold and is left out"):
+        found = AutoCalibrator(candidates).fit(*data)
+    assert list(found.calibrators_) == ["vector"]
+
+
 def test_a_candidate_that_fails_on_a_half_is_left_out():
     Z, y, _ = problem()
     few = {"temperature": TemperatureScaling(), "no": ClassifierCalibrator(Failing())}
