@@ -244,7 +244,7 @@ ROWS_TO_SCREEN_ON = 500
 # Number of rows from which on linear maps are averaged.
 ROWS_TO_AVERAGE = 2000
 
-# Pseudo-rows of the prior of the weights, learned from records of 42 data sets with up to 520 rows:
+# Pseudo-rows of the prior of the weights, learned from 40 data sets with up to 520 rows:
 # at most this number for the simple candidates, and this one for each candidate.
 PSEUDO_ROWS, PSEUDO_ROWS_OF_EACH = 2, 0.1
 

@@ -104,7 +104,7 @@ def test_parameters_are_those_in_memory(form, n_classes, weighted):
     np.testing.assert_allclose(fitted_numbers(far), fitted_numbers(here), rtol=1e-9, atol=1e-9)
     if hasattr(here, "information_"):
         scale = np.abs(here.information_).max()
-        np.testing.assert_allclose(far.information_, here.information_, atol=1e-5 * scale)
+        np.testing.assert_allclose(far.information_, here.information_, atol=1e-4 * scale)
     assert far.n_features_in_ == here.n_features_in_
     assert np.array_equal(far.classes_, here.classes_)
 
