@@ -118,11 +118,12 @@ def of_case(name):
 def quick(members):
     """Parameters of a law, of which those that another one stands for are slow.
 
-    Of calibrators one of each fit path is quick, of their forms the defaults.
+    Of calibrators one of each fit path is quick, of their forms the defaults. Without features the
+    fit of ConditionalCalibrator is that of AutoCalibrator.
     """
     return [
         member
-        if member in REPRESENTATIVES or repr(member) == f"{type(member).__name__}()"
+        if member in {*REPRESENTATIVES} - {ConditionalCalibrator} or repr(member) == f"{type(member).__name__}()"
         else pytest.param(member, marks=pytest.mark.slow)
         for member in members
     ]

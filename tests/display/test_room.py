@@ -115,7 +115,7 @@ def covered(one, other, by=1.0):
     )
 
 
-CASES = partly_slow([*FAMILY], [*SHAPES], ENGINES, quick=8)
+CASES = partly_slow([*FAMILY], [*SHAPES], ENGINES, quick=4)
 CASES += [
     pytest.param(name, shape, engine, marks=pytest.mark.slow)
     for name, shape, engine in itertools.product(FAMILY, SHAPES, ENGINES)

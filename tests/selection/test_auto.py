@@ -433,7 +433,7 @@ class Invalid(ClassifierMixin, BaseEstimator):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("combine", ["stack", "best"])
+@pytest.mark.parametrize("combine", ["stack", pytest.param("best", marks=pytest.mark.slow)])
 def test_a_candidate_that_fails_on_a_fold_is_left_out(candidate, why, combine):
     named = {"bad": candidate, **FAST}
     with pytest.warns(UserWarning, match=f"Candidate 'bad' failed on a fold .*: .*{why}") as caught:
