@@ -93,7 +93,7 @@ NO_ESTIMATES = ("classes_", "n_features_in_", "feature_names_in_", "loss_", "los
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_classes", "weighted"), [(1, True), (2, False), (4, False), (4, True)])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(1, True), (2, False), (4, True)])
 @pytest.mark.parametrize("form", EXACT, ids=repr)
 def test_parameters_are_those_in_memory(form, n_classes, weighted):
     Z, y, w = problem(n_classes, weighted=weighted)
