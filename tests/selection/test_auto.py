@@ -642,7 +642,7 @@ def kinds(n, K, seed):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(("n", "K"), [(60, 2), (60, 3), (300, 5), (400, 20), (1500, 2)])
+@pytest.mark.parametrize(("n", "K"), [(60, 2), (60, 3), (300, 5), (500, 50)])
 def test_never_worse_than_temperature_scaling(n, K):
     """In the mean over seeds, by more than 1 % and .005, and better than uncalibrated logits."""
     losses = {}
