@@ -81,7 +81,7 @@ def test_texts_and_lines_are_seen_on_their_background(name, sheet):
 
 
 # Of panels only layouts make room for the labels beside both of their axes.
-SMALL = list(itertools.product(SINGLE, SHEETS[:4], ["constrained"]))
+SMALL = list(itertools.product(SINGLE, ["default", "ggplot"], ["constrained"]))
 SMALL += itertools.product(DIAGRAMS, SHEETS[:1], [None])
 
 
