@@ -11,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 os.environ["MPLBACKEND"] = "Agg"
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Processes share the cores already: threads of one would wait for those of others.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Reproducible on every machine, and no failure because a machine is slow.
 settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("skcalib")

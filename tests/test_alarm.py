@@ -240,8 +240,10 @@ def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, **arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
-@pytest.mark.parametrize(("batch", "n_batches"), [(10, 300), (1000, 100)])
+@pytest.mark.parametrize(
+    ("kind", "batch", "n_batches"),
+    [("top-label", 1000, 100), ("classwise", 10, 300), ("binary", 10, 300)],
+)
 def test_false_alarms_over_long_lives(kind, batch, n_batches):
     """The rate is far below 5 %; benchmarks/simulate_monitoring.py has longer lives."""
     n_classes = 2 if kind == "binary" else 4
@@ -352,8 +354,9 @@ def false_drifts(n_lives, n_reference, n_rows, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_reference", [1, 30, 1000])
-@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+@pytest.mark.parametrize(
+    ("n_reference", "kind"), [(1, "top-label"), (30, "classwise"), (1000, "top-label")]
+)
 def test_false_alarms_of_drift_over_long_lives(n_reference, kind):
     assert false_drifts(50, n_reference, 5_000, kind) <= 5
 

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from families import FORMS, JOINT, ClassifierCalibrator, of_case
+from families import CALIBRATORS, FORMS, JOINT, ClassifierCalibrator, of_case
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
@@ -66,8 +66,11 @@ def fitted(form, X, y, w):
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=repr)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("form", "dtype"),
+    [*((form, np.float64) for form in FORMS), *((kind(), np.float32) for kind in CALIBRATORS)],
+    ids=repr,
+)
 def test_probabilities_are_sensible(form, dtype):
     for name, rows in HARD.items():
         # The smoothing of BernoulliNB is lost beside such weights.

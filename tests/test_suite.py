@@ -120,6 +120,7 @@ def test_failures_and_zeros_are_shown(suite, table, folder):
     assert row(text, "Tables, several classes", "uncalibrated")[5:] == ["100.0", "0", ANY, "1", "0"]
 
 
+@pytest.mark.slow
 def test_features_are_given(suite, folder):
     """Records without are left out; the calibrator has features of the rows, drawn or all."""
     rng = np.random.default_rng(0)
@@ -247,6 +248,7 @@ def test_methods_ahead_of_the_default_are_bold(group):
     assert row(overview({"x": ahead}), "", "x")[3:5] == ["**0.6500**", "**A, lib**"]
 
 
+@pytest.mark.slow
 def test_page_of_results(benchmarks, group, monkeypatch, tmp_path):
     """Each table that the page includes, with a figure where there are enough data sets."""
     import results

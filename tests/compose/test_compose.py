@@ -362,7 +362,8 @@ def test_labels_have_two_least_probabilities_each(rare, least):
             assert LogitTransformer(Given()).fit(P, Y).min_proba_ == least
 
 
-@pytest.mark.parametrize("n_classes", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_forest_with_platts_sigmoid_is_as_good_as_that_of_scikit_learn(n_classes):
     """A least probability of 1e-15 loses to it by 0.05 and more in log loss."""
     X, y = make_classification(
@@ -940,7 +941,9 @@ def test_failed_fit_leaves_the_estimator_unchanged():
     assert_array_equal(c.predict_proba(X), before)
 
 
-@pytest.mark.parametrize("ensemble", ["auto", True, False])
+@pytest.mark.parametrize(
+    "ensemble", ["auto", *(pytest.param(e, marks=pytest.mark.slow) for e in (True, False))]
+)
 def test_features_reach_the_calibrator(ensemble):
     """In any form, for the rows of each split, and at prediction."""
     rng = np.random.default_rng(0)

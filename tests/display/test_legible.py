@@ -54,7 +54,7 @@ def background(artist, figure):
     return Theme.of(around[0]).background if around else figure.get_facecolor()
 
 
-@pytest.mark.parametrize(("name", "sheet"), partly_slow([*PICTURES], SHEETS, quick=7))
+@pytest.mark.parametrize(("name", "sheet"), partly_slow([*PICTURES], SHEETS, quick=4))
 def test_texts_and_lines_are_seen_on_their_background(name, sheet):
     with plt.style.context(sheet):
         figure = Figure(figsize=(5, 6))
@@ -81,7 +81,7 @@ def test_texts_and_lines_are_seen_on_their_background(name, sheet):
 
 
 # Of panels only layouts make room for the labels beside both of their axes.
-SMALL = list(itertools.product(SINGLE, SHEETS[:4], ["constrained"]))
+SMALL = list(itertools.product(SINGLE, ["default", "ggplot"], ["constrained"]))
 SMALL += itertools.product(DIAGRAMS, SHEETS[:1], [None])
 
 

@@ -236,7 +236,9 @@ def test_histogram_of_the_confidence(make, weighted, n_bins, rows):
 # Several models on the same axes ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("style", "scale"), partly_slow(["dots", "corp"], ["linear", "logit"]))
+@pytest.mark.parametrize(
+    ("style", "scale"), partly_slow(["dots", "corp"], ["linear", "logit"], quick=1)
+)
 def test_each_model_has_a_look_of_its_own(rows, style, scale):
     y, P, names, _ = rows
     ax = Figure(figsize=(9, 11)).subplots()

@@ -26,9 +26,13 @@ def seen_loss(L, Q, labels, w):
     )
 
 
-@pytest.mark.parametrize("noise_matrix", [Q3, None])
 @pytest.mark.parametrize(
-    "calibrator", [skcalib.TemperatureScaling(smoothing=0), skcalib.VectorScaling(**EXACT)]
+    ("calibrator", "noise_matrix"),
+    [
+        (skcalib.TemperatureScaling(smoothing=0), None),
+        (skcalib.VectorScaling(**EXACT), Q3),
+        pytest.param(skcalib.VectorScaling(**EXACT), None, marks=pytest.mark.slow),
+    ],
 )
 def test_the_gradient_of_the_observed_loss_is_zero(calibrator, noise_matrix, monkeypatch):
     for name in ("PSEUDO_ROWS", "PRIOR_ROWS"):
@@ -62,11 +66,15 @@ def test_no_noise_is_the_calibrator_itself(monkeypatch):
     assert c.n_iter_ == 3
 
 
-@pytest.mark.parametrize("wrong", [0.05, 0.4])
-@pytest.mark.parametrize("asymmetric", [False, True])
 @pytest.mark.parametrize(
-    "n_classes",
-    [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(10, marks=pytest.mark.slow)],
+    ("n_classes", "asymmetric", "wrong"),
+    [
+        (3, False, 0.05),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [(2, False, 0.4), (3, True, 0.4), (10, True, 0.05), (10, False, 0.4)]
+        ),
+    ],
 )
 def test_probabilities_are_those_of_the_true_class(n_classes, asymmetric, wrong):
     one = np.eye(n_classes)

@@ -90,8 +90,8 @@ def test_labels_of_all_rows_are_their_mean_and_scores_without_information_cost_l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", [0.5, 0.1, 0.01])
-@pytest.mark.parametrize("separation", [4, 1.5, 0, -1.5])
+@pytest.mark.parametrize("rate", [0.5, 0.01])
+@pytest.mark.parametrize("separation", [4, 0, -1.5])
 @pytest.mark.parametrize("n", [30, 300])
 def test_coverage_and_width(rate, separation, n):
     rng, covered, widths = np.random.default_rng(0), [], []

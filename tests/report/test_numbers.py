@@ -154,6 +154,7 @@ def test_figures_of_risks_are_those_of_the_functions():
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+@pytest.mark.slow
 def test_risks_that_are_separated(quick):
     """There is no slope, and the page is made; a report on the top label has no such figures."""
     Z, y = np.array([-2.0, -1, 1, 2] * 9)[:, None], np.array([0, 0, 1, 1] * 9)

@@ -495,6 +495,7 @@ def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
         )
 
 
+@pytest.mark.slow
 def test_features_reach_those_that_take_them():
     """In each fold, and in a test set; rows of weight 0 are left out."""
     rng = np.random.default_rng(0)

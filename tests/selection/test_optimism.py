@@ -52,7 +52,7 @@ LOSS = {"log loss": (None, lambda y, P, w: log_loss(y, P, sample_weight=w))}
 def test_formula(y, measures, w):
     """Apparent, mean optimism, and quantiles of the optimism; rows of weight 0 are absent."""
     scoring = {name: scorer for name, (scorer, _) in measures.items()}
-    params = {"scoring": scoring, "n_resamples": 9, "confidence_level": 0.6, "random_state": 0}
+    params = {"scoring": scoring, "n_resamples": 5, "confidence_level": 0.6, "random_state": 0}
     found = numbers(optimism_corrected(PLAIN, X, y, sample_weight=w, **params))
     kept = np.arange(60) if w is None else np.flatnonzero(w)
     random, X_, y_ = np.random.RandomState(0), X[kept], y[kept]
@@ -68,7 +68,7 @@ def test_formula(y, measures, w):
     expected = LOSS | measures
     assert list(found) == list(expected)
     apparent = np.array(pair(np.arange(len(kept)))[0])
-    pairs = np.array([pair(random.randint(len(kept), size=len(kept))) for _ in range(9)])
+    pairs = np.array([pair(random.randint(len(kept), size=len(kept))) for _ in range(5)])
     o = pairs[:, 0] - pairs[:, 1]
     ends = apparent - np.quantile(o, [0.8, 0.2], axis=0)
     wanted = [apparent, o.mean(0), apparent - o.mean(0), *ends]
