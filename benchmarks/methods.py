@@ -17,9 +17,13 @@ def all_methods() -> list[Method]:
     return ours() + peers()
 
 
+# What they need beside logits and labels records lack: features, other priors, noise.
+NEED_MORE = {"ConditionalCalibrator", "PriorShift", "NoisyLabelCalibration"}
+
+
 def calibrators() -> dict[str, type[BaseCalibrator]]:
-    """Every calibrator that skcalib exports, by name, but that of groups, which records lack."""
-    members = {name: getattr(skcalib, name) for name in skcalib.__all__ if "Group" not in name}
+    """Every calibrator that skcalib exports, by name, but those that need more than records have."""
+    members = {name: getattr(skcalib, name) for name in skcalib.__all__ if name not in NEED_MORE}
     return {
         name: member
         for name, member in members.items()
