@@ -168,7 +168,8 @@ def _finding(found: CalibratorComparison, before: ReliabilityCurve, counts: Arra
         label = shown(found.calibrators[best].classes_[1:])
         verdict = (
             f"On the held-out rows the mean probability of label {label} is too "
-            f"{'high' if is_high else 'low'}: {in_percent(confidence)}%, for {in_percent(accuracy)}% of the rows"
+            f"{'high' if is_high else 'low'}: {in_percent(confidence)}%, for "
+            f"{in_percent(accuracy)}% of the rows"
         )
     else:
         verdict = (

@@ -409,15 +409,16 @@ def check_rows(
             f"shape {tuple(X.shape)}."
         )
     if len(labels) != X.shape[0]:
-        lengths = [len(labels), X.shape[0]] if proba else [X.shape[0], len(labels)]
+        # Labels are the first parameter of measures, and the second of calibrators.
+        pairs = [(name, X.shape[0]), (name_of_y, len(labels))][:: -1 if proba else 1]
+        names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
         across = X.ndim == 2 and X.shape[1] == len(labels)
         raise ValueError(
-            f"{' and '.join([name_of_y, name] if proba else [name, name_of_y])} must be of the same "
-            f"rows, got inconsistent numbers of samples: {lengths}. "
+            f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. Pass "
             + (
-                f"Pass {name}.T, if there is a column for each row."
+                f"{name}.T, if it has a column for each row."
                 if across
-                else "Pass those of the same rows, one label for each."
+                else "those of the same rows."
             )
         )
     masked = False if proba else check_finite(X)
