@@ -162,7 +162,8 @@ def _finding(found: CalibratorComparison, before: ReliabilityCurve, counts: Arra
         verb = "lowers" if values[new] < values[old] else "does not lower"
         return f"{verb} the {measure} from {written(values[old])} to {written(values[new])}"
 
-    confidence, accuracy = before.share @ before.confidence, before.share @ before.accuracy
+    confidence = float(before.share @ before.confidence)
+    accuracy = float(before.share @ before.accuracy)
     is_high = confidence > accuracy
     if before.kind == "binary":
         label = shown(found.calibrators[best].classes_[1:])

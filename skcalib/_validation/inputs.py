@@ -413,13 +413,12 @@ def check_rows(
         pairs = [(name, X.shape[0]), (name_of_y, len(labels))][:: -1 if proba else 1]
         names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
         across = X.ndim == 2 and X.shape[1] == len(labels)
+        remedy = (
+            f"{name}.T, if it has a column for each row" if across else "those of the same rows"
+        )
         raise ValueError(
-            f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. Pass "
-            + (
-                f"{name}.T, if it has a column for each row."
-                if across
-                else "those of the same rows."
-            )
+            f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. "
+            f"Pass {remedy}."
         )
     masked = False if proba else check_finite(X)
     # A few log-odds may all be between 0 and 1.

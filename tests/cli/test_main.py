@@ -16,6 +16,7 @@ from sklearn.metrics import brier_score_loss
 import skcalib
 from skcalib.__main__ import main
 from skcalib._cli.jobs import _diagrams, _of_chance
+from skcalib._output import written
 from skcalib.datasets import make_logits
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import expected_calibration_error, reliability_curve
@@ -361,6 +362,13 @@ def test_two_classes_are_told_by_the_risk(folder, quick, capsys):
         assert (
             f"mean probability of label 'yes' is too {word}: {mean}, for {rate} of the rows" in out
         )
+
+
+def test_small_numbers_are_written_with_digits_that_count():
+    """Of rare events log losses differ in the third digit."""
+    numbers = [0, 0.5, 0.01, 0.0035138, 0.0035210, -0.0035210, 6.3e-6]
+    texts = ["0.0000", "0.5000", "0.0100", "0.00351", "0.00352", "-0.00352", "6.3e-06"]
+    assert [written(number) for number in numbers] == texts
 
 
 def test_a_column_of_probabilities_is_a_warning(files, quick, capsys):
