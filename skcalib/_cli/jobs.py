@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from skcalib._output import replacing
+from skcalib._output import replacing, written
 from skcalib._rows import Array
 from skcalib._validation.inputs import are_probabilities, check_priors, warn_of_probabilities
 from skcalib._validation.labels import check_column_names, shown
@@ -26,6 +26,7 @@ from skcalib.export._onnx import chain_of
 from skcalib.meta import MultiLabelCalibrator, PriorShift
 from skcalib.metrics import ReliabilityCurve, bayes_decision, reliability_curve
 from skcalib.report import calibration_report
+from skcalib.report._results import in_percent
 from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import reading
@@ -159,15 +160,17 @@ def _finding(found: CalibratorComparison, before: ReliabilityCurve, counts: Arra
     def change(measure: str) -> str:
         values = found.mean(measure)
         verb = "lowers" if values[new] < values[old] else "does not lower"
-        return f"{verb} the {measure} from {values[old]:.4f} to {values[new]:.4f}"
+        return f"{verb} the {measure} from {written(values[old])} to {written(values[new])}"
 
-    confidence, accuracy = before.share @ before.confidence, before.share @ before.accuracy
+    confidence = float(before.share @ before.confidence)
+    accuracy = float(before.share @ before.accuracy)
     is_high = confidence > accuracy
     if before.kind == "binary":
         label = shown(found.calibrators[best].classes_[1:])
         verdict = (
             f"On the held-out rows the mean probability of label {label} is too "
-            f"{'high' if is_high else 'low'}: {confidence:.1%}, for {accuracy:.1%} of the rows"
+            f"{'high' if is_high else 'low'}: {in_percent(confidence)}%, for "
+            f"{in_percent(accuracy)}% of the rows"
         )
     else:
         verdict = (

@@ -9,8 +9,10 @@ from typing import IO
 
 
 def written(value: float) -> str:
-    """A score or an error as text: four decimals, or two digits that count if it is small."""
-    return f"{value:.4f}" if abs(value) >= 0.001 or value == 0 else f"{value:.2g}"
+    """A score or an error as text: four decimals, or if it is small digits that count."""
+    if abs(value) >= 0.01 or value == 0:
+        return f"{value:.4f}"
+    return f"{value:.5f}" if abs(value) >= 0.001 else f"{value:.2g}"
 
 
 @contextmanager

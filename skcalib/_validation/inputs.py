@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
@@ -245,9 +245,11 @@ def check_probabilities(P: Floats) -> None:
     P = xa.on_host(P)
     if P.ndim == 1:
         worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
+        remedy = (
+            "Leave out rows without one" if np.isnan(worst) else "Pass probabilities, not logits"
+        )
         raise ValueError(
-            f"y_proba must hold probabilities between 0 and 1, got {worst:g}. Pass "
-            "probabilities, not logits."
+            f"y_proba must hold probabilities between 0 and 1, got {worst:g}. {remedy}."
         )
     improper = ~((np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0))
     row = P[improper.argmax()]
@@ -407,7 +409,17 @@ def check_rows(
             f"shape {tuple(X.shape)}."
         )
     if len(labels) != X.shape[0]:
-        check_consistent_length(*((labels, X) if proba else (X, labels)))
+        # Labels are the first parameter of measures, and the second of calibrators.
+        pairs = [(name, X.shape[0]), (name_of_y, len(labels))][:: -1 if proba else 1]
+        names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
+        across = X.ndim == 2 and X.shape[1] == len(labels)
+        remedy = (
+            f"{name}.T, if it has a column for each row" if across else "those of the same rows"
+        )
+        raise ValueError(
+            f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. "
+            f"Pass {remedy}."
+        )
     masked = False if proba else check_finite(X)
     # A few log-odds may all be between 0 and 1.
     few = not proba and X.shape[1] == 1 and len(labels) < FEW_LOG_ODDS

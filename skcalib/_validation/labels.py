@@ -222,7 +222,7 @@ def resolve_classes(
     elif present.dtype.kind in "iuf" and present[0] >= 0 and present[-1] < n_classes:
         found = np.arange(n_classes)
         missing = not_among(found, present)
-        hint = "Name" if proba else "Features are no logits; name"
+        hint = "Name" if proba else "Features and row numbers are no logits; name"
         warn(
             f"No row has label {shown(missing)}: the labels are taken as column numbers. {hint} "
             f"all labels in column order with {name}= to avoid this warning.",

@@ -173,6 +173,12 @@ def _in_groups(
     groups: Any, groups_all: Any, labelled: Rows, every: Rows
 ) -> Iterator[tuple[Any, tuple[Rows, Rows]]]:
     """Each group with its labelled and all its rows."""
+    if groups is None or groups_all is None:
+        given, lacking = ("groups_all", "groups") if groups is None else ("groups", "groups_all")
+        raise ValueError(
+            "groups of the labelled rows and groups_all of all rows must be passed together, got "
+            f"{given} only. Pass {lacking} as well."
+        )
     of, of_all = as_labels(groups, "groups"), as_labels(groups_all, "groups_all")
     lengths, wanted = (len(of), len(of_all)), (len(labelled[0]), len(every[0]))
     if lengths != wanted:

@@ -16,6 +16,7 @@ from sklearn.metrics import brier_score_loss
 import skcalib
 from skcalib.__main__ import main
 from skcalib._cli.jobs import _diagrams, _of_chance
+from skcalib._output import written
 from skcalib.datasets import make_logits
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import expected_calibration_error, reliability_curve
@@ -350,16 +351,24 @@ def test_chance_is_seldom_better_than_chance(rng):
 def test_two_classes_are_told_by_the_risk(folder, quick, capsys):
     logits, y = make_logits(2000, 2, temperature=1.0, random_state=0)
     np.save("y.npy", np.array(["no", "yes"])[y])
-    for offset, word in ((2.0, "high"), (-2.0, "low")):
+    for offset, word in ((2.0, "high"), (-2.0, "low"), (-12.0, "low")):
         margin = logits[:, 1] - logits[:, 0] + offset
         np.save("z.npy", margin)
         test = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
         assert main([*GIVEN, *test]) == 0
         out = " ".join(capsys.readouterr().out.split())
-        mean, rate = f"{np.mean(1 / (1 + np.exp(-margin))):.1%}", f"{y.mean():.1%}"
+        mean, rate = np.mean(1 / (1 + np.exp(-margin))), f"{y.mean():.1%}"
+        mean = f"{mean:.1%}" if mean > 0.01 else f"{100 * mean:.2g}%"  # not 0.0% of a rare event
         assert (
             f"mean probability of label 'yes' is too {word}: {mean}, for {rate} of the rows" in out
         )
+
+
+def test_small_numbers_are_written_with_digits_that_count():
+    """Of rare events log losses differ in the third digit."""
+    numbers = [0, 0.5, 0.01, 0.0035138, 0.0035210, -0.0035210, 6.3e-6]
+    texts = ["0.0000", "0.5000", "0.0100", "0.00351", "0.00352", "-0.00352", "6.3e-06"]
+    assert [written(number) for number in numbers] == texts
 
 
 def test_a_column_of_probabilities_is_a_warning(files, quick, capsys):

@@ -132,8 +132,8 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
         ((Y, S, MANY), {"sample_weight": [1, 1]}, "sample_weight must have one entry per row"),
         ((Y, S, MANY), {"sample_weight_all": -np.ones(20)}, "must not be negative"),
         ((Y, S, MANY), {"confidence_level": 95}, "confidence_level must be a number between"),
-        ((Y, S, MANY), {"groups": FEW_GROUPS}, "requires groups_all to be passed"),
-        ((Y, S, MANY), {"groups_all": GROUPS}, "requires groups to be passed"),
+        ((Y, S, MANY), {"groups": FEW_GROUPS}, "got groups only. Pass groups_all as well"),
+        ((Y, S, MANY), {"groups_all": GROUPS}, "got groups_all only. Pass groups as well"),
         ((Y, S, MANY), {"groups": GROUPS, "groups_all": GROUPS}, "got 20 and 20 for 4 and 20 rows"),
         (
             (Y, S, MANY),

@@ -301,7 +301,7 @@ BAD = {
     "binary of three": (THREE | {"kind": "binary"}, "kind='binary' is for two classes, got 3"),
     "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5. Pass prob.*not logits"),
     "below zero": ({"y_proba": [0.5, -0.5, 0.1]}, "between 0 and 1, got -0.5"),
-    "nan": ({"y_proba": [0.5, np.nan, 0.1]}, "between 0 and 1, got nan"),
+    "nan": ({"y_proba": [0.5, np.nan, 0.1]}, "0 and 1, got nan. Leave out rows without one"),
     "rows above one": (
         {"y_proba": [[0.5, 0.5], [0.5, 0.507], [0.9, 0.1]]},
         "sum to one within 0.005, got 1 of 3 rows that do not, the first with .* sum 1.007",

@@ -262,7 +262,9 @@ def check_features_are_warned_of(kind, n_columns, labels, which, rng):
         warnings.simplefilter("always")
         calibrator.fit(X, y)
     (lack,) = [w.message for w in caught if isinstance(w.message, MissingClassesWarning)]
-    assert re.match(f"No row has label {which}: .* Features are no logits; name all", str(lack))
+    assert re.match(
+        f"No row has label {which}: .* Features and row numbers are no logits; name all", str(lack)
+    )
     assert len(str(lack)) < 300
     assert lack.n_columns == n_columns
     assert list(lack.missing) == sorted(set(range(n_columns)) - set(labels))
