@@ -33,6 +33,9 @@ from skcalib.scaling._matrix import _averaged, _family_of, _features_of
 # Number of rows from which on weights are estimated on fewer of them.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000
 
+# These are more where the rarest class would have fewer rows, up to a number of logits.
+ROWS_OF_RAREST, MOST_LOGITS = 500, 1_000_000
+
 # Candidates by name, fitted or not.
 Candidates = dict[str, Any]
 
@@ -174,9 +177,13 @@ def _logs_of_labels(
 
 
 def rows_to_weigh_on(rows: Any) -> MemoryRows:
-    """All rows, or if they are many some of them at random."""
+    """All rows, or if they are many some of them at random, more where a class is rare."""
     if rows.n_rows >= MANY_ROWS:
-        some = np.random.default_rng(0).choice(rows.n_rows, FEWER_ROWS, replace=False)
+        counts = np.bincount(rows.y)
+        enough = ROWS_OF_RAREST * rows.n_rows // counts[counts > 0].min()
+        n_some = max(FEWER_ROWS, min(enough, MOST_LOGITS // len(counts)))
+        n_some = min(n_some, rows.n_rows)
+        some = np.random.default_rng(0).choice(rows.n_rows, n_some, replace=False)
         rows = rows.taken(np.sort(some))
     found: MemoryRows = rows
     return found

@@ -217,6 +217,16 @@ def test_labels_that_repeat_with_a_period_are_all_in_the_sample():
     assert np.bincount(some.y, minlength=4).min() > 0.2 * some.n_rows
 
 
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.1, 25_000), (0.005, 100_000), (0.0005, 500_000)]
+)
+def test_the_sample_holds_rows_of_a_rare_class(share, expected):
+    """Five hundred of them, as far as a million logits hold these."""
+    y = (np.arange(600_000) % round(1 / share) == 0).astype(int)
+    some = rows_to_weigh_on(MemoryRows(np.zeros((len(y), 1)), y, None))
+    assert some.n_rows == pytest.approx(expected, rel=0.01)
+
+
 @pytest.mark.parametrize("labels", [np.minimum(Y, 1), TWO_LABELS], ids=["0", "a"])
 def test_all_rows_of_a_class_in_one_group(labels):
     groups = np.where(labels == labels[Y.argmin()], 0, 1 + np.arange(N) % 4)
