@@ -22,7 +22,7 @@ NEED_MORE = {"ConditionalCalibrator", "PriorShift", "NoisyLabelCalibration"}
 
 
 def calibrators() -> dict[str, type[BaseCalibrator]]:
-    """Every calibrator that skcalib exports, by name, but those that need more than records have."""
+    """Every calibrator that skcalib exports, by name, but those that need more."""
     members = {name: getattr(skcalib, name) for name in skcalib.__all__ if name not in NEED_MORE}
     return {
         name: member

@@ -143,7 +143,8 @@ class AutoCalibrator(BaseCalibrator):
     fitted on the others.
 
     *Many rows.* From 50 000 rows in memory on, weights come from 25 000 of them, or as many as hold
-    500 of the rarest class, up to a million logits, the same at every fit, if ``cv`` is an integer and there are no groups. Candidates are then fitted to all rows.
+    500 of the rarest class, up to a million logits, the same at every fit, if ``cv`` is an integer
+    and there are no groups. Candidates are then fitted to all rows.
 
     *Dask.* Row-chunked collections of up to 100 000 rows and 8 million logits are gathered. Of
     more, whatever the number ``cv``, there are two folds, halves of the rows at random that do not
