@@ -183,7 +183,7 @@ def test_maps_are_not_set_by_what_is_far_below(kind, far, dtype, recwarn):
     assert not recwarn
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
 @pytest.mark.parametrize("normalize", [True, False])
 @DTYPES
@@ -206,8 +206,9 @@ def test_rare_events_and_rows_far_out_do_not_end_the_search(seed, kind, normaliz
 
 
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
-def test_rows_of_weight_zero_are_not_there_whatever_they_hold(form):
-    X, w = Z.astype(np.float32), np.ones(len(Z))
+@DTYPES
+def test_rows_of_weight_zero_are_not_there_whatever_they_hold(form, dtype):
+    X, w = Z.astype(dtype), np.ones(len(Z))
     X[:9:3] = [8e37, 0, 0, -8e37]
     X[1:10:3] = [0, -1e36, 0, 1e20]
     w[:10] = 0
