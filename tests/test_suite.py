@@ -174,7 +174,7 @@ def test_known_results_stay(suite, folder, tmp_path):
 
 @pytest.mark.slow
 def test_every_method_is_run(suite, folder):
-    results, _ = suite(folder, "--rows", "all", "6", "--jobs", "2")
+    results, _ = suite(folder, "--rows", "all", "6")
     assert {record for record, drawn, _ in results if drawn} == {"triples-bayes"}  # of more rows
     of_one = {method for record, _, method in results if record == "pairs-forest"}
     assert {"BBQ", "TemperatureScaling", "IsotonicCalibration, scikit-learn"} <= of_one

@@ -386,6 +386,18 @@ class Found:
         )
 
 
+def _raise_of_lengths(name: str, name_of_y: str, X: Any, n_labels: int, *, proba: bool) -> None:
+    # Labels are the first parameter of measures, and the second of calibrators.
+    pairs = [(name, X.shape[0]), (name_of_y, n_labels)][:: -1 if proba else 1]
+    names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
+    across = X.ndim == 2 and X.shape[1] == n_labels
+    remedy = f"{name}.T, if it has a column for each row" if across else "those of the same rows"
+    raise ValueError(
+        f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. "
+        f"Pass {remedy}."
+    )
+
+
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
@@ -409,17 +421,7 @@ def check_rows(
             f"shape {tuple(X.shape)}."
         )
     if len(labels) != X.shape[0]:
-        # Labels are the first parameter of measures, and the second of calibrators.
-        pairs = [(name, X.shape[0]), (name_of_y, len(labels))][:: -1 if proba else 1]
-        names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
-        across = X.ndim == 2 and X.shape[1] == len(labels)
-        remedy = (
-            f"{name}.T, if it has a column for each row" if across else "those of the same rows"
-        )
-        raise ValueError(
-            f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. "
-            f"Pass {remedy}."
-        )
+        _raise_of_lengths(name, name_of_y, X, len(labels), proba=proba)
     masked = False if proba else check_finite(X)
     # A few log-odds may all be between 0 and 1.
     few = not proba and X.shape[1] == 1 and len(labels) < FEW_LOG_ODDS

@@ -185,7 +185,7 @@ class PlattScaling(BaseCalibrator):
 
         A begins with the identity plus ``information_``, and :math:`\Pi_A` is the nearest point
         within ``bounds_`` in the norm of A. Without a fit before, slopes begin with 1 and offsets
-        with 0, and are held to [0, 2] and [-4, 4]; after :meth:`fit` they go on as if its rows had
+        with 0, and stay in [0, 2] and [-4, 4]; after :meth:`fit` they go on as if its rows had
         come first, and where it found slopes or offsets above 1, these limits are as many times as
         large.
 

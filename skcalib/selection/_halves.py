@@ -15,7 +15,6 @@ from skcalib._rows import Floats, Rows
 from skcalib._splits import Split, hold_two_classes
 
 from ._stacking import (
-    PSEUDO_ROWS_OF_EACH,
     Candidates,
     Fold,
     Weighed,
@@ -25,6 +24,7 @@ from ._stacking import (
     fit_and_test,
     hopeless,
     log_rows,
+    pseudo_rows,
     weighed,
 )
 
@@ -55,7 +55,8 @@ def weighed_in_halves(
     folds, names = _halves(rest, rows, smoothing, rng.randint(2**31), verbose=verbose)
     L = folds[0].L.joined(folds[1].L)
     losses, errors = _losses(L, names)
-    prior = PSEUDO_ROWS_OF_EACH * (np.array(names) != "uniform")
+    evidence = np.array([[-L.weight * losses[name] for name in names]])
+    prior = pseudo_rows(names, evidence, None, simple or names[:1], rows.n_columns)
     weights, linear = chosen_weights(folds, names, L, None, losses, combine, prior, smoothing)
     if first:  # those that were left out have losses on the sample only
         of_first = weighed(first, "best", smoothing, simple)

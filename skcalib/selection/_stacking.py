@@ -369,14 +369,15 @@ def _stacked(
 ) -> tuple[Floats, list[str]]:
     """Weights of all candidates, and those linear maps that count as their average.
 
-    The average of scores costs no more than one of the maps, but is surer than they are: of few
-    rows, which leave the maps uncertain, the mixture of their probabilities has a lower loss.
+    The average of scores costs no more than one of the maps, but is more confident than they are:
+    of few rows, which leave the maps uncertain, the mixture of their probabilities has a lower
+    loss.
     """
     weights = stacking_weights(L, w, prior)
     linear = _linear_maps(names, folds)
     is_linear = np.isin(names, linear)
-    n_rows = L.n_rows if isinstance(L, Rows) else len(L)
-    if n_rows < ROWS_TO_AVERAGE or np.count_nonzero(weights[is_linear]) < 2:
+    is_few = not isinstance(L, Rows) and len(L) < ROWS_TO_AVERAGE
+    if is_few or np.count_nonzero(weights[is_linear]) < 2:
         return weights, []
     share = weights[is_linear] / weights[is_linear].sum()
     averages = [_averaged([fold.fits.fitted[name] for name in linear], share) for fold in folds]

@@ -1,8 +1,6 @@
 """Pipelines of scikit-learn with calibrators, as skl2onnx converts them, in onnxruntime."""
 
-import re
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -300,28 +298,6 @@ def test_classifiers_in_a_calibrator(estimator):
 
 # The code of the guide's page on export runs.
 PAGE = (Path(__file__).parents[2] / "doc" / "guide" / "export.rst").read_text()
-
-
-def run_blocks_of(section):
-    """Names that the blocks of code of a section define, run one after the other."""
-    heading = rf"^{section}\n-+\n(.*?)(?=^[^\n]+\n-+\n|\Z)"
-    text = re.search(heading, PAGE, flags=re.M | re.S).group(1)
-    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:    .*\n|\n)+)", text, flags=re.M)
-    found = {}
-    exec("\n".join(map(textwrap.dedent, blocks)), found)
-    return found
-
-
-@pytest.mark.slow
-def test_code_of_the_guide(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = run_blocks_of("ONNX")
-    assert found["classes"] == list(range(10))
-    assert np.isfinite(found["proba"]).all()
-    assert found["model"].graph.output[0].name == "label"
-    found = run_blocks_of("Pipelines with classifiers: skl2onnx")
-    expected = found["classifier"].predict_proba(found["X"])
-    np.testing.assert_allclose(found["proba"], expected, atol=1e-6)
 
 
 class TestErrors:

@@ -181,6 +181,7 @@ OTHER_VALUES = {
     "n_jobs": [1],
     "random_state": [1],
     "verbose": [False],
+    "forget": [0.5],
 }
 
 
