@@ -143,6 +143,8 @@ class QuadraticScaling(_OneVsRestScaling):
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
         information, *moments = odds.sum(_information)
         centre, square = moments / np.maximum(information, xa.TINY)
+        if alpha == 0:  # no prior, whose units separable rows would carry to rounding errors
+            centre, square = 0 * centre, 1 + 0 * square
         spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
         prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), alpha * np.eye(3))
         theta, n_passes = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
