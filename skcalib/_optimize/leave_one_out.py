@@ -80,7 +80,7 @@ def leave_one_out_loss(objective: Objective, theta: Floats, blocks: Blocks | Non
         R = xa.less_at_labels(xp.positive(P), y, 1)  # NumPy's is a copy
         A = leverages(F) / weight
         if w is not None:  # of a row of more weight than 1 the rest stays
-            A *= xa.at_most(w, 1.0)[(slice(None), *[None] * (A.ndim - 1))]
+            A *= xa.astype(xa.at_most(w, 1.0), A.dtype)[(slice(None), *[None] * (A.ndim - 1))]
         S += change(A, P, R)
         S -= xp.max(S, axis=1, keepdims=True)
         return xa.weighted_sum(xp.log(xp.sum(xp.exp(S), axis=1)) - xa.of_labels(S, y), w)

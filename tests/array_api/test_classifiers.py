@@ -1,12 +1,7 @@
 """Classifiers, shifted priors and the guide's code, with arrays of other libraries than NumPy."""
 
-import re
-import textwrap
-from pathlib import Path
-
 import numpy as np
 import pytest
-from sklearn import config_context
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
@@ -82,20 +77,3 @@ def test_adapt_to_tensors(method, lib):
     np.testing.assert_allclose(calibrated, want.transform(new), rtol=1e-6)
     again = PriorShift(method=method).fit(Z, Y).adapt(lib.array(new))
     np.testing.assert_allclose(again.priors_, want.priors_, rtol=1e-6)
-
-
-PAGE = (Path(__file__).parents[2] / "doc" / "guide" / "tensors.rst").read_text()
-
-
-def test_code_of_the_guide(torch_lib):
-    """All blocks one after the other, as readers run them."""
-    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:    .*\n|\n)+)", PAGE, flags=re.M)
-    assert len(blocks) > 4
-    torch_lib.xp.manual_seed(0)
-    found = {}
-    with config_context(array_api_dispatch=False):  # they switch it on themselves
-        exec("\n".join(map(textwrap.dedent, blocks)), found)
-    assert abs(found["calibrator"].temperature_ - 2) < 0.2
-    np.testing.assert_allclose(found["on_host"], found["proba"].cpu().numpy(), atol=1e-6)
-    assert found["scores"].shape == (5,)
-    assert set(found["predicted"]) <= set("abcdefghij")
