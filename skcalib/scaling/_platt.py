@@ -176,7 +176,7 @@ class PlattScaling(BaseCalibrator):
     ) -> Self:
         r"""Update slopes and offsets by the labelled rows of a batch, in their order.
 
-        One online Newton step [4]_ for each row and each class, on the log loss of its event: with
+        One online Newton step for each row and each class, on the log loss of its event: with
         the margin m and :math:`x = (m, 1)`, the probability less the event r, and the curvature
         :math:`\eta` of the log loss, or a smaller one where that does not bound it below,
 

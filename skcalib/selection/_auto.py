@@ -265,7 +265,7 @@ class AutoCalibrator(BaseCalibrator):
         .. math:: v_e \leftarrow (1 - \alpha) \frac{v_e p_e}{\sum_j v_j p_j}
             + \frac{\alpha}{E}
 
-        with E experts and :math:`\alpha` = ``forget`` [3]_. Let each row be predicted before its
+        with E experts and :math:`\alpha` = ``forget``. Let each row be predicted before its
         label is known, with those of all rows before it. Whatever T rows and their order, the total
         log loss is above that of any sequence of experts that begins with e and changes S times by
         at most
