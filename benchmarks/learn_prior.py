@@ -112,7 +112,9 @@ def losses(prior: str | tuple[int, float], of: Fitted) -> tuple[float, float, fl
     pseudo_rows = np.array([name == "temperature" for name in of.names], float)
     if prior != "first":
         stacking.PSEUDO_ROWS, stacking.PSEUDO_ROWS_OF_EACH = prior
-        pseudo_rows = stacking.pseudo_rows(of.names, of.L, None, SIMPLE, of.n_classes)
+        pseudo_rows = stacking.pseudo_rows(
+            of.names, of.L.sum(axis=0), len(of.L), SIMPLE, of.n_classes
+        )
     weights = stacking.stacking_weights(of.L, None, pseudo_rows)
     weights[weights < stacking.NEGLIGIBLE] = 0
     loss = -np.log(np.exp(of.L_test) @ weights / weights.sum()).mean()

@@ -55,8 +55,8 @@ def weighed_in_halves(
     folds, names = _halves(rest, rows, smoothing, rng.randint(2**31), verbose=verbose)
     L = folds[0].L.joined(folds[1].L)
     losses, errors = _losses(L, names)
-    evidence = np.array([[-L.weight * losses[name] for name in names]])
-    prior = pseudo_rows(names, evidence, None, simple or names[:1], rows.n_columns)
+    evidence = -L.weight * np.array([losses[name] for name in names])
+    prior = pseudo_rows(names, evidence, L.weight, simple or names[:1], rows.n_columns)
     weights, linear = chosen_weights(folds, names, L, None, losses, combine, prior, smoothing)
     if first:  # those that were left out have losses on the sample only
         of_first = weighed(first, "best", smoothing, simple)

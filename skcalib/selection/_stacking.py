@@ -251,9 +251,10 @@ ROWS_TO_SCREEN_ON = 500
 # Number of rows from which on linear maps are averaged.
 ROWS_TO_AVERAGE = 2000
 
-# Pseudo-rows of the prior of the weights, learned from 40 data sets with up to 520 rows:
-# at most this number for the simple candidates, and this one for each candidate.
-PSEUDO_ROWS, PSEUDO_ROWS_OF_EACH = 2, 0.1
+# Pseudo-rows of the prior of the weights, learned from 40 data sets with up to 520 rows: this
+# number for the simple candidates, or the second divided by the rows per class if that is more, but
+# at most one less than there are classes; and the third for each candidate.
+PSEUDO_ROWS, PSEUDO_ROWS_OF_FEW, PSEUDO_ROWS_OF_EACH = 2, 15, 0.1
 
 
 class Weighed(NamedTuple):
@@ -272,16 +273,16 @@ def weighed(folds: list[Fold], combine: str, smoothing: float, simple: Sequence[
     """
     names = list(folds[-1].L)  # the first one may have others
     L = np.concatenate([np.column_stack([fold.L[name] for name in names]) for fold in folds])
-    w = [np.ones(len(f.test.y)) if f.test.w is None else f.test.w for f in folds]
+    w = np.concatenate([np.ones(len(f.test.y)) if f.test.w is None else f.test.w for f in folds])
     losses, errors = {}, {}
     for name in folds[0].L:
         of_name = np.concatenate([fold.L[name] for fold in folds if name in fold.L])
-        share = np.concatenate(w)[: len(of_name)]
+        share = w[: len(of_name)]
         share = share / share.sum()
         losses[name] = -float(share @ of_name)
         errors[name] = float(np.sqrt(share**2 @ (of_name + losses[name]) ** 2))
-    prior = pseudo_rows(names, L, np.concatenate(w), simple, folds[0].test.n_columns)
-    chosen = chosen_weights(folds, names, L, np.concatenate(w), losses, combine, prior, smoothing)
+    prior = pseudo_rows(names, w @ L, w.sum(), simple, folds[0].test.n_columns)
+    chosen = chosen_weights(folds, names, L, w, losses, combine, prior, smoothing)
     weights, linear = chosen
     return Weighed(dict.fromkeys(losses, 0.0) | weights, losses, errors, linear)
 
@@ -309,20 +310,20 @@ def chosen_weights(
 
 
 def pseudo_rows(
-    names: list[str], L: Floats, w: Floats | None, simple: Sequence[str], n_columns: int
+    names: list[str], evidence: Floats, weight: float, simple: Sequence[str], n_columns: int
 ) -> Floats:
-    r"""Pseudo-rows (M,) of candidates with out-of-fold log-probabilities ``L`` (n, M).
+    r"""Pseudo-rows (M,) of candidates, whose ``evidence`` sums out-of-fold log-probabilities.
 
-    They are :math:`\min(K - 1, 2)` for K classes, which the simple candidates share in proportion
-    to their likelihoods: by their posterior probabilities, if these are equal before. Every other
-    candidate but the uniform distribution has a tenth of one, so that of few rows, which cannot
-    tell them apart, all are mixed.
+    They are :math:`\min(K - 1, \max(2, 15 K / N))` for K classes and N rows (the sum of weights),
+    which the simple candidates share in proportion to their likelihoods: by their posterior
+    probabilities, if these are equal before. Every other candidate but the uniform distribution
+    has a tenth of one, so that of few rows, which cannot tell them apart, all are mixed.
     """
     found = np.where(np.array(names) == "uniform", 0.0, PSEUDO_ROWS_OF_EACH)
-    some = np.isin(names, simple)
+    some, K = np.isin(names, simple), max(n_columns, 2)
     if some.any():
-        evidence = L.sum(axis=0) if w is None else w @ L
-        found[some] += min(max(n_columns, 2) - 1, PSEUDO_ROWS) * softmax(evidence[some])
+        of_simple = min(K - 1, max(PSEUDO_ROWS, PSEUDO_ROWS_OF_FEW * K / weight))
+        found[some] += of_simple * softmax(evidence[some])
     return found
 
 

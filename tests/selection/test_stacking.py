@@ -160,20 +160,22 @@ def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monke
     assert_allclose([found["other"], found["vector"] + found["matrix"]], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 20])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_pseudo_rows_are_shared_by_the_likelihoods_of_simple_candidates(n_columns, weighted, rng):
-    """One for two classes, two for more, and a tenth for each candidate."""
-    names, L = ["a", "better", "b", "uniform"], np.log(rng.uniform(0.3, 0.6, size=(20, 4)))
-    L[:, 1] += 0.5
-    w = rng.uniform(0.5, 2, size=20) if weighted else None
-    found = pseudo_rows(names, L, w, ["a", "b", "left out"], n_columns)
-    likelihoods = np.exp(np.average(L, axis=0, weights=w) * (20 if w is None else w.sum()))
-    assert found.sum() == pytest.approx(0.3 + (1 if n_columns < 3 else 2))
+@pytest.mark.parametrize(
+    ("n_columns", "n_rows", "total"),
+    [(1, 20, 1), (2, 20, 1), (3, 5, 2), (20, 1000, 2), (20, 50, 6), (20, 10, 19)],
+)
+def test_pseudo_rows_are_shared_by_the_likelihoods_of_simple_candidates(
+    n_columns, n_rows, total, rng
+):
+    """Few, more with few rows per class, and a tenth for each candidate."""
+    names, evidence = ["a", "better", "b", "uniform"], rng.uniform(-2, 2, size=4)
+    found = pseudo_rows(names, evidence, n_rows, ["a", "b", "left out"], n_columns)
+    assert found.sum() == pytest.approx(0.3 + total)
     assert_array_equal(found[[1, 3]], [0.1, 0])
     of_simple = found[[0, 2]] - 0.1
-    assert of_simple[0] / of_simple[1] == pytest.approx(likelihoods[0] / likelihoods[2])
-    assert_array_equal(pseudo_rows(names, L, w, ["left out"], n_columns), [0.1, 0.1, 0.1, 0])
+    assert of_simple[0] / of_simple[1] == pytest.approx(np.exp(evidence[0] - evidence[2]))
+    alone = pseudo_rows(names, evidence, n_rows, ["left out"], n_columns)
+    assert_array_equal(alone, [0.1, 0.1, 0.1, 0])
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(5, False), (50, True)])
