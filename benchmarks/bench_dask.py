@@ -4,10 +4,11 @@
 precision to a temporary folder, a million rows per file, and fits each calibrator on a new cluster
 of two workers with 2 GB each. Printed are the seconds from opening the files to the fitted
 calibrator, the round trips, the peak memory of a worker and the data received by the client.
-``--kill`` kills a worker during each fit. ``--simulate`` makes the rows on the workers, a quarter
-of a million per chunk, in place of reading them; ``--methods AutoCalibrator`` is the default.
-``--scaling`` fits the cost model of the guide to 10 000 000 rows and one worker, compares it with
-other sizes, and prints its predictions for more rows and workers.
+``--kill`` repeats each fit with a worker killed on the way, and ``--kill SECONDS`` kills one after
+so many seconds of the only fit, where two would take hours. ``--simulate`` makes the rows on the
+workers, a quarter of a million per chunk, in place of reading them; ``--methods AutoCalibrator`` is
+the default. ``--scaling`` fits the cost model of the guide to 10 000 000 rows and one worker,
+compares it with other sizes, and prints its predictions for more rows and workers.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def main():
     parser.add_argument("--memory", default="2GB", help="memory of each worker")
     parser.add_argument("--files", type=Path, help="folder where the files are kept")
     parser.add_argument("--methods", nargs="+", help="names of calibrators")
-    parser.add_argument("--kill", action="store_true", help="kill a worker during each fit")
+    parser.add_argument("--kill", nargs="?", const=0, type=float, metavar="SECONDS")
     parser.add_argument("--simulate", action="store_true", help="make rows in place of reading")
     parser.add_argument("--scaling", action="store_true")
     args = parser.parse_args()
@@ -119,15 +120,17 @@ def columns_of(frame):
 
 def report(method, folder, args):
     sizes = count_rounds()
-    seconds, peak, fitted = fit(method, folder, args)
+    seconds, peak, fitted = fit(method, folder, args, kill_after=args.kill or None)
     line = f"{type(method).__name__:22}{seconds:7.1f}s{len(sizes):8}{peak / 1e9:7.2f}GB"
     line += f"{peak_memory() / 1e9:7.2f}GB{sum(sizes) / 1e6:9.3f}MB  "
-    if args.kill:
+    if args.kill == 0:
         Z = made(-1 % 2**32, 10_000).to_numpy(np.float32)[:, :CLASSES]
         P = fitted.predict_proba(Z)
         seconds, _, fitted = fit(method, folder, args, kill_after=0.4 * seconds)
         change = np.abs(fitted.predict_proba(Z) - P).max()
         line += f"{seconds:.1f}s with a worker killed, change {change:.1g}"
+    elif args.kill:
+        line += f"a worker killed after {args.kill:.0f}s"
     print(line, flush=True)
 
 
