@@ -6,7 +6,7 @@ run in the same process; for two classes all are given one column of log-odds. `
 how the times of skcalib grow with the rows and with the classes, as far as the memory and
 ``--limit`` seconds allow. Run::
 
-    OMP_NUM_THREADS=1 python benchmarks/bench_methods.py [--growth] [--repeat 3] [--rst FILE]
+    OMP_NUM_THREADS=1 python benchmarks/bench_methods.py [--growth] [--repeat 3]
         [--only skcalib] [--kinds VectorScaling BBQ] [--sizes 5000x100 1000000x1] [--unit sort]
 """
 
@@ -17,7 +17,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -177,7 +176,6 @@ def arguments() -> argparse.Namespace:
     add("--unit", choices=["softmax", "sort"], default="softmax")
     add("--repeat", type=int, default=3)
     add("--limit", type=float, default=60.0, help="seconds of a fit, for --growth")
-    add("--rst", type=Path, metavar="FILE", help="the tables for the documentation")
     return parser.parse_args()
 
 
@@ -186,8 +184,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     text = "\n".join(tables(args))
     print(text)
-    if args.rst:
-        args.rst.write_text(text)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ that only returns its input, the same logits, so that their times are those of t
 last lines are those of ``CalibrationMonitor.update``. Run::
 
     OMP_NUM_THREADS=1 python benchmarks/bench_rows.py [--classes 2 10 100] [--repeat 20]
-        [--only Temperature scikit-learn] [--rst FILE]
+        [--only Temperature scikit-learn]
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import argparse
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -107,7 +106,6 @@ def arguments() -> argparse.Namespace:
     add("--classes", nargs="+", type=int, default=[2, 10, 100])
     add("--repeat", type=int, default=20)
     add("--only", nargs="+", metavar="TEXT", help="methods whose names contain one of these")
-    add("--rst", type=Path, metavar="FILE", help="the table for the documentation")
     return parser.parse_args()
 
 
@@ -123,8 +121,6 @@ def main() -> None:
     header = ["method", *(f"{K} classes: {n}" for K in args.classes for n in CALLS)]
     text = simple_table(header, list(cells.values()))
     print(text)
-    if args.rst:
-        args.rst.write_text(text)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ extensions = [
 ]
 # Tables that another page includes are no pages of their own.
 exclude_patterns = ["_build", "auto_examples/*.ipynb"]
-exclude_patterns += ["export_*.rst", "suite_*.rst", "times_*.rst"]
+exclude_patterns += ["suite_*.rst", "times_*.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
 html_theme_options = {
