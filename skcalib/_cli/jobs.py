@@ -113,9 +113,11 @@ def compare(args: argparse.Namespace) -> None:
         finding = _finding(found, curves["uncalibrated"], reading.counts_of(test.labels))
     best = next(name for name in found.names if name != "uncalibrated")
     calibrator = found.calibrators[best]
+    classes = calibrator.classes_
+    event = f", log-odds are of {shown(classes[1:])}" if len(classes) == 2 else ""
     say(
         f"{args.logits or 'Neural network on digits'}: {n_fit:,} rows to calibrate on, {n_test:,} "
-        f"held out, {len(calibrator.classes_)} classes\n\n{found}\n\n"
+        f"held out, {len(classes)} classes{event}\n\n{found}\n\n"
         f"{textwrap.fill(finding, 88)}\n"
         f"The temperature is {found.calibrators['TemperatureScaling'].temperature_:.4g}."
     )

@@ -15,6 +15,11 @@ def written(value: float) -> str:
     return f"{value:.5f}" if abs(value) >= 0.001 else f"{value:.2g}"
 
 
+def briefly(value: float) -> str:
+    """The same in a picture: three decimals, or if it is small two digits that count."""
+    return f"{value:.3f}" if value >= 0.01 or value == 0 else f"{value:.2g}"
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file that replaces ``target`` once it is complete.

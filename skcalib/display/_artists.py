@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skcalib._output import briefly
 from skcalib._output.theme import BLUE, GREEN, VERMILION, Theme, faded
 from skcalib._rows import Floats
 from skcalib._scores.kernel import SmoothCurve
@@ -52,7 +53,7 @@ def draw_model(
     """The artists of the model of a display, by the attribute that is to hold each, or None."""
     ax, curve, rows = display.ax_, _curves.shown_bins(display), display.rows
     found: dict[str, Any] = dict.fromkeys(_ARTISTS)
-    ece = f"ECE {_curves.ece_of(curve):.3f}"
+    ece = f"ECE {briefly(_curves.ece_of(curve))}"
     smooth: Any = None
     drawn: tuple[Any, ...]
     if look.style == "bars":
@@ -63,11 +64,11 @@ def draw_model(
         drawn = dots(ax, curve, look, look.label(name, ece))
         found["line_"], found["joins_"], found["dots_"] = drawn
     elif look.style == "corp":
-        label = look.label(name, f"calibration loss {_curves.miscalibration_of(rows):.3f}")
+        label = look.label(name, f"calibration loss {briefly(_curves.miscalibration_of(rows))}")
         found["line_"] = line(ax, *_curves.isotonic_curve(rows), look, label)
     else:
         smooth = _curves.drawn_curve(rows)
-        drawn = strokes(ax, smooth, look, look.label(name, f"smECE {smooth.error:.3f}"))
+        drawn = strokes(ax, smooth, look, look.label(name, f"smECE {briefly(smooth.error)}"))
         found["line_"], found["strokes_"], found["dots_"] = drawn
     if level is not None and look.style in ("bars", "dots"):
         found["intervals_"] = intervals(ax, curve, look, level)

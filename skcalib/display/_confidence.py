@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._output import briefly
 from skcalib._output.theme import Theme
 from skcalib._rows import ArrayLike
 from skcalib.metrics import ReliabilityCurve
@@ -92,7 +93,7 @@ class ConfidenceDisplay(ModelDisplay):
 
     def _summary(self) -> str:
         score, frequency = map(str.lower, AXIS_NAMES[self.curve.kind])
-        return f"mean {score} {_digits(self.confidence)}, {frequency} {_digits(self.accuracy)}"
+        return f"mean {score} {briefly(self.confidence)}, {frequency} {briefly(self.accuracy)}"
 
     @classmethod
     def from_predictions(
@@ -187,15 +188,10 @@ class ConfidenceDisplay(ModelDisplay):
         score, frequency = AXIS_NAMES[self.curve.kind]
         self.accuracy_line_ = self.ax_.axvline(
             self.accuracy, color=theme.foreground, linewidth=2.5,
-            label=f"{frequency} {_digits(self.accuracy)}",
+            label=f"{frequency} {briefly(self.accuracy)}",
         )  # fmt: skip
         self.confidence_line_ = self.ax_.axvline(
             self.confidence, color=colour, linestyle="--", linewidth=1.6,
             path_effects=[withStroke(linewidth=4, foreground=theme.background)],
-            label=f"Average {score.split()[-1].lower()} {_digits(self.confidence)}",
+            label=f"Average {score.split()[-1].lower()} {briefly(self.confidence)}",
         )  # fmt: skip
-
-
-def _digits(mean: float) -> str:
-    """A mean as text, that of a rare event with two digits that count."""
-    return f"{mean:.3f}" if mean >= 0.01 or mean == 0 else f"{mean:.2g}"

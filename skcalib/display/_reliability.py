@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._output import briefly
 from skcalib._rows import ArrayLike
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
@@ -174,7 +175,7 @@ class ReliabilityDisplay(ModelDisplay):
 
     def _summary(self) -> str:
         n, bins = int(self.curve.n_samples.sum()), len(self.curve.gap)
-        return f"{n:,} rows in {bins} bins, ECE {self.expected_calibration_error:.3f}"
+        return f"{n:,} rows in {bins} bins, ECE {briefly(self.expected_calibration_error)}"
 
     @property
     def expected_calibration_error(self) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._output import briefly
 from skcalib._output.theme import NBSP, SMALLEST, Theme, as_written, wrapped
 from skcalib._validation.inputs import check_integer
 from skcalib._validation.labels import shown
@@ -275,7 +276,7 @@ def chosen(
 
 def _title(display: Any) -> str:
     """The name of a class, its rows and its ECE, which are not broken in two."""
-    parts = [f"ECE {display.expected_calibration_error:.3f}"]
+    parts = [f"ECE {briefly(display.expected_calibration_error)}"]
     if display.rows is not None:
         parts.insert(0, f"{int(display.rows.event.sum()):,} rows")
     if display.zoomed:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
 from skcalib._nested import check_takes_logits, given_for
+from skcalib._output import briefly
 from skcalib._output.theme import Theme
 from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
@@ -210,7 +211,8 @@ class TemperatureSweepDisplay(Display):
 
     def _summary(self) -> str:
         least = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"
-        return f"lowest {least}, ECE {self.expected_calibration_error.min():.3f} at its own best T"
+        ece = briefly(self.expected_calibration_error.min())
+        return f"lowest {least}, ECE {ece} at its own best T"
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None, *, legend: bool | str = True) -> Self:
         """Draw the sweep.

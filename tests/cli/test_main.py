@@ -16,7 +16,7 @@ from sklearn.metrics import brier_score_loss
 import skcalib
 from skcalib.__main__ import main
 from skcalib._cli.jobs import _diagrams, _of_chance
-from skcalib._output import written
+from skcalib._output import briefly, written
 from skcalib.datasets import make_logits
 from skcalib.display import ReliabilityDisplay
 from skcalib.metrics import expected_calibration_error, reliability_curve
@@ -357,6 +357,7 @@ def test_two_classes_are_told_by_the_risk(folder, quick, capsys):
         test = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
         assert main([*GIVEN, *test]) == 0
         out = " ".join(capsys.readouterr().out.split())
+        assert "2 classes, log-odds are of 'yes'" in out
         mean, rate = np.mean(1 / (1 + np.exp(-margin))), f"{y.mean():.1%}"
         mean = f"{mean:.1%}" if mean > 0.01 else f"{100 * mean:.2g}%"  # not 0.0% of a rare event
         assert (
@@ -369,6 +370,8 @@ def test_small_numbers_are_written_with_digits_that_count():
     numbers = [0, 0.5, 0.01, 0.0035138, 0.0035210, -0.0035210, 6.3e-6]
     texts = ["0.0000", "0.5000", "0.0100", "0.00351", "0.00352", "-0.00352", "6.3e-06"]
     assert [written(number) for number in numbers] == texts
+    in_pictures = ["0.000", "0.500", "0.010", "0.0035", "0.0035"]
+    assert [briefly(number) for number in numbers[:5]] == in_pictures
 
 
 def test_a_column_of_probabilities_is_a_warning(files, quick, capsys):
