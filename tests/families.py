@@ -2,9 +2,8 @@
 
 from contextlib import contextmanager
 from inspect import isfunction, signature
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 
-import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.naive_bayes import BernoulliNB
@@ -15,7 +14,6 @@ import skcalib
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.loss import raised
-from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._rows.arrays import both_columns, log_softmax
 from skcalib._rows.rows import MemoryRows
 from skcalib.scaling import TemperatureScaling
@@ -184,32 +182,6 @@ FORMS = [
     *(kind(alpha="loo") for kind in CALIBRATORS if issubclass(kind, _LinearScaling)),
     *(kind(**p) for kind in CALIBRATORS for p in HARDER if p.keys() <= kind().get_params().keys()),
 ]
-
-
-class TemperatureMap:
-    """Scores ``theta Z``."""
-
-    def __repr__(self):
-        return "TemperatureMap()"
-
-    @staticmethod
-    def prior(regularization, _):
-        return np.ones(1), np.array([regularization.diagonal])
-
-    @staticmethod
-    def blocks(*_):
-        return SimpleNamespace(solve=np.asarray)
-
-    @staticmethod
-    def scores(theta, Z, out=None):
-        return np.multiply(Z, theta[0], out=out)
-
-    @staticmethod
-    def adjoint(R, Z):
-        return np.array([np.einsum("ij,ij->", R, Z)])
-
-
-MAPS = [TemperatureMap, VectorMap, MatrixMap]
 
 
 def features_of(Z, y, w=None, scale=1.0):

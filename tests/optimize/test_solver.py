@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from families import features_of, log_probabilities_of
+from families import features_of
 from scipy.optimize import minimize, rosen, rosen_der
 
 from skcalib._optimize import minimize as solver, temperature
 from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._optimize.maps import MatrixMap
 from skcalib._optimize.minimize import PreconditionedLBFGS
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
@@ -33,41 +33,6 @@ def test_lbfgs_is_a_method_of_scipy_for_any_function(p):
     np.testing.assert_allclose(solution.x, 1, atol=1e-6)
     assert solution.nit <= 3 * minimize(rosen, x0, jac=rosen_der, method="L-BFGS-B").nit
     assert not minimize(rosen, x0, jac=rosen_der, method=method, options={"maxiter": 3}).success
-
-
-def test_lbfgs_has_no_more_iterations_than_parameters_for_a_parabola(rng):
-    root = rng.normal(size=(6, 6))
-    H, centre = root @ root.T + np.eye(6), rng.normal(size=6)
-
-    def parabola(x, scale):
-        return scale * (x - centre) @ H @ (x - centre) / 2, scale * H @ (x - centre)
-
-    for inverse, most in ((np.linalg.inv(H) / 3, 1), (np.eye(6), 30)):
-        method = PreconditionedLBFGS(lambda _, B=inverse: SimpleNamespace(solve=B.__matmul__))
-        solution = minimize(parabola, np.zeros(6), args=(3.0,), jac=True, method=method)
-        np.testing.assert_allclose(solution.x, centre, atol=1e-5)
-        assert solution.nit <= most
-
-
-@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()])
-def test_optimum_is_that_of_scipys_own_lbfgs(map_):
-    """In coordinates in which the preconditioner at the identity is the unit matrix."""
-    objective = Objective(map_, log_probabilities_of(*problem(4), None, 0.5), Regularization(0.1))
-    x0 = objective.identity
-    blocks = map_.blocks(objective, x0)
-    inverse = np.array([blocks.solve(g) for g in np.eye(len(x0))])
-    sizes, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
-    root = vectors * np.sqrt(np.maximum(sizes, 0))
-
-    def whitened(u):
-        value, gradient = objective.value_gradient(x0 + root @ u)
-        return value, root.T @ gradient
-
-    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
-    oracle = minimize(whitened, 0 * x0, jac=True, method="L-BFGS-B", options=options)
-    solution = solver.best_parameters(objective, 1e-9, 200)
-    assert solution.fun == pytest.approx(oracle.fun, abs=1e-14)
-    np.testing.assert_allclose(solution.x, x0 + root @ oracle.x, atol=1e-5)
 
 
 @pytest.mark.parametrize(("n", "most"), [(200, 6), (64 * 1000, 2)])

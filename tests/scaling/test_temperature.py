@@ -4,17 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from families import JOINT, TemperatureMap, features_of
+from families import JOINT
 from hypothesis import assume, given, strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling, VectorScaling
 from skcalib._optimize import temperature
-from skcalib._optimize.loss import Objective
 from skcalib.datasets import make_logits
 
 
@@ -75,12 +74,12 @@ def test_temperature_is_that_of_brute_force(
 
 @pytest.mark.parametrize("n_samples", [300, 40_000])
 @pytest.mark.parametrize("n_classes", [2, 10])
-def test_certificate(n_samples, n_classes):
-    """The gradient of the loss of the joint family vanishes at the fitted temperature."""
+def test_the_slope_of_the_loss_vanishes(n_samples, n_classes):
     Z, y = make_logits(n_samples, n_classes, random_state=0)
     T = TemperatureScaling().fit(Z, y).temperature_
-    _, gradient = Objective(TemperatureMap(), features_of(Z, y)).value_gradient(np.array([1 / T]))
-    assert abs(gradient[0]) < 1e-9
+    P = softmax(Z / T, axis=1)
+    P[np.arange(n_samples), y] -= 1
+    assert abs((P * Z).sum(axis=1).mean()) < 1e-9
 
 
 @pytest.mark.parametrize("kind", JOINT)
