@@ -169,13 +169,6 @@ def with_known(kind, **params):
     return kind(**{name: params[name] for name in params if name in kind().get_params()})
 
 
-# The joint family as in the paper, which is at its optimum when applied a second time. Maps of
-# log-probabilities are not: normalized scores are no linear function of the features.
-PLAIN = [
-    with_known(kind, alpha=0, smoothing=0, normalize=False, tol=1e-8)
-    for kind in JOINT
-    if kind is TemperatureScaling or "normalize" in kind().get_params()
-]
 # Every calibrator, by default and where a fit is harder.
 FORMS = [
     *(kind() for kind in CALIBRATORS),

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skcalib import TemperatureScaling
+from skcalib._rows import rows
 from skcalib.datasets import make_logits
 
 every = pytest.mark.parametrize("kind", CALIBRATORS)
@@ -209,6 +210,20 @@ def test_fit_does_not_depend_on_memory_layout(kind, logits3, tmp_path):
     wide[:, ::2] = X
     for other in (np.asfortranarray(X), wide[:, ::2], np.load(tmp_path / "X.npy", mmap_mode="r")):
         assert_same_fit(kind().fit(other, y), plain)
+
+
+@few
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_blocks_of_rows_and_threads_change_nothing_but_rounding(
+    kind, n_threads, logits3, monkeypatch
+):
+    X, y = logits3
+    expected = plain_fit(kind).predict_proba(X)
+    for name in ("BLOCK_ELEMENTS", "SMALL_BLOCK_ELEMENTS", "THREAD_ELEMENTS"):
+        monkeypatch.setattr(rows, name, 100)
+    monkeypatch.setattr(rows, "max_threads", lambda: n_threads)
+    assert_same_fit(kind().fit(X, y), plain_fit(kind), rtol=1e-6)
+    np.testing.assert_allclose(plain_fit(kind).predict_proba(X), expected, rtol=1e-12)
 
 
 @few
@@ -432,9 +447,9 @@ def test_probabilities_for_log_odds_are_noticed(kind):
 def test_probabilities_for_logits_are_noticed_unless_one_row_is_none(kind, logits3):
     X, y = logits3
     P = softmax(X, axis=1)
-    for rows in (P, P.astype(np.float16).astype(np.float32)):
+    for logits in (P, P.astype(np.float16).astype(np.float32)):
         with pytest.warns(UserWarning, match=r"probably holds probabilities .* np.log\(p\)"):
-            kind().fit(rows, y)
+            kind().fit(logits, y)
     P[-1, 0] += 0.1
     kind().fit(P, y)  # else it warns
 

@@ -15,7 +15,6 @@ from test_estimates import ALL, KINDS
 from skcalib import CalibrationMonitor, ReliabilityDisplay
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
-    IntervalEstimate,
     _inversion,
     calibration_difference,
     calibration_error_interval,
@@ -27,8 +26,6 @@ from skcalib.metrics import (
     smooth_calibration_error,
 )
 from skcalib.metrics._calibration_error import FORMULAS
-from skcalib.metrics._resampling import free_names, measured_by
-from skcalib.metrics._uncertainty import difference_of
 
 # Plain errors, and debiased ones at the end.
 BINNED = [*FORMULAS]
@@ -94,16 +91,6 @@ def test_rows_that_are_drawn_together(measure, weighted, monkeypatch):
     width = found[0][1] - found[0][0]
     np.testing.assert_allclose(found[1][:2], found[0][:2], atol=width / 8)
     np.testing.assert_allclose(found[1][2], found[0][2], atol=1.5)
-
-
-def test_a_million_rows_are_a_thousand_cells():
-    random = np.random.default_rng(0)
-    p = random.uniform(size=10**6)
-    rows = (random.uniform(size=10**6) < p, p, "binary", None, None, None)
-    cells = _inversion.cells_of(measured_by(BINNED[0], 15, "uniform", *rows))
-    assert cells.score.size < 1100
-    assert cells.weight.sum() == cells.n_rows.sum() == 10**6
-    np.testing.assert_allclose(cells.weight @ cells.score[0], p.sum())
 
 
 @pytest.mark.slow
@@ -283,16 +270,6 @@ def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure
     assert decided == {False, True}
 
 
-def test_limits_of_a_difference_are_those_of_both_errors():
-    one, other = IntervalEstimate(0.05, 0.02, 0.08), IntervalEstimate(0.04, 0, 0.08)
-    found = difference_of(one, other, np.array([0.0, 0.01, 0.02] * 13), 0.95)
-    np.testing.assert_allclose([found.low, found.high], [0.01 - 0.05, 0.01 + np.hypot(0.03, 0.04)])
-    narrow = IntervalEstimate(0.0, 0.0, 0.001)
-    found = difference_of(one, narrow, np.full(3, 0.05), 0.95)
-    assert found.pvalue == 0.25  # of three samples, no smaller one is possible
-    assert found.low == 0
-
-
 def test_intervals_of_differences_cover(simulation):
     """A gap of 7 % above 0.9 only, and none: few samples show the difference."""
     cell, n, covered = simulation.CELLS[6], 30, 0
@@ -357,15 +334,6 @@ def test_functions_are_told_the_labels(measure):
     assert np.isfinite([interval.low, interval.high]).all()
     assert 0 < calibration_test(NAMES[y], P, **given).pvalue <= 1
     assert calibration_difference(NAMES[y], P, P, **given).pvalue == 1
-
-
-def test_which_functions_take_labels():
-    assert "labels" in free_names(log_loss)
-    assert "labels" in free_names(partial(log_loss, normalize=True))
-    assert "labels" not in free_names(partial(log_loss, labels=[0, 1]))
-    assert "labels" not in free_names(lambda y, P: 0.0)
-    assert "labels" not in free_names(lambda y, P, **labels: 0.0)
-    assert "labels" not in free_names(max)  # written in C, and without a signature
 
 
 # --------------------------------------------------------------------------------------

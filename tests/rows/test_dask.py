@@ -11,9 +11,6 @@ import families
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
-from hypothesis.extra import numpy as hnp
-from scipy.special import logit
 
 import skcalib
 from skcalib import (
@@ -39,7 +36,6 @@ from skcalib import (
 from skcalib._optimize import spline as binned
 from skcalib._rows import dask as _dask
 from skcalib._rows.dask import checked_chunks
-from skcalib._rows.ranking import REACH, merged, ranked
 from skcalib.datasets import make_logits
 
 N, CHUNK = 3000, 700
@@ -125,17 +121,6 @@ def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)
     matrices = [MatrixScaling(alpha=1.0, tol=1e-10).fit(*rows) for rows in ((Z, y), chunked(Z, y))]
     np.testing.assert_allclose(matrices[0].coef_, matrices[1].coef_, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_sample_without_weight_is_no_start():
-    Z, y, _ = problem(3, n=64 * 400)
-    w = np.ones(len(y))
-    w[::64] = 0
-    here, far = (
-        VectorScaling(tol=1e-11).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w, chunk=6400))
-    )
-    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
@@ -430,6 +415,18 @@ def test_rounds_are_few_and_bring_no_rows(kind, arrivals, monkeypatch):
     assert sizes[16_000] < 10_000
 
 
+@pytest.mark.parametrize("kind", [HistogramBinning, IsotonicCalibration, VennAbersCalibration, BBQ])
+def test_scores_that_are_too_many_move_by_a_cell(kind, monkeypatch):
+    """Summaries have a number of cells, each as wide as the others in log-odds."""
+    monkeypatch.setattr(_dask, "CELLS", 2000)
+    Z, y, w = problem(2, weighted=True)
+    params = {"strategy": "quantile"} if kind is HistogramBinning else {}
+    here, far = kind(**params).fit(Z, y, w), kind(**params).fit(*chunked(Z, y, w))
+    off = np.abs(far.predict_proba(Z) - here.predict_proba(Z))[:, 1]
+    assert np.mean(off > 0.02) < 0.02
+    assert off.mean() < 0.005
+
+
 def test_without_a_cluster_nothing_is_kept():
     """Each pass makes the chunks again: there may be more of them than memory."""
     Z, y, _ = problem(3)
@@ -443,53 +440,6 @@ def test_without_a_cluster_nothing_is_kept():
     X = X.map_blocks(load, dtype=X.dtype, meta=np.empty((0, 3)))
     TemperatureScaling().fit(X, Y)
     assert len(calls) >= 3 * X.numblocks[0]
-
-
-# --------------------------------------------------------------------------------------
-# Scores that are told apart on a grid.
-
-
-def summary(scores, hits, weights, n_cells):
-    return merged([ranked(scores, hits, weights)], n_cells)
-
-
-@pytest.mark.slow
-@given(
-    parts=st.lists(
-        hnp.arrays(
-            float,
-            st.integers(0, 40),
-            elements=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 1e-30, 1 - 1e-16, 1])),
-        ),
-        min_size=1,
-        max_size=6,
-    ),
-    n_cells=st.integers(1, 60),
-    data=st.data(),
-)
-def test_summaries_move_scores_by_no_more_than_they_say(parts, n_cells, data):
-    """Whatever the parts and the order in which they are merged."""
-    rows = [(p, data.draw(hnp.arrays(bool, len(p))), np.arange(len(p)) % 3.0) for p in parts]
-    found = [summary(*part, n_cells) for part in rows]
-    while len(found) > 1:
-        k = data.draw(st.integers(2, len(found)))
-        found = [merged(found[:k], n_cells), *found[k:]]
-    scores, hits, weights = (np.concatenate(column) for column in zip(*rows, strict=True))
-    exact, (told,) = ranked(scores, hits, weights), found
-    assert len(told.scores) <= n_cells
-    assert (np.diff(told.scores) > 0).all()
-    assert told.weight.sum() == pytest.approx(exact.weight.sum())
-    assert told.hits.sum() == pytest.approx(exact.hits.sum())
-    if len(exact.scores) <= n_cells:
-        for a, b in zip(told, exact, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12)
-        return
-    # In order, so much weight lies below each score and each of the exact ones: they face others
-    # that are no farther away in log-odds than the width of a cell.
-    facing = np.searchsorted(np.cumsum(told.weight), np.cumsum(exact.weight) - 1e-9)
-    with np.errstate(divide="ignore"):
-        a, b = (np.clip(logit(s), -REACH, REACH) for s in (exact.scores, told.scores[facing]))
-    assert (np.abs(a - b) <= 2 * REACH / n_cells * (1 + 1e-9)).all()
 
 
 # --------------------------------------------------------------------------------------

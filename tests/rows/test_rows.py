@@ -1,10 +1,8 @@
 """Sums and maps over blocks: the same whatever the blocks and threads."""
 
-import multiprocessing
 import os
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 
 import cloudpickle
 import numpy as np
@@ -17,77 +15,6 @@ from skcalib._rows import parallel, rows as _rows
 from skcalib._rows.arrays import both_columns, softmax
 from skcalib._rows.rows import MemoryRows, Plan
 from skcalib.datasets import make_logits
-
-
-@pytest.fixture(params=["one block", "many blocks", "threads"])
-def blocking(request, monkeypatch):
-    if request.param != "one block":
-        monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 20)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    if request.param == "threads":
-        monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 20)
-        monkeypatch.setattr(_rows, "max_threads", lambda: 3)
-    return request.param
-
-
-@pytest.mark.parametrize("width", [1, 3, 200])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sum_is_that_of_one_block(blocking, rng, width, dtype):
-    X = rng.normal(size=(101, width)).astype(dtype)
-    w = rng.uniform(size=101)
-    total = MemoryRows(X, w).sum(lambda X, w: w @ X.astype(float))
-    np.testing.assert_allclose(total, w @ X.astype(float), rtol=1e-13)
-
-
-def test_rows_of_several_arrays_stay_together(blocking):
-    a, b = np.arange(101), 2 * np.arange(101)
-    seen = []
-
-    def check(a, nothing, b):
-        assert nothing is None
-        assert np.array_equal(2 * a, b)
-        seen.append(len(a))
-        return np.zeros(1)
-
-    MemoryRows(a, None, b).sum(check)
-    assert sum(seen) == 101
-    assert (len(seen) > 1) == (blocking != "one block")
-
-
-@pytest.mark.parametrize("width", [3, 200])
-def test_scratch_is_like_the_block(blocking, rng, width):
-    X = rng.normal(size=(101, width)).astype(np.float32)
-
-    def f(X, U, V):
-        assert U.shape == V.shape == X.shape
-        assert U.dtype == V.dtype == X.dtype
-        assert not np.shares_memory(U, V)
-        assert not np.shares_memory(U, X)
-        np.multiply(X, 2, out=U)
-        return U.sum(axis=0, dtype=float)
-
-    np.testing.assert_allclose(
-        MemoryRows(X).sum(f, Plan(scratch=2)), 2 * X.sum(axis=0, dtype=float)
-    )
-
-
-@pytest.mark.parametrize("width", [1, 3, 200])
-def test_map_is_that_of_one_block(blocking, rng, width):
-    X = rng.normal(size=(101, width)).astype(np.float32)
-    out = MemoryRows(X).map(np.exp)
-    assert out.dtype == np.float32
-    assert out.flags.c_contiguous
-    assert np.array_equal(out, np.exp(X))
-
-
-@pytest.mark.parametrize("n", [1, 5, 101])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_map_to_several_arrays(blocking, rng, n, order):
-    X, y = rng.normal(size=(n, 3)), np.arange(n)
-    out, sums = MemoryRows(X, y).map(lambda X, y: (-X, X.sum(axis=1) + y), order=order)
-    assert out.flags[f"{order}_CONTIGUOUS"]
-    assert np.array_equal(out, -X)
-    np.testing.assert_allclose(sums, X.sum(axis=1) + y)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -108,18 +35,6 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     monkeypatch.setattr(parallel, "_cores", lambda: 8)
     assert parallel.max_threads() == expected
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_makes_threads_of_its_own(monkeypatch):
-    """It has none of those of its parent, and would wait for them for ever."""
-    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
-    monkeypatch.setattr(_rows, "max_threads", lambda: 2)
-    assert MemoryRows(np.arange(100)).sum(np.sum) == 4950
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        assert pool.submit(MemoryRows(np.arange(100)).sum, np.sum).result(timeout=60) == 4950
 
 
 def test_memmap_is_read_in_blocks(tmp_path, rng, monkeypatch):

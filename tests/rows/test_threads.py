@@ -137,20 +137,6 @@ def test_openmp_libraries_of_later_imports_are_limited(monkeypatch):
     parallel._loaded.cache_clear()
 
 
-def test_real_libraries_when_fits_in_two_threads_overlap():
-    """Newer versions of threadpoolctl let one thread at a time change OpenBLAS."""
-    entered, leave = threading.Event(), threading.Event()
-    stay = lambda: (entered.set(), leave.wait(DEADLINE))  # noqa: E731
-    other = threading.Thread(target=with_one_blas_thread, args=(stay,))
-    with threadpool_limits(2, "blas"):
-        before = blas_threads()
-        with_one_blas_thread(lambda: (other.start(), entered.wait(DEADLINE)))
-        assert set(blas_threads()) <= {1}
-        leave.set()
-        other.join(DEADLINE)
-        assert blas_threads() == before
-
-
 def test_limits_of_the_user_stay():
     before = blas_threads()
     with threadpool_limits(1, "blas"):

@@ -54,8 +54,7 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, alp
     start = np.append(np.eye(K).ravel(), np.zeros(K))
     oracle = minimize(literal, start, args, method="BFGS", tol=1e-9)
     assert_allclose(parameters(c), oracle.x, atol=1e-4)
-    best = literal(parameters(c), *args)
-    assert best <= oracle.fun + 1e-12
+    assert literal(parameters(c), *args) <= oracle.fun + 1e-12
     assert (c.alpha_, c.alpha_intercept_) == pytest.approx((alpha, alpha_intercept))
     assert c.alphas_.shape == (0, 2)
     fitted = softmax(args[0] @ c.coef_.T + c.intercept_, axis=1)

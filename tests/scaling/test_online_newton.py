@@ -7,7 +7,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from skcalib import PlattScaling
-from skcalib._optimize.online import _projected, curvatures
 from skcalib.datasets import make_logits
 
 T = 120
@@ -90,32 +89,6 @@ def test_regret_grows_as_a_logarithm(rng):
         regrets.append((losses(thetas[:n], m[:n], y[:n]) - losses(best, m[:n], y[:n])).sum())
     assert regrets[-1] < 25
     assert np.diff(regrets).max() < 5
-
-
-def test_parabolas_are_below_the_loss(rng):
-    z, low, high = rng.normal(0, 8, 1000), -rng.exponential(20, 1000), rng.exponential(20, 1000)
-    eta = curvatures(z, low, high)
-    other = low + np.linspace(0, 1, 301)[:, None] * (high - low)
-    gap = np.logaddexp(0, other) - np.logaddexp(0, z) - expit(z) * (other - z)
-    above = gap - eta / 2 * (other - z) ** 2
-    assert above.min() > -1e-12
-    # None could be larger: the parabola touches the loss at an end, or has its curvature.
-    at_end = np.minimum(above[0], above[-1]) < 1e-9
-    assert (at_end | np.isclose(eta, expit(z) * expit(-z))).all()
-
-
-def test_nearest_points_are_those_of_an_optimiser(rng):
-    for _ in range(100):
-        A = rng.normal(size=(2, 2))
-        A = A @ A.T + 0.1 * np.eye(2)
-        theta = rng.normal(0, 4, 2)
-        least, largest = -rng.uniform(0, 2, 2), rng.uniform(0, 2, 2)
-        if ((least <= theta) & (theta <= largest)).all():
-            continue
-        distance = lambda t, A=A, theta=theta: (t - theta) @ A @ (t - theta)  # noqa: E731
-        bounds = list(zip(least, largest, strict=True))
-        oracle = minimize(distance, np.zeros(2), bounds=bounds, tol=1e-14)
-        assert_allclose(_projected(theta, A, least, largest), oracle.x, atol=1e-5)
 
 
 def test_information_of_a_fit_is_the_hessian():

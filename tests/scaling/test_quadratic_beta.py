@@ -12,11 +12,7 @@ from sklearn.metrics import log_loss
 
 from skcalib import BetaCalibration, PlattScaling, QuadraticScaling, TemperatureScaling
 from skcalib._optimize import logistic
-from skcalib._optimize.logistic import Prior
-from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._beta import _expand
-from skcalib.scaling._one_vs_rest import fit_maps
 
 BOTH = [QuadraticScaling, BetaCalibration]
 every = pytest.mark.parametrize("kind", BOTH)
@@ -194,22 +190,6 @@ def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
         bounds = [(None, None), (0, None), (0, None)]
         oracle = minimize(of_slopes, [0, 1, 1], bounds=bounds, tol=1e-12)
         assert of_slopes(np.array([c.intercept_[k], *slopes[k]])) <= oracle.fun + 1e-6
-
-
-def test_a_bound_is_left_again_where_the_function_falls_beyond_it():
-    """The first step is towards a = 0, the optimum on the other edge."""
-    rng = np.random.default_rng(0)
-    x = np.where(rng.uniform(size=3000) < 0.05, 3, -8) * rng.uniform(size=3000)
-    y = (rng.uniform(size=3000) < expit(np.where(x > 0, 3 * x, -0.3 * x) - 1)).astype(int)
-    prior, low = Prior(np.ones(3), np.zeros((3, 3))), np.array([0, 0, -np.inf])
-    found = []
-    for start in ([1.0, 1, 0], [0.0, 2, 0], [2.0, 0, 0], [0.0, 0, 0]):
-        at = Prior(np.array(start), prior.precision)
-        theta, _ = fit_maps(MemoryRows(x[:, None], y, None), partial(_expand, 1.0), at, low)
-        assert theta[0, 0] == 0
-        found.append(theta[0])
-    np.testing.assert_allclose(found, [found[0]] * 4, atol=1e-6)
-    assert found[0][1] > 0.1
 
 
 @every

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax, xlogy
+from scipy.special import log_softmax
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import log_loss
@@ -235,16 +235,6 @@ def test_weights_are_repeated_rows_and_zeros_absent_ones():
     assert one.loss_report_["without features"] == pytest.approx(
         two.loss_report_["without features"], rel=1e-4
     )
-
-
-def test_masked_classes_and_missing_ones():
-    Z, y, F = rows(300)
-    Z[np.arange(0, 300, 5), (y[::5] + 1) % 3] = -np.inf
-    c = of_few(cv=2).fit(Z, y, features=F)
-    P = c.predict_proba(Z, features=F)
-    assert ((P == 0) == np.isneginf(Z)).all()
-    assert np.isfinite(P).all()
-    assert np.isfinite(xlogy(P, P)).all()
 
 
 def test_routing_and_clones():

@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import log_softmax
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._optimize.mixture import mixture
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.scaling._matrix import _averaged
-from skcalib.selection import _stacking
 from skcalib.selection._stacking import (
     ROWS_TO_AVERAGE,
     ROWS_TO_SCREEN_ON,
@@ -19,7 +16,6 @@ from skcalib.selection._stacking import (
     Fold,
     components,
     hopeless,
-    log_of_labels,
     pruned_weights,
     pseudo_rows,
     stacking_weights,
@@ -56,40 +52,6 @@ def test_no_direction_lowers_the_objective(problem):
     prior = pseudo_rows > 0
     slopes[prior] += pseudo_rows[prior] / x[prior]
     assert slopes.max() <= (w.sum() + pseudo_rows.sum()) * (1 + 1e-5)
-
-
-def test_a_pseudo_row_is_a_row_that_only_one_candidate_gives_probability():
-    L = np.log(np.random.default_rng(0).beta(2, 1, size=(30, 3)))
-    row = np.array([[0.0, -800.0, -800.0]])
-    two_rows = stacking_weights(np.r_[L, row, row], None, np.zeros(3))
-    assert_allclose(stacking_weights(L, None, np.array([2.0, 0, 0])), two_rows, atol=1e-4)
-
-
-def test_a_weight_is_a_number_of_rows():
-    rng = np.random.default_rng(0)
-    L, w, prior = (
-        np.log(rng.beta(2, 1, size=(20, 3))),
-        rng.integers(1, 5, 20),
-        np.array([1.0, 0, 0]),
-    )
-    repeated = stacking_weights(np.repeat(L, w, axis=0), None, prior)
-    assert_allclose(stacking_weights(L, w * 1.0, prior), repeated, atol=1e-5)
-
-
-# --------------------------------------------------------------------------------------
-# Mixtures.
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_mixture_is_the_formula(dtype, rng):
-    L = log_softmax(3 * rng.normal(size=(3, 20, 4)), axis=2)
-    L[:, ::3, 1] = -np.inf
-    weights = np.array([0.2, 0.5, 0.3])
-    found = mixture(L.astype(dtype), weights)
-    assert found.dtype == dtype
-    expected = np.einsum("m,mnk->nk", weights, np.exp(L))
-    assert_allclose(np.exp(found), expected, rtol=1e-5 if dtype == np.float32 else 1e-13)
-    assert_array_equal(np.isneginf(found), np.isneginf(L[0]))
 
 
 # --------------------------------------------------------------------------------------
@@ -129,35 +91,6 @@ def test_linear_maps_of_many_rows_are_averaged_wherever_they_stand(n_rows):
     assert parts[1] is other
     average = _averaged(list(candidates.values())[1:], np.array([0.2, 0.3]))
     assert_array_equal(parts[0].coef_, average.coef_)
-
-
-def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
-    """Its members share this weight as they do in the mixture of all candidates."""
-    monkeypatch.setattr(_stacking, "GAIN", -1.0)  # so that nothing is left out
-    Z, y = bent(2 * ROWS_TO_AVERAGE)
-    candidates = {
-        "other": TemperatureScaling(smoothing=0.1),
-        "vector": VectorScaling(),
-        "matrix": MatrixScaling(alpha=0.1),
-    }
-    (fold,) = of_candidates(Z, y, candidates)
-    eps = 1e-3
-    L = {name: np.log((1 - eps) * np.exp(L) + eps / 3) for name, L in fold.L.items()}
-    # Rows at random, so that each of the candidates has some weight.
-    chance = np.random.default_rng(0).choice(3, len(fold.L["vector"]), p=[0.3, 0.3, 0.4])
-    L = {name: np.where(chance == k, of_one, -3.0) for k, (name, of_one) in enumerate(L.items())}
-    L["other"] = np.where(chance == 0, 0.0, -3.0)
-    found = weighed([fold._replace(L=L)], "stack", eps, ["other"]).weights
-    prior = np.array([2.1, 0.1, 0.1])
-    _, vector, matrix = stacking_weights(np.column_stack(list(L.values())), None, prior)
-    assert found["vector"] / found["matrix"] == pytest.approx(vector / matrix)
-    assert vector != pytest.approx(matrix, rel=0.05)
-    average = _averaged(list(candidates.values())[1:], np.array([vector, matrix]))
-    of_average = log_of_labels(average, fold.test, eps)
-    expected = stacking_weights(
-        np.column_stack([L["other"], of_average]), None, np.array([2.1, 0.2])
-    )
-    assert_allclose([found["other"], found["vector"] + found["matrix"]], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 20])

@@ -3,7 +3,6 @@
 import pickle
 import re
 import warnings
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import skcalib
-from skcalib._validation.inputs import Found
-from skcalib._validation.labels import encode, in_one_type, not_among, resolve_classes, shown
+from skcalib._validation.labels import encode, resolve_classes, shown
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer
 
-every = pytest.mark.parametrize("kind", CALIBRATORS)
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
 Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
 P3 = softmax(Z3, axis=1)
@@ -88,28 +85,6 @@ def test_labels_and_classes_of_different_types():
     assert_array_equal(encode(Y3.astype(float), np.array([2, 0, 1], dtype=np.uint64)), (Y3 + 1) % 3)
     with pytest.raises(ValueError, match=r"got '1', which is not one of \[1, 2, 3\]"):
         skcalib.TemperatureScaling(classes=[1, 2, 3]).fit(Z3, np.array(["1", "2", "3"])[Y3])
-
-
-MANY = [
-    np.array([-1, 2**62, 2**62 + 1]),
-    np.array([2**62, 2**62 + 1, 2**63, 2**63 + 1], dtype=np.uint64),
-    np.array([-5, 2**62 + 1, 2**70], dtype=object),
-    np.array([True, False]),
-    np.array([3, -7], dtype=np.int8),
-]
-SMALL = [np.array([-1.0, 0.0, 7.0]), np.array([7, -1, 3]), np.array([0, 1], dtype=np.uint64)]
-
-
-@pytest.mark.parametrize(("a", "b"), [*product(MANY, MANY), *product(SMALL, SMALL)])
-def test_sets_of_labels_are_those_of_python(a, b):
-    """Whose integers are exact, and equal to floats and booleans of the same value."""
-    A, B = set(a.tolist()), set(b.tolist())
-    assert (Found(a, 1.0) + Found(b, 1.0)).labels.tolist() == sorted(A | B)
-    assert set(not_among(a, b).tolist()) == A - B
-    places = encode(a, b)
-    assert (places >= 0).tolist() == [label in B for label in a.tolist()]
-    assert b[places[places >= 0]].tolist() == a[places >= 0].tolist()
-    assert [x.tolist() for x in in_one_type(a, b)] == [a.tolist(), b.tolist()]
 
 
 @large
@@ -317,14 +292,6 @@ def test_no_message_lists_thousands_of_labels(given):
         resolve_classes(*given)
     assert len(str(refusal.value)) < 500
     assert shown([*LARGE]) == "0, 1, 2, 3, 4, ... (31,995 more)"
-
-
-def test_the_order_of_many_names_is_shown_from_the_first_that_differs():
-    names = [f"c{k:03}" for k in range(200)]
-    frame = pd.DataFrame(columns=[*names[:150], "c151", "c150", *names[152:]])
-    shown_names = r"'c151', 'c150', 'c152', .* \(45 more\) from column 150 on"
-    with pytest.raises(ValueError, match=shown_names):
-        resolve_classes(np.array(names), 200, None, frame)
 
 
 @pytest.mark.parametrize(

@@ -308,10 +308,6 @@ def test_weights_of_few_rows_do_not_warn(kind, recwarn):
 
 
 # --------------------------------------------------------------------------------------
-# Numbers of bins under large weights.
-
-
-# --------------------------------------------------------------------------------------
 # Order that is reversed.
 
 
