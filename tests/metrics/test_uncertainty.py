@@ -55,7 +55,7 @@ def sample(n, n_classes, temperature=1.0, seed=0):
 def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
     """At one level, for each measure, with and without weights: both draw the same labels."""
     decided = set()
-    for seed in range(6):
+    for seed in range(4):
         temperature = [1.0, 1.3, 1.6][seed % 3]
         y, P = sample(150, 2 if kind == "binary" else 8, temperature, seed)
         w = np.random.default_rng(seed).exponential(size=150) if seed % 2 else None
@@ -64,7 +64,7 @@ def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
             "labels": range(P.shape[1]), "n_resamples": 39,
             "strategy": ["uniform", "quantile"][seed % 2],
         }  # fmt: skip
-        pvalue, level = calibration_test(y, P, **given).pvalue, [0.8, 0.9, 0.95][seed // 2]
+        pvalue, level = calibration_test(y, P, **given).pvalue, [0.8, 0.95][seed // 2]
         interval = calibration_error_interval(y, P, **given, confidence_level=level)
         assert (interval.low > 0) == (pvalue <= 1 - level + 1e-9)
         assert interval.low <= interval.estimate <= interval.high
@@ -72,12 +72,11 @@ def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
     assert False in decided
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("measure", BINNED)
-def test_rows_that_are_drawn_together(measure, weighted, monkeypatch):
+def test_rows_that_are_drawn_together(measure, monkeypatch):
     """Of many rows, cells of neighbours have the noise of the rows; test and interval agree."""
     random = np.random.default_rng(0)
-    p, w = random.uniform(size=3000), random.exponential(size=3000) if weighted else None
+    p, w = random.uniform(size=3000), random.exponential(size=3000)
     y = random.uniform(size=3000) < p - 0.03
     given = {"measure": measure, "kind": "binary", "sample_weight": w, "random_state": 0}
     given |= {"n_resamples": 99}
@@ -150,8 +149,8 @@ def test_intervals_cover(simulation, number):
     """Of 95 %, whatever gaps there are, as far as few simulations can tell."""
     cell, n = simulation.CELLS[number], 40
     for model in simulation.MODELS:
-        assert simulation.coverage(cell, model, n, 99) * n >= binom.ppf(1e-3, n, 0.95)
-    assert simulation.level(cell, n, 99) * n <= binom.ppf(0.999, n, 0.05)
+        assert simulation.coverage(cell, model, n, 39) * n >= binom.ppf(1e-3, n, 0.95)
+    assert simulation.level(cell, n, 39) * n <= binom.ppf(0.999, n, 0.05)
 
 
 def test_the_weight_of_bins_is_that_of_a_sample():
@@ -166,6 +165,7 @@ def test_the_weight_of_bins_is_that_of_a_sample():
     assert 1.8 * error < found.high - found.estimate < 3 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", [BINNED[0], *BINNED[-2:]])
 def test_intervals_cover_gaps_of_one_bin(simulation, measure):
     """Debiased errors are 0 in half of these samples, and plain ones mostly noise."""
@@ -270,6 +270,7 @@ def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure
     assert decided == {False, True}
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_cover(simulation):
     """A gap of 7 % above 0.9 only, and none: few samples show the difference."""
     cell, n, covered = simulation.CELLS[6], 30, 0
@@ -294,7 +295,7 @@ def test_sharpness_is_not_taken_for_an_error(simulation):
 
 @pytest.mark.slow
 def test_comparisons_keep_their_level(simulation):
-    for case in simulation.PAIRS[:4]:
+    for case in simulation.PAIRS[:4:2]:
         for strategy, n_bins in simulation.BINS:
             rejected = simulation.rejection_rate(
                 case, 300, 40, 39, strategy=strategy, n_bins=n_bins
