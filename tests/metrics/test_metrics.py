@@ -6,13 +6,16 @@ from inspect import signature
 
 import numpy as np
 import pytest
-from families import GAPS, OF_DECISIONS
+from families import GAPS, OF_DECISIONS, of_case
 from hypothesis import given, strategies as st
 from scipy.special import softmax
 from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve
 
 from skcalib.metrics import (
+    calibration_difference,
+    calibration_error_interval,
+    calibration_test,
     debiased_expected_calibration_error,
     debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
@@ -330,25 +333,29 @@ BAD = {
 }  # fmt: skip
 
 
+def compared_with_itself(**given):
+    return calibration_difference(other_proba=given["y_proba"], **given)
+
+
 @pytest.mark.parametrize(
-    ("function", "case"),
+    "function",
     [
-        (function, case)
-        for function in (
-            reliability_curve,
-            score_decomposition,
-            smooth_calibration_error,
-            *BINNED,
-            *OF_DECISIONS,
-        )
-        for case, (change, _) in BAD.items()
-        if change.keys() <= signature(function).parameters.keys()  # some have no bins
+        reliability_curve,
+        score_decomposition,
+        smooth_calibration_error,
+        *BINNED,
+        *OF_DECISIONS,
+        calibration_error_interval,
+        calibration_test,
+        compared_with_itself,
     ],
 )
-def test_bad_input_is_refused(function, case):
-    change, message = BAD[case]
-    with pytest.raises(ValueError, match=message):
-        function(**(GOOD | change))
+def test_bad_input_is_refused(function):
+    parameters = signature(function).parameters
+    for case, (change, message) in BAD.items():
+        if "given" in parameters or change.keys() <= parameters.keys():  # some have no bins
+            with of_case(case), pytest.raises(ValueError, match=message):
+                function(**(GOOD | change))
 
 
 @pytest.mark.slow
