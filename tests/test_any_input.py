@@ -89,7 +89,7 @@ def problems(draw):
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(problem=problems())
 def test_calibrators(kind, answers, problem):
     Z, y, w = problem

@@ -55,8 +55,7 @@ def exact(map_, Z, y, w, alpha, folds, start=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("map_", MAPS, ids=repr)
-@pytest.mark.parametrize("K", [2, 3, 5])
-@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(("K", "weights"), [(2, True), (4, False)])
 def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weights):
     n, alpha = 150, 1.0
     Z, y, w = problem(n, K, weights=weights)

@@ -1,9 +1,5 @@
 """Sums and maps over blocks: the same whatever the blocks and threads."""
 
-import os
-import subprocess
-import sys
-
 import cloudpickle
 import numpy as np
 import pytest
@@ -55,22 +51,6 @@ def test_one_column_is_the_log_odds_of_the_second_class():
     assert both.dtype == np.float32
     assert both.tolist() == [[0.0, 1.5], [0.0, -2.0]]
     assert both_columns(both) is both
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="a setting of glibc")
-@pytest.mark.parametrize("setting", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}])
-def test_how_malloc_was_set_is_found_out(setting):
-    code = "from skcalib._rows.rows import _gives_memory_back; print(_gives_memory_back())"
-    environment = {k: v for k, v in os.environ.items() if k != "MALLOC_TRIM_THRESHOLD_"}
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**environment, **setting},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout.strip() == str(bool(setting))
 
 
 @pytest.mark.parametrize(("n", "at_least", "expected"), [

@@ -83,8 +83,8 @@ def test_the_slope_of_the_loss_vanishes(n_samples, n_classes):
 
 
 @pytest.mark.parametrize("kind", JOINT)
-@pytest.mark.parametrize("scale", [1e-8, 0.125, 1e4])
-@pytest.mark.parametrize("n_samples", [300, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scale", [1e-8, 1e4])
+@pytest.mark.parametrize("n_samples", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_scale_equivariance(kind, scale, n_samples):
     Z, y = make_logits(n_samples, 4, random_state=0)
     plain, scaled = kind().fit(Z, y), kind().fit(scale * Z, y)

@@ -169,12 +169,12 @@ def test_noise_has_no_weight():
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_noise_does_no_harm_in_the_mean(n_classes):
     harm = []
-    for seed in range(30):
-        Z, y, F = noise(5500, n_classes, seed)
+    for seed in range(20):
+        Z, y, F = noise(4500, n_classes, seed)
         c = of_few(categorical_features=[2]).fit(Z[:500], y[:500], features=F[:500])
         given = c.predict_proba(Z[500:], features=F[500:])
         harm.append(log_loss(y[500:], given) - log_loss(y[500:], c.predict_proba(Z[500:])))
-    assert np.count_nonzero(np.abs(harm) > 1e-9) <= 4
+    assert np.count_nonzero(np.abs(harm) > 1e-9) <= 3
     assert np.mean(harm) < 5e-4
 
 
@@ -310,9 +310,9 @@ def test_many_levels_groups_and_rows():
 
 @pytest.mark.slow
 def test_many_rows_are_sampled_for_the_weights_and_all_fitted():
-    Z, y, F = rows(60_000)
+    Z, y, F = rows(40_000)
     c = of_few().fit(Z, y, features=F)
-    part = of_few().fit(Z[:20_000], y[:20_000], features=F[:20_000])
+    part = of_few().fit(Z[:10_000], y[:10_000], features=F[:10_000])
     losses = [log_loss(y, c.predict_proba(Z, features=F)) for c in (c, part)]
     assert losses[0] < losses[1] + 1e-3
 
