@@ -340,27 +340,6 @@ def test_labels_have_two_least_probabilities_each(rare, least):
             assert LogitTransformer(Given()).fit(P, Y).min_proba_ == least
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_forest_with_platts_sigmoid_is_as_good_as_that_of_scikit_learn(n_classes):
-    """A least probability of 1e-15 loses to it by 0.05 and more in log loss."""
-    X, y = make_classification(
-        2000, n_informative=6, n_classes=n_classes, flip_y=0.05, random_state=0
-    )
-    train, test = slice(0, 600), slice(600, None)
-    forest = RandomForestClassifier(25, random_state=0)
-    ours, clipped = (
-        CalibratedClassifier(forest, PlattScaling(), ensemble=False, min_proba=m)
-        for m in ("auto", LEAST)
-    )
-    theirs = CalibratedClassifierCV(forest, ensemble=False)
-    losses = [
-        log_loss(y[test], c.fit(X[train], y[train]).predict_proba(X[test]))
-        for c in (ours, theirs, clipped)
-    ]
-    assert losses[0] - 0.015 < losses[1] < losses[2] - 0.05
-
-
 class Certain(ClassifierMixin, BaseEstimator):
     """A calibrator that says 0 and 1."""
 
@@ -602,39 +581,6 @@ def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
     for calibrator in (stacking, ClassifierCalibrator(stacking)):
         c = CalibratedClassifier(GaussianNB(), calibrator, cv=2).fit(X, y)
         assert log_loss(y, c.predict_proba(X)) < 0.9
-
-
-class Fickle(GaussianNB):
-    """A classifier with margins if the first row has label 0, and without methods before a fit."""
-
-    @property
-    def decision_function(self):
-        if self.first_ != 0:
-            raise AttributeError
-        return self.predict_log_proba
-
-    @property
-    def predict_proba(self):
-        if not hasattr(self, "first_"):
-            raise AttributeError
-        return super().predict_proba
-
-    def fit(self, X, y):
-        self.first_ = y[0]
-        return super().fit(X, y)
-
-
-def test_methods_that_differ_between_fits():
-    X, y = problem()
-    y[:2] = 0, 1
-    every = np.arange(len(y))
-    splits = [(every[k:], every[: 120 + k]) for k in (0, 1)]
-    with pytest.raises(ValueError, match=r"got decision_function and predict_proba\. Set resp"):
-        CalibratedClassifier(Fickle(), TemperatureScaling(), cv=splits).fit(X, y)
-    c = CalibratedClassifier(
-        Fickle(), TemperatureScaling(), cv=splits, response_method="predict_proba"
-    )
-    assert c.fit(X, y).response_method_ == "predict_proba"
 
 
 # --------------------------------------------------------------------------------------

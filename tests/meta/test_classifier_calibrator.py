@@ -21,7 +21,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import ClassifierCalibrator, MatrixScaling, TemperatureScaling
 from skcalib.datasets import make_logits
-from skcalib.meta._classifier_calibrator import canonical_orders
 
 N = 300
 
@@ -177,13 +176,6 @@ def test_parameters_of_the_classifier_are_searched_for():
 
 # --------------------------------------------------------------------------------------
 # The default.
-
-
-def test_classes_of_equal_mean_and_frequency_have_an_order_that_columns_do_not_decide():
-    L, y = np.array([[-1.0, -2, 0], [-3.0, -2, 0]]), np.array([0, 1])
-    order, _ = canonical_orders(L, y, None)
-    other, _ = canonical_orders(L[:, ::-1], 2 - y, None)
-    assert_array_equal(2 - other, order)
 
 
 @pytest.mark.slow

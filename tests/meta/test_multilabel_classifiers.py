@@ -1,7 +1,6 @@
 """Classifiers of several labels per row, with their logits and with a calibrator."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -209,15 +208,3 @@ def test_outputs_of_several_classes_are_refused():
     frozen = FrozenEstimator(MultiOutputClassifier(GaussianNB()).fit(X, y))
     with pytest.raises(ValueError, match="indicator of a label, got one with classes 0, 1, 2"):
         CalibratedClassifier(frozen).fit(X, Y[:, :2])
-
-
-FORMS = {"sparse": sp.csr_matrix, "data frame": pd.DataFrame, "list": np.ndarray.tolist}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_forms_of_indicators(form):
-    expected, fitted = (CalibratedClassifier(NAIVE, cv=2).fit(X, y) for y in (Y, form(Y)))
-    assert_array_equal(fitted.predict_proba(X_TEST), expected.predict_proba(X_TEST))
-    one, other = (LogitTransformer(NAIVE, cv=2).fit_transform(X, y) for y in (Y, form(Y)))
-    assert_array_equal(one, other)

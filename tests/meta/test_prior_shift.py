@@ -304,21 +304,6 @@ def test_all_kinds_of_rows_have_one_answer(rows, method, tmp_path, monkeypatch):
     assert_allclose(of_dask.cell_weights_, shift.cell_weights_)
 
 
-@pytest.mark.parametrize("method", ["em", "bbse"])
-def test_masked_classes(rows, method):
-    Z, y, Z_new, y_new = rows
-    hidden = np.random.default_rng(0).random(Z.shape) < 0.2
-    parts = []
-    for logits, labels in ((Z, y), (Z_new, y_new)):
-        masked = np.where(hidden, -np.inf, logits)
-        masked[np.arange(3000), labels] = logits[np.arange(3000), labels]
-        parts.append(masked)
-    shift = PriorShift(method=method).fit(parts[0], y).adapt(parts[1])
-    assert np.abs(shift.priors_ - AFTER).max() < 0.1
-    P = shift.predict_proba(parts[1])
-    assert np.array_equal(P == 0, np.isneginf(parts[1]))
-
-
 def test_a_second_fit_forgets_what_was_adapted(shift, rows):
     before = fitted_state(shift)
     shift.adapt(rows[2])
@@ -377,16 +362,6 @@ def test_few_rows_change_little_and_warn(rows, method, n):
     assert shift.priors_.min() >= shift.calibration_priors_.min() / (n + 1) * 0.99
     assert np.isnan(shift.label_shift_pvalue_)
     assert np.isfinite(shift.standard_errors_).all()
-
-
-def test_fewer_rows_than_classes():
-    rng = np.random.default_rng(0)
-    Z, y = drawn(4000, np.full(50, 0.02), rng, sharp=3.0)
-    shift = PriorShift().fit(Z, y)
-    with pytest.warns(FewRowsWarning):
-        shift.adapt(Z[:20])
-    assert shift.priors_.sum() == pytest.approx(1)
-    assert shift.priors_.min() > 0
 
 
 def test_a_search_that_stops_early_warns(shift, rows, monkeypatch):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -168,19 +168,6 @@ def test_warnings_name_the_columns_they_are_of():
     with pytest.warns(UserWarning, match="^Top label in column 1: The slope of 1 of 1") as caught:
         skcalib.TopLabelCalibration().fit(Z, y)
     assert len(caught) == 1
-
-
-def test_top_label_and_the_rest():
-    Z = np.random.default_rng(0).normal(scale=5, size=(50, 4))
-    Z[0, 1:], Z[1] = -np.inf, [3, 3, 3, -np.inf]
-    top, margin, rest = top_and_rest(Z)
-    assert np.array_equal(top, Z.argmax(axis=1))
-    for i in range(1, 50):
-        others = np.delete(Z[i], top[i])
-        np.testing.assert_allclose(margin[i], Z[i, top[i]] - logsumexp(others), rtol=1e-12)
-        np.testing.assert_allclose(np.delete(rest[i], top[i]), others - logsumexp(others))
-    assert margin[0] == np.inf
-    assert np.isneginf(rest[np.arange(50), top]).all()
 
 
 # --------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Measures: hand tables, a literal transcription of the paper, identities, bad input."""
 
-import warnings
 from functools import partial
 from inspect import signature
 
@@ -356,15 +355,3 @@ def test_bad_input_is_refused(function):
         if "given" in parameters or change.keys() <= parameters.keys():  # some have no bins
             with of_case(case), pytest.raises(ValueError, match=message):
                 function(**(GOOD | change))
-
-
-@pytest.mark.slow
-@every
-@given(data=rows())
-def test_no_warnings_and_no_nan(measure, data):
-    y, P, w = data
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for kind in KINDS[:2]:
-            value = measure(y, P, labels=range(P.shape[1]), sample_weight=w, kind=kind)
-            assert 0 <= value <= 1 + 1e-12

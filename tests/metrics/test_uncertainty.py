@@ -10,7 +10,7 @@ from families import GAPS
 from scipy.special import softmax
 from scipy.stats import binom, chi2
 from sklearn.metrics import brier_score_loss, log_loss
-from test_estimates import ALL, KINDS
+from test_estimates import KINDS
 
 from skcalib import CalibrationMonitor, ReliabilityDisplay
 from skcalib.datasets import make_logits
@@ -22,7 +22,6 @@ from skcalib.metrics import (
     debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
     reliability_curve,
-    score_decomposition,
     smooth_calibration_error,
 )
 from skcalib.metrics._calibration_error import FORMULAS
@@ -367,28 +366,6 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
     assert np.isfinite(monitor.curve().n_effective).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("smallest", "strategy"), [(1e-170, "quantile"), (5e-324, "uniform")])
-@pytest.mark.parametrize("kind", KINDS)
-def test_measures_do_not_feel_tiny_weights(smallest, strategy, kind):
-    y, p, w = rows_of_tiny_weight(smallest)
-    heavy = w > 1e-100
-    for measure in ALL:
-        bins = {} if measure is smooth_calibration_error else {"strategy": strategy}
-        value = measure(y, p, kind=kind, sample_weight=w, **bins)
-        if "maximum" not in measure.__name__:
-            only = measure(y[heavy], p[heavy], kind=kind, sample_weight=w[heavy], **bins)
-            assert value == pytest.approx(only)
-        assert 0 <= value <= 1
-        given = {"measure": measure.__name__, "kind": kind, "sample_weight": w}
-        given |= {"n_resamples": 3, "random_state": 0, **bins}
-        interval = calibration_error_interval(y, p, **given)
-        assert 0 <= interval.low <= interval.high <= 1
-        assert 0 < calibration_test(y, p, **given).pvalue <= 1
-        assert np.isfinite(calibration_difference(y, p, p**2, **given).low)
-    assert np.isfinite(score_decomposition(y, p, kind=kind, sample_weight=w).miscalibration).all()
-
-
 # --------------------------------------------------------------------------------------
 # Functions as measures: what they take columns and arguments for.
 
@@ -417,16 +394,6 @@ def test_functions_get_one_dimension_for_the_label_they_take_it_for():
         for p, label in ((P[:, 1], None), (P[:, 0], 0)):
             found = calibration_error_interval(y, p, pos_label=label, **given)
             assert found.estimate == pytest.approx(expected)
-
-
-def test_functions_are_told_what_was_asked_for():
-    _, y, P = make_logits(200, 3, return_proba=True, random_state=0)
-    given = {"kind": "classwise", "n_bins": 5, "strategy": "quantile"}
-    ece = expected_calibration_error
-    found = calibration_error_interval(y, P, measure=ece, **given, n_resamples=9)
-    assert found.estimate == pytest.approx(ece(y, P, **given))
-    found = calibration_error_interval(y, P, measure=lambda *rows: -ece(*rows), n_resamples=9)
-    assert found.low < 0
 
 
 def test_models_are_compared_by_a_measure_without_bias():

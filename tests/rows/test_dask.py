@@ -35,7 +35,6 @@ from skcalib import (
 )
 from skcalib._optimize import spline as binned
 from skcalib._rows import dask as _dask
-from skcalib._rows.dask import checked_chunks
 from skcalib.datasets import make_logits
 
 N, CHUNK = 3000, 700
@@ -209,28 +208,6 @@ def test_nullable_columns(of_logits, of_labels):
     error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
     expected = metrics.expected_calibration_error(frame["y"], far.predict_proba(frame[names]))
     assert error == pytest.approx(expected)
-
-
-def heavy_rows(X, y, sample_weight):
-    """A check that drops rows of weight 0, and notes how many rows it saw."""
-    kept = sample_weight > 0
-    return (X[kept], y[kept], sample_weight[kept]), np.array([1, len(X)])
-
-
-def test_rows_that_the_check_drops():
-    """Lengths are those of what is left; what was found counts all the same."""
-    Z, y, w = problem(3, weighted=True, n=40)
-    w[:10] = 0
-    w[20:30] = 0
-    X, Y, W = chunked(Z, y, w, chunk=10)
-    rows, found = checked_chunks(heavy_rows, X=X, y=Y, sample_weight=W)
-    A, b, v = rows.arrays
-    assert found.tolist() == [4, 40]
-    assert A.lengths == b.lengths == v.lengths == (np.sum(w[10:20] > 0), np.sum(w[30:] > 0))
-    assert [task.compute().tolist() for task in A.tasks] == [
-        Z[part][w[part] > 0].tolist() for part in (slice(10, 20), slice(30, 40))
-    ]
-    assert rows.sum(lambda Z, _, w: w @ Z) == pytest.approx(w @ Z)
 
 
 @pytest.mark.slow

@@ -45,14 +45,6 @@ def test_memmap_is_read_in_blocks(tmp_path, rng, monkeypatch):
     assert max(sizes) == 10
 
 
-def test_one_column_is_the_log_odds_of_the_second_class():
-    Z = np.array([[1.5], [-2.0]], dtype=np.float32)
-    both = both_columns(Z)
-    assert both.dtype == np.float32
-    assert both.tolist() == [[0.0, 1.5], [0.0, -2.0]]
-    assert both_columns(both) is both
-
-
 @pytest.mark.parametrize(("n", "at_least", "expected"), [
     (64 * 600, 512, 600),  # every 64th row
     (6400, 512, 534),  # every twelfth, for these to be at least so many
@@ -71,14 +63,6 @@ def test_samples(n, at_least, expected, monkeypatch):
         assert n_rows == expected
         assert w is None
         assert len(set(steps)) == 1
-
-
-def test_rows_that_differ_in_other_arrays_weigh_the_same(rng, monkeypatch):
-    w = rng.uniform(size=10)
-    rows = MemoryRows(np.zeros((10, 2)), np.arange(10), w)
-    assert rows.weight == pytest.approx(w.sum())
-    monkeypatch.setattr(MemoryRows, "sum", None)  # known without another pass
-    assert rows.relabelled(np.negative, classes=np.arange(-9, 1)).extended(w).weight == rows.weight
 
 
 @pytest.mark.parametrize("derive", [

@@ -145,17 +145,6 @@ def test_limits_of_the_user_stay():
     assert blas_threads() == before
 
 
-def test_numbers_that_somebody_sets_meanwhile_stay(library):
-    def fit_after(n):
-        library.set_num_threads(n)
-        with_one_blas_thread(int)
-
-    with_one_blas_thread(library.set_num_threads, 3)
-    assert library.get_num_threads() == 3
-    with_one_blas_thread(fit_after, 2)
-    assert library.get_num_threads() == 2
-
-
 @cache
 def instructions(code):
     return {i.offset: i.opname for i in dis.get_instructions(code)}

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 
 from skcalib import PlattScaling
 from skcalib._optimize import logistic
@@ -56,32 +53,6 @@ def test_probabilities_are_the_literal_formula():
     two = PlattScaling().fit(Z[:, :2], y % 2)
     p = expit(two.coef_ * (Z[:, 1] - Z[:, 0]) + two.intercept_)
     np.testing.assert_allclose(two.predict_proba(Z[:, :2]), np.stack([1 - p, p], axis=1))
-
-
-class Margins(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose features are logits: its decision function is their margins."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def decision_function(self, X):
-        M = literal_margins(X)
-        return M if M.shape[1] > 1 else M[:, 0]
-
-    def predict(self, X):
-        return self.classes_[X.argmax(axis=1)]
-
-
-# It says that the base model does not take weights, which it need not.
-@pytest.mark.filterwarnings("ignore:Since FrozenEstimator:UserWarning")
-@pytest.mark.parametrize("n_classes", [2, 3, 6])
-def test_same_as_scikit_learn(n_classes, weights):
-    Z, y = make_logits(500, n_classes, random_state=0)
-    peer = CalibratedClassifierCV(FrozenEstimator(Margins().fit(Z, y)), method="sigmoid")
-    peer.fit(Z, y, sample_weight=weights)
-    ours = PlattScaling().fit(Z, y, weights)
-    np.testing.assert_allclose(ours.predict_proba(Z), peer.predict_proba(Z), atol=1e-4)
 
 
 # --------------------------------------------------------------------------------------

@@ -127,50 +127,6 @@ def test_plain_forms_are_logistic_regressions(kind):
     np.testing.assert_allclose(np.ravel(found), peer.coef_[0], rtol=1e-6)
 
 
-def test_normal_scores_with_unequal_variances_have_known_coefficients():
-    """Densities N(-1, 1) and N(1, 2^2) of a score, which is taken for the log-odds."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=200_000)
-    x = np.where(y == 1, 1 + 2 * rng.normal(size=len(y)), -1 + rng.normal(size=len(y)))
-    c = QuadraticScaling(smoothing=0).fit(x[:, None], y)
-    T = c.temperature_
-    found = np.ravel([c.intercept_, c.coef_ / T, c.quadratic_ / T**2])
-    # log ratio: -log 2 - (x - 1)^2 / 8 + (x + 1)^2 / 2
-    np.testing.assert_allclose(found, [-np.log(2) + 3 / 8, 5 / 4, 3 / 8], rtol=0.03)
-
-
-def test_beta_distributed_probabilities_have_known_coefficients():
-    """Densities Beta(4, 1) and Beta(2, 3) have the log ratio 2 log p - (-2) ... in closed form."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=200_000)
-    p = np.where(y == 1, rng.beta(4, 1.5, size=len(y)), rng.beta(2, 3, size=len(y)))
-    c = BetaCalibration(smoothing=0).fit(logit(p)[:, None], y)
-    np.testing.assert_allclose([c.a_[0], c.b_[0]], [2, 1.5], rtol=0.03)
-
-
-@pytest.mark.parametrize("sides", ["a", "b"])
-@pytest.mark.parametrize("alpha", [1.0, 0])
-def test_a_negative_coefficient_is_zero_and_the_others_are_fitted_again(sides, alpha):
-    rng = np.random.default_rng(1)
-    x = 3 * rng.normal(size=3000)
-    truth = np.where(x > 0, 1.5 * x, -0.5 * x) if sides == "a" else np.where(x > 0, -0.5 * x, x)
-    y = (rng.uniform(size=len(x)) < expit(truth - 1 + 2 * (sides == "b"))).astype(int)
-    c = BetaCalibration(alpha=alpha).fit(x[:, None], y)
-    gone, kept = (c.a_, c.b_) if sides == "a" else (c.b_, c.a_)
-    assert gone[0] == 0
-    assert kept[0] > 0.1
-    value = partial(objective, c, k=0, Z=np.c_[0 * x, x], y=y, w=np.ones(len(x)))
-
-    def of_slopes(u):  # the intercept, and T times a and b, which have bounds
-        return value(np.array([u[0], (u[1] + u[2]) / 2, u[2] - u[1]]))
-
-    bounds = [(None, None), (0, None), (0, None)]
-    oracle = minimize(of_slopes, [0, 1, 1], bounds=bounds, tol=1e-12)
-    found = np.array([c.intercept_[0], *(c.temperature_ * np.array([c.a_[0], c.b_[0]]))])
-    assert of_slopes(found) <= oracle.fun + 1e-6
-    np.testing.assert_allclose(found, oracle.x, atol=1e-2)
-
-
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("seed", range(8))
 def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
@@ -249,25 +205,6 @@ def test_convergence_is_checked(kind, monkeypatch):
         kind().fit(Z, y)
     with pytest.warns(ConvergenceWarning, match=r"hardly vary, and use .*alpha above 0\.$"):
         kind(alpha=0).fit(Z, y)
-
-
-@every
-def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
-    Z, y = make_logits(600, 3, temperature=0.7, random_state=0)
-    half = np.arange(600) < 300
-    masked = np.where((half & (y != 2))[:, None] & [False, False, True], -np.inf, Z)
-    c = kind(**PLAIN).fit(masked, y)
-    counts = np.isfinite(masked[:, 2])
-    T = c.temperature_
-    x = literal_odds(masked[counts], T)[:, 2]
-    F = np.c_[x, x**2]
-    if kind is BetaCalibration:
-        F = np.c_[log_expit(T * x), -log_expit(-T * x)]
-    peer = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-12)
-    peer.fit(F, y[counts] == 2)
-    found = (c.coef_, c.quadratic_) if kind is QuadraticScaling else (c.a_, c.b_)
-    np.testing.assert_allclose([f[2] for f in found], peer.coef_[0], rtol=1e-5)
-    assert (c.predict_proba(masked)[~counts, 2] == 0).all()
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")

@@ -8,9 +8,7 @@ from families import JOINT
 from hypothesis import assume, given, strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling, VectorScaling
 from skcalib._optimize import temperature
@@ -91,34 +89,6 @@ def test_scale_equivariance(kind, scale, n_samples):
     np.testing.assert_allclose(
         scaled.predict_proba(scale * Z), plain.predict_proba(Z), rtol=1e-8, atol=1e-300
     )
-
-
-class Logits(TemperatureScaling):
-    """A classifier whose decision function is its input, for scikit-learn to calibrate."""
-
-    def decision_function(self, X):
-        return X[:, 1] - X[:, 0] if X.shape[1] == 2 else X
-
-    def __getattribute__(self, name):
-        if name in {"predict_proba", "predict_log_proba"}:
-            raise AttributeError(name)
-        return super().__getattribute__(name)
-
-
-def sklearn_temperature(Z, y):
-    frozen = FrozenEstimator(Logits().fit(Z, y))
-    fitted = CalibratedClassifierCV(frozen, method="temperature").fit(Z, y)
-    beta = fitted.calibrated_classifiers_[0].calibrators[0].beta_
-    return 1 / float(beta)
-
-
-@pytest.mark.parametrize("n_classes", [3, 10])
-def test_same_temperature_as_scikit_learn(n_classes):
-    """Where scikit-learn's own temperature scaling (1.8) is right."""
-    pytest.importorskip("sklearn", minversion="1.8")
-    Z, y = make_logits(2000, n_classes, random_state=0)
-    expected = sklearn_temperature(Z, y)
-    assert TemperatureScaling().fit(Z, y).temperature_ == pytest.approx(expected, rel=1e-4)
 
 
 # --------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib._optimize.effects import effect_scores, fit_effects
-from skcalib._validation.features import MISSING, fitted_columns
+from skcalib._validation.features import fitted_columns
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.selection._conditional import _warn_of_features_alone
@@ -211,13 +211,6 @@ def test_levels():
     assert fitted_columns(words, 20, weights, "from_dtype")[0].levels[0].tolist() == ["rare"]
     with_missing = np.array([1, None, 2.5] * 5, object)
     assert not fitted_columns(with_missing, 15, None, "from_dtype")[0].is_categorical.any()
-
-
-def test_trees_see_categories_as_their_intercepts_and_numbers_as_finite():
-    columns, F = fitted_columns(np.array([["a", 1.0], ["b", None]] * 5, object), 10, None, [0])
-    intercepts = np.arange(2.0 * (columns.first[-1] + 1)).reshape(-1, 2)
-    T = columns.for_trees(F, intercepts)
-    assert T[:2].tolist() == [[0, 1, 1], [2, 3, MISSING]]
 
 
 def test_weights_are_repeated_rows_and_zeros_absent_ones():

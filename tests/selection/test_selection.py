@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
@@ -53,22 +53,6 @@ def test_parameters_of_calibrator_and_classifier_are_searched_for():
     assert np.ptp(found.cv_results_["mean_test_score"]) > 1e-3
     assert found.best_estimator_.estimators_[-1].C == found.best_params_["estimator__C"]
     assert found.best_estimator_.calibrator_.alpha == found.best_params_["calibrator__alpha"]
-
-
-def test_nested_cross_validation_with_several_scorers():
-    grid = {"calibrator": [TemperatureScaling(), HistogramBinning()], "cv": [2, 3]}
-    inner = GridSearchCV(
-        CalibratedClassifier(GaussianNB(), TemperatureScaling()), grid, scoring="neg_log_loss", cv=2
-    )
-    scoring = {
-        "ece": ECE,
-        "loss": "neg_log_loss",
-        "mce": get_scorer("neg_maximum_calibration_error"),
-    }
-    scores = cross_validate(inner, X, Y, scoring=scoring, cv=3, error_score="raise")
-    for name in scoring:
-        assert np.isfinite(scores[f"test_{name}"]).all()
-    assert (scores["test_ece"] >= scores["test_mce"]).all()
 
 
 # --------------------------------------------------------------------------------------

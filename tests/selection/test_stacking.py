@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
-from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib import VectorScaling
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._matrix import _averaged
 from skcalib.selection._stacking import (
-    ROWS_TO_AVERAGE,
     ROWS_TO_SCREEN_ON,
     Fits,
     Fold,
-    components,
     hopeless,
-    pruned_weights,
     pseudo_rows,
     stacking_weights,
     weighed,
@@ -58,41 +54,6 @@ def test_no_direction_lowers_the_objective(problem):
 # Averages of linear maps.
 
 
-def of_candidates(Z, y, candidates):
-    """Candidates fitted to one half of the rows, and their log-probabilities for the other."""
-    half = len(y) // 2
-    fitted = {name: c.fit(Z[:half], y[:half]) for name, c in candidates.items()}
-    test = MemoryRows(Z[half:], y[half:], None, classes=np.arange(Z.shape[1]))
-    L = {name: c.predict_log_proba(test.X)[np.arange(half), test.y] for name, c in fitted.items()}
-    return [Fold(Fits(fitted, {}, {}), test, L)]
-
-
-def bent(n=2000):
-    Z, y = make_logits(n, 3, temperature=2.0, random_state=0)
-    return Z * [1, 2, 3] + [1, 2, 0], y
-
-
-@pytest.mark.parametrize("n_rows", [ROWS_TO_AVERAGE - 1, ROWS_TO_AVERAGE])
-def test_linear_maps_of_many_rows_are_averaged_wherever_they_stand(n_rows):
-    """Those that share the features that most of them have; the same ones in fit and folds."""
-    Z, y = bent(2 * n_rows)
-    other = TemperatureScaling(smoothing=0.3)
-    candidates = {"other": other, "vector": VectorScaling(), "matrix": MatrixScaling(alpha=0.1)}
-    (fold,) = of_candidates(Z, y, candidates)
-    best = np.arange(n_rows) % 3  # so that each has some weight
-    L = {name: np.where(best == k, of_one, -3.0) for k, (name, of_one) in enumerate(fold.L.items())}
-    found = weighed([fold._replace(L=L)], "stack", 1e-3, ["other"])
-    assert found.linear == (["vector", "matrix"] if n_rows == ROWS_TO_AVERAGE else [])
-    if not found.linear:
-        return
-    everything = found._replace(weights={"other": 0.5, "vector": 0.2, "matrix": 0.3})
-    parts, weights = components(candidates, everything)
-    assert_allclose(weights, [0.5, 0.5])
-    assert parts[1] is other
-    average = _averaged(list(candidates.values())[1:], np.array([0.2, 0.3]))
-    assert_array_equal(parts[0].coef_, average.coef_)
-
-
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 20])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pseudo_rows_are_shared_by_the_likelihoods_of_simple_candidates(n_columns, weighted, rng):
@@ -119,35 +80,6 @@ def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
     weights = weighed([fold], "stack", 1e-3, ["first"]).weights
     assert weights["second"] == pytest.approx(n_rows / 1001 if kept else 0, rel=0.02)
     assert sum(weights.values()) == pytest.approx(1)
-
-
-def loss_of(L, weights, w):
-    mixed = np.exp(L) @ weights
-    return -(w @ np.log(mixed)) / w.sum()
-
-
-@pytest.mark.slow
-@given(seed=st.integers(0, 10**6), n_candidates=st.integers(1, 6))
-def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
-    """And no others; the last one stays in any case."""
-    random = np.random.default_rng(seed)
-    L = np.log(random.uniform(0.05, 1, size=(300, n_candidates)))
-    L[:, 0] -= 2.0  # of no use
-    w, none = random.uniform(0.5, 2, size=300), np.zeros(n_candidates)
-    everything = loss_of(L, stacking_weights(L, w, none), w)
-    for gain in (0.0, 0.01, 0.5):
-        weights = pruned_weights(L, w, none, gain)
-        assert weights.sum() == pytest.approx(1)
-        loss = loss_of(L, weights, w)
-        assert loss <= (1 + gain) * everything + 1e-6
-        kept = np.flatnonzero(weights)
-        for m in set(kept.tolist()) - {n_candidates - 1}:
-            others = [k for k in kept if k != m]
-            if others and gain > 0:
-                without = loss_of(L[:, others], stacking_weights(L[:, others], w, none[others]), w)
-                assert without > everything
-    only_last = pruned_weights(L, w, none, 10.0)
-    assert only_last[-1] == 1
 
 
 @pytest.mark.parametrize("n_rows", [ROWS_TO_SCREEN_ON - 1, 10 * ROWS_TO_SCREEN_ON])

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import skcalib
-from skcalib._validation.labels import encode, resolve_classes, shown
+from skcalib._validation.labels import encode
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer
@@ -259,25 +259,6 @@ def test_a_split_that_lacks_classes_is_taken_with_a_warning(n_classes, missing):
 
 # Data frames whose names are the labels.
 NAMES = ["bee", "ant", "cat"]
-LARGE = np.arange(32_000)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        (np.array([40_000]), 32_000, LARGE),
-        (LARGE, 2, [*LARGE, 0]),
-        (LARGE.astype(str), 40_000, None),
-        (LARGE, 2, LARGE[None]),
-        (LARGE[::-1], 32_000, None, pd.DataFrame(columns=[*LARGE[:300], *LARGE[:299:-1]])),
-    ],
-    ids=["label", "repeated", "columns", "dimensions", "order"],
-)
-def test_no_message_lists_thousands_of_labels(given):
-    with pytest.raises(ValueError, match=r"got") as refusal:
-        resolve_classes(*given)
-    assert len(str(refusal.value)) < 500
-    assert shown([*LARGE]) == "0, 1, 2, 3, 4, ... (31,995 more)"
 
 
 @pytest.mark.parametrize(
