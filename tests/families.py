@@ -4,8 +4,10 @@ from contextlib import contextmanager
 from inspect import isfunction, signature
 from types import FunctionType
 
+import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer
@@ -18,6 +20,23 @@ from skcalib._rows.arrays import both_columns, log_softmax
 from skcalib._rows.rows import MemoryRows
 from skcalib.scaling import TemperatureScaling
 from skcalib.scaling._linear import _LinearScaling
+
+
+def refuse(*_, **__):
+    raise AssertionError("something was fitted, or computed")
+
+
+class Unfittable(ClassifierMixin, BaseEstimator):
+    """Fails if it is fitted: errors are to come before that."""
+
+    fit = predict_proba = refuse
+
+
+class Weighable(Unfittable):
+    """One that takes weights."""
+
+    def fit(self, X, y, sample_weight=None):
+        refuse()
 
 
 class ClassifierCalibrator(skcalib.ClassifierCalibrator):
@@ -185,6 +204,16 @@ def features_of(Z, y, w=None, scale=1.0):
 def log_probabilities_of(Z, y, w, scale):
     """Rows of log-probabilities of scaled logits as features."""
     return MemoryRows(raised(log_softmax(scale * Z)), y, w)
+
+
+def mixed(P, c):
+    """Probabilities with a share of the uniform distribution, as a calibrator mixes them."""
+    return (1 - c.smoothing_) * P + c.smoothing_ / P.shape[1]
+
+
+def mixed_log_probabilities(c, Z):
+    """What maps of a calibrator are applied to: those of temperature scaling, mixed."""
+    return np.log(mixed(softmax(Z / c.temperature_, axis=1), c))
 
 
 # Everything that measures probabilities by labels, without costs or thresholds of decisions: of

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from families import CALIBRATORS, REPRESENTATIVES, of_case, quick
+from families import CALIBRATORS, REPRESENTATIVES, Unfittable, Weighable, of_case, quick
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import logsumexp, softmax
@@ -83,19 +83,6 @@ def problem(n_classes=3, n_samples=240, random_state=0):
 
 
 X, y = problem()
-
-
-def refuse(*_, **__):
-    raise AssertionError("fitted")
-
-
-class Unfittable(ClassifierMixin, BaseEstimator):
-    """Fails if it is fitted: errors are to come before that."""
-
-    fit = refuse
-
-    def predict_proba(self, X):
-        raise AssertionError
 
 
 # --------------------------------------------------------------------------------------
@@ -494,11 +481,6 @@ def test_splits_that_leave_one_class_are_found_before_any_fit(cv, ensemble, mess
     c = CalibratedClassifier(Unfittable(), TemperatureScaling(), cv=cv, ensemble=ensemble)
     with pytest.raises(ValueError, match=message):
         c.fit(X, SORTED)
-
-
-class Weighable(Unfittable):
-    def fit(self, X, y, sample_weight=None):
-        refuse()
 
 
 def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():

@@ -113,15 +113,12 @@ BAD_RATES = {
         {"before": 0.5},
         r"before must be a list of positive .* got 0.5. For the rate of an",
     ),
-    "one": ({"before": [0.5]}, r"before .* got \[0.5\]"),
     "zero": ({"before": [0, 1]}, r"before must be a list of positive numbers.* got \[0, 1\]"),
     "negative": (
         {"before": [1, 1], "after": [-1, 2]},
         r"after must be a list of non-neg.*\[-1, 2\]",
     ),
     "none": ({"before": [1, 1], "after": [0, 0]}, r"after .* got \[0, 0\]"),
-    "infinite": ({"before": [1, np.inf]}, r"before .* got \[1, inf\]"),
-    "text": ({"before": ["1", "2"]}, "before"),
     "number": ({"before": [1, 1], "after": [1, 1, 1]}, "each of the 2 classes of before, got 3"),
     "classes": ({"before": [1, 1], "classes": [1, 2, 3]}, "classes"),
     "column": ({"before": [1, 1, 1], "n_columns": 1}, "must be 3, the number of classes, or 1 for"),
@@ -146,7 +143,6 @@ def test_rates_alone_do_not_adapt(rows):
 BAD_PRIORS = {
     "sum": ([0.5, 0.5, 0.5], "sum to one, got a minimum of 0.5 and a sum of 1.5"),
     "negative": ([-0.5, 0.5, 1], "got a minimum of -0.5"),
-    "NaN": ([np.nan, 0.5, 0.5], "got a minimum of nan"),
     "few": ([0.5, 0.5], r"list of 3 numbers, one for each.* got list of shape \(2,\)"),
     "square": (np.eye(3), r"got ndarray of shape \(3, 3\)"),
     "dictionary": (
@@ -336,7 +332,6 @@ BAD_ROWS = {
     "narrow": (np.zeros((5, 2)), None, "2 features, but PriorShift is expecting 3"),
     "flat": (np.zeros(3), None, "two dimensions, got one"),
     "no weight": (np.zeros((5, 3)), np.zeros(5), "must not be all zero"),
-    "few weights": (np.zeros((5, 3)), np.ones(4), r"shape \(5,\), got shape \(4,\)"),
     "columns": (pd.DataFrame(np.zeros((5, 3)), columns=["1", "0", "2"]), None, "in the order of"),
 }
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from families import GAPS
-from scipy.special import softmax
 from scipy.stats import binom, chi2
 from sklearn.metrics import brier_score_loss, log_loss
-from test_estimates import KINDS
+from test_estimates import KINDS, sample
 
 from skcalib import CalibrationMonitor, ReliabilityDisplay
 from skcalib.datasets import make_logits
@@ -40,11 +39,6 @@ def simulation():
     return module
 
 
-def sample(n, n_classes, temperature=1.0, seed=0):
-    logits, y = make_logits(n, n_classes, temperature=temperature, random_state=seed)
-    return y, softmax(logits, axis=1)
-
-
 # --------------------------------------------------------------------------------------
 # Intervals.
 
@@ -56,7 +50,7 @@ def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
     decided = set()
     for seed in range(4):
         temperature = [1.0, 1.3, 1.6][seed % 3]
-        y, P = sample(150, 2 if kind == "binary" else 8, temperature, seed)
+        y, P = sample(150, temperature, seed, 2 if kind == "binary" else 8)
         w = np.random.default_rng(seed).exponential(size=150) if seed % 2 else None
         given = {
             "measure": measure, "kind": kind, "sample_weight": w, "random_state": seed,
@@ -96,7 +90,7 @@ def test_rows_alone_in_their_bins_have_noise():
     """A hundred bins of one row each say next to nothing, and the interval says so."""
     found = [
         calibration_error_interval(
-            *sample(100, 3, seed=seed), n_bins=100, strategy="quantile", n_resamples=99,
+            *sample(100, seed=seed), n_bins=100, strategy="quantile", n_resamples=99,
             random_state=seed,
         )
         for seed in range(12)
@@ -108,7 +102,7 @@ def test_rows_alone_in_their_bins_have_noise():
 @pytest.mark.slow
 def test_errors_of_both_of_two_classes_are_one():
     """They exclude one another, so the mean over them varies as one of them does."""
-    y, P = sample(400, 2, 1.6)
+    y, P = sample(400, 1.6, n_classes=2)
     given = {"n_resamples": 400, "random_state": 0}
     one = calibration_error_interval(y, P, kind="binary", **given)
     for two in (P, P[:, 1]):
@@ -325,7 +319,7 @@ NAMES = np.array(["ant", "bee", "cat"])
 )
 def test_functions_are_told_the_labels(measure):
     """Two of three draws lack the class that has one row."""
-    y, P = sample(40, 3)
+    y, P = sample(40)
     y[y == 2] = 1
     y[0] = 2
     given = {"measure": measure, "n_resamples": 9, "random_state": 0}
@@ -397,7 +391,7 @@ def test_functions_get_one_dimension_for_the_label_they_take_it_for():
 
 
 def test_models_are_compared_by_a_measure_without_bias():
-    y, P = sample(300, 3, 1.5)
+    y, P = sample(300, 1.5)
     found = calibration_difference(y, P, P[::-1], n_resamples=9, random_state=0)
     measure = debiased_root_mean_squared_calibration_error
     assert found.estimate == pytest.approx(measure(y, P) - measure(y, P[::-1]))

@@ -112,7 +112,7 @@ def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
     """A Hessian is summed up only where it is small."""
     for name, value in limits.items():
         monkeypatch.setattr(f"skcalib._optimize.minimize.{name}", value)
-    monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", refuse)
+    monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", families.refuse)
     Z, y, w = problem(4, weighted=True)
     here, far = (
         VectorScaling(alpha=1.0, tol=1e-10).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w))
@@ -136,10 +136,6 @@ def test_single_precision_stays_so(kind):
 # Outputs.
 
 
-def refuse(*_, **__):
-    raise AssertionError("something was computed")
-
-
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
 def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
     Z, y, _ = problem(4, n=400)
@@ -148,7 +144,7 @@ def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
         rows = Z[: sum(lengths)]
         X = da.from_array(rows, chunks=(lengths, 4))
         for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
-            with dask.config.set(scheduler=refuse):
+            with dask.config.set(scheduler=families.refuse):
                 lazy = getattr(calibrator, name)(X)
             here = getattr(calibrator, name)(rows)
             assert lazy.chunks == (lengths, *((n,) for n in here.shape[1:]))
@@ -174,7 +170,7 @@ def test_data_frames(kind):
     far = kind().fit(lazy[names], lazy["y"], lazy["w"])
     assert far.feature_names_in_.tolist() == names
     for name in ("predict_proba", "transform", "predict"):
-        with dask.config.set(scheduler=refuse):
+        with dask.config.set(scheduler=families.refuse):
             output = getattr(far, name)(lazy[names])
         np.testing.assert_array_equal(output.compute(), getattr(far, name)(frame[names]))
     np.testing.assert_allclose(
@@ -200,7 +196,7 @@ def test_nullable_columns(of_logits, of_labels):
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-6)
     assert np.array_equal(far.classes_, here.classes_)
     for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
-        with dask.config.set(scheduler=refuse):
+        with dask.config.set(scheduler=families.refuse):
             output = getattr(far, name)(lazy[names])
         expected = getattr(far, name)(frame[names])
         assert output.dtype == expected.dtype

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from families import mixed, mixed_log_probabilities
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -40,15 +41,6 @@ def literal(theta, shape, F, y, w, alpha):
     return -np.average(logs, weights=w) + alpha * K / N * ridge
 
 
-def features(calibrator, Z):
-    """Logarithms of the mixture that temperature scaling gives."""
-    return np.log(mixed(softmax(Z / calibrator.temperature_, axis=1), calibrator))
-
-
-def mixed(P, calibrator):
-    return (1 - calibrator.smoothing_) * P + calibrator.smoothing_ / P.shape[1]
-
-
 def scores(c, F):
     return F @ matrix_of(c.coef_).T + c.intercept_
 
@@ -58,7 +50,7 @@ def scores(c, F):
 def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, kind):
     Z, y, w = problem
     c = kind(alpha=alpha, tol=1e-9).fit(Z, y, w)
-    args = c.coef_.shape, features(c, Z), y, w, alpha
+    args = c.coef_.shape, mixed_log_probabilities(c, Z), y, w, alpha
     found = np.append(c.coef_, c.intercept_)
     start = np.append(
         np.ones_like(c.coef_) if c.coef_.ndim == 1 else np.eye(len(Z[0])), 0 * c.intercept_
@@ -72,7 +64,7 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, kin
 def test_probabilities_are_the_literal_formula(problem, kind):
     Z, y, w = problem
     c = kind().fit(Z, y, w)
-    expected = softmax(scores(c, features(c, Z)), axis=1)
+    expected = softmax(scores(c, mixed_log_probabilities(c, Z)), axis=1)
     assert c.smoothing_ == 1 / (1 + (len(y) if w is None else w.sum()))
     np.testing.assert_allclose(c.predict_proba(Z), mixed(expected, c))
     assert c.loss_ == pytest.approx(log_loss(y, expected, sample_weight=w), rel=1e-10)
@@ -131,7 +123,7 @@ def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
     """The gradient, worked out plainly in double precision, is below tol."""
     Z, y = make_logits(3000, n_classes, dtype=np.float32, random_state=0)
     c = MatrixScaling(alpha=alpha, tol=1e-6).fit(Z, y)
-    F = features(c, Z.astype(float))
+    F = mixed_log_probabilities(c, Z.astype(float))
     R = softmax(F @ c.coef_.T + c.intercept_, axis=1)
     R[np.arange(len(y)), y] -= 1
     strength = 2 * n_classes / len(y) * alpha

@@ -77,20 +77,6 @@ def test_regret_is_at_most_the_bounds(order, scale, is_fitted, rng):
     assert ((c.bounds_[0, 0] <= thetas) & (thetas <= c.bounds_[1, 0])).all()
 
 
-@pytest.mark.slow
-def test_regret_grows_as_a_logarithm(rng):
-    """As long as the rows are as before: a fixed number of nats for each doubling."""
-    m = rng.normal(0, 2, 4000)
-    y = rng.random(4000) < expit(0.5 * m + 1)
-    c, regrets = PlattScaling(), []
-    thetas, _ = followed(c, m, y)
-    for n in (250, 500, 1000, 2000, 4000):
-        best = best_fixed(m[:n], y[:n], c.bounds_)
-        regrets.append((losses(thetas[:n], m[:n], y[:n]) - losses(best, m[:n], y[:n])).sum())
-    assert regrets[-1] < 25
-    assert np.diff(regrets).max() < 5
-
-
 def test_information_of_a_fit_is_the_hessian():
     Z, y = make_logits(500, 4, random_state=0)
     w = np.linspace(0.5, 2, 500)

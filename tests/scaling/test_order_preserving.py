@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import mixed_log_probabilities
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -19,12 +20,6 @@ def truncated(n=600, K=4, lowest=0.05, seed=0):
     """Log-probabilities of a classifier that rounds small ones up to a number, with labels."""
     Z, y = make_logits(n, K, random_state=seed)
     return np.log(np.maximum(softmax(Z, axis=1), lowest)), y
-
-
-def mixture(c, Z):
-    """The log-probabilities that the function is applied to."""
-    K = Z.shape[1]
-    return np.log((1 - c.smoothing_) * softmax(Z / c.temperature_, axis=1) + c.smoothing_ / K)
 
 
 def literal(b, knots, L):
@@ -52,7 +47,7 @@ def test_slopes_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
     Z, y = truncated()
     w = rng.uniform(0, 2, size=len(y)) if weighted else None
     c = OrderPreservingScaling(n_knots=4, alpha=alpha).fit(Z, y, w)
-    args = c.knots_, mixture(c, Z), y, w, c.alpha_
+    args = c.knots_, mixed_log_probabilities(c, Z), y, w, c.alpha_
     bounds = {"method": "L-BFGS-B", "bounds": [(LEAST, None)] * 5}
     oracle = minimize(objective, np.ones(5), args, tol=1e-15, options={"ftol": 0}, **bounds)
     assert objective(c.slopes_, *args) <= oracle.fun + 1e-13
@@ -68,7 +63,7 @@ def test_a_slope_at_its_bound_is_the_bound():
     reversed_ = np.where((L > -5) & (L < -2), -7 - L, L)
     c = OrderPreservingScaling(alpha=0.01).fit(reversed_, y)
     assert c.slopes_.min() == LEAST
-    args = c.knots_, mixture(c, reversed_), y, None, 0.01
+    args = c.knots_, mixed_log_probabilities(c, reversed_), y, None, 0.01
     oracle = minimize(objective, np.ones(7), args, method="SLSQP", bounds=[(LEAST, None)] * 7)
     assert objective(c.slopes_, *args) <= oracle.fun + 1e-9
 
@@ -76,7 +71,7 @@ def test_a_slope_at_its_bound_is_the_bound():
 def test_probabilities_are_the_literal_formula():
     Z, y = truncated()
     c = OrderPreservingScaling().fit(Z, y)
-    expected = softmax(literal(c.slopes_, c.knots_, mixture(c, Z)), axis=1)
+    expected = softmax(literal(c.slopes_, c.knots_, mixed_log_probabilities(c, Z)), axis=1)
     np.testing.assert_allclose(c.predict_proba(Z), expected)
     assert c.smoothing_ == 1 / (len(y) + 1)
     assert c.alpha_ == 1

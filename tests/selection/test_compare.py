@@ -6,10 +6,10 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from families import COMPARED
+from families import COMPARED, Weighable
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
@@ -35,17 +35,6 @@ from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error, get_scorer as our_scorer
 from skcalib.selection._comparison import CalibratorComparison
 from skcalib.selection._measures import EVERY_MEASURE
-
-
-class Unfittable(ClassifierMixin, BaseEstimator):
-    """Fails if it is fitted: errors are to come before that."""
-
-    def fit(self, X, y, sample_weight=None):
-        raise AssertionError("fitted")
-
-    def predict_proba(self, X):
-        raise AssertionError
-
 
 SOME = [TemperatureScaling(), HistogramBinning(), PlattScaling()]
 
@@ -359,15 +348,15 @@ def test_test_rows_are_as_wide_as_the_others(wide):
     fit, test = (logits, margin) if wide else (margin, logits)
     message = f"as many columns as logits, {1 + wide}, got {2 - wide}"
     with pytest.raises(ValueError, match=message):
-        compare_calibrators(fit, y, calibrators=[Unfittable()], test=(test, y))
+        compare_calibrators(fit, y, calibrators=[Weighable()], test=(test, y))
     three, y3 = make_logits(30, 3, random_state=0)
     with pytest.raises(ValueError, match="as many columns as logits, 3, got 1"):
-        compare_calibrators(three, y3, calibrators=[Unfittable()], test=(three[:, :1], y3))
+        compare_calibrators(three, y3, calibrators=[Weighable()], test=(three[:, :1], y3))
 
 
 def test_training_rows_need_two_classes_with_weight(rows):
     logits, y = rows
-    args = {"calibrators": [Unfittable()]}
+    args = {"calibrators": [Weighable()]}
     alone = [(np.flatnonzero(y != 1), np.flatnonzero(y == 1)), (np.flatnonzero(y == 1), [0])]
     message = "training rows .* at least two classes, got class 1 only in split 1. Use stratified"
     with pytest.raises(ValueError, match=message):
@@ -424,7 +413,7 @@ def test_progress(rows):
 def test_bad_arguments(rows, change, message):
     """All before anything is fitted."""
     logits, y = rows
-    given = {"logits": logits, "y": y, "calibrators": [Unfittable()], **change}
+    given = {"logits": logits, "y": y, "calibrators": [Weighable()], **change}
     with pytest.raises((ValueError, IndexError, TypeError), match=message):
         compare_calibrators(**given)
 
