@@ -137,12 +137,12 @@ def of_case(name):
 def quick(members):
     """Parameters of a law, of which those that another one stands for are slow.
 
-    Of calibrators one of each fit path is quick, of their forms the defaults.
+    One calibrator of each fit path is quick, and its default form.
     """
+    defaults = {f"{kind.__name__}()" for kind in REPRESENTATIVES}
     return [
         member
-        if member in REPRESENTATIVES
-        or repr(member) == f"{type(member).__name__}()" != "ConditionalCalibrator()"
+        if member in REPRESENTATIVES or repr(member) in defaults
         else pytest.param(member, marks=pytest.mark.slow)
         for member in members
     ]

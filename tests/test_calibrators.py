@@ -52,7 +52,7 @@ def assert_same_fit(a, b, rtol=1e-9):
 # Outputs.
 
 
-@every
+@few
 def test_single_precision_is_double_but_for_rounding(kind):
     X, y = make_logits(400, 5, dtype=np.float32, random_state=0)
     single, double = kind().fit(X, y), kind().fit(X.astype(float), y)
@@ -66,7 +66,7 @@ def test_single_precision_is_double_but_for_rounding(kind):
     assert np.mean(distance > 1e-4) < 0.01
 
 
-@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
+@pytest.mark.parametrize("kind", quick(WITHOUT_FOLDS))
 def test_permuted_classes_have_permuted_probabilities(kind, logits3):
     X, y = logits3
     order = np.array([2, 0, 1])
@@ -172,14 +172,14 @@ def test_only_ratios_of_weights_matter_over_ten_orders(kind, logits3):
     assert_same_fit(fits[0], fits[2])
 
 
-@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
+@pytest.mark.parametrize("kind", quick(WITHOUT_FOLDS))
 def test_order_of_rows_is_irrelevant(kind, logits3):
     X, y = logits3
     order = np.random.default_rng(0).permutation(len(y))
     assert_same_fit(kind().fit(X[order], y[order]), plain_fit(kind))
 
 
-@every
+@few
 def test_constant_added_to_a_row_is_irrelevant(kind, logits3):
     X, y = logits3
     shift = np.random.default_rng(0).normal(scale=10, size=(len(y), 1))
@@ -434,7 +434,7 @@ def test_bad_logits_are_refused_at_predict(kind):
             answer(X3[:, :2])
 
 
-@every
+@few
 def test_probabilities_for_log_odds_are_noticed(kind):
     X, y = make_logits(100, 2, random_state=0)
     p = softmax(X, axis=1)[:, 1:]

@@ -9,7 +9,7 @@ from scipy.special import expit
 from skcalib import PlattScaling
 from skcalib.datasets import make_logits
 
-T = 120
+T = 80
 
 
 def orders(rng, scale):

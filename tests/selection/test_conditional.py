@@ -26,11 +26,11 @@ from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.selection._conditional import _warn_of_features_alone
 
-N, NEW = slice(1000), slice(1000, None)
+N, NEW = slice(800), slice(800, None)
 SUBJECTS = np.array(["art", "law", "math", "physics"])
 
 
-def rows(n=2500, n_classes=3, seed=0):
+def rows(n=2000, n_classes=3, seed=0):
     """Logits whose temperature depends on the subject and whose offset on the length."""
     rng = np.random.default_rng(seed)
     Z, y = make_logits(n, n_classes, temperature=1.0, random_state=seed)
@@ -276,7 +276,7 @@ def test_bad_categorical_features(categorical):
     [
         (lambda F: F.rename(columns={"length": "size"}), r"\['subject', 'length'\], got .*'size'"),
         (lambda F: F[["subject"]], "got .'subject'.. Pass these columns"),
-        (lambda F: F[:-1], "one row for each of the 1500 rows"),
+        (lambda F: F[:-1], "one row for each of the 1200 rows"),
         (lambda F: F.assign(length="long"), "Column 'length' of features must hold numbers"),
         (lambda F: F.assign(subject=3), "type that they were of in fit, as in 'art', got 3"),
     ],

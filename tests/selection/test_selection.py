@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS
+from families import CALIBRATORS, quick
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -58,7 +58,7 @@ def test_parameters_of_calibrator_and_classifier_are_searched_for():
 # --------------------------------------------------------------------------------------
 # Persistence.
 
-FITTED = [kind() for kind in CALIBRATORS] + COMPOSED
+FITTED = [kind() for kind in CALIBRATORS]
 
 
 @cache
@@ -112,7 +112,7 @@ def test_saved_with_classes_of_any_kind(around, classes):
     assert calibrator.classes is given
 
 
-@pytest.mark.parametrize("estimator", FITTED, ids=repr)
+@pytest.mark.parametrize("estimator", quick(FITTED) + COMPOSED, ids=repr)
 def test_saved_and_loaded_with_a_warning_of_other_versions(estimator):
     saved, features = fitted(estimator)
     for way in WAYS:
