@@ -390,6 +390,18 @@ def test_functions_get_one_dimension_for_the_label_they_take_it_for():
             assert found.estimate == pytest.approx(expected)
 
 
+def test_functions_have_the_p_value_of_their_names():
+    """But for the draws of labels, which both have from the probabilities."""
+    y, P = sample(150, 1.2)
+    of_function = partial(expected_calibration_error, labels=range(3))
+    by_name, by_function = (
+        calibration_test(y, P, measure=measure, n_resamples=399, random_state=0).pvalue
+        for measure in ("expected_calibration_error", of_function)
+    )
+    assert 0.2 < by_name < 0.8
+    assert by_function == pytest.approx(by_name, abs=0.08)
+
+
 def test_models_are_compared_by_a_measure_without_bias():
     y, P = sample(300, 1.5)
     found = calibration_difference(y, P, P[::-1], n_resamples=9, random_state=0)

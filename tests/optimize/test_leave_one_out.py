@@ -83,6 +83,17 @@ def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
     assert estimate - loss == pytest.approx(wanted - loss, rel=0.3)
 
 
+@pytest.mark.parametrize("K", [2, 3])
+def test_changes_of_scores_solve_the_equations_of_each_row(K, rng):
+    P = rng.dirichlet(np.ones(K), size=5)
+    R = P - np.eye(K)[rng.integers(K, size=5)]
+    J = rng.normal(size=(5, K, 4))
+    A = J @ J.transpose(0, 2, 1)
+    D = P[:, :, None] * (np.eye(K) - P[:, None, :])
+    expected = [a @ np.linalg.solve(np.eye(K) - d @ a, r) for a, d, r in zip(A, D, R, strict=True)]
+    np.testing.assert_allclose(path.change_of_scores(A, P, R), expected, rtol=1e-6)
+
+
 def test_path_leads_to_the_solution_of_a_separate_fit():
     Z, y, _ = problem(300, 4)
     objective = objective_of(MatrixMap(), Z, y, None, 1)

@@ -114,3 +114,33 @@ def test_margins_without_end_do_not_count():
     assert_allclose([c.coef_, c.intercept_], before)
     c.partial_fit([[-1e30, 0.0, 0.0]], [0])  # wrong and certain
     assert np.isfinite(c.predict_proba(Z)).all()
+
+
+def curvature(z, low, high):
+    """The largest one of a parabola that touches the log loss at ``z`` and is nowhere above it."""
+    other = np.linspace(low, high, 4001)
+    other = other[np.abs(other - z) > 1e-4]
+    gap = np.logaddexp(0, other) - np.logaddexp(0, z) - expit(z) * (other - z)
+    return min((2 * gap / (other - z) ** 2).min(), expit(z) * expit(-z))
+
+
+@pytest.mark.parametrize("order", ["sorted by margin", "all wrong"])
+def test_steps_are_the_literal_ones(order, rng):
+    """Newton's, of the sum of such parabolas, to the nearest point within the bounds."""
+    m, y = orders(rng, 4.0)[order]
+    theta, A, c = np.array([1.0, 0.0]), np.eye(2), PlattScaling()
+    for margin, event in zip(m[:30], y[:30], strict=True):
+        c.partial_fit([[margin]], [int(event)], classes=[0, 1])
+        x, (least, largest) = np.array([margin, 1.0]), c.bounds_[:, 0]
+        ends = [slope * margin for slope in (least[0], largest[0])]
+        low, high = min(ends) + least[1], max(ends) + largest[1]
+        A = A + curvature(theta @ x, low, high) * np.outer(x, x)
+        free = theta - np.linalg.solve(A, (expit(theta @ x) - event) * x)
+        nearest = minimize(
+            lambda t, A=A, free=free: (t - free) @ A @ (t - free), np.clip(free, least, largest),
+            bounds=list(zip(least, largest, strict=True)), tol=1e-14,
+        )  # fmt: skip
+        theta = np.array([c.coef_[0], c.intercept_[0]])
+        assert_allclose(c.information_[0] + np.eye(2), A, rtol=1e-3, atol=1e-6)
+        assert_allclose(theta, nearest.x, atol=1e-3)
+        A = c.information_[0] + np.eye(2)

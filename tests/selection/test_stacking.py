@@ -13,6 +13,7 @@ from skcalib.selection._stacking import (
     Fits,
     Fold,
     hopeless,
+    pruned_weights,
     pseudo_rows,
     stacking_weights,
     weighed,
@@ -94,3 +95,22 @@ def test_linear_maps_of_little_weight_are_hopeless_on_many_rows(n_rows):
     test = MemoryRows(np.zeros((n_rows, 2)), np.zeros(n_rows, int), None)
     out = hopeless(Fold(Fits(fitted, {}, {}), test, L))
     assert out == ([] if n_rows < ROWS_TO_SCREEN_ON else ["tiny", "linear"])
+
+
+def test_candidates_are_left_out_whose_gain_is_small(rng):
+    """As many as the share of the loss allows; the last one stays in any case."""
+    L, none = np.log(rng.uniform(0.05, 1, size=(300, 5))), np.zeros(5)
+    L[:, 0] -= 2.0  # of no use
+
+    def loss(weights):
+        return -np.log(np.exp(L) @ weights).mean()
+
+    least, n_kept = loss(stacking_weights(L, None, none)), []
+    for gain in (0.0, 0.02, 0.1, 10.0):
+        weights = pruned_weights(L, None, none, gain)
+        assert weights.sum() == pytest.approx(1)
+        assert loss(weights) <= (1 + gain) * least + 1e-6
+        n_kept.append(np.count_nonzero(weights))
+    assert n_kept == sorted(n_kept, reverse=True)
+    assert (n_kept[0], n_kept[-1]) == (4, 1)
+    assert weights[-1] == 1
