@@ -207,6 +207,25 @@ def test_convergence_is_checked(kind, monkeypatch):
         kind(alpha=0).fit(Z, y)
 
 
+@every
+def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
+    Z, y = make_logits(600, 3, temperature=0.7, random_state=0)
+    half = np.arange(600) < 300
+    masked = np.where((half & (y != 2))[:, None] & [False, False, True], -np.inf, Z)
+    c = kind(**PLAIN).fit(masked, y)
+    counts = np.isfinite(masked[:, 2])
+    T = c.temperature_
+    x = literal_odds(masked[counts], T)[:, 2]
+    F = np.c_[x, x**2]
+    if kind is BetaCalibration:
+        F = np.c_[log_expit(T * x), -log_expit(-T * x)]
+    peer = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-12)
+    peer.fit(F, y[counts] == 2)
+    found = (c.coef_, c.quadratic_) if kind is QuadraticScaling else (c.a_, c.b_)
+    np.testing.assert_allclose([f[2] for f in found], peer.coef_[0], rtol=1e-5)
+    assert (c.predict_proba(masked)[~counts, 2] == 0).all()
+
+
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("centre", [-4.0, 0.0, 3.0])
 def test_log_odds_that_vary_little_are_calibrated_as_freely_as_others(centre):

@@ -202,6 +202,21 @@ def test_increasing_splines_increase_and_others_need_not():
 # What it recovers, and data without solution.
 
 
+def test_masked_classes_do_not_count_for_their_spline(rng):
+    w = rng.uniform(0.5, 2, size=600)
+    Z, y = make_logits(600, 3, random_state=0)
+    masked = (np.arange(600) % 3 == 0) & (y != 0)
+    Z[masked, 0] = -np.inf
+    c = SplineCalibration().fit(Z, y, w)
+    K = np.isfinite(Z).sum(axis=1, keepdims=True)
+    q = (1 - c.smoothing_) * softmax(Z / c.temperature_, axis=1) + c.smoothing_ / K
+    x = logit(q[~masked, 0])
+    P, share = expit(literal(c.knots_[0], c.values_[0], x)), 0.2 / (w.sum() + 1)
+    targets = (1 - share) * (y[~masked] == 0) + share / 2
+    assert w[~masked] @ (P - targets) == pytest.approx(0, abs=1e-4)
+    assert c.knots_[0, 0] >= x.min()
+
+
 @pytest.mark.parametrize("params", [{}, {"n_knots": 2}, {"alpha": 0}, {"increasing": True}])
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_class_without_log_odds_keeps_them_as_they_are(rng, params, alone):

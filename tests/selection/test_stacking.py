@@ -3,16 +3,20 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from skcalib import VectorScaling
+from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
+from skcalib.scaling._matrix import _averaged
+from skcalib.selection import _stacking
 from skcalib.selection._stacking import (
+    ROWS_TO_AVERAGE,
     ROWS_TO_SCREEN_ON,
     Fits,
     Fold,
     hopeless,
+    log_of_labels,
     pruned_weights,
     pseudo_rows,
     stacking_weights,
@@ -53,6 +57,49 @@ def test_no_direction_lowers_the_objective(problem):
 
 # --------------------------------------------------------------------------------------
 # Averages of linear maps.
+
+
+def of_candidates(Z, y, candidates):
+    """Candidates fitted to one half of the rows, and their log-probabilities for the other."""
+    half = len(y) // 2
+    fitted = {name: c.fit(Z[:half], y[:half]) for name, c in candidates.items()}
+    test = MemoryRows(Z[half:], y[half:], None, classes=np.arange(Z.shape[1]))
+    L = {name: c.predict_log_proba(test.X)[np.arange(half), test.y] for name, c in fitted.items()}
+    return [Fold(Fits(fitted, {}, {}), test, L)]
+
+
+def bent(n=2000):
+    Z, y = make_logits(n, 3, temperature=2.0, random_state=0)
+    return Z * [1, 2, 3] + [1, 2, 0], y
+
+
+def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
+    """Its members share this weight as they do in the mixture of all candidates."""
+    monkeypatch.setattr(_stacking, "GAIN", -1.0)  # so that nothing is left out
+    Z, y = bent(2 * ROWS_TO_AVERAGE)
+    candidates = {
+        "other": TemperatureScaling(smoothing=0.1),
+        "vector": VectorScaling(),
+        "matrix": MatrixScaling(alpha=0.1),
+    }
+    (fold,) = of_candidates(Z, y, candidates)
+    eps = 1e-3
+    L = {name: np.log((1 - eps) * np.exp(L) + eps / 3) for name, L in fold.L.items()}
+    # Rows at random, so that each of the candidates has some weight.
+    chance = np.random.default_rng(0).choice(3, len(fold.L["vector"]), p=[0.3, 0.3, 0.4])
+    L = {name: np.where(chance == k, of_one, -3.0) for k, (name, of_one) in enumerate(L.items())}
+    L["other"] = np.where(chance == 0, 0.0, -3.0)
+    found = weighed([fold._replace(L=L)], "stack", eps, ["other"]).weights
+    prior = np.array([2.1, 0.1, 0.1])
+    _, vector, matrix = stacking_weights(np.column_stack(list(L.values())), None, prior)
+    assert found["vector"] / found["matrix"] == pytest.approx(vector / matrix)
+    assert vector != pytest.approx(matrix, rel=0.05)
+    average = _averaged(list(candidates.values())[1:], np.array([vector, matrix]))
+    of_average = log_of_labels(average, fold.test, eps)
+    expected = stacking_weights(
+        np.column_stack([L["other"], of_average]), None, np.array([2.1, 0.2])
+    )
+    assert_allclose([found["other"], found["vector"] + found["matrix"]], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 20])
