@@ -4,14 +4,12 @@ import csv
 import itertools
 import runpy
 import sys
-from typing import NamedTuple
 from unittest.mock import ANY
 
 import numpy as np
 import pytest
 from layers import ROOT
 
-import skcalib
 from skcalib.datasets import make_logits
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -252,42 +250,6 @@ def test_page_of_results(benchmarks, group, monkeypatch, tmp_path):
     shown = row(text, "Tables, two classes", "A, lib")[0].strip("*")
     assert float(shown) == pytest.approx(losses[2].mean(), abs=1e-4)
     assert float(row(text, ".. published", "x")[1]) == pytest.approx(losses[0, 0], abs=1e-4)
-
-
-@pytest.fixture
-def arena(benchmarks):
-    import calarena
-
-    return calarena
-
-
-class Shape(NamedTuple):
-    """Probabilities as CalArena has them, and the logits that they are of."""
-
-    p: np.ndarray
-    Z: np.ndarray
-
-
-P_TWO = np.array([0.2, 0.7, 0.9, 0.4, 0.6, 0.3], dtype=np.float32)
-P_THREE = np.array([[0.5, 0.25, 0.25], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]] * 2, dtype=np.float32)
-SHAPES = {
-    "of an event": Shape(P_TWO, np.log(P_TWO / (1 - P_TWO))[:, None]),
-    "of an event, in a column": Shape(P_TWO[:, None], np.log(P_TWO / (1 - P_TWO))[:, None]),
-    "two classes": Shape(np.stack([1 - P_TWO, P_TWO], 1), np.log(np.stack([1 - P_TWO, P_TWO], 1))),
-    "three classes": Shape(P_THREE, np.log(P_THREE)),
-}
-
-
-@pytest.mark.parametrize("case", SHAPES)
-def test_calarena_adapter(arena, case):
-    """It is the calibrator of the logarithms."""
-    p, Z = SHAPES[case]
-    y = np.array([0, 1, 2, 0, 1, 0]) if case == "three classes" else np.array([0, 1, 1, 1, 0, 0])
-    adapted = arena.Adapter(skcalib.TemperatureScaling()).fit(p, y)
-    classes = list(range(max(Z.shape[1], 2)))
-    direct = skcalib.TemperatureScaling(classes=classes).fit(Z, y)
-    np.testing.assert_allclose(adapted.predict_proba(p), direct.predict_proba(Z), rtol=1e-5)
-    assert adapted.predict_proba(p).shape == (len(p), len(classes))
 
 
 def test_other_classes_are_failures(benchmarks):

@@ -90,19 +90,6 @@ def test_probabilities_are_inside_the_interval(n_classes, dtype):
         np.testing.assert_allclose(one.predict_interval(Z[:, 1:] - Z[:, :1]), interval)
 
 
-def test_equal_votes_are_ties_despite_rounding():
-    """Votes that went through a logarithm and an exponential, by two ways."""
-    rng = np.random.default_rng(0)
-    votes = rng.integers(1, 10, size=400) / 10
-    y = (rng.uniform(size=400) < votes).astype(int)
-    c = VennAbersCalibration().fit(np.log(np.c_[1 - votes, votes]), y)
-    exact = [[refitted(votes, y, np.ones(400), t, k) for k in (0, 1)] for t in votes[:50]]
-    shift = rng.normal(size=(400, 1))
-    for Z in (logit(votes), np.log(votes) - np.log1p(-votes)):
-        two = np.c_[np.zeros(400), Z] + shift
-        np.testing.assert_allclose(c.predict_interval(two)[:50, 1], exact, atol=1e-12)
-
-
 @pytest.mark.parametrize("n_trees", [5, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_votes_are_ties_in_another_precision(dtype, n_trees):

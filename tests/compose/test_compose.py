@@ -611,14 +611,6 @@ def test_the_only_group_of_a_test_set():
     assert c.calibrators_[0].weights_ == alone.weights_
 
 
-def test_one_of_several_estimators_has_no_name():
-    c = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3, ensemble=True)
-    with pytest.raises(AttributeError, match="has no estimator_: it is not fitted"):
-        c.estimator_  # noqa: B018
-    with pytest.raises(AttributeError, match="has no calibrator_: there are 3, in calibrators_"):
-        c.fit(*problem()).calibrator_  # noqa: B018
-
-
 # --------------------------------------------------------------------------------------
 # Metadata routing.
 

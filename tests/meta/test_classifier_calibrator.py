@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -159,19 +158,6 @@ def test_weights_are_those_of_the_rows():
     twice = ClassifierCalibrator(pipeline).fit(np.repeat(Z, w.astype(int), axis=0),
                                                np.repeat(y, w.astype(int)))  # fmt: skip
     assert_allclose(inside, twice.predict_proba(Z), rtol=1e-6)
-
-
-def test_parameters_of_the_classifier_are_searched_for():
-    Z, y = uneven(N)
-    search = GridSearchCV(
-        ClassifierCalibrator(DecisionTreeClassifier(random_state=0)),
-        {"estimator__max_depth": [1, 4], "smoothing": ["auto", 0.5]},
-        scoring="neg_log_loss",
-        cv=3,
-    ).fit(Z, y)
-    best = search.best_estimator_
-    assert best.estimator_.max_depth == search.best_params_["estimator__max_depth"]
-    assert np.ptp(search.cv_results_["mean_test_score"]) > 0
 
 
 # --------------------------------------------------------------------------------------

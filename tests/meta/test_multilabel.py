@@ -155,14 +155,6 @@ def test_constant_labels_are_named_once_and_weights_are_repetitions():
     assert_allclose(*found, rtol=1e-6)
 
 
-@pytest.mark.parametrize("value", [0, 1])
-def test_log_odds_that_agree_with_a_constant_label_stay(value):
-    X = np.column_stack([Z[:, 0], (30 if value else -30) + Z[:, 1]])
-    with pytest.warns(UserWarning, match="label 1"):
-        fitted = MultiLabelCalibrator().fit(X, np.column_stack([Y[:, 0], np.full(len(Y), value)]))
-    assert_array_equal(fitted.transform(X)[:, 1], X[:, 1])
-
-
 # ------------------------------------------------------------------------------------------
 # Warnings and bad input.
 

@@ -129,21 +129,11 @@ def test_binary_is_the_column_of_the_positive_label(measure, data, n_bins, k):
        strategy=st.sampled_from(STRATEGIES))  # fmt: skip
 def test_order_of_the_three_measures(data, n_bins, kind, strategy):
     y, P, w = data
-    kwargs = {"kind": kind, "strategy": strategy, "sample_weight": w, "labels": range(P.shape[1])}
-    ece, rmsce, mce = (
-        f(y, P, n_bins=n_bins, **kwargs)
-        for f in (
-            expected_calibration_error,
-            root_mean_squared_calibration_error,
-            maximum_calibration_error,
-        )
-    )
+    given = {"kind": kind, "strategy": strategy, "sample_weight": w, "labels": range(P.shape[1])}
+    ece, mce, rmsce, over, under = (f(y, P, n_bins=n_bins, **given) for f in GAPS)
     assert 0 <= ece <= rmsce + 1e-12
     assert rmsce <= mce + 1e-12 <= 1 + 1e-9
-    parts = [
-        f(y, P, n_bins=n_bins, **kwargs) for f in (overconfidence_error, underconfidence_error)
-    ]
-    assert sum(parts) == pytest.approx(ece, abs=1e-12)
+    assert over + under == pytest.approx(ece, abs=1e-12)
 
 
 def test_every_measure_has_the_parameters_of_the_first():

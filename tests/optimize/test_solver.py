@@ -7,11 +7,11 @@ import pytest
 from families import features_of
 from scipy.optimize import minimize, rosen, rosen_der
 
-from skcalib._optimize import minimize as solver, temperature
+from skcalib._optimize import minimize as solver
 from skcalib._optimize.loss import Objective, Regularization
 from skcalib._optimize.maps import MatrixMap
 from skcalib._optimize.minimize import PreconditionedLBFGS
-from skcalib._rows.rows import MemoryRows
+from skcalib._optimize.newton import newton, parts_of
 from skcalib.datasets import make_logits
 
 
@@ -35,22 +35,6 @@ def test_lbfgs_is_a_method_of_scipy_for_any_function(p):
     assert not minimize(rosen, x0, jac=rosen_der, method=method, options={"maxiter": 3}).success
 
 
-@pytest.mark.parametrize(("n", "most"), [(200, 6), (64 * 1000, 2)])
-def test_passes_of_the_temperature_are_few(n, most, monkeypatch):
-    """From a sample of many rows, two steps of Halley's method on all of them at most."""
-    passes, derivatives = set(), temperature.scale_derivatives
-
-    def counted(b, Z, *args):
-        if len(Z) > n // 64:  # more than the sample has
-            passes.add(b)
-        return derivatives(b, Z, *args)
-
-    monkeypatch.setattr(temperature, "scale_derivatives", counted)
-    Z, y = problem(5, n)
-    temperature.fit_inverse_temperature(MemoryRows(Z, y, None))
-    assert 1 <= len(passes) <= most
-
-
 def test_slow_problems_with_a_small_hessian_are_left_to_newtons_method(monkeypatch):
     used = []
     for name in ("lbfgs", "newton"):
@@ -64,3 +48,39 @@ def test_slow_problems_with_a_small_hessian_are_left_to_newtons_method(monkeypat
     assert found.success
     # L-BFGS for two iterations, then Newton's method from there with what is left of the 50.
     assert used == [("lbfgs", 2), ("newton", 48)]
+
+
+def test_newtons_method_is_one_of_scipy():
+    """As fast as trust-exact on a textbook function, and with several such functions at once."""
+    centres = np.array([[0.3, -2.0], [1.0, 4.0], [-1.0, 0.0]])
+
+    def derivatives(x):
+        u = x - centres
+        hessian = np.zeros((3, 2, 2))
+        hessian[:, [0, 1], [0, 1]] = np.cosh(u)
+        return np.sinh(u), hessian
+
+    gradient, hessian = parts_of(derivatives, 2, (3, 2))
+    found = minimize(
+        lambda x: np.cosh(x - centres.ravel()).sum(), np.zeros(6),
+        jac=lambda x: gradient(x).ravel(), hess=hessian, method=newton, options={"tol": 1e-12},
+    )  # fmt: skip
+    assert found.success
+    assert found.nfev < 12
+    np.testing.assert_allclose(found.x, centres.ravel(), atol=1e-9)
+    stopped = minimize(
+        lambda x: 0, np.zeros(6), jac=lambda x: gradient(x).ravel(), hess=hessian, method=newton,
+        options={"maxiter": 2},
+    )  # fmt: skip
+    assert not stopped.success
+    assert stopped.nfev == 2
+
+
+def test_parameters_without_curvature_stay():
+    """As where all rows are sure: a slope alone does not tell how long a step may be."""
+    found = minimize(
+        lambda x: 0, [3.0, 5.0], jac=lambda x: np.array([2 * (x[0] - 1), 1.0]),
+        hess=lambda x: np.diag([2.0, 0.0]), method=newton,
+    )  # fmt: skip
+    assert found.success
+    np.testing.assert_allclose(found.x, [1, 5])

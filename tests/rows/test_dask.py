@@ -228,20 +228,6 @@ def test_parquet_files_of_which_few_columns_are_read(tmp_path):
 LENGTHS = [(0, 60, 0, 0, 1, 39, 0), (100,), (0, 100), (50, 50)]
 
 
-@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict"])
-def test_partitions_without_rows_have_none_afterwards(method):
-    Z, y = make_logits(100, 3, random_state=0)
-    frame = pd.DataFrame(Z, columns=list("abc"))
-    calibrator = TemperatureScaling().fit(frame, y)
-    largest = Z[:20, 0].max()  # of the first partition, of which nothing is left
-    kept = frame[frame["a"] > largest]
-    lazy = dd.from_pandas(frame, npartitions=5)
-    found = getattr(calibrator, method)(lazy[lazy["a"] > largest])
-    blocks = [np.asarray(block) for block in dask.compute(*np.ravel(found.to_delayed()))]
-    assert len(blocks[0]) == 0
-    np.testing.assert_array_equal(np.concatenate(blocks), getattr(calibrator, method)(kept))
-
-
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
 def test_fits_to_chunks_of_any_length(kind):
     Z, y = make_logits(100, 3, random_state=0)
@@ -583,24 +569,3 @@ def test_probabilities_of_all_chunks_are_noticed():
         TemperatureScaling().fit(*chunked(P, y))
     P[-1] = [3, -1, 2]  # no probabilities: one row in the last chunk says so
     TemperatureScaling().fit(*chunked(P, y))
-
-
-# --------------------------------------------------------------------------------------
-# Comparison.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-def test_comparison_on_a_test_set(weighted):
-    rows = problem(3, weighted=weighted)
-    test = problem(3, weighted=weighted, random_state=1)
-
-    def compare(rows, test):
-        (Z, y, w), used = rows, test if weighted else test[:2]
-        members = [PlattScaling(), HistogramBinning()]
-        return skcalib.compare_calibrators(Z, y, sample_weight=w, test=used, calibrators=members)
-
-    here, far = compare(rows, test), compare(chunked(*rows), chunked(*test))
-    assert far.names == here.names
-    for measure, values in here.scores.items():
-        np.testing.assert_allclose(far.scores[measure], values, rtol=1e-9)

@@ -9,7 +9,7 @@ import skcalib
 from skcalib import binning, scaling
 from skcalib._rows import parallel, rows as _rows
 from skcalib._rows.arrays import both_columns, softmax
-from skcalib._rows.rows import MemoryRows, Plan
+from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 
 
@@ -83,21 +83,6 @@ def test_derived_rows_have_their_classes_and_groups(derive):
     assert found.masked
     assert np.array_equal(found.classes, names)
     assert np.array_equal(found.groups, names[abs(found.y)])
-
-
-@pytest.mark.parametrize("width", [1, 3, 200])
-def test_one_block_is_kept_and_not_written_to(rng, width):
-    """Passes over few rows share a block, by columns where that is faster, which stays as it is."""
-    X = rng.normal(size=(7, width))
-    blocks, rows = [], MemoryRows(X.copy())
-    rows.sum(lambda X: blocks.append(X) or np.zeros(1))
-    rows.sum(lambda X, scratch: blocks.append(X) or scratch.sum(), Plan(scratch=1, at_least=5))
-    assert blocks[0] is blocks[1]
-    assert blocks[0].flags.f_contiguous == (width != 200)
-    if width == 3:
-        with pytest.raises(ValueError, match="read-only"):
-            rows.sum(lambda X: np.multiply(X, 2, out=X))
-    np.testing.assert_array_equal(rows.sum(lambda X: X), X)
 
 
 KINDS = [getattr(skcalib, name) for name in sorted(scaling.__all__ + binning.__all__)]

@@ -115,28 +115,6 @@ def test_fits_in_two_threads_overlap(library, first_out):
     assert library.get_num_threads() == 4
 
 
-def test_openmp_libraries_of_later_imports_are_limited(monkeypatch):
-    libraries = [Library(of_process=False)]
-
-    class Controller:
-        def select(self, user_api):
-            assert user_api == "openmp"
-            return SimpleNamespace(lib_controllers=list(libraries))
-
-    def seen():
-        return [library.get_num_threads() for library in libraries]
-
-    parallel._loaded.cache_clear()
-    monkeypatch.setattr(parallel, "ThreadpoolController", Controller)
-    monkeypatch.setitem(sys.modules, "imported", None)
-    assert with_one_openmp_thread(seen) == [1]
-    libraries.append(Library(of_process=False))
-    monkeypatch.setitem(sys.modules, "imported_later", None)
-    assert with_one_openmp_thread(seen) == [1, 1]
-    assert seen() == [4, 4]
-    parallel._loaded.cache_clear()
-
-
 def test_limits_of_the_user_stay():
     before = blas_threads()
     with threadpool_limits(1, "blas"):

@@ -150,20 +150,8 @@ def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):
     np.testing.assert_allclose(calibrator.predict_proba(margin)[:, 1], target, rtol=1e-5)
 
 
-def test_masked_classes_without_limits_of_margins():
-    """Columns of one finite value, and outliers where no temperature is best."""
+def test_masked_classes_of_which_each_column_has_one_finite_value():
     Z = np.where(np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 2]], 5.0, -np.inf)
     Z[:, 0] = 1
     constant = PlattScaling().fit(Z, [0, 1, 2, 0, 1, 2])
     np.testing.assert_allclose(constant.intercept_, np.log([0.2, 3, 3]))
-    random = np.random.default_rng(1)
-    y = np.r_[0:3, random.integers(3, size=57)]
-    Z = random.normal(size=(60, 3))
-    Z[range(60), y] += 30
-    Z[5] *= 1e9
-    masked = random.random((60, 3)) < 0.15
-    masked[range(60), y] = False
-    Z[masked] = -np.inf
-    outlier = PlattScaling().fit(Z, y)
-    np.testing.assert_allclose(outlier.coef_[0], 0.1118, rtol=1e-3)
-    np.testing.assert_allclose(outlier.intercept_, [-0.0829, -0.8989, -0.3077], rtol=1e-3)

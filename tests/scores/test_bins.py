@@ -48,16 +48,6 @@ def test_both_ways_of_finding_a_bin_agree(n_bins, monkeypatch):
         assert np.array_equal(found, bin_index(scores, edges))
 
 
-@pytest.mark.parametrize("n_bins", [3, 10, 100])
-def test_single_precision_scores_are_taken_as_the_numbers_they_are(n_bins):
-    # float32(0.1) is a little more than 0.1, so it lies behind an edge at 0.1.
-    edges = uniform_edges(n_bins)
-    scores = edges.astype(np.float32)
-    scores = scores[scores <= 1]
-    expected = [literal_bin(float(s), edges) for s in scores]
-    assert bin_index(scores, edges).tolist() == expected
-
-
 @given(scores=scores_, n_bins=st.integers(1, 20))
 def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
     edges = quantile_edges(ranked(scores), n_bins)

@@ -25,7 +25,6 @@ from skcalib import (
     BBQ,
     ConditionalCalibrator,
     HistogramBinning,
-    IsotonicCalibration,
     PlattScaling,
     TemperatureScaling,
     compare_calibrators,
@@ -279,20 +278,6 @@ def test_kinds_of_calibration_errors():
         assert error == pytest.approx(expected_calibration_error(y, P, kind="classwise"))
     with pytest.raises(ValueError, match="kind must be one of 'auto', "):
         compare_calibrators(shifted, y, kind="multilabel", **params)
-
-
-def test_names(rows):
-    two = [BBQ(), BBQ(bin_range=(1, 5)), TemperatureScaling()]
-    found = compare_calibrators(*rows, calibrators=two, cv=2)
-    assert set(found.names) == {
-        "uncalibrated",
-        "BBQ()",
-        "BBQ(bin_range=(1, 5))",
-        "TemperatureScaling",
-    }
-    chain = make_pipeline(TemperatureScaling(), IsotonicCalibration())
-    found = compare_calibrators(*rows, calibrators={"chain": chain, "own": LogisticRegression()})
-    assert set(found.names) == {"uncalibrated", "chain", "own"}
 
 
 @pytest.mark.slow

@@ -288,20 +288,6 @@ def test_other_features_at_prediction(fitted, change, message):
 
 
 @pytest.mark.slow
-def test_many_levels_groups_and_rows():
-    """A category for each two rows has no level; one for all rows does no harm; many rows."""
-    Z, y, _ = rows(600)
-    pairs, one = np.arange(600).astype(str), np.full(600, "all")
-    pairs[1::2] = pairs[::2]
-    for features in (pairs, one):
-        c = of_few().fit(Z, y, features=features)
-        assert c.predict_proba(Z, features=features).shape == (600, 3)
-    groups = np.arange(600) % 50
-    c = of_few().fit(Z, y, features=one, groups=groups)
-    assert c.weights_ != of_few().fit(Z, y, features=one).weights_
-
-
-@pytest.mark.slow
 def test_many_rows_are_sampled_for_the_weights_and_all_fitted():
     Z, y, F = rows(40_000)
     c = of_few().fit(Z, y, features=F)
