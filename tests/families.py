@@ -2,11 +2,12 @@
 
 from contextlib import contextmanager
 from inspect import isfunction, signature
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer
@@ -15,11 +16,27 @@ import skcalib
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.loss import raised
-from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._rows.arrays import both_columns, log_softmax
 from skcalib._rows.rows import MemoryRows
 from skcalib.scaling import TemperatureScaling
 from skcalib.scaling._linear import _LinearScaling
+
+
+def refuse(*_, **__):
+    raise AssertionError("something was fitted, or computed")
+
+
+class Unfittable(ClassifierMixin, BaseEstimator):
+    """Fails if it is fitted: errors are to come before that."""
+
+    fit = predict_proba = refuse
+
+
+class Weighable(Unfittable):
+    """One that takes weights."""
+
+    def fit(self, X, y, sample_weight=None):
+        refuse()
 
 
 class ClassifierCalibrator(skcalib.ClassifierCalibrator):
@@ -120,12 +137,12 @@ def of_case(name):
 def quick(members):
     """Parameters of a law, of which those that another one stands for are slow.
 
-    Of calibrators one of each fit path is quick, of their forms the defaults.
+    One calibrator of each fit path is quick, and its default form.
     """
+    defaults = {f"{kind.__name__}()" for kind in REPRESENTATIVES}
     return [
         member
-        if member in REPRESENTATIVES
-        or repr(member) == f"{type(member).__name__}()" != "ConditionalCalibrator()"
+        if member in REPRESENTATIVES or repr(member) in defaults
         else pytest.param(member, marks=pytest.mark.slow)
         for member in members
     ]
@@ -171,45 +188,12 @@ def with_known(kind, **params):
     return kind(**{name: params[name] for name in params if name in kind().get_params()})
 
 
-# The joint family as in the paper, which is at its optimum when applied a second time. Maps of
-# log-probabilities are not: normalized scores are no linear function of the features.
-PLAIN = [
-    with_known(kind, alpha=0, smoothing=0, normalize=False, tol=1e-8)
-    for kind in JOINT
-    if kind is TemperatureScaling or "normalize" in kind().get_params()
-]
 # Every calibrator, by default and where a fit is harder.
 FORMS = [
     *(kind() for kind in CALIBRATORS),
     *(kind(alpha="loo") for kind in CALIBRATORS if issubclass(kind, _LinearScaling)),
     *(kind(**p) for kind in CALIBRATORS for p in HARDER if p.keys() <= kind().get_params().keys()),
 ]
-
-
-class TemperatureMap:
-    """Scores ``theta Z``."""
-
-    def __repr__(self):
-        return "TemperatureMap()"
-
-    @staticmethod
-    def prior(regularization, _):
-        return np.ones(1), np.array([regularization.diagonal])
-
-    @staticmethod
-    def blocks(*_):
-        return SimpleNamespace(solve=np.asarray)
-
-    @staticmethod
-    def scores(theta, Z, out=None):
-        return np.multiply(Z, theta[0], out=out)
-
-    @staticmethod
-    def adjoint(R, Z):
-        return np.array([np.einsum("ij,ij->", R, Z)])
-
-
-MAPS = [TemperatureMap, VectorMap, MatrixMap]
 
 
 def features_of(Z, y, w=None, scale=1.0):
@@ -220,6 +204,16 @@ def features_of(Z, y, w=None, scale=1.0):
 def log_probabilities_of(Z, y, w, scale):
     """Rows of log-probabilities of scaled logits as features."""
     return MemoryRows(raised(log_softmax(scale * Z)), y, w)
+
+
+def mixed(P, c):
+    """Probabilities with a share of the uniform distribution, as a calibrator mixes them."""
+    return (1 - c.smoothing_) * P + c.smoothing_ / P.shape[1]
+
+
+def mixed_log_probabilities(c, Z):
+    """What maps of a calibrator are applied to: those of temperature scaling, mixed."""
+    return np.log(mixed(softmax(Z / c.temperature_, axis=1), c))
 
 
 # Everything that measures probabilities by labels, without costs or thresholds of decisions: of

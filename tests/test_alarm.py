@@ -7,65 +7,12 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import kstest
+from scipy.stats import binom, kstest
 
 import skcalib.monitor._drift as _drift
-from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
 from skcalib.datasets import make_logits
-from skcalib.monitor import CalibrationMonitor, DriftMonitor, _drift as _bets, _monitor
-from skcalib.monitor._drift import SHIFTS, Bets, after, bet_on, less_reserve, together
-
-
-def sums_of(scores, events, weights=None, n_bins=4):
-    edges = uniform_edges(n_bins)
-    return bin_sums(scores[:, None], events[:, None], weights, edges, n_bins)
-
-
-def expected_capital(scores, p, bets=None, weights=None, tolerance=0.0):
-    """Mean of the capital of each bet over all events, with the probabilities ``p``."""
-    total, bets = 0, bets or Bets.new(1, 6)
-    for happened in itertools.product([False, True], repeat=len(scores)):
-        events = np.array(happened)
-        sums = sums_of(scores, events, weights)
-        found = bet_on(bets, sums, 50, len(scores), tolerance)
-        total = total + np.prod(np.where(events, p, 1 - p)) * found.capital
-    return total
-
-
-def grown(rng):
-    """Bets that have won or lost something."""
-    bets = Bets.new(1, 6)
-    return Bets(rng.uniform(bets.reserve, 3, size=bets.capital.shape), bets.reserve)
-
-
-@pytest.mark.parametrize("scores", [[0.3] * 5, [0.1, 0.1, 0.8, 0.8, 0.8], [0.0, 1.0, 0.6, 0.6]])
-def test_the_capital_of_each_bet_keeps_its_expected_value(scores, rng):
-    scores, bets = np.array(scores), grown(rng)
-    np.testing.assert_allclose(expected_capital(scores, scores, bets), bets.capital, rtol=1e-12)
-
-
-def test_different_scores_in_a_bin_lose_hardly_anything(rng):
-    scores = np.array([0.27, 0.28, 0.3, 0.32, 0.33, 0.9])
-    found = expected_capital(scores, scores)
-    assert (found <= 1 + 1e-12).all()
-    small = np.abs(SHIFTS) <= 0.5
-    assert found[..., small].min() > 0.998
-
-
-@pytest.mark.parametrize("weights", [[1.0, 0.5, 0.25, 1.0], [1.0, 1e-3, 0.9, 0.2]])
-def test_weights_of_at_most_one_do_not_increase_it(weights):
-    scores = np.array([0.3, 0.4, 0.4, 0.9])
-    found = expected_capital(scores, scores, weights=np.array(weights))
-    assert (found <= 1 + 1e-12).all()
-
-
-@pytest.mark.parametrize("off", [-0.05, -0.03, 0.0, 0.05])
-def test_miscalibration_within_the_tolerance_does_not_increase_it(off):
-    scores = np.array([0.02, 0.3, 0.4, 0.4, 0.97])
-    found = expected_capital(scores, np.clip(scores + off, 0, 1), tolerance=0.05)
-    assert (found <= 1 + 1e-12).all()
-    beyond = expected_capital(scores, np.clip(scores + 2 * off, 0, 1), tolerance=0.05)
-    assert (beyond.max() > 1.001) == (off != 0)
+from skcalib.monitor import CalibrationMonitor, DriftMonitor, _monitor
+from skcalib.monitor._drift import less_reserve
 
 
 @pytest.fixture
@@ -98,6 +45,32 @@ def test_the_expected_e_value_is_one_for_any_batches(kind, edges, bet_at_once):
         return monitor.e_value
 
     assert mean_over_labels(after_batches, rows) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [[1, 0.5, 0.25, 1], [1, 1e-3, 0.9, 0.2]])
+def test_weights_do_not_increase_it(weights, bet_at_once):
+    p = np.array([0.07, 0.3, 0.4, 0.9])
+
+    def after_a_batch(y):
+        return CalibrationMonitor(labels=[0, 1], kind="binary").update(y, p, weights).e_value
+
+    assert mean_over_labels(after_a_batch, np.column_stack([1 - p, p])) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("off", [-0.1, 0.1])
+def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
+    """In the mean over the numbers of events among rows of one probability."""
+    n, p = 60, 0.6
+
+    def mean_with(tolerance):
+        total = 0.0
+        for k, chance in enumerate(binom.pmf(np.arange(n + 1), n, p + off)):
+            monitor = CalibrationMonitor(kind="binary", labels=[0, 1], tolerance=tolerance)
+            total += chance * monitor.update(np.arange(n) < k, np.full(n, p)).e_value
+        return total
+
+    assert mean_with(0.1) <= 1 + 1e-12
+    assert mean_with(0.09) < mean_with(0.05) > 1.01
 
 
 def test_the_expected_e_value_of_a_sum_is_one(bet_at_once):
@@ -153,16 +126,6 @@ def test_weights_are_relative_to_the_largest_one():
         for weight in (5.0, 1.0)
     )
     assert (heavy + light).e_value == pytest.approx((light + heavy).e_value) != 1
-
-
-def test_a_monitor_written_before_there_was_a_test():
-    y, proba = over_confident(400)
-    state = CalibrationMonitor(labels=range(3)).update(y, proba).__getstate__()
-    names = ("n_bins", "kind", "labels", "pos_label", "_sums", "_skcalib_version")
-    loaded = CalibrationMonitor.__new__(CalibrationMonitor)
-    loaded.__setstate__({name: state[name] for name in names})
-    assert (loaded.n_samples, loaded.e_value, loaded.alarm) == (400, 1, False)
-    assert loaded.update(y, proba).alarm
 
 
 @pytest.mark.parametrize("is_sum", [False, True])
@@ -247,7 +210,7 @@ def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, **arguments):
 def test_false_alarms_over_long_lives(kind, batch, n_batches):
     """The rate is far below 5 %; benchmarks/simulate_monitoring.py has longer lives."""
     n_classes = 2 if kind == "binary" else 4
-    assert alarms(40, n_batches * batch, batch, kind, n_classes) <= 4
+    assert alarms(25, n_batches * batch, batch, kind, n_classes) <= 2
 
 
 BAD_LEVELS = [0, 1, -0.1, np.nan, "0.05", None, True]
@@ -358,7 +321,7 @@ def false_drifts(n_lives, n_reference, n_rows, kind):
     ("n_reference", "kind"), [(1, "top-label"), (30, "classwise"), (1000, "top-label")]
 )
 def test_false_alarms_of_drift_over_long_lives(n_reference, kind):
-    assert false_drifts(50, n_reference, 5_000, kind) <= 5
+    assert false_drifts(30, n_reference, 5_000, kind) <= 3
 
 
 BAD_DRIFT = {
@@ -390,36 +353,6 @@ def test_bad_arguments_of_drift():
         DriftMonitor(P, random_state=None)
     with pytest.raises(ValueError, match="Pass probabilities, not logits"):
         DriftMonitor(2 * P)
-
-
-def test_a_bin_around_one_half_is_in_neither_half():
-    sums = sums_of(np.full(30, 0.5), np.ones(30, bool), n_bins=3)
-    capital = bet_on(Bets.new(1, 5), sums, 0, 30, 0.0).capital[0]
-    assert (capital[4] == 1).all()
-    np.testing.assert_array_equal(capital[3], capital[1])
-    assert capital[3].max() > 100
-
-
-def test_densities_of_ranks_are_bet_on_towards_one_end_and_both():
-    slope = np.diff(_drift._LOG_FACTORS[:, -2:], axis=0) / SHIFTS
-    np.testing.assert_allclose(slope[:, 0], 1 / 8)
-    np.testing.assert_allclose(slope[:7, 1], -1 / 4)
-    np.testing.assert_allclose(slope[8:, 1], 1 / 4)
-
-
-def test_capital_of_bets_that_stake_nothing_stays():
-    bets = Bets.new(3)
-    assert np.array_equal(after(bets.capital, 0.2, np.zeros(bets.capital.shape)), bets.capital)
-    both = together(bets, Bets(2 * bets.capital, 0.25))
-    assert both.reserve == 0.125
-    assert (both.capital == 2).all()
-    assert less_reserve(0.5, 0, 300) == 0.25
-    assert less_reserve(less_reserve(0.5, 0, 100), 100, 200) == pytest.approx(0.25)
-    assert _bets.e_value(Bets.new(2, 5).capital) == pytest.approx(1)
-    assert BinSums._fields[1] == "weight"
-    for n_scores in (1, 4):
-        of_scores = Bets.new(n_scores, _drift._LOG_FACTORS.shape[1]).capital
-        assert _drift._e_value(of_scores) == pytest.approx(1 / n_scores)
 
 
 def test_one_dimension_is_the_second_class(rng):

@@ -2,7 +2,6 @@
 
 import warnings
 from functools import partial
-from unittest import mock
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -89,7 +88,7 @@ def problems(draw):
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(problem=problems())
 def test_calibrators(kind, answers, problem):
     Z, y, w = problem
@@ -194,48 +193,6 @@ def test_diagrams(draw, answers, rows):
         corners = np.array([patch.get_extents().get_points() for patch in ax.patches])
         assert np.isfinite(corners).all()
     plt.close("all")
-
-
-@mock.patch("skcalib.report._measures.LEAST", 9)  # resamples, of which the intervals are made
-@mock.patch("skcalib.report._measures.MOST", 19)
-@settings(max_examples=6)
-@given(problem=problems())
-def test_temperature_sweeps_and_reports(answers, problem):
-    Z, y, w = problem
-    sweep = answers.of(skcalib.TemperatureSweepDisplay.from_logits, Z, y, sample_weight=w)
-    if sweep is not None:
-        assert np.isfinite(sweep.log_loss).all()
-        assert (sweep.expected_calibration_error >= 0).all()
-        assert (sweep.expected_calibration_error <= 1 + 1e-9).all()
-        sweep.figure_.draw_without_rendering()
-    calibrator = skcalib.HistogramBinning()
-    if answers.of(calibrator.fit, Z, y, w) is not None:
-        report = answers.of(skcalib.calibration_report, calibrator, Z, y, sample_weight=w)
-        if report is not None:
-            report.figure_.draw_without_rendering()
-            assert len(report.verdict_) == 3
-            values = [
-                v for change in report.measures_.values() for v in (change.before, change.after)
-            ]
-            assert np.isfinite([value.estimate for value in values]).all()
-    plt.close("all")
-
-
-@settings(max_examples=20)
-@given(problem=problems())
-def test_comparisons_and_scorers(answers, problem):
-    Z, y, w = problem
-    some = [skcalib.TemperatureScaling(), skcalib.HistogramBinning()]
-    found = answers.of(skcalib.compare_calibrators, Z, y, calibrators=some, cv=2, sample_weight=w)
-    if found is not None:
-        assert all(np.isfinite(values).all() for values in found.scores.values())
-    calibrator = some[0]
-    if answers.of(calibrator.fit, Z, y, w) is not None:
-        for name in ("expected_calibration_error", "maximum_calibration_error"):
-            score = metrics.get_scorer(f"neg_{name}")(calibrator, Z, y, sample_weight=w)
-            P, labels = calibrator.predict_proba(Z), calibrator.classes_
-            value = getattr(metrics, name)(y, P, labels=labels, sample_weight=w)
-            assert score == -value
 
 
 @settings(max_examples=20)

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skcalib import TemperatureScaling
+from skcalib._rows import rows
 from skcalib.datasets import make_logits
 
 every = pytest.mark.parametrize("kind", CALIBRATORS)
@@ -51,10 +52,9 @@ def assert_same_fit(a, b, rtol=1e-9):
 # Outputs.
 
 
-@every
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_single_precision_is_double_but_for_rounding(kind, n_classes):
-    X, y = make_logits(400, n_classes, dtype=np.float32, random_state=0)
+@few
+def test_single_precision_is_double_but_for_rounding(kind):
+    X, y = make_logits(400, 5, dtype=np.float32, random_state=0)
     single, double = kind().fit(X, y), kind().fit(X.astype(float), y)
     for method in ("transform", "predict_proba", "predict_log_proba"):
         found = getattr(single, method)(X)
@@ -66,7 +66,7 @@ def test_single_precision_is_double_but_for_rounding(kind, n_classes):
     assert np.mean(distance > 1e-4) < 0.01
 
 
-@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
+@pytest.mark.parametrize("kind", quick(WITHOUT_FOLDS))
 def test_permuted_classes_have_permuted_probabilities(kind, logits3):
     X, y = logits3
     order = np.array([2, 0, 1])
@@ -172,14 +172,14 @@ def test_only_ratios_of_weights_matter_over_ten_orders(kind, logits3):
     assert_same_fit(fits[0], fits[2])
 
 
-@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
+@pytest.mark.parametrize("kind", quick(WITHOUT_FOLDS))
 def test_order_of_rows_is_irrelevant(kind, logits3):
     X, y = logits3
     order = np.random.default_rng(0).permutation(len(y))
     assert_same_fit(kind().fit(X[order], y[order]), plain_fit(kind))
 
 
-@every
+@few
 def test_constant_added_to_a_row_is_irrelevant(kind, logits3):
     X, y = logits3
     shift = np.random.default_rng(0).normal(scale=10, size=(len(y), 1))
@@ -188,7 +188,7 @@ def test_constant_added_to_a_row_is_irrelevant(kind, logits3):
     np.testing.assert_allclose(shifted.predict_proba(X + shift), plain_fit(kind).predict_proba(X))
 
 
-@every
+@few
 @pytest.mark.parametrize(("dtype", "constant"), [(np.float32, 2.0**17), (np.float64, 2.0**43)])
 def test_large_constant_changes_no_more_than_rounding(kind, dtype, constant):
     Z, y = make_logits(400, 3, temperature=0.5, random_state=0)
@@ -209,6 +209,20 @@ def test_fit_does_not_depend_on_memory_layout(kind, logits3, tmp_path):
     wide[:, ::2] = X
     for other in (np.asfortranarray(X), wide[:, ::2], np.load(tmp_path / "X.npy", mmap_mode="r")):
         assert_same_fit(kind().fit(other, y), plain)
+
+
+@few
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_blocks_of_rows_and_threads_change_nothing_but_rounding(
+    kind, n_threads, logits3, monkeypatch
+):
+    X, y = logits3
+    expected = plain_fit(kind).predict_proba(X)
+    for name in ("BLOCK_ELEMENTS", "SMALL_BLOCK_ELEMENTS", "THREAD_ELEMENTS"):
+        monkeypatch.setattr(rows, name, 100)
+    monkeypatch.setattr(rows, "max_threads", lambda: n_threads)
+    assert_same_fit(kind().fit(X, y), plain_fit(kind), rtol=1e-6)
+    np.testing.assert_allclose(plain_fit(kind).predict_proba(X), expected, rtol=1e-12)
 
 
 @few
@@ -420,7 +434,7 @@ def test_bad_logits_are_refused_at_predict(kind):
             answer(X3[:, :2])
 
 
-@every
+@few
 def test_probabilities_for_log_odds_are_noticed(kind):
     X, y = make_logits(100, 2, random_state=0)
     p = softmax(X, axis=1)[:, 1:]
@@ -432,9 +446,9 @@ def test_probabilities_for_log_odds_are_noticed(kind):
 def test_probabilities_for_logits_are_noticed_unless_one_row_is_none(kind, logits3):
     X, y = logits3
     P = softmax(X, axis=1)
-    for rows in (P, P.astype(np.float16).astype(np.float32)):
+    for logits in (P, P.astype(np.float16).astype(np.float32)):
         with pytest.warns(UserWarning, match=r"probably holds probabilities .* np.log\(p\)"):
-            kind().fit(rows, y)
+            kind().fit(logits, y)
     P[-1, 0] += 0.1
     kind().fit(P, y)  # else it warns
 

@@ -9,6 +9,7 @@ from operator import add
 
 import numpy as np
 import pytest
+from families import of_case
 from hypothesis import given, strategies as st
 from sklearn.exceptions import InconsistentVersionWarning
 
@@ -199,10 +200,7 @@ DIFFERENT = {
     "labels": ({"labels": ["a", "c"], "pos_label": "a"}, r"labels \['a', 'b'\] and \['a', 'c'\]"),
     "order": ({"labels": ["b", "a"]}, r"labels \['a', 'b'\] and \['b', 'a'\]"),
     "pos_label": ({"pos_label": "b"}, "pos_label 'a' and 'b'"),
-    "default of pos_label": ({"pos_label": None}, "pos_label 'a' and 'b'"),
-    "alarm_level": ({"alarm_level": 0.1}, "alarm_level 0.05 and 0.1"),
     "tolerance": ({"tolerance": 0.1}, "tolerance 0.0 and 0.1"),
-    "two of them": ({"n_bins": 3, "kind": "top-label"}, "n_bins 15 and 3; kind 'binary' and 'top"),
 }
 
 
@@ -241,20 +239,15 @@ def test_state_is_arrays_and_built_ins():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded(kind, rng):
-    import skops.io  # long
-
     y, p = NAMES[rng.integers(2, size=40)], rng.uniform(size=40)
     monitor = CalibrationMonitor(kind=kind, labels=NAMES[:2]).update(y, p)
-    trusted = ["skcalib.monitor._monitor.CalibrationMonitor"]
-    file = skops.io.dumps(monitor)
-    assert skops.io.get_untrusted_types(data=file) == trusted
-    for loaded in (pickle.loads(pickle.dumps(monitor)), skops.io.loads(file, trusted=trusted)):
-        assert repr(loaded) == repr(monitor)
-        assert_same_curve(loaded.curve(), monitor.curve())
-        assert_same_curve(
-            (loaded.update(y[:9], p[:9]) + monitor).curve(),
-            reliability_curve([*y, *y, *y[:9]], [*p, *p, *p[:9]], kind=kind, labels=NAMES[:2]),
-        )
+    loaded = pickle.loads(pickle.dumps(monitor))
+    assert repr(loaded) == repr(monitor)
+    assert_same_curve(loaded.curve(), monitor.curve())
+    assert_same_curve(
+        (loaded.update(y[:9], p[:9]) + monitor).curve(),
+        reliability_curve([*y, *y, *y[:9]], [*p, *p, *p[:9]], kind=kind, labels=NAMES[:2]),
+    )
 
 
 def test_another_version_warns(weeks, monkeypatch):
@@ -280,11 +273,9 @@ def test_reset(weeks):
 BAD_ARGUMENTS = {
     "no labels": ({"labels": None}, "in column order, got None. A batch may lack some of them"),
     "one label": ({"labels": ["a"]}, r"labels must name at least two labels, got \['a'\]"),
-    "a word": ({"labels": "ab"}, "labels must name at least two labels, got 'ab'"),
     "a table": ({"labels": [[0, 1], [2, 3]]}, "labels must be a list of distinct labels, one"),
     "twice": ({"labels": [0, 1, 1]}, "labels must be a list of distinct labels, one"),
     "no bins": ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
-    "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
     "kind": ({"kind": "top"}, "kind must be one of 'auto', .*'binary', got 'top'"),
     "pos_label": ({"pos_label": 7}, r"pos_label must be one of \[0, 1\], got 7"),
     "binary of three": (
@@ -311,28 +302,25 @@ BAD_BATCHES = {
     "unknown label": ({"y_true": [0, 1, 2]}, "only labels named in labels, got 2, which is not"),
     "negative weight": ({"sample_weight": [1, 1, -1]}, "must not be negative, got a weight of -1"),
     "no weight": ({"sample_weight": [0, 0, 0]}, "must not be all zero"),
-    "few weights": ({"sample_weight": [1, 1]}, r"one entry per row, shape \(3,\), got shape"),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", BAD_BATCHES)
-def test_bad_batch_is_refused_and_leaves_the_monitor_unchanged(case, kind):
-    change, message = BAD_BATCHES[case]
+def test_bad_batch_is_refused_and_leaves_the_monitor_unchanged(kind):
     monitor = CalibrationMonitor(kind=kind, labels=[0, 1]).update(**GOOD)
     before = pickle.dumps(monitor)
-    with pytest.raises(ValueError, match=message) as ours:
-        monitor.update(**(GOOD | change))
-    assert pickle.dumps(monitor) == before
-    with pytest.raises(ValueError, match=message) as theirs:
-        reliability_curve(**(GOOD | change), kind=kind, labels=[0, 1])
-    assert str(ours.value) == str(theirs.value)
+    for case, (change, message) in BAD_BATCHES.items():
+        with of_case(case), pytest.raises(ValueError, match=message) as ours:
+            monitor.update(**(GOOD | change))
+        assert pickle.dumps(monitor) == before
+        with of_case(case), pytest.raises(ValueError, match=message) as theirs:
+            reliability_curve(**(GOOD | change), kind=kind, labels=[0, 1])
+        assert str(ours.value) == str(theirs.value)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["curve", *MEASURES])
-def test_nothing_to_say_before_any_row(method, kind):
-    monitor = CalibrationMonitor(kind=kind, labels=[0, 1])
+def test_nothing_to_say_before_any_row(method):
+    monitor = CalibrationMonitor(labels=[0, 1])
     for empty in (monitor, monitor + monitor):
         with pytest.raises(ValueError, match="no samples yet; call update first"):
             getattr(empty, method)()
@@ -342,15 +330,10 @@ def test_nothing_to_say_before_any_row(method, kind):
 # Drawing.
 
 
-@pytest.mark.parametrize("kind", ["top-label", "binary"])
-def test_plot_draws_the_curve(kind, rng):
-    y, p = rng.integers(2, size=300), rng.uniform(size=300)
-    monitor = CalibrationMonitor(kind=kind, labels=[0, 1]).update(y, p)
-    curve, display = monitor.curve(), monitor.plot()
-    assert_same_curve(display.curve, curve)
-    np.testing.assert_allclose([bar.get_height() for bar in display.bars_], curve.accuracy)
-    np.testing.assert_allclose([bar.get_height() for bar in display.gaps_], curve.gap)
-    np.testing.assert_allclose([bar.get_height() for bar in display.counts_], curve.n_samples)
-    assert display.expected_calibration_error == pytest.approx(monitor.expected_calibration_error())
-    names = {"top-label": "Confidence", "binary": "Predicted probability"}
-    assert display.ax_.get_xlabel() == names[kind]
+def test_plot_draws_the_curve(weeks):
+    display = weeks[0].plot()
+    assert_same_curve(display.curve, weeks[0].curve())
+    heights = [bar.get_height() for bar in display.bars_]
+    np.testing.assert_allclose(heights, weeks[0].curve().accuracy)
+    error = weeks[0].expected_calibration_error()
+    assert display.expected_calibration_error == pytest.approx(error)

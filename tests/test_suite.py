@@ -4,15 +4,12 @@ import csv
 import itertools
 import runpy
 import sys
-from types import SimpleNamespace
-from typing import NamedTuple
 from unittest.mock import ANY
 
 import numpy as np
 import pytest
 from layers import ROOT
 
-import skcalib
 from skcalib.datasets import make_logits
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -122,7 +119,7 @@ def test_failures_and_zeros_are_shown(suite, table, folder):
 
 @pytest.mark.slow
 def test_features_are_given(suite, folder):
-    """Records without are left out; the calibrator has features of the rows, drawn or all."""
+    """Records without are left out; the calibrator has features of the rows that are drawn."""
     rng = np.random.default_rng(0)
     Z, group = rng.normal(size=(600, 1)), rng.integers(2, size=600)
     y = (rng.uniform(size=600) < 1 / (1 + np.exp(2 - Z[:, 0] - 4 * group))).astype(int)
@@ -134,13 +131,15 @@ def test_features_are_given(suite, folder):
     )
     results, _ = suite(
         folder, "--features", "groups", "--methods", "AutoCalibrator", "Conditional.*groups",
-        "--rows", "all", "200", "--draws", "1",
+        "--rows", "200", "--draws", "1",
     )  # fmt: skip
     assert {record for record, *_ in results} == {"groups-bayes"}
-    for drawn in ("", "200 rows drawn"):
-        with_groups = results["groups-bayes", drawn, "ConditionalCalibrator given groups"]
-        without = results["groups-bayes", drawn, "AutoCalibrator"]
-        assert float(with_groups["log_loss"]) < float(without["log_loss"]) - 0.1
+    drawn = "groups-bayes", "200 rows drawn"
+    with_groups, without = (
+        float(results[*drawn, name]["log_loss"])
+        for name in ("ConditionalCalibrator given groups", "AutoCalibrator")
+    )
+    assert with_groups < without - 0.1
 
 
 def test_labels_are_records(suite, folder):
@@ -178,20 +177,6 @@ def test_every_method_is_run(suite, folder):
     assert {record for record, drawn, _ in results if drawn} == {"triples-bayes"}  # of more rows
     of_one = {method for record, _, method in results if record == "pairs-forest"}
     assert {"BBQ", "TemperatureScaling", "IsotonicCalibration, scikit-learn"} <= of_one
-
-
-@pytest.mark.parametrize(
-    ("record", "data_set"),
-    [
-        ("tic-tac-toe-forest", "tic-tac-toe"), ("digits-mlp-1", "digits"), ("judge-a-8b", "judge"),
-        ("lenet-5-cifar-100", "cifar-100"), ("densenet40-c10", "cifar-10"),
-        ("pyx-cifar10", "cifar-10"), ("ecg-resnet_1-label3", "ecg"), ("bible-bayes", "bible"),
-    ],
-)  # fmt: skip
-def test_data_sets_of_records(benchmarks, record, data_set):
-    from records import Source
-
-    assert Source("", record, None).data_set == data_set
 
 
 @pytest.fixture
@@ -239,15 +224,6 @@ def test_intervals_are_over_data_sets(group):
     assert np.isnan(group(np.ones((4, 40)), "abcd" * 10).limits(np.ones((1, 40)))).all()
 
 
-def test_methods_ahead_of_the_default_are_bold(group):
-    from table import full_table, overview
-
-    ahead = group([[1.0, 1.0], [0.7, 0.7], [0.6, 0.7], [0.9, 0.4]], "ab")
-    assert "A, lib          **0.6500**" in full_table(ahead)
-    assert "AutoCalibrator  0.7000" in full_table(ahead)
-    assert row(overview({"x": ahead}), "", "x")[3:5] == ["**0.6500**", "**A, lib**"]
-
-
 @pytest.mark.slow
 def test_page_of_results(benchmarks, group, monkeypatch, tmp_path):
     """Each table that the page includes, with a figure where there are enough data sets."""
@@ -274,128 +250,6 @@ def test_page_of_results(benchmarks, group, monkeypatch, tmp_path):
     shown = row(text, "Tables, two classes", "A, lib")[0].strip("*")
     assert float(shown) == pytest.approx(losses[2].mean(), abs=1e-4)
     assert float(row(text, ".. published", "x")[1]) == pytest.approx(losses[0, 0], abs=1e-4)
-
-
-@pytest.fixture
-def words(benchmarks, monkeypatch):
-    """The module of next words, with a text of forty chapters that repeat a sentence."""
-    import next_word
-
-    rng = np.random.default_rng(0)
-    texts = [
-        " ".join(f"w{'abcdef'[k]}" if k < 6 else "Rare,!" for k in rng.integers(25, size=60) // 4)
-        for _ in range(40)
-    ]
-    starts = np.cumsum([0, *(len(text) for text in texts)])
-    verses = [1_000_000 + 1000 * k + 1 for k in range(40)]
-    bible = SimpleNamespace(
-        scripture_content="".join(texts),
-        verse_start_indices=dict(zip(verses, starts, strict=False)),
-        verse_end_indices=dict(zip(verses, starts[1:], strict=True)),
-    )
-    monkeypatch.setitem(sys.modules, next_word.CORPUS, SimpleNamespace(bible=bible))
-    monkeypatch.setattr(next_word, "CLASSES", 6)
-    return next_word
-
-
-def test_next_words(words):
-    """Probabilities of each model are those of all words; no chapter is in two parts."""
-    texts = words.chapters()
-    assert len(texts) == 40
-    parts = words.rows_of(texts, 6)
-    assert sum(len(y) for _, y in parts) == sum(w != "rare" for text in texts for w in text)
-    for model in words.MODELS:
-        record = words.make(model, 90)
-        for Z, y in record[:2]:
-            assert Z.shape == (90, 6)
-            assert Z.dtype == np.float32
-            assert set(y) <= set(range(6))
-            np.testing.assert_allclose(np.exp(Z).sum(axis=1), 1, rtol=1e-5)
-    part_of = np.random.default_rng(0).choice([0, 0, 1, 2], size=40)
-    texts[np.flatnonzero(part_of == 1)[0]] = ["new"] * 999  # no class, as it is not trained on
-    assert len(words.rows_of(texts, 6)[1][1]) < 999
-    with pytest.raises(ValueError, match="ROWS must be at most"):
-        words.make("ngrams", 10**6)
-
-
-def test_ngrams_by_hand(words):
-    """Of the words a b a b a: b follows a, by discounted counts of each order."""
-    before, after = np.array([[2, 2, 2, 2], [2, 2, 2, 0], [2, 2, 0, 1]]), np.array([0, 1, 0])
-    P = words.ngrams((before, after), np.array([[1, 1, 1, 0]]), 2)
-    d = words.DISCOUNT
-    one = np.array([2 - d, 1 - d]) / 3 + 2 * d / 3 * 0.5
-    two = np.array([0, 1 - d]) + d * one
-    np.testing.assert_allclose(P, [two])
-
-
-@pytest.fixture
-def arena(benchmarks):
-    import calarena
-
-    return calarena
-
-
-class Shape(NamedTuple):
-    """Probabilities as CalArena has them, and the logits that they are of."""
-
-    p: np.ndarray
-    Z: np.ndarray
-
-
-P_TWO = np.array([0.2, 0.7, 0.9, 0.4, 0.6, 0.3], dtype=np.float32)
-P_THREE = np.array([[0.5, 0.25, 0.25], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]] * 2, dtype=np.float32)
-SHAPES = {
-    "of an event": Shape(P_TWO, np.log(P_TWO / (1 - P_TWO))[:, None]),
-    "of an event, in a column": Shape(P_TWO[:, None], np.log(P_TWO / (1 - P_TWO))[:, None]),
-    "two classes": Shape(np.stack([1 - P_TWO, P_TWO], 1), np.log(np.stack([1 - P_TWO, P_TWO], 1))),
-    "three classes": Shape(P_THREE, np.log(P_THREE)),
-}
-
-
-@pytest.mark.parametrize("case", SHAPES)
-def test_calarena_adapter(arena, case):
-    """It is the calibrator of the logarithms."""
-    p, Z = SHAPES[case]
-    y = np.array([0, 1, 2, 0, 1, 0]) if case == "three classes" else np.array([0, 1, 1, 1, 0, 0])
-    adapted = arena.Adapter(skcalib.TemperatureScaling()).fit(p, y)
-    classes = list(range(max(Z.shape[1], 2)))
-    direct = skcalib.TemperatureScaling(classes=classes).fit(Z, y)
-    np.testing.assert_allclose(adapted.predict_proba(p), direct.predict_proba(Z), rtol=1e-5)
-    assert adapted.predict_proba(p).shape == (len(p), len(classes))
-
-
-def test_one_vs_rest(benchmarks):
-    """One fit of each class, normalized; for two classes that of the second only."""
-    from peers import one_vs_rest
-
-    fitted = []
-
-    def fit(scores, events):
-        fitted.append(events)
-        return lambda scores: scores + np.mean(events)
-
-    S, y = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]), np.array([2, 0])
-    P = one_vs_rest(fit)(S, y)(S)
-    np.testing.assert_allclose(P, (S + np.array([0.5, 0, 0.5])) / 2)
-    np.testing.assert_array_equal(fitted, [y == 0, y == 1, y == 2])
-    two = one_vs_rest(fit)(S[:, :2], np.array([1, 0]))(S[:, :2])
-    np.testing.assert_allclose(two, [[0.3, 0.7], [0.2, 0.8]])
-
-
-@pytest.mark.parametrize("n_columns", [1, 2, 3])
-def test_methods_of_libraries(benchmarks, n_columns):
-    """Of scikit-learn, which is always installed: probabilities of all classes."""
-    from peers import peers
-
-    Z, y = make_logits(60, max(n_columns, 2), random_state=0)
-    Z = Z if n_columns > 1 else Z[:, 1:] - Z[:, :1]
-    methods = [m for m in peers() if m.library == "scikit-learn"]
-    assert {"PlattScaling", "IsotonicCalibration"} <= {m.kind for m in methods}
-    for method in methods:
-        X = method.prepare(Z)
-        P = method.fit(X, y)(X)
-        assert P.shape == (60, max(n_columns, 2))
-        np.testing.assert_allclose(P.sum(axis=1), 1)
 
 
 def test_other_classes_are_failures(benchmarks):

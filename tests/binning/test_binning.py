@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from scipy.special import betaln, expit, logit, softmax
 
 from skcalib import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
@@ -99,38 +98,6 @@ def test_published_range_of_bins(n, low, high, rng):
 
 
 # --------------------------------------------------------------------------------------
-# Isotonic.
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_isotonic_is_monotone_and_no_nudge_helps(n_classes, rng):
-    Z, y = make_logits(300, n_classes, random_state=0)
-    w = rng.uniform(0.1, 2, size=300)
-    c = IsotonicCalibration(pseudo_rows=0).fit(Z, y, w)
-    P = softmax(Z, axis=1)
-    columns = [1] if n_classes == 2 else range(n_classes)
-    for k, edges, values in zip(columns, c.bin_edges_, c.bin_values_, strict=True):
-        assert np.all(np.diff(values) > 0)
-        bins, event = bin_index(P[:, k], edges), y == k
-
-        def loss(values, bins=bins, event=event):
-            return w @ (values[bins] - event) ** 2
-
-        for m in range(len(values)):
-            for step in (1e-4, -1e-4):
-                nudged = values.copy()
-                nudged[m] += step
-                assert loss(nudged) > loss(values)
-        # Splitting a step in two, with the upper part higher, does not help either.
-        for m in range(len(values)):
-            inside = np.flatnonzero(bins == m)
-            order = inside[np.argsort(P[inside, k], kind="stable")]
-            upper = np.cumsum((w * (event - values[m]))[order][::-1])
-            distinct = np.append(np.diff(P[order, k]) > 0, True)[::-1]
-            assert np.all(upper[:-1][distinct[1:]] <= 1e-9)
-
-
-# --------------------------------------------------------------------------------------
 # BBQ.
 
 
@@ -175,18 +142,6 @@ def test_bbq_is_the_literal_transcription(problem, bin_range):
     weights, expected = literal_bbq(p, y, w, low, high, new)
     np.testing.assert_allclose(np.exp(c.log_weights_[0]), weights, atol=1e-12)
     np.testing.assert_allclose(of_second(c, new), expected, atol=1e-12)
-
-
-@pytest.mark.slow
-@given(seed=st.integers(0, 10_000), n=st.integers(2, 40), digits=st.integers(1, 4))
-def test_bbq_on_random_data_with_ties(seed, n, digits):
-    random = np.random.default_rng(seed)
-    p = expit(margins_of(np.round(random.uniform(size=n), digits).clip(0.05, 0.95)))[:, 0]
-    y = (random.uniform(size=n) < p).astype(int)
-    y[0], y[1] = 0, 1
-    c = fit(BBQ(bin_range=(1, 12)), p, y)
-    _, expected = literal_bbq(p, y, None, 1, 12, p)
-    np.testing.assert_allclose(of_second(c, p), expected, atol=1e-12)
 
 
 # --------------------------------------------------------------------------------------

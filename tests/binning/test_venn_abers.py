@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
-from scipy.optimize import isotonic_regression, minimize_scalar
+from scipy.optimize import isotonic_regression
 from scipy.special import logit
 from sklearn.base import clone
 
 from skcalib import VennAbersCalibration
-from skcalib._rows.ranking import Ranked
 from skcalib._scores.columns import coupled, pairs_of
-from skcalib._scores.isotonic import merged, steps, values_at_scores
+from skcalib._scores.isotonic import merged
 from skcalib.datasets import make_logits
 
 
@@ -43,23 +41,6 @@ def test_two_refits_per_test_row(weighted):
     np.testing.assert_allclose(intervals_of_second(c, tests), expected, atol=1e-12)
 
 
-@given(
-    seed=st.integers(0, 10_000),
-    m=st.integers(1, 30),
-    weights=st.sampled_from([[1.0], [1.0, 2.0, 3.0], [1e-3, 0.3, 50.0]]),
-    digits=st.integers(0, 2),
-)
-def test_values_at_ranked_scores(seed, m, weights, digits):
-    random = np.random.default_rng(seed)
-    rate = np.round(random.uniform(size=m) ** random.uniform(0.2, 3), digits)
-    rate = np.sort(rate) if seed % 3 == 0 else rate
-    w, x = random.choice(weights, size=m), np.arange(m) / m
-    found = values_at_scores(Ranked(x, w, rate * w))
-    for label in (0, 1):
-        expected = [refitted(x, rate, w, test, label) for test in x]
-        np.testing.assert_allclose(found[label], expected, atol=1e-10)
-
-
 def test_numbers_known_by_hand():
     """One row of each class: below, at and between the two, and above."""
     c = of_two(np.array([0.25, 0.75]), [0, 1])
@@ -71,19 +52,6 @@ def test_numbers_known_by_hand():
     brier = of_two(np.array([0.25, 0.75]), [0, 1], merge="brier")
     P = brier.predict_proba(logit(tests)[:, None])[:, 1]
     np.testing.assert_allclose(P, [3 / 8, 3 / 8, 1 / 2, 5 / 8, 5 / 8])
-
-
-@pytest.mark.parametrize("merge", ["log_loss", "brier"])
-@pytest.mark.parametrize(("p0", "p1"), [(0.0, 0.1), (0.2, 0.9), (0.55, 0.6), (0.9, 1.0)])
-def test_merged_probability_has_the_least_worst_regret(merge, p0, p1):
-    def worst_regret(p):
-        if merge == "log_loss":
-            return max(np.log((1 - p0) / (1 - p)), np.log(p1 / p))
-        return max(p**2 - p0**2, (1 - p) ** 2 - (1 - p1) ** 2)
-
-    found = minimize_scalar(worst_regret, bounds=(1e-9, 1 - 1e-9), method="bounded").x
-    assert merged(np.array(p0), np.array(p1), merge) == pytest.approx(found, abs=1e-4)
-    assert p0 < found < p1
 
 
 @pytest.mark.slow
@@ -122,19 +90,6 @@ def test_probabilities_are_inside_the_interval(n_classes, dtype):
         np.testing.assert_allclose(one.predict_interval(Z[:, 1:] - Z[:, :1]), interval)
 
 
-def test_equal_votes_are_ties_despite_rounding():
-    """Votes that went through a logarithm and an exponential, by two ways."""
-    rng = np.random.default_rng(0)
-    votes = rng.integers(1, 10, size=400) / 10
-    y = (rng.uniform(size=400) < votes).astype(int)
-    c = VennAbersCalibration().fit(np.log(np.c_[1 - votes, votes]), y)
-    exact = [[refitted(votes, y, np.ones(400), t, k) for k in (0, 1)] for t in votes[:50]]
-    shift = rng.normal(size=(400, 1))
-    for Z in (logit(votes), np.log(votes) - np.log1p(-votes)):
-        two = np.c_[np.zeros(400), Z] + shift
-        np.testing.assert_allclose(c.predict_interval(two)[:50, 1], exact, atol=1e-12)
-
-
 @pytest.mark.parametrize("n_trees", [5, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_votes_are_ties_in_another_precision(dtype, n_trees):
@@ -150,21 +105,6 @@ def test_votes_are_ties_in_another_precision(dtype, n_trees):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_scores_at_the_ends():
-    """Rows with a probability of exactly 0 or 1 have no score below or above."""
-    at_ends = steps(Ranked(np.array([0.0, 1.0]), np.array([3.0, 2.0]), np.array([0.0, 2.0])))
-    assert at_ends.p0.tolist() == [0, 0, pytest.approx(2 / 3)]
-    assert at_ends.p1.tolist() == [pytest.approx(1 / 4), 1, 1]
-    reversed_ = steps(Ranked(np.array([0.0, 1.0]), np.array([3.0, 2.0]), np.array([3.0, 0.0])))
-    np.testing.assert_allclose(reversed_.p0, [1 / 2])
-    np.testing.assert_allclose(reversed_.p1, [2 / 3])
-    inside = steps(Ranked(np.array([0.5]), np.array([3.0]), np.array([1.0])))
-    np.testing.assert_allclose(inside.p0, [0, 1 / 4, 1 / 4])
-    np.testing.assert_allclose(inside.p1, [1 / 2, 1 / 2, 1])
-    none = steps(Ranked(*np.zeros((3, 0))))
-    assert [a.tolist() for a in none] == [[0, 1], [0], [1]]
-
-
 def test_intervals_of_masked_classes():
     Z, y = make_logits(300, 3, random_state=0)
     Z[(y != 2) & (np.arange(300) % 2 == 0), 2] = -np.inf
@@ -177,19 +117,6 @@ def test_intervals_of_masked_classes():
 
 # --------------------------------------------------------------------------------------
 # One-vs-one.
-
-
-def test_coupling_of_consistent_pairs_is_exact():
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(5), size=20)
-    pairs = pairs_of(5)
-    assert pairs[:4].tolist() == [[0, 1], [0, 2], [0, 3], [0, 4]]
-
-    def of_pair(i):
-        j, k = pairs[i]
-        return P[:, k] / (P[:, j] + P[:, k])
-
-    np.testing.assert_allclose(coupled(of_pair, pairs, np.zeros((20, 5), bool)), P)
 
 
 def test_one_vs_one_is_a_predictor_of_each_pair():

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -21,7 +20,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import ClassifierCalibrator, MatrixScaling, TemperatureScaling
 from skcalib.datasets import make_logits
-from skcalib.meta._classifier_calibrator import canonical_orders
 
 N = 300
 
@@ -162,28 +160,8 @@ def test_weights_are_those_of_the_rows():
     assert_allclose(inside, twice.predict_proba(Z), rtol=1e-6)
 
 
-def test_parameters_of_the_classifier_are_searched_for():
-    Z, y = uneven(N)
-    search = GridSearchCV(
-        ClassifierCalibrator(DecisionTreeClassifier(random_state=0)),
-        {"estimator__max_depth": [1, 4], "smoothing": ["auto", 0.5]},
-        scoring="neg_log_loss",
-        cv=3,
-    ).fit(Z, y)
-    best = search.best_estimator_
-    assert best.estimator_.max_depth == search.best_params_["estimator__max_depth"]
-    assert np.ptp(search.cv_results_["mean_test_score"]) > 0
-
-
 # --------------------------------------------------------------------------------------
 # The default.
-
-
-def test_classes_of_equal_mean_and_frequency_have_an_order_that_columns_do_not_decide():
-    L, y = np.array([[-1.0, -2, 0], [-3.0, -2, 0]]), np.array([0, 1])
-    order, _ = canonical_orders(L, y, None)
-    other, _ = canonical_orders(L[:, ::-1], 2 - y, None)
-    assert_array_equal(2 - other, order)
 
 
 @pytest.mark.slow

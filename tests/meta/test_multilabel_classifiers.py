@@ -1,7 +1,6 @@
 """Classifiers of several labels per row, with their logits and with a calibrator."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -141,13 +140,6 @@ def test_log_odds_of_labels_that_training_rows_lack_or_have_are_the_least_or_lar
     assert t.get_feature_names_out().tolist() == ["logit_0", "logit_1"]  # which are no classes
 
 
-def test_pickles_of_versions_without_several_labels():
-    old = CalibratedClassifier(GaussianNB(), PlattScaling(), cv=3).fit(X, Y[:, 0])
-    expected = old.predict(X_TEST)
-    del old.multilabel_
-    assert_array_equal(old.predict(X_TEST), expected)
-
-
 @pytest.mark.filterwarnings("ignore:No row has label")
 def test_rows_of_splits_without_a_label_do_not_count_for_it():
     """The classifier that is fitted without a label says nothing about the others."""
@@ -216,24 +208,3 @@ def test_outputs_of_several_classes_are_refused():
     frozen = FrozenEstimator(MultiOutputClassifier(GaussianNB()).fit(X, y))
     with pytest.raises(ValueError, match="indicator of a label, got one with classes 0, 1, 2"):
         CalibratedClassifier(frozen).fit(X, Y[:, :2])
-
-
-FORMS = {"sparse": sp.csr_matrix, "data frame": pd.DataFrame, "list": np.ndarray.tolist}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_forms_of_indicators(form):
-    expected, fitted = (CalibratedClassifier(NAIVE, cv=2).fit(X, y) for y in (Y, form(Y)))
-    assert_array_equal(fitted.predict_proba(X_TEST), expected.predict_proba(X_TEST))
-    one, other = (LogitTransformer(NAIVE, cv=2).fit_transform(X, y) for y in (Y, form(Y)))
-    assert_array_equal(one, other)
-
-
-def test_weights_are_repetitions_of_rows_that_stay_together():
-    W = np.random.default_rng(0).integers(0, 3, len(X))
-    frozen = FrozenEstimator(clone(NAIVE).fit(X, Y))
-    weighted = CalibratedClassifier(frozen).fit(X, Y, sample_weight=W)
-    repeated = CalibratedClassifier(frozen).fit(np.repeat(X, W, axis=0), np.repeat(Y, W, axis=0))
-    one, other = (c.predict_proba(X_TEST) for c in (weighted, repeated))
-    assert_allclose(one, other, rtol=1e-6)

@@ -29,7 +29,7 @@ def seen_loss(L, Q, labels, w):
 @pytest.mark.parametrize(
     ("calibrator", "noise_matrix"),
     [
-        (skcalib.TemperatureScaling(smoothing=0), None),
+        pytest.param(skcalib.TemperatureScaling(smoothing=0), None, marks=pytest.mark.slow),
         (skcalib.VectorScaling(**EXACT), Q3),
         pytest.param(skcalib.VectorScaling(**EXACT), None, marks=pytest.mark.slow),
     ],

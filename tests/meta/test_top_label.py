@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
 import skcalib
@@ -94,18 +93,6 @@ def test_of_two_classes_each_prediction_has_a_calibrator():
         np.testing.assert_allclose(found[1 - k, 0], sign * value, rtol=1e-12)
 
 
-def test_scaling_before_it_corrects_the_rest():
-    """And no prediction changes."""
-    (Z, y), (test, label) = (
-        make_logits(2000, 10, temperature=3.0, random_state=seed) for seed in (0, 1)
-    )
-    plain = skcalib.TopLabelCalibration().fit(Z, y)
-    chain = make_pipeline(skcalib.TemperatureScaling(), skcalib.TopLabelCalibration()).fit(Z, y)
-    assert np.array_equal(chain.predict(test), test.argmax(axis=1))
-    losses = [log_loss(label, c.predict_proba(test)) for c in (chain, plain)]
-    assert losses[0] < 0.9 * losses[1]
-
-
 def test_confidence_is_right_for_each_predicted_class():
     """Which temperature scaling cannot do if one class is predicted too often."""
     (Z, y), (test, label) = over_predicted(6000), over_predicted(20_000, seed=1)
@@ -116,10 +103,6 @@ def test_confidence_is_right_for_each_predicted_class():
         gaps.append([abs((q - (label == top))[top == k].mean()) for k in range(3)])
     assert max(gaps[0]) > 0.08
     assert max(gaps[1]) < 0.02
-
-
-# --------------------------------------------------------------------------------------
-# Predictions.
 
 
 # --------------------------------------------------------------------------------------
@@ -172,19 +155,6 @@ def test_warnings_name_the_columns_they_are_of():
     with pytest.warns(UserWarning, match="^Top label in column 1: The slope of 1 of 1") as caught:
         skcalib.TopLabelCalibration().fit(Z, y)
     assert len(caught) == 1
-
-
-def test_top_label_and_the_rest():
-    Z = np.random.default_rng(0).normal(scale=5, size=(50, 4))
-    Z[0, 1:], Z[1] = -np.inf, [3, 3, 3, -np.inf]
-    top, margin, rest = top_and_rest(Z)
-    assert np.array_equal(top, Z.argmax(axis=1))
-    for i in range(1, 50):
-        others = np.delete(Z[i], top[i])
-        np.testing.assert_allclose(margin[i], Z[i, top[i]] - logsumexp(others), rtol=1e-12)
-        np.testing.assert_allclose(np.delete(rest[i], top[i]), others - logsumexp(others))
-    assert margin[0] == np.inf
-    assert np.isneginf(rest[np.arange(50), top]).all()
 
 
 # --------------------------------------------------------------------------------------

@@ -9,13 +9,11 @@ from scipy.special import softmax
 from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
-from test_metrics import BAD, DEBIASED, GOOD, KINDS
+from test_metrics import DEBIASED, KINDS
 
 from skcalib import metrics
-from skcalib._scores.kernel import N_CELLS, residuals_on_grid
 from skcalib.datasets import make_logits
 from skcalib.metrics._calibration_error import debiased_square
-from skcalib.metrics._resampling import draw_labels
 
 ALL = [*GAPS, *DEBIASED, metrics.smooth_calibration_error]
 
@@ -92,22 +90,6 @@ def test_smooth_error_is_the_literal_definition(weighted, rng):
     expected = literal_smooth(y, p, w)
     got = metrics.smooth_calibration_error(y, p, kind="binary", sample_weight=w)
     assert got == pytest.approx(expected, rel=1e-4)
-
-
-def test_scores_are_put_on_the_grid_where_they_are(rng):
-    """Mass and centre of mass are kept, but for the half cells at the ends."""
-    centres = (np.arange(N_CELLS) + 0.5) / N_CELLS
-    score = rng.uniform(1e-3, 1 - 1e-3, size=50)
-    event, weight = rng.uniform(size=50) < 0.5, rng.uniform(size=50)
-    residual = weight * (score - event) / weight.sum()
-    on_grid = residuals_on_grid(score[:, None], event[:, None], weight)[0] / weight.sum()
-    assert on_grid.sum() == pytest.approx(residual.sum(), abs=1e-14)
-    assert on_grid @ centres == pytest.approx(residual @ score, abs=1e-14)
-    assert np.count_nonzero(on_grid) <= 100
-    for end, cell in ((0.0, 0), (1.0, N_CELLS - 1)):
-        on_grid = residuals_on_grid(np.array([[end]]), np.array([[end == 0]]), None)[0]
-        assert np.flatnonzero(on_grid).tolist() == [cell]
-        assert on_grid[cell] == pytest.approx(-1 if end == 0 else 1)
 
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
@@ -407,20 +389,6 @@ def test_bad_levels(level):
         metrics.calibration_difference(y, P, P, confidence_level=level)
 
 
-def compare_with_itself(**given):
-    return metrics.calibration_difference(other_proba=given["y_proba"], **given)
-
-
-@pytest.mark.parametrize(
-    "function", [metrics.calibration_error_interval, metrics.calibration_test, compare_with_itself]
-)
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused(function, case):
-    change, message = BAD[case]
-    with pytest.raises(ValueError, match=message):
-        function(**(GOOD | change))
-
-
 @pytest.mark.parametrize("kind", ["binary", "classwise"])
 def test_parts_are_finite_where_a_weight_is_lost_beside_another(kind):
     """The frequency of an event rounds to 1, though it did not always happen."""
@@ -466,18 +434,6 @@ def test_labels_that_are_always_drawn_again_are_no_surprise():
     test = metrics.calibration_test(y, certain, labels=[0, 1], n_resamples=99, random_state=0)
     assert test.statistic > 0
     assert test.pvalue == 1
-
-
-def test_labels_are_drawn_in_proportion_where_rows_do_not_quite_sum_to_one():
-    class Uniform:
-        @staticmethod
-        def uniform(size):
-            return np.full(size, 0.4999)
-
-    P = np.array([[0.5, 0.5], [0.4998, 0.5002], [0.4996, 0.4994], [0.4999, 0.5011]])
-    wanted = (0.4999 * P.sum(axis=1) >= P[:, 0]).astype(int)
-    assert wanted.tolist() == [0, 1, 0, 1]
-    assert draw_labels(P, Uniform()).tolist() == wanted.tolist()
 
 
 def test_the_smooth_error_of_labels_out_of_order_has_an_interval(rng):

@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from families import GAPS
-from scipy.special import softmax
 from scipy.stats import binom, chi2
 from sklearn.metrics import brier_score_loss, log_loss
-from test_estimates import ALL, KINDS
+from test_estimates import KINDS, sample
 
 from skcalib import CalibrationMonitor, ReliabilityDisplay
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
-    IntervalEstimate,
     _inversion,
     calibration_difference,
     calibration_error_interval,
@@ -23,12 +21,9 @@ from skcalib.metrics import (
     debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
     reliability_curve,
-    score_decomposition,
     smooth_calibration_error,
 )
 from skcalib.metrics._calibration_error import FORMULAS
-from skcalib.metrics._resampling import free_names, measured_by
-from skcalib.metrics._uncertainty import difference_of
 
 # Plain errors, and debiased ones at the end.
 BINNED = [*FORMULAS]
@@ -44,11 +39,6 @@ def simulation():
     return module
 
 
-def sample(n, n_classes, temperature=1.0, seed=0):
-    logits, y = make_logits(n, n_classes, temperature=temperature, random_state=seed)
-    return y, softmax(logits, axis=1)
-
-
 # --------------------------------------------------------------------------------------
 # Intervals.
 
@@ -58,16 +48,16 @@ def sample(n, n_classes, temperature=1.0, seed=0):
 def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
     """At one level, for each measure, with and without weights: both draw the same labels."""
     decided = set()
-    for seed in range(6):
+    for seed in range(4):
         temperature = [1.0, 1.3, 1.6][seed % 3]
-        y, P = sample(150, 2 if kind == "binary" else 8, temperature, seed)
+        y, P = sample(150, temperature, seed, 2 if kind == "binary" else 8)
         w = np.random.default_rng(seed).exponential(size=150) if seed % 2 else None
         given = {
             "measure": measure, "kind": kind, "sample_weight": w, "random_state": seed,
             "labels": range(P.shape[1]), "n_resamples": 39,
             "strategy": ["uniform", "quantile"][seed % 2],
         }  # fmt: skip
-        pvalue, level = calibration_test(y, P, **given).pvalue, [0.8, 0.9, 0.95][seed // 2]
+        pvalue, level = calibration_test(y, P, **given).pvalue, [0.8, 0.95][seed // 2]
         interval = calibration_error_interval(y, P, **given, confidence_level=level)
         assert (interval.low > 0) == (pvalue <= 1 - level + 1e-9)
         assert interval.low <= interval.estimate <= interval.high
@@ -75,12 +65,11 @@ def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
     assert False in decided
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("measure", BINNED)
-def test_rows_that_are_drawn_together(measure, weighted, monkeypatch):
+def test_rows_that_are_drawn_together(measure, monkeypatch):
     """Of many rows, cells of neighbours have the noise of the rows; test and interval agree."""
     random = np.random.default_rng(0)
-    p, w = random.uniform(size=3000), random.exponential(size=3000) if weighted else None
+    p, w = random.uniform(size=3000), random.exponential(size=3000)
     y = random.uniform(size=3000) < p - 0.03
     given = {"measure": measure, "kind": "binary", "sample_weight": w, "random_state": 0}
     given |= {"n_resamples": 99}
@@ -96,22 +85,12 @@ def test_rows_that_are_drawn_together(measure, weighted, monkeypatch):
     np.testing.assert_allclose(found[1][2], found[0][2], atol=1.5)
 
 
-def test_a_million_rows_are_a_thousand_cells():
-    random = np.random.default_rng(0)
-    p = random.uniform(size=10**6)
-    rows = (random.uniform(size=10**6) < p, p, "binary", None, None, None)
-    cells = _inversion.cells_of(measured_by(BINNED[0], 15, "uniform", *rows))
-    assert cells.score.size < 1100
-    assert cells.weight.sum() == cells.n_rows.sum() == 10**6
-    np.testing.assert_allclose(cells.weight @ cells.score[0], p.sum())
-
-
 @pytest.mark.slow
 def test_rows_alone_in_their_bins_have_noise():
     """A hundred bins of one row each say next to nothing, and the interval says so."""
     found = [
         calibration_error_interval(
-            *sample(100, 3, seed=seed), n_bins=100, strategy="quantile", n_resamples=99,
+            *sample(100, seed=seed), n_bins=100, strategy="quantile", n_resamples=99,
             random_state=seed,
         )
         for seed in range(12)
@@ -123,7 +102,7 @@ def test_rows_alone_in_their_bins_have_noise():
 @pytest.mark.slow
 def test_errors_of_both_of_two_classes_are_one():
     """They exclude one another, so the mean over them varies as one of them does."""
-    y, P = sample(400, 2, 1.6)
+    y, P = sample(400, 1.6, n_classes=2)
     given = {"n_resamples": 400, "random_state": 0}
     one = calibration_error_interval(y, P, kind="binary", **given)
     for two in (P, P[:, 1]):
@@ -163,8 +142,8 @@ def test_intervals_cover(simulation, number):
     """Of 95 %, whatever gaps there are, as far as few simulations can tell."""
     cell, n = simulation.CELLS[number], 40
     for model in simulation.MODELS:
-        assert simulation.coverage(cell, model, n, 99) * n >= binom.ppf(1e-3, n, 0.95)
-    assert simulation.level(cell, n, 99) * n <= binom.ppf(0.999, n, 0.05)
+        assert simulation.coverage(cell, model, n, 39) * n >= binom.ppf(1e-3, n, 0.95)
+    assert simulation.level(cell, n, 39) * n <= binom.ppf(0.999, n, 0.05)
 
 
 def test_the_weight_of_bins_is_that_of_a_sample():
@@ -179,6 +158,7 @@ def test_the_weight_of_bins_is_that_of_a_sample():
     assert 1.8 * error < found.high - found.estimate < 3 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", [BINNED[0], *BINNED[-2:]])
 def test_intervals_cover_gaps_of_one_bin(simulation, measure):
     """Debiased errors are 0 in half of these samples, and plain ones mostly noise."""
@@ -283,16 +263,7 @@ def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure
     assert decided == {False, True}
 
 
-def test_limits_of_a_difference_are_those_of_both_errors():
-    one, other = IntervalEstimate(0.05, 0.02, 0.08), IntervalEstimate(0.04, 0, 0.08)
-    found = difference_of(one, other, np.array([0.0, 0.01, 0.02] * 13), 0.95)
-    np.testing.assert_allclose([found.low, found.high], [0.01 - 0.05, 0.01 + np.hypot(0.03, 0.04)])
-    narrow = IntervalEstimate(0.0, 0.0, 0.001)
-    found = difference_of(one, narrow, np.full(3, 0.05), 0.95)
-    assert found.pvalue == 0.25  # of three samples, no smaller one is possible
-    assert found.low == 0
-
-
+@pytest.mark.slow
 def test_intervals_of_differences_cover(simulation):
     """A gap of 7 % above 0.9 only, and none: few samples show the difference."""
     cell, n, covered = simulation.CELLS[6], 30, 0
@@ -317,7 +288,7 @@ def test_sharpness_is_not_taken_for_an_error(simulation):
 
 @pytest.mark.slow
 def test_comparisons_keep_their_level(simulation):
-    for case in simulation.PAIRS[:4]:
+    for case in simulation.PAIRS[:4:2]:
         for strategy, n_bins in simulation.BINS:
             rejected = simulation.rejection_rate(
                 case, 300, 40, 39, strategy=strategy, n_bins=n_bins
@@ -348,7 +319,7 @@ NAMES = np.array(["ant", "bee", "cat"])
 )
 def test_functions_are_told_the_labels(measure):
     """Two of three draws lack the class that has one row."""
-    y, P = sample(40, 3)
+    y, P = sample(40)
     y[y == 2] = 1
     y[0] = 2
     given = {"measure": measure, "n_resamples": 9, "random_state": 0}
@@ -357,15 +328,6 @@ def test_functions_are_told_the_labels(measure):
     assert np.isfinite([interval.low, interval.high]).all()
     assert 0 < calibration_test(NAMES[y], P, **given).pvalue <= 1
     assert calibration_difference(NAMES[y], P, P, **given).pvalue == 1
-
-
-def test_which_functions_take_labels():
-    assert "labels" in free_names(log_loss)
-    assert "labels" in free_names(partial(log_loss, normalize=True))
-    assert "labels" not in free_names(partial(log_loss, labels=[0, 1]))
-    assert "labels" not in free_names(lambda y, P: 0.0)
-    assert "labels" not in free_names(lambda y, P, **labels: 0.0)
-    assert "labels" not in free_names(max)  # written in C, and without a signature
 
 
 # --------------------------------------------------------------------------------------
@@ -398,28 +360,6 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
     assert np.isfinite(monitor.curve().n_effective).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("smallest", "strategy"), [(1e-170, "quantile"), (5e-324, "uniform")])
-@pytest.mark.parametrize("kind", KINDS)
-def test_measures_do_not_feel_tiny_weights(smallest, strategy, kind):
-    y, p, w = rows_of_tiny_weight(smallest)
-    heavy = w > 1e-100
-    for measure in ALL:
-        bins = {} if measure is smooth_calibration_error else {"strategy": strategy}
-        value = measure(y, p, kind=kind, sample_weight=w, **bins)
-        if "maximum" not in measure.__name__:
-            only = measure(y[heavy], p[heavy], kind=kind, sample_weight=w[heavy], **bins)
-            assert value == pytest.approx(only)
-        assert 0 <= value <= 1
-        given = {"measure": measure.__name__, "kind": kind, "sample_weight": w}
-        given |= {"n_resamples": 3, "random_state": 0, **bins}
-        interval = calibration_error_interval(y, p, **given)
-        assert 0 <= interval.low <= interval.high <= 1
-        assert 0 < calibration_test(y, p, **given).pvalue <= 1
-        assert np.isfinite(calibration_difference(y, p, p**2, **given).low)
-    assert np.isfinite(score_decomposition(y, p, kind=kind, sample_weight=w).miscalibration).all()
-
-
 # --------------------------------------------------------------------------------------
 # Functions as measures: what they take columns and arguments for.
 
@@ -450,18 +390,20 @@ def test_functions_get_one_dimension_for_the_label_they_take_it_for():
             assert found.estimate == pytest.approx(expected)
 
 
-def test_functions_are_told_what_was_asked_for():
-    _, y, P = make_logits(200, 3, return_proba=True, random_state=0)
-    given = {"kind": "classwise", "n_bins": 5, "strategy": "quantile"}
-    ece = expected_calibration_error
-    found = calibration_error_interval(y, P, measure=ece, **given, n_resamples=9)
-    assert found.estimate == pytest.approx(ece(y, P, **given))
-    found = calibration_error_interval(y, P, measure=lambda *rows: -ece(*rows), n_resamples=9)
-    assert found.low < 0
+def test_functions_have_the_p_value_of_their_names():
+    """But for the draws of labels, which both have from the probabilities."""
+    y, P = sample(150, 1.2)
+    of_function = partial(expected_calibration_error, labels=range(3))
+    by_name, by_function = (
+        calibration_test(y, P, measure=measure, n_resamples=399, random_state=0).pvalue
+        for measure in ("expected_calibration_error", of_function)
+    )
+    assert 0.2 < by_name < 0.8
+    assert by_function == pytest.approx(by_name, abs=0.08)
 
 
 def test_models_are_compared_by_a_measure_without_bias():
-    y, P = sample(300, 3, 1.5)
+    y, P = sample(300, 1.5)
     found = calibration_difference(y, P, P[::-1], n_resamples=9, random_state=0)
     measure = debiased_root_mean_squared_calibration_error
     assert found.estimate == pytest.approx(measure(y, P) - measure(y, P[::-1]))

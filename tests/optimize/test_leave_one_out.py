@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 from families import features_of
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from skcalib._optimize import leave_one_out as path
-from skcalib._optimize.leave_one_out import change_of_scores, leave_one_out_loss
+from skcalib._optimize.leave_one_out import leave_one_out_loss
 from skcalib._optimize.loss import Objective, Regularization
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters
@@ -55,8 +55,7 @@ def exact(map_, Z, y, w, alpha, folds, start=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("map_", MAPS, ids=repr)
-@pytest.mark.parametrize("K", [2, 3, 5])
-@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(("K", "weights"), [(2, True), (4, False)])
 def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weights):
     n, alpha = 150, 1.0
     Z, y, w = problem(n, K, weights=weights)
@@ -71,23 +70,6 @@ def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weig
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("map_", MAPS, ids=repr)
-def test_losses_without_a_row_are_those_of_refits_where_rows_are_many(map_):
-    Z, y, w = problem(3000, 3)
-    objective = objective_of(map_, Z, y, w, 0.1)
-    theta = best_parameters(objective, 1e-9, 300).x
-    # The 20 rows of the largest loss, whose leverages and residuals matter most.
-    out = np.argsort(losses_of(map_, theta, Z, y))[-20:]
-    gone = [exact(map_, Z, y, w, 0.1, [[i]]) * len(y) for i in out]
-    F, label = Z[out], y[out]
-    S, P = map_.scores(theta, F), softmax(map_.scores(theta, F), axis=1)
-    A = map_.leverages(np.linalg.inv(objective.second_order(theta)[2]), F) / len(y)
-    S += change_of_scores(A, P, P - np.eye(3)[label])
-    losses = logsumexp(S, axis=1) - S[np.arange(20), label]
-    np.testing.assert_allclose(losses, gone, rtol=1e-3)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
 def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
     K, n, alpha = 25, 600, 3.0
@@ -99,16 +81,6 @@ def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
     estimate = leave_one_out_loss(objective, theta)
     assert estimate == pytest.approx(wanted, rel=0.01)
     assert estimate - loss == pytest.approx(wanted - loss, rel=0.3)
-
-
-@pytest.mark.parametrize("map_", MAPS, ids=repr)
-def test_leverages_are_products_of_jacobians(map_, rng):
-    K, p = 3, len(map_.prior(Regularization(), 3)[0])
-    Z = rng.normal(size=(4, K))
-    inverse = rng.normal(size=(p, p))
-    inverse = inverse @ inverse.T
-    J = np.stack([map_.scores(e, Z) for e in np.eye(p)], axis=2)
-    np.testing.assert_allclose(map_.leverages(inverse, Z), J @ inverse @ J.transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize("K", [2, 3])

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from skcalib._optimize import mixture
-from skcalib._optimize.mixture import MixtureLoss, least_squares_weights, mixture_weights
+from skcalib._optimize.mixture import MixtureLoss, mixture_weights
 from skcalib._rows.rows import MemoryRows
 
 
@@ -18,54 +17,12 @@ def best(Q, w=None, pseudo_rows=None):
     return mixture_weights(loss_of(Q, w, pseudo_rows), np.full(M, 1 / M))
 
 
-def literal(x, Q, w=None):
-    return -np.average(np.log(Q @ x), weights=w)
-
-
 def problem(seed, *, scale=1.0, weights=False):
     random = np.random.default_rng(seed)
     n = random.integers(2, 300)
     L = -np.abs(random.normal(size=(n, 3))) * scale * random.choice([1, 0.1, 0.001], size=3)
     w = 10 ** random.uniform(-5, 5, size=n) if weights else None
     return np.exp(L - L.max(axis=1, keepdims=True)), w
-
-
-GRID = np.array([[i, j, 100 - i - j] for i in range(101) for j in range(101 - i)]) / 100
-
-
-@pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("rank", [1, 2, 3, 10])
-def test_least_squares_are_no_worse_than_a_grid(seed, rank):
-    random = np.random.default_rng(seed)
-    A, b = 10 ** random.uniform(-3, 3) * random.normal(size=(rank, 3)), random.normal(size=rank)
-    x = least_squares_weights(A, b)
-    assert x.min() >= 0
-    assert x.sum() == pytest.approx(1, abs=1e-15)
-    values = ((GRID @ A.T - b) ** 2).sum(axis=1)
-    assert ((A @ x - b) ** 2).sum() <= values.min() * (1 + 1e-9) + 1e-20
-    # At the minimum no vertex lies downhill.
-    slope = A.T @ (A @ x - b)
-    assert slope.min() >= slope @ x - 1e-11 * (np.abs(A).max() * (np.abs(A) @ x + np.abs(b)).max())
-
-
-# What an old version of scipy's SLSQP says of its own steps.
-@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
-@pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("scale", [0.1, 1, 30])
-@pytest.mark.parametrize("seed", range(5))
-def test_least_log_loss_is_that_of_another_solver(seed, scale, weights):
-    Q, w = problem(seed, scale=scale, weights=weights)
-    found = best(Q, w)
-    assert found.success
-    assert found.x.min() >= 0
-    assert found.x.sum() == pytest.approx(1, abs=1e-12)
-    w = None if w is None else w / w.mean()
-    oracle = minimize(
-        literal, np.full(3, 1 / 3), (Q, w), method="SLSQP", bounds=[(1e-12, 1)] * 3, tol=1e-14,
-        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
-    )  # fmt: skip
-    assert found.fun == pytest.approx(literal(found.x, Q, w), abs=1e-8)
-    assert found.fun <= oracle.fun + 1e-8
 
 
 @pytest.mark.parametrize("scale", [0.1, 1, 30, 200])

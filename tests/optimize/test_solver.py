@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from families import features_of, log_probabilities_of
+from families import features_of
 from scipy.optimize import minimize, rosen, rosen_der
 
-from skcalib._optimize import minimize as solver, temperature
+from skcalib._optimize import minimize as solver
 from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import MatrixMap, VectorMap
+from skcalib._optimize.maps import MatrixMap
 from skcalib._optimize.minimize import PreconditionedLBFGS
-from skcalib._rows.rows import MemoryRows
+from skcalib._optimize.newton import newton, parts_of
 from skcalib.datasets import make_logits
 
 
@@ -35,57 +35,6 @@ def test_lbfgs_is_a_method_of_scipy_for_any_function(p):
     assert not minimize(rosen, x0, jac=rosen_der, method=method, options={"maxiter": 3}).success
 
 
-def test_lbfgs_has_no_more_iterations_than_parameters_for_a_parabola(rng):
-    root = rng.normal(size=(6, 6))
-    H, centre = root @ root.T + np.eye(6), rng.normal(size=6)
-
-    def parabola(x, scale):
-        return scale * (x - centre) @ H @ (x - centre) / 2, scale * H @ (x - centre)
-
-    for inverse, most in ((np.linalg.inv(H) / 3, 1), (np.eye(6), 30)):
-        method = PreconditionedLBFGS(lambda _, B=inverse: SimpleNamespace(solve=B.__matmul__))
-        solution = minimize(parabola, np.zeros(6), args=(3.0,), jac=True, method=method)
-        np.testing.assert_allclose(solution.x, centre, atol=1e-5)
-        assert solution.nit <= most
-
-
-@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()])
-def test_optimum_is_that_of_scipys_own_lbfgs(map_):
-    """In coordinates in which the preconditioner at the identity is the unit matrix."""
-    objective = Objective(map_, log_probabilities_of(*problem(4), None, 0.5), Regularization(0.1))
-    x0 = objective.identity
-    blocks = map_.blocks(objective, x0)
-    inverse = np.array([blocks.solve(g) for g in np.eye(len(x0))])
-    sizes, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
-    root = vectors * np.sqrt(np.maximum(sizes, 0))
-
-    def whitened(u):
-        value, gradient = objective.value_gradient(x0 + root @ u)
-        return value, root.T @ gradient
-
-    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
-    oracle = minimize(whitened, 0 * x0, jac=True, method="L-BFGS-B", options=options)
-    solution = solver.best_parameters(objective, 1e-9, 200)
-    assert solution.fun == pytest.approx(oracle.fun, abs=1e-14)
-    np.testing.assert_allclose(solution.x, x0 + root @ oracle.x, atol=1e-5)
-
-
-@pytest.mark.parametrize(("n", "most"), [(200, 6), (64 * 1000, 2)])
-def test_passes_of_the_temperature_are_few(n, most, monkeypatch):
-    """From a sample of many rows, two steps of Halley's method on all of them at most."""
-    passes, derivatives = set(), temperature.scale_derivatives
-
-    def counted(b, Z, *args):
-        if len(Z) > n // 64:  # more than the sample has
-            passes.add(b)
-        return derivatives(b, Z, *args)
-
-    monkeypatch.setattr(temperature, "scale_derivatives", counted)
-    Z, y = problem(5, n)
-    temperature.fit_inverse_temperature(MemoryRows(Z, y, None))
-    assert 1 <= len(passes) <= most
-
-
 def test_slow_problems_with_a_small_hessian_are_left_to_newtons_method(monkeypatch):
     used = []
     for name in ("lbfgs", "newton"):
@@ -99,3 +48,39 @@ def test_slow_problems_with_a_small_hessian_are_left_to_newtons_method(monkeypat
     assert found.success
     # L-BFGS for two iterations, then Newton's method from there with what is left of the 50.
     assert used == [("lbfgs", 2), ("newton", 48)]
+
+
+def test_newtons_method_is_one_of_scipy():
+    """As fast as trust-exact on a textbook function, and with several such functions at once."""
+    centres = np.array([[0.3, -2.0], [1.0, 4.0], [-1.0, 0.0]])
+
+    def derivatives(x):
+        u = x - centres
+        hessian = np.zeros((3, 2, 2))
+        hessian[:, [0, 1], [0, 1]] = np.cosh(u)
+        return np.sinh(u), hessian
+
+    gradient, hessian = parts_of(derivatives, 2, (3, 2))
+    found = minimize(
+        lambda x: np.cosh(x - centres.ravel()).sum(), np.zeros(6),
+        jac=lambda x: gradient(x).ravel(), hess=hessian, method=newton, options={"tol": 1e-12},
+    )  # fmt: skip
+    assert found.success
+    assert found.nfev < 12
+    np.testing.assert_allclose(found.x, centres.ravel(), atol=1e-9)
+    stopped = minimize(
+        lambda x: 0, np.zeros(6), jac=lambda x: gradient(x).ravel(), hess=hessian, method=newton,
+        options={"maxiter": 2},
+    )  # fmt: skip
+    assert not stopped.success
+    assert stopped.nfev == 2
+
+
+def test_parameters_without_curvature_stay():
+    """As where all rows are sure: a slope alone does not tell how long a step may be."""
+    found = minimize(
+        lambda x: 0, [3.0, 5.0], jac=lambda x: np.array([2 * (x[0] - 1), 1.0]),
+        hess=lambda x: np.diag([2.0, 0.0]), method=newton,
+    )  # fmt: skip
+    assert found.success
+    np.testing.assert_allclose(found.x, [1, 5])

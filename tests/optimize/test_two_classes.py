@@ -10,7 +10,6 @@ from skcalib._optimize.loss import (
     MASKED_FEATURE,
     Objective,
     Regularization,
-    TwoClasses,
     _log_odds,
     _loss_and_derivatives,
 )
@@ -29,27 +28,6 @@ def features(request, rng):
         Z = Z[:, 1:] - Z[:, :1]
     w = rng.uniform(0, 2, size=len(y)) if request.param == "weights" else None
     return (features_of if "raw" in request.param else log_probabilities_of)(Z, y, w, 0.5)
-
-
-@pytest.mark.parametrize("map_", MAPS, ids=repr)
-@pytest.mark.parametrize("ridge", RIDGES, ids=["none", "all", "part"])
-def test_the_objective_is_that_of_the_parameters_of_least_penalty(map_, ridge, features, rng):
-    objective = Objective(map_, features, ridge)
-    two = TwoClasses(objective)
-    T = two.of_parameters
-    beta = two.identity + rng.normal(size=len(T))
-    theta = two.parameters(beta)
-    np.testing.assert_allclose(T @ theta, beta)
-    np.testing.assert_allclose(two.parameters(two.identity), objective.identity)
-    value, gradient, hessian = two.second_order(beta)
-    expected, jac, whole = objective.second_order(theta)
-    assert value == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(gradient @ T, jac, atol=1e-12)
-    np.testing.assert_allclose(two.shares.T @ whole @ two.shares, hessian, atol=1e-12)
-    other = theta + rng.normal(size=theta.shape)
-    other -= np.linalg.pinv(T) @ (T @ other - beta)
-    penalties = [objective.ridge @ (x - objective.identity) ** 2 for x in (other, theta)]
-    assert penalties[0] >= penalties[1]
 
 
 @pytest.mark.parametrize("map_", MAPS, ids=repr)

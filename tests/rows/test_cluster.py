@@ -6,21 +6,16 @@ import time
 
 import dask
 import dask.array as da
-import joblib
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.model_selection import GridSearchCV
 
 from skcalib import (
     BBQ,
     AutoCalibrator,
-    HistogramBinning,
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.__main__ import main
 from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
@@ -162,33 +157,3 @@ def test_closed_client(rows, cluster):
         X, Y = (a.persist() for a in with_dask(*rows))
     with pytest.raises(RuntimeError, match="client that is closed"):
         TemperatureScaling().fit(X, Y)
-
-
-def test_grid_search_on_the_cluster(rows, client):
-    Z, y = (a[:2000] for a in rows)
-    grid = {"alpha": [0.1, 1.0, 10.0]}
-    here = GridSearchCV(VectorScaling(), grid, scoring="neg_log_loss", cv=2).fit(Z, y)
-    with joblib.parallel_config("dask"):
-        far = GridSearchCV(VectorScaling(), grid, scoring="neg_log_loss", cv=2).fit(Z, y)
-    assert far.best_params_ == here.best_params_
-    assert far.best_score_ == pytest.approx(here.best_score_)
-
-
-def test_parquet_files_on_the_command_line(rows, client, tmp_path, capsys, monkeypatch):
-    members = [TemperatureScaling(), HistogramBinning()]
-    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: members)
-    Z, y = (a[:4000] for a in rows)
-    labels = np.array(["ant", "bee", "cat", "dog"])[y]
-    for k in range(2):
-        some = slice(2000 * k, 2000 * (k + 1))
-        frame = pd.DataFrame(Z[some], columns=list("abcd")).assign(y=labels[some])
-        frame.to_parquet(tmp_path / f"{k}.parquet")
-    pattern = str(tmp_path / "*.parquet")
-    arguments = ["--logits", pattern, "--label-column", "y", "--output", str(tmp_path)]
-    assert main([*arguments, "--test-logits", pattern]) == 0
-    said = capsys.readouterr().out
-    assert "4,000 rows to calibrate on, 4,000 held out, 4 classes" in said
-    temperature = TemperatureScaling().fit(Z, labels).temperature_
-    assert f"The temperature is {temperature:.4g}." in said
-    assert (tmp_path / "skcalib-reliability.png").stat().st_size > 10_000
-    assert (tmp_path / "skcalib-report.html").stat().st_size > 10_000

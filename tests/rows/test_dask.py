@@ -11,9 +11,6 @@ import families
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
-from hypothesis.extra import numpy as hnp
-from scipy.special import logit
 
 import skcalib
 from skcalib import (
@@ -38,8 +35,6 @@ from skcalib import (
 )
 from skcalib._optimize import spline as binned
 from skcalib._rows import dask as _dask
-from skcalib._rows.dask import checked_chunks
-from skcalib._rows.ranking import REACH, merged, ranked
 from skcalib.datasets import make_logits
 
 N, CHUNK = 3000, 700
@@ -95,7 +90,7 @@ NO_ESTIMATES += ("information_",)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_classes", "weighted"), [(1, True), (2, False), (4, True)])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(1, False), (4, True)])
 @pytest.mark.parametrize("form", EXACT, ids=repr)
 def test_parameters_are_those_in_memory(form, n_classes, weighted):
     Z, y, w = problem(n_classes, weighted=weighted)
@@ -117,7 +112,7 @@ def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
     """A Hessian is summed up only where it is small."""
     for name, value in limits.items():
         monkeypatch.setattr(f"skcalib._optimize.minimize.{name}", value)
-    monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", refuse)
+    monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", families.refuse)
     Z, y, w = problem(4, weighted=True)
     here, far = (
         VectorScaling(alpha=1.0, tol=1e-10).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w))
@@ -125,17 +120,6 @@ def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)
     matrices = [MatrixScaling(alpha=1.0, tol=1e-10).fit(*rows) for rows in ((Z, y), chunked(Z, y))]
     np.testing.assert_allclose(matrices[0].coef_, matrices[1].coef_, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_sample_without_weight_is_no_start():
-    Z, y, _ = problem(3, n=64 * 400)
-    w = np.ones(len(y))
-    w[::64] = 0
-    here, far = (
-        VectorScaling(tol=1e-11).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w, chunk=6400))
-    )
-    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
@@ -152,10 +136,6 @@ def test_single_precision_stays_so(kind):
 # Outputs.
 
 
-def refuse(*_, **__):
-    raise AssertionError("something was computed")
-
-
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
 def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
     Z, y, _ = problem(4, n=400)
@@ -164,7 +144,7 @@ def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
         rows = Z[: sum(lengths)]
         X = da.from_array(rows, chunks=(lengths, 4))
         for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
-            with dask.config.set(scheduler=refuse):
+            with dask.config.set(scheduler=families.refuse):
                 lazy = getattr(calibrator, name)(X)
             here = getattr(calibrator, name)(rows)
             assert lazy.chunks == (lengths, *((n,) for n in here.shape[1:]))
@@ -183,14 +163,14 @@ def frames(n=400, n_classes=3, npartitions=4):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", families.CALIBRATORS)
+@pytest.mark.parametrize("kind", families.REPRESENTATIVES)
 def test_data_frames(kind):
     frame, lazy, names = frames()
     here = kind().fit(frame[names], frame["y"], frame["w"])
     far = kind().fit(lazy[names], lazy["y"], lazy["w"])
     assert far.feature_names_in_.tolist() == names
     for name in ("predict_proba", "transform", "predict"):
-        with dask.config.set(scheduler=refuse):
+        with dask.config.set(scheduler=families.refuse):
             output = getattr(far, name)(lazy[names])
         np.testing.assert_array_equal(output.compute(), getattr(far, name)(frame[names]))
     np.testing.assert_allclose(
@@ -198,12 +178,11 @@ def test_data_frames(kind):
     )
 
 
-NULLABLE = ["Float64", "Float32", "Int64", "float32[pyarrow]", "int64[pyarrow]"]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("of_labels", ["Int64", "boolean", "int64[pyarrow]"])
-@pytest.mark.parametrize("of_logits", NULLABLE)
+@pytest.mark.parametrize(
+    ("of_logits", "of_labels"),
+    [("Float64", "boolean"), ("Float32", "Int64"), ("Int64", "Int64"), 2 * ("int64[pyarrow]",)],
+)
 def test_nullable_columns(of_logits, of_labels):
     """Dask's example of such a column holds a missing value."""
     if "pyarrow" in of_logits + of_labels:
@@ -217,7 +196,7 @@ def test_nullable_columns(of_logits, of_labels):
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-6)
     assert np.array_equal(far.classes_, here.classes_)
     for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
-        with dask.config.set(scheduler=refuse):
+        with dask.config.set(scheduler=families.refuse):
             output = getattr(far, name)(lazy[names])
         expected = getattr(far, name)(frame[names])
         assert output.dtype == expected.dtype
@@ -225,28 +204,6 @@ def test_nullable_columns(of_logits, of_labels):
     error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
     expected = metrics.expected_calibration_error(frame["y"], far.predict_proba(frame[names]))
     assert error == pytest.approx(expected)
-
-
-def heavy_rows(X, y, sample_weight):
-    """A check that drops rows of weight 0, and notes how many rows it saw."""
-    kept = sample_weight > 0
-    return (X[kept], y[kept], sample_weight[kept]), np.array([1, len(X)])
-
-
-def test_rows_that_the_check_drops():
-    """Lengths are those of what is left; what was found counts all the same."""
-    Z, y, w = problem(3, weighted=True, n=40)
-    w[:10] = 0
-    w[20:30] = 0
-    X, Y, W = chunked(Z, y, w, chunk=10)
-    rows, found = checked_chunks(heavy_rows, X=X, y=Y, sample_weight=W)
-    A, b, v = rows.arrays
-    assert found.tolist() == [4, 40]
-    assert A.lengths == b.lengths == v.lengths == (np.sum(w[10:20] > 0), np.sum(w[30:] > 0))
-    assert [task.compute().tolist() for task in A.tasks] == [
-        Z[part][w[part] > 0].tolist() for part in (slice(10, 20), slice(30, 40))
-    ]
-    assert rows.sum(lambda Z, _, w: w @ Z) == pytest.approx(w @ Z)
 
 
 @pytest.mark.slow
@@ -269,20 +226,6 @@ def test_parquet_files_of_which_few_columns_are_read(tmp_path):
 # Chunks of rows of any length: none, one, known beforehand or not.
 
 LENGTHS = [(0, 60, 0, 0, 1, 39, 0), (100,), (0, 100), (50, 50)]
-
-
-@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict"])
-def test_partitions_without_rows_have_none_afterwards(method):
-    Z, y = make_logits(100, 3, random_state=0)
-    frame = pd.DataFrame(Z, columns=list("abc"))
-    calibrator = TemperatureScaling().fit(frame, y)
-    largest = Z[:20, 0].max()  # of the first partition, of which nothing is left
-    kept = frame[frame["a"] > largest]
-    lazy = dd.from_pandas(frame, npartitions=5)
-    found = getattr(calibrator, method)(lazy[lazy["a"] > largest])
-    blocks = [np.asarray(block) for block in dask.compute(*np.ravel(found.to_delayed()))]
-    assert len(blocks[0]) == 0
-    np.testing.assert_array_equal(np.concatenate(blocks), getattr(calibrator, method)(kept))
 
 
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
@@ -328,11 +271,10 @@ MEASURES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda m: m.__name__)
-def test_measures(measure, kind, weighted):
-    Z, y, w = problem(2 if kind == "binary" else 4, weighted=weighted)
+def test_measures(measure, kind):
+    Z, y, w = problem(2 if kind == "binary" else 4, weighted=True)
     P = TemperatureScaling().fit(Z, y).predict_proba(Z)
     smooth = measure is metrics.smooth_calibration_error
     for options in [{}] if smooth else [{}, {"n_bins": 80}, {"strategy": "quantile"}]:
@@ -430,6 +372,18 @@ def test_rounds_are_few_and_bring_no_rows(kind, arrivals, monkeypatch):
     assert sizes[16_000] < 10_000
 
 
+@pytest.mark.parametrize("kind", [HistogramBinning, IsotonicCalibration, VennAbersCalibration, BBQ])
+def test_scores_that_are_too_many_move_by_a_cell(kind, monkeypatch):
+    """Summaries have a number of cells, each as wide as the others in log-odds."""
+    monkeypatch.setattr(_dask, "CELLS", 2000)
+    Z, y, w = problem(2, weighted=True)
+    params = {"strategy": "quantile"} if kind is HistogramBinning else {}
+    here, far = kind(**params).fit(Z, y, w), kind(**params).fit(*chunked(Z, y, w))
+    off = np.abs(far.predict_proba(Z) - here.predict_proba(Z))[:, 1]
+    assert np.mean(off > 0.02) < 0.02
+    assert off.mean() < 0.005
+
+
 def test_without_a_cluster_nothing_is_kept():
     """Each pass makes the chunks again: there may be more of them than memory."""
     Z, y, _ = problem(3)
@@ -443,53 +397,6 @@ def test_without_a_cluster_nothing_is_kept():
     X = X.map_blocks(load, dtype=X.dtype, meta=np.empty((0, 3)))
     TemperatureScaling().fit(X, Y)
     assert len(calls) >= 3 * X.numblocks[0]
-
-
-# --------------------------------------------------------------------------------------
-# Scores that are told apart on a grid.
-
-
-def summary(scores, hits, weights, n_cells):
-    return merged([ranked(scores, hits, weights)], n_cells)
-
-
-@pytest.mark.slow
-@given(
-    parts=st.lists(
-        hnp.arrays(
-            float,
-            st.integers(0, 40),
-            elements=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 1e-30, 1 - 1e-16, 1])),
-        ),
-        min_size=1,
-        max_size=6,
-    ),
-    n_cells=st.integers(1, 60),
-    data=st.data(),
-)
-def test_summaries_move_scores_by_no_more_than_they_say(parts, n_cells, data):
-    """Whatever the parts and the order in which they are merged."""
-    rows = [(p, data.draw(hnp.arrays(bool, len(p))), np.arange(len(p)) % 3.0) for p in parts]
-    found = [summary(*part, n_cells) for part in rows]
-    while len(found) > 1:
-        k = data.draw(st.integers(2, len(found)))
-        found = [merged(found[:k], n_cells), *found[k:]]
-    scores, hits, weights = (np.concatenate(column) for column in zip(*rows, strict=True))
-    exact, (told,) = ranked(scores, hits, weights), found
-    assert len(told.scores) <= n_cells
-    assert (np.diff(told.scores) > 0).all()
-    assert told.weight.sum() == pytest.approx(exact.weight.sum())
-    assert told.hits.sum() == pytest.approx(exact.hits.sum())
-    if len(exact.scores) <= n_cells:
-        for a, b in zip(told, exact, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12)
-        return
-    # In order, so much weight lies below each score and each of the exact ones: they face others
-    # that are no farther away in log-odds than the width of a cell.
-    facing = np.searchsorted(np.cumsum(told.weight), np.cumsum(exact.weight) - 1e-9)
-    with np.errstate(divide="ignore"):
-        a, b = (np.clip(logit(s), -REACH, REACH) for s in (exact.scores, told.scores[facing]))
-    assert (np.abs(a - b) <= 2 * REACH / n_cells * (1 + 1e-9)).all()
 
 
 # --------------------------------------------------------------------------------------
@@ -662,24 +569,3 @@ def test_probabilities_of_all_chunks_are_noticed():
         TemperatureScaling().fit(*chunked(P, y))
     P[-1] = [3, -1, 2]  # no probabilities: one row in the last chunk says so
     TemperatureScaling().fit(*chunked(P, y))
-
-
-# --------------------------------------------------------------------------------------
-# Comparison.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-def test_comparison_on_a_test_set(weighted):
-    rows = problem(3, weighted=weighted)
-    test = problem(3, weighted=weighted, random_state=1)
-
-    def compare(rows, test):
-        (Z, y, w), used = rows, test if weighted else test[:2]
-        members = [PlattScaling(), HistogramBinning()]
-        return skcalib.compare_calibrators(Z, y, sample_weight=w, test=used, calibrators=members)
-
-    here, far = compare(rows, test), compare(chunked(*rows), chunked(*test))
-    assert far.names == here.names
-    for measure, values in here.scores.items():
-        np.testing.assert_allclose(far.scores[measure], values, rtol=1e-9)

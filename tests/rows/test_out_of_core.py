@@ -15,7 +15,7 @@ from skcalib.datasets import make_logits
 pytestmark = pytest.mark.slow
 
 # The file is as large as the memory that may be asked for above what the imports took.
-N, K = 450_000, 20
+N, K = 250_000, 20
 PROGRAM = """
 import resource, sys
 import numpy as np

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import mixed, mixed_log_probabilities
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
@@ -20,12 +21,6 @@ def problem(request, rng):
     Z, y = make_logits(300, K, offset=[0, 1, -1], temperature=2.0, random_state=1)
     Z[:, 1] += 0.5 * Z[:, 2]
     return Z, y, None if request.param is None else rng.uniform(0, 2, size=300)
-
-
-def features(c, Z):
-    """Log-probabilities of temperature scaling, mixed."""
-    P = softmax(Z / c.temperature_, axis=1)
-    return np.log((1 - c.smoothing_) * P + c.smoothing_ / Z.shape[1])
 
 
 def literal(theta, F, y, w, alpha, alpha_intercept, diagonal):
@@ -50,17 +45,15 @@ def parameters(c):
 def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, alpha_intercept):
     Z, y, w = problem
     c = DirichletCalibration(alpha=alpha, alpha_intercept=alpha_intercept, tol=1e-9).fit(Z, y, w)
-    args = features(c, Z), y, w, alpha, alpha_intercept, K / (10 * total(y, w))
+    args = mixed_log_probabilities(c, Z), y, w, alpha, alpha_intercept, K / (10 * total(y, w))
     start = np.append(np.eye(K).ravel(), np.zeros(K))
     oracle = minimize(literal, start, args, method="BFGS", tol=1e-9)
     assert_allclose(parameters(c), oracle.x, atol=1e-4)
-    best = literal(parameters(c), *args)
-    assert best <= oracle.fun + 1e-12
+    assert literal(parameters(c), *args) <= oracle.fun + 1e-12
     assert (c.alpha_, c.alpha_intercept_) == pytest.approx((alpha, alpha_intercept))
     assert c.alphas_.shape == (0, 2)
     fitted = softmax(args[0] @ c.coef_.T + c.intercept_, axis=1)
-    mixed = (1 - c.smoothing_) * fitted + c.smoothing_ / K
-    assert_allclose(c.predict_proba(Z), mixed, rtol=1e-9)
+    assert_allclose(c.predict_proba(Z), mixed(fitted, c), rtol=1e-9)
     assert c.loss_ == pytest.approx(log_loss(y, fitted, sample_weight=w))
 
 

@@ -53,14 +53,9 @@ def test_weights_are_those_of_a_constrained_solver(loss, weighted, masked, rng):
         score, np.full(3, 1 / 3), (P, y, w, loss), method="SLSQP", bounds=[(0, 1)] * 3,
         constraints=simplex, options={"ftol": 1e-14, "maxiter": 500},
     )  # fmt: skip
-    best = score(c.weights_, P, y, w, loss)
-    assert best <= oracle.fun + 1e-10
+    assert score(c.weights_, P, y, w, loss) <= oracle.fun + 1e-10
     assert_allclose(c.weights_, oracle.x, atol=3e-5)
     assert_allclose(c.predict_proba(Z), np.tensordot(c.weights_, P, 1), rtol=1e-12, atol=1e-300)
-    # No other weights are better.
-    for x in np.random.default_rng(0).dirichlet(np.ones(3), size=50):
-        moved = c.weights_ + 1e-3 * (x - c.weights_)
-        assert score(moved, P, y, w, loss) >= best - 1e-12
 
 
 @pytest.mark.parametrize(("smoothing", "share"), [("auto", 1 / 1501), (0.2, 0.2), (0.0, 0.0)])

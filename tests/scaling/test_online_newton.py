@@ -7,10 +7,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from skcalib import PlattScaling
-from skcalib._optimize.online import _projected, curvatures
 from skcalib.datasets import make_logits
 
-T = 120
+T = 80
 
 
 def orders(rng, scale):
@@ -78,46 +77,6 @@ def test_regret_is_at_most_the_bounds(order, scale, is_fitted, rng):
     assert ((c.bounds_[0, 0] <= thetas) & (thetas <= c.bounds_[1, 0])).all()
 
 
-@pytest.mark.slow
-def test_regret_grows_as_a_logarithm(rng):
-    """As long as the rows are as before: a fixed number of nats for each doubling."""
-    m = rng.normal(0, 2, 4000)
-    y = rng.random(4000) < expit(0.5 * m + 1)
-    c, regrets = PlattScaling(), []
-    thetas, _ = followed(c, m, y)
-    for n in (250, 500, 1000, 2000, 4000):
-        best = best_fixed(m[:n], y[:n], c.bounds_)
-        regrets.append((losses(thetas[:n], m[:n], y[:n]) - losses(best, m[:n], y[:n])).sum())
-    assert regrets[-1] < 25
-    assert np.diff(regrets).max() < 5
-
-
-def test_parabolas_are_below_the_loss(rng):
-    z, low, high = rng.normal(0, 8, 1000), -rng.exponential(20, 1000), rng.exponential(20, 1000)
-    eta = curvatures(z, low, high)
-    other = low + np.linspace(0, 1, 301)[:, None] * (high - low)
-    gap = np.logaddexp(0, other) - np.logaddexp(0, z) - expit(z) * (other - z)
-    above = gap - eta / 2 * (other - z) ** 2
-    assert above.min() > -1e-12
-    # None could be larger: the parabola touches the loss at an end, or has its curvature.
-    at_end = np.minimum(above[0], above[-1]) < 1e-9
-    assert (at_end | np.isclose(eta, expit(z) * expit(-z))).all()
-
-
-def test_nearest_points_are_those_of_an_optimiser(rng):
-    for _ in range(100):
-        A = rng.normal(size=(2, 2))
-        A = A @ A.T + 0.1 * np.eye(2)
-        theta = rng.normal(0, 4, 2)
-        least, largest = -rng.uniform(0, 2, 2), rng.uniform(0, 2, 2)
-        if ((least <= theta) & (theta <= largest)).all():
-            continue
-        distance = lambda t, A=A, theta=theta: (t - theta) @ A @ (t - theta)  # noqa: E731
-        bounds = list(zip(least, largest, strict=True))
-        oracle = minimize(distance, np.zeros(2), bounds=bounds, tol=1e-14)
-        assert_allclose(_projected(theta, A, least, largest), oracle.x, atol=1e-5)
-
-
 def test_information_of_a_fit_is_the_hessian():
     Z, y = make_logits(500, 4, random_state=0)
     w = np.linspace(0.5, 2, 500)
@@ -155,3 +114,33 @@ def test_margins_without_end_do_not_count():
     assert_allclose([c.coef_, c.intercept_], before)
     c.partial_fit([[-1e30, 0.0, 0.0]], [0])  # wrong and certain
     assert np.isfinite(c.predict_proba(Z)).all()
+
+
+def curvature(z, low, high):
+    """The largest one of a parabola that touches the log loss at ``z`` and is nowhere above it."""
+    other = np.linspace(low, high, 4001)
+    other = other[np.abs(other - z) > 1e-4]
+    gap = np.logaddexp(0, other) - np.logaddexp(0, z) - expit(z) * (other - z)
+    return min((2 * gap / (other - z) ** 2).min(), expit(z) * expit(-z))
+
+
+@pytest.mark.parametrize("order", ["sorted by margin", "all wrong"])
+def test_steps_are_the_literal_ones(order, rng):
+    """Newton's, of the sum of such parabolas, to the nearest point within the bounds."""
+    m, y = orders(rng, 4.0)[order]
+    theta, A, c = np.array([1.0, 0.0]), np.eye(2), PlattScaling()
+    for margin, event in zip(m[:30], y[:30], strict=True):
+        c.partial_fit([[margin]], [int(event)], classes=[0, 1])
+        x, (least, largest) = np.array([margin, 1.0]), c.bounds_[:, 0]
+        ends = [slope * margin for slope in (least[0], largest[0])]
+        low, high = min(ends) + least[1], max(ends) + largest[1]
+        A = A + curvature(theta @ x, low, high) * np.outer(x, x)
+        free = theta - np.linalg.solve(A, (expit(theta @ x) - event) * x)
+        nearest = minimize(
+            lambda t, A=A, free=free: (t - free) @ A @ (t - free), np.clip(free, least, largest),
+            bounds=list(zip(least, largest, strict=True)), tol=1e-14,
+        )  # fmt: skip
+        theta = np.array([c.coef_[0], c.intercept_[0]])
+        assert_allclose(c.information_[0] + np.eye(2), A, rtol=1e-3, atol=1e-6)
+        assert_allclose(theta, nearest.x, atol=1e-3)
+        A = c.information_[0] + np.eye(2)

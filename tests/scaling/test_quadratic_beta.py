@@ -12,11 +12,7 @@ from sklearn.metrics import log_loss
 
 from skcalib import BetaCalibration, PlattScaling, QuadraticScaling, TemperatureScaling
 from skcalib._optimize import logistic
-from skcalib._optimize.logistic import Prior
-from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
-from skcalib.scaling._beta import _expand
-from skcalib.scaling._one_vs_rest import fit_maps
 
 BOTH = [QuadraticScaling, BetaCalibration]
 every = pytest.mark.parametrize("kind", BOTH)
@@ -131,50 +127,6 @@ def test_plain_forms_are_logistic_regressions(kind):
     np.testing.assert_allclose(np.ravel(found), peer.coef_[0], rtol=1e-6)
 
 
-def test_normal_scores_with_unequal_variances_have_known_coefficients():
-    """Densities N(-1, 1) and N(1, 2^2) of a score, which is taken for the log-odds."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=200_000)
-    x = np.where(y == 1, 1 + 2 * rng.normal(size=len(y)), -1 + rng.normal(size=len(y)))
-    c = QuadraticScaling(smoothing=0).fit(x[:, None], y)
-    T = c.temperature_
-    found = np.ravel([c.intercept_, c.coef_ / T, c.quadratic_ / T**2])
-    # log ratio: -log 2 - (x - 1)^2 / 8 + (x + 1)^2 / 2
-    np.testing.assert_allclose(found, [-np.log(2) + 3 / 8, 5 / 4, 3 / 8], rtol=0.03)
-
-
-def test_beta_distributed_probabilities_have_known_coefficients():
-    """Densities Beta(4, 1) and Beta(2, 3) have the log ratio 2 log p - (-2) ... in closed form."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=200_000)
-    p = np.where(y == 1, rng.beta(4, 1.5, size=len(y)), rng.beta(2, 3, size=len(y)))
-    c = BetaCalibration(smoothing=0).fit(logit(p)[:, None], y)
-    np.testing.assert_allclose([c.a_[0], c.b_[0]], [2, 1.5], rtol=0.03)
-
-
-@pytest.mark.parametrize("sides", ["a", "b"])
-@pytest.mark.parametrize("alpha", [1.0, 0])
-def test_a_negative_coefficient_is_zero_and_the_others_are_fitted_again(sides, alpha):
-    rng = np.random.default_rng(1)
-    x = 3 * rng.normal(size=3000)
-    truth = np.where(x > 0, 1.5 * x, -0.5 * x) if sides == "a" else np.where(x > 0, -0.5 * x, x)
-    y = (rng.uniform(size=len(x)) < expit(truth - 1 + 2 * (sides == "b"))).astype(int)
-    c = BetaCalibration(alpha=alpha).fit(x[:, None], y)
-    gone, kept = (c.a_, c.b_) if sides == "a" else (c.b_, c.a_)
-    assert gone[0] == 0
-    assert kept[0] > 0.1
-    value = partial(objective, c, k=0, Z=np.c_[0 * x, x], y=y, w=np.ones(len(x)))
-
-    def of_slopes(u):  # the intercept, and T times a and b, which have bounds
-        return value(np.array([u[0], (u[1] + u[2]) / 2, u[2] - u[1]]))
-
-    bounds = [(None, None), (0, None), (0, None)]
-    oracle = minimize(of_slopes, [0, 1, 1], bounds=bounds, tol=1e-12)
-    found = np.array([c.intercept_[0], *(c.temperature_ * np.array([c.a_[0], c.b_[0]]))])
-    assert of_slopes(found) <= oracle.fun + 1e-6
-    np.testing.assert_allclose(found, oracle.x, atol=1e-2)
-
-
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("seed", range(8))
 def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
@@ -194,22 +146,6 @@ def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
         bounds = [(None, None), (0, None), (0, None)]
         oracle = minimize(of_slopes, [0, 1, 1], bounds=bounds, tol=1e-12)
         assert of_slopes(np.array([c.intercept_[k], *slopes[k]])) <= oracle.fun + 1e-6
-
-
-def test_a_bound_is_left_again_where_the_function_falls_beyond_it():
-    """The first step is towards a = 0, the optimum on the other edge."""
-    rng = np.random.default_rng(0)
-    x = np.where(rng.uniform(size=3000) < 0.05, 3, -8) * rng.uniform(size=3000)
-    y = (rng.uniform(size=3000) < expit(np.where(x > 0, 3 * x, -0.3 * x) - 1)).astype(int)
-    prior, low = Prior(np.ones(3), np.zeros((3, 3))), np.array([0, 0, -np.inf])
-    found = []
-    for start in ([1.0, 1, 0], [0.0, 2, 0], [2.0, 0, 0], [0.0, 0, 0]):
-        at = Prior(np.array(start), prior.precision)
-        theta, _ = fit_maps(MemoryRows(x[:, None], y, None), partial(_expand, 1.0), at, low)
-        assert theta[0, 0] == 0
-        found.append(theta[0])
-    np.testing.assert_allclose(found, [found[0]] * 4, atol=1e-6)
-    assert found[0][1] > 0.1
 
 
 @every

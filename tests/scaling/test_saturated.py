@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling
-from skcalib._optimize import temperature
 from skcalib.datasets import make_logits
 
 # All that start from a temperature, and mix.
@@ -58,31 +57,10 @@ def test_the_temperature_is_that_of_the_mixture(size, n_classes, n_wrong):
     c = TemperatureScaling().fit(Z, y, w)
     value = [loss_of_mixture(b / c.temperature_, Z, y, c.smoothing_, w) for b in (0.999, 1, 1.001)]
     assert value[1] < min(value[0], value[2])
-    grid = np.geomspace(1e-3, 1e3, 400) / c.temperature_
+    grid = np.geomspace(1e-3, 1e3, 100) / c.temperature_
     assert value[1] <= min(loss_of_mixture(b, Z, y, c.smoothing_, w) for b in grid)
     plain = TemperatureScaling(smoothing=0).fit(Z, y, w)
     assert plain.temperature_ > 10 * c.temperature_
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_it_is_scaled_with_the_logits_and_repeated_rows_are_weights(dtype):
-    Z, y = saturated(400, 3)
-    Z = Z.astype(dtype)
-    T = TemperatureScaling(smoothing=1e-3).fit(Z, y).temperature_
-    for scale in (1e-20, 1 / 8, 3e10):
-        scaled = TemperatureScaling(smoothing=1e-3).fit((scale * Z).astype(dtype), y)
-        assert scaled.temperature_ == pytest.approx(scale * T, rel=1e-6)
-    twice = TemperatureScaling(smoothing=1e-3).fit(np.r_[Z, Z], np.r_[y, y])
-    doubled = TemperatureScaling(smoothing=1e-3).fit(Z, y, np.full(len(y), 2))
-    assert twice.temperature_ == pytest.approx(doubled.temperature_, rel=1e-6)
-
-
-def test_masked_classes_are_none_of_those_that_share_the_mixture():
-    Z, y = saturated(400, 4)
-    Z = np.c_[Z, np.full(len(y), -np.inf)]
-    c = TemperatureScaling(classes=range(5), smoothing=0.01).fit(Z, y)
-    without = TemperatureScaling(smoothing=0.01).fit(Z[:, :4], y)
-    assert c.temperature_ == pytest.approx(without.temperature_, rel=1e-6)
 
 
 @pytest.mark.parametrize(("n_samples", "size"), [(2000, 631), (5000, 1580), (40_000, 1e8)])
@@ -113,18 +91,3 @@ def test_where_no_scale_is_better_than_chance_it_stays_so():
     Z[::2] = 10 * np.roll(Z[::2], 1, axis=1)
     with pytest.warns(ConvergenceWarning, match="no better than chance"):
         TemperatureScaling().fit(Z, y)
-
-
-def test_all_rows_are_passed_over_once_more_to_find_out(monkeypatch):
-    calls = []
-    losses = temperature._losses_of_mixture
-    monkeypatch.setattr(
-        temperature,
-        "_losses_of_mixture",
-        lambda *args, **more: calls.append(1) or losses(*args, **more),
-    )
-    Z, y = make_logits(500, 3, random_state=0)
-    TemperatureScaling(smoothing=0).fit(Z, y)
-    assert not calls
-    TemperatureScaling().fit(Z, y)
-    assert len(calls) == 1

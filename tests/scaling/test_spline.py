@@ -12,8 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
 from skcalib._optimize import spline as module
 from skcalib._optimize.leave_one_out import ALPHAS
-from skcalib._optimize.spline import Splines, _on_cells, cells_of, slopes_of_values, smooth_basis
-from skcalib._rows.rows import MemoryRows
+from skcalib._optimize.spline import slopes_of_values
 from skcalib.datasets import make_logits
 
 
@@ -59,37 +58,6 @@ def objective(values, knots, x, event, w, alpha):
 
 
 # --------------------------------------------------------------------------------------
-# Natural cubic splines.
-
-
-@pytest.mark.parametrize("n_knots", [2, 3, 6])
-def test_basis_has_roughness_one_and_lines_none(n_knots):
-    basis, knots = smooth_basis(n_knots), np.linspace(0, 1, n_knots)
-    np.testing.assert_array_equal(basis[:, -2:], np.column_stack([knots - 0.5, np.ones(n_knots)]))
-    np.testing.assert_allclose(basis[:, :-2].T @ basis[:, -2:], 0, atol=1e-12)
-    if n_knots > 2:
-        second = CubicSpline(knots, basis[:, :-2], bc_type="natural").derivative(2)
-        for i in range(n_knots - 2):
-            for j in range(n_knots - 2):
-                each = quad(lambda t, i=i, j=j: second(t)[i] * second(t)[j], 0, 1, limit=200)[0]
-                assert each == pytest.approx(float(i == j), abs=1e-6)
-
-
-def test_slopes_are_combinations_of_positive_functions_that_sum_to_one():
-    n_knots = 6
-    knots, u = np.linspace(0, 1, n_knots), np.linspace(0, 1, 301)
-    to_slopes = slopes_of_values(n_knots)
-    np.testing.assert_allclose(to_slopes @ (2 * knots + 1), 2)
-    # Values at the knots of splines of which one coefficient of the slope is 1, the others 0.
-    whole = np.vstack([to_slopes, np.eye(n_knots)[0]])
-    values = np.linalg.solve(whole, np.eye(n_knots))[:, :-1]
-    slopes = CubicSpline(knots, values, bc_type="natural")(u, 1)
-    assert slopes.min() > -1e-12
-    np.testing.assert_allclose(slopes.sum(axis=1), 1)
-    assert ((slopes > 1e-12).mean(axis=0) < 0.7).all()  # each is local
-
-
-# --------------------------------------------------------------------------------------
 # The optimum.
 
 
@@ -105,10 +73,6 @@ def test_values_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
     oracle = minimize(objective, start, args, method="BFGS", options={"gtol": 1e-8})
     assert objective(c.values_[0], *args) <= oracle.fun + 1e-12
     np.testing.assert_allclose(c.values_[0], oracle.x, atol=2e-4)
-    for direction in np.eye(4):
-        for step in (1e-3, -1e-3):
-            nudged = c.values_[0] + step * direction
-            assert objective(nudged, *args) > objective(c.values_[0], *args)
 
 
 def test_each_of_several_classes_has_a_spline_of_its_own():
@@ -166,35 +130,19 @@ def test_knots_are_equally_spaced_where_the_information_is():
 
 @pytest.mark.slow
 def test_leave_one_out_losses_are_near_those_of_refits():
-    x, y = bent(150)
-    x /= 5
-    strengths = 2 * np.array([3.0, 0.3])
-    whole = Splines.of(MemoryRows(x, y, None), 5, 0.2 / 151)
-    thetas, estimates = whole.path(strengths)
-    fitted, losses = np.zeros((2, 2))
-    for i in range(len(y)):
-        kept = np.arange(len(y)) != i
-        rows = MemoryRows(x[kept], y[kept], None)
-        # With the knots of all rows.
-        part = Splines(rows, whole.edges, *_cells(whole, rows), 0.2 / 151, *_basis(whole))
-        for k, (theta, _) in enumerate(zip(part.path(strengths)[0], strengths, strict=True)):
-            S = literal(whole.knots()[0], part.values_of(theta)[0], x[i])
-            losses[k] -= log_expit(S[0] if y[i] else -S[0])
-    for k, theta in enumerate(thetas):
-        S = literal(whole.knots()[0], whole.values_of(theta)[0], x[:, 0])
-        fitted[k] = -log_expit(np.where(y == 1, S, -S)).sum()
-    # What the loss of the fit is too low by, to a sixth.
-    np.testing.assert_allclose(estimates - fitted, losses - fitted, rtol=0.16)
-
-
-def _basis(splines):
-    return splines.values, splines.coefficients
-
-
-def _cells(splines, rows):
-    cells = cells_of(rows)
-    of_cells = _on_cells(cells[0], *splines.edges[:, 0], splines.coefficients, splines.share)
-    return cells, [of_cells]
+    """What the loss of the fit is too low by, to a quarter; knots and temperature move as well."""
+    Z, y = bent(150)
+    c = SplineCalibration(n_knots=5, alpha="loo").fit(Z / 5, y)
+    for k in (2, 5):
+        params = {"n_knots": 5, "alpha": c.alphas_[k]}
+        whole = SplineCalibration(**params).fit(Z / 5, y)
+        fitted = -whole.predict_log_proba(Z / 5)[np.arange(150), y].mean()
+        refitted = 0.0
+        for i in range(150):
+            kept = np.arange(150) != i
+            without = SplineCalibration(**params).fit(Z[kept] / 5, y[kept])
+            refitted -= without.predict_log_proba(Z[i : i + 1] / 5)[0, y[i]] / 150
+        assert c.loo_losses_[k] - fitted == pytest.approx(refitted - fitted, rel=0.25)
 
 
 def test_the_strength_is_the_most_probable_one():
@@ -252,17 +200,6 @@ def test_increasing_splines_increase_and_others_need_not():
 
 # --------------------------------------------------------------------------------------
 # What it recovers, and data without solution.
-
-
-def test_cells_have_the_weight_the_hits_and_the_mean_of_their_scores():
-    M = np.array([[0.0, 5.0], [0.0, -np.inf], [1.0, 5.0], [3.0, np.inf], [3.0, 7.0]])
-    first, second = cells_of(MemoryRows(M, np.array([0, 1, 1, 0, 1]), np.arange(1.0, 6)))
-    for cells, expected in (
-        (first, ([0, 1, 3], [3, 3, 9], [1, 0, 4])),
-        (second, ([5, 7], [4, 5], [3, 5])),
-    ):
-        for found, values in zip(cells, expected, strict=True):
-            np.testing.assert_allclose(found, values)
 
 
 def test_masked_classes_do_not_count_for_their_spline(rng):

@@ -4,17 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-from families import JOINT, TemperatureMap, features_of
+from families import JOINT
 from hypothesis import assume, given, strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
-from sklearn.calibration import CalibratedClassifierCV
+from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 
 from skcalib import TemperatureScaling, VectorScaling
 from skcalib._optimize import temperature
-from skcalib._optimize.loss import Objective
 from skcalib.datasets import make_logits
 
 
@@ -75,51 +72,23 @@ def test_temperature_is_that_of_brute_force(
 
 @pytest.mark.parametrize("n_samples", [300, 40_000])
 @pytest.mark.parametrize("n_classes", [2, 10])
-def test_certificate(n_samples, n_classes):
-    """The gradient of the loss of the joint family vanishes at the fitted temperature."""
+def test_the_slope_of_the_loss_vanishes(n_samples, n_classes):
     Z, y = make_logits(n_samples, n_classes, random_state=0)
     T = TemperatureScaling().fit(Z, y).temperature_
-    _, gradient = Objective(TemperatureMap(), features_of(Z, y)).value_gradient(np.array([1 / T]))
-    assert abs(gradient[0]) < 1e-9
+    P = softmax(Z / T, axis=1)
+    P[np.arange(n_samples), y] -= 1
+    assert abs((P * Z).sum(axis=1).mean()) < 1e-9
 
 
 @pytest.mark.parametrize("kind", JOINT)
-@pytest.mark.parametrize("scale", [1e-8, 0.125, 1e4])
-@pytest.mark.parametrize("n_samples", [300, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scale", [1e-8, 1e4])
+@pytest.mark.parametrize("n_samples", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_scale_equivariance(kind, scale, n_samples):
     Z, y = make_logits(n_samples, 4, random_state=0)
     plain, scaled = kind().fit(Z, y), kind().fit(scale * Z, y)
     np.testing.assert_allclose(
         scaled.predict_proba(scale * Z), plain.predict_proba(Z), rtol=1e-8, atol=1e-300
     )
-
-
-class Logits(TemperatureScaling):
-    """A classifier whose decision function is its input, for scikit-learn to calibrate."""
-
-    def decision_function(self, X):
-        return X[:, 1] - X[:, 0] if X.shape[1] == 2 else X
-
-    def __getattribute__(self, name):
-        if name in {"predict_proba", "predict_log_proba"}:
-            raise AttributeError(name)
-        return super().__getattribute__(name)
-
-
-def sklearn_temperature(Z, y):
-    frozen = FrozenEstimator(Logits().fit(Z, y))
-    fitted = CalibratedClassifierCV(frozen, method="temperature").fit(Z, y)
-    beta = fitted.calibrated_classifiers_[0].calibrators[0].beta_
-    return 1 / float(beta)
-
-
-@pytest.mark.parametrize("n_classes", [3, 10])
-def test_same_temperature_as_scikit_learn(n_classes):
-    """Where scikit-learn's own temperature scaling (1.8) is right."""
-    pytest.importorskip("sklearn", minversion="1.8")
-    Z, y = make_logits(2000, n_classes, random_state=0)
-    expected = sklearn_temperature(Z, y)
-    assert TemperatureScaling().fit(Z, y).temperature_ == pytest.approx(expected, rel=1e-4)
 
 
 # --------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
 
-from skcalib._rows.ranking import merged, ranked
+from skcalib._rows.ranking import ranked
 from skcalib._scores import bins
-from skcalib._scores.bins import bin_index, bin_sums, quantile_edges, uniform_edges
+from skcalib._scores.bins import bin_index, quantile_edges, uniform_edges
 
 # Scores with many ties, and on the edges of common numbers of bins.
 scores_ = hnp.arrays(
@@ -48,16 +48,6 @@ def test_both_ways_of_finding_a_bin_agree(n_bins, monkeypatch):
         assert np.array_equal(found, bin_index(scores, edges))
 
 
-@pytest.mark.parametrize("n_bins", [3, 10, 100])
-def test_single_precision_scores_are_taken_as_the_numbers_they_are(n_bins):
-    # float32(0.1) is a little more than 0.1, so it lies behind an edge at 0.1.
-    edges = uniform_edges(n_bins)
-    scores = edges.astype(np.float32)
-    scores = scores[scores <= 1]
-    expected = [literal_bin(float(s), edges) for s in scores]
-    assert bin_index(scores, edges).tolist() == expected
-
-
 @given(scores=scores_, n_bins=st.integers(1, 20))
 def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
     edges = quantile_edges(ranked(scores), n_bins)
@@ -73,15 +63,6 @@ def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
         larger = in_order[in_order > first + 1e-14]  # what differs by rounding is one score
         if len(larger):
             assert ((edges >= first) & (edges < larger[0])).any()
-
-
-@pytest.mark.slow
-@given(scores=scores_, n_bins=st.integers(1, 20), data=st.data())
-def test_weight_is_repetition(scores, n_bins, data):
-    weights = data.draw(hnp.arrays(float, len(scores), elements=st.sampled_from([1.0, 2.0, 3.0])))
-    repeated = np.repeat(scores, weights.astype(int))
-    weighted_edges = quantile_edges(ranked(scores, None, weights), n_bins)
-    assert np.array_equal(weighted_edges, quantile_edges(ranked(repeated), n_bins))
 
 
 def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng):
@@ -116,36 +97,3 @@ def test_scores_that_agree_to_twelve_digits_are_ties():
     far = np.array([1e-300, 1e-16, 0.5, 1 - 1e-11, 1.0])
     assert ranked(far).scores.tolist() == far.tolist()
     assert len(ranked(np.append(far, far * (1 - 1e-16))).scores) == 5
-
-
-@pytest.mark.slow
-@given(data=st.data(), n_bins=st.integers(1, 80), n_columns=st.integers(1, 3))
-def test_sums_are_those_of_a_loop(data, n_bins, n_columns):
-    columns = data.draw(st.lists(scores_, min_size=n_columns, max_size=n_columns))
-    m = min(map(len, columns))
-    S = np.stack([column[:m] for column in columns], axis=1)
-    H = data.draw(hnp.arrays(bool, S.shape))
-    weights = data.draw(hnp.arrays(float, m, elements=st.floats(0, 3)))
-    edges = uniform_edges(n_bins)
-    expected = np.zeros((n_columns, 5, n_bins))
-    for i, k in np.ndindex(S.shape):
-        s, w = S[i, k], weights[i]
-        expected[k, :, literal_bin(s, edges)] += [1, w, w**2, w * H[i, k], w * s]
-    sums = bin_sums(S, H, weights, edges, n_bins)
-    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-15)
-    plain = bin_sums(S, H, None, edges, n_bins)
-    np.testing.assert_allclose(plain, bin_sums(S, H, np.ones(m), edges, n_bins))
-    one_by_one = bin_sums(S, H, weights, [edges] * n_columns, n_bins)
-    assert np.array_equal(one_by_one, sums)
-
-
-@pytest.mark.parametrize("n_cells", [4, 1000])
-def test_summaries_leave_out_rows_without_weight(n_cells, rng):
-    scores, hits = rng.uniform(size=100), rng.integers(2, size=100).astype(bool)
-    w = rng.integers(3, size=100).astype(float)
-    kept = w > 0
-    found = merged([ranked(scores, hits, w)], n_cells)
-    wanted = merged([ranked(scores[kept], hits[kept], w[kept])], n_cells)
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert found.weight.sum() == w.sum()

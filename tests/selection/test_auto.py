@@ -24,7 +24,6 @@ from skcalib import (
     LogitTransformer,
     MatrixScaling,
     OrderPreservingScaling,
-    PlattScaling,
     TemperatureScaling,
     VectorScaling,
 )
@@ -82,8 +81,7 @@ def ordered(X, y, w=None):
 # Weights and predictions.
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, True), (3, False)])
 def test_predictions_are_the_mixture(n_classes, weighted):
     X, y = bent(N, n_classes)
     w = np.arange(N) % 3 / 2 if weighted else None
@@ -126,7 +124,7 @@ def test_linear_maps_are_one_component():
     assert_allclose(component.intercept_, intercept)
 
 
-@pytest.mark.parametrize("random_state", [None, 0, 3])
+@pytest.mark.parametrize("random_state", [None, 3])
 def test_losses_are_those_of_cross_validation(random_state):
     w = np.arange(N) % 3 + 1.0
     c = AutoCalibrator(MIXED, cv=4, random_state=random_state).fit(Z, LABELS, w)
@@ -209,12 +207,6 @@ def test_one_candidate_needs_no_folds():
     assert (c.weights_, c.cv_log_loss_) == ({"VectorScaling": 1.0}, {})
     c = AutoCalibrator([VectorScaling()], cv=HALVES).fit(Z, Y)
     assert c.cv_log_loss_.keys() == {"VectorScaling"}  # splits that are given are used
-
-
-def test_labels_that_repeat_with_a_period_are_all_in_the_sample():
-    y = np.arange(4 * MANY_ROWS) % 4
-    some = rows_to_weigh_on(MemoryRows(np.zeros((len(y), 4)), y, None))
-    assert np.bincount(some.y, minlength=4).min() > 0.2 * some.n_rows
 
 
 @pytest.mark.parametrize(
@@ -357,10 +349,12 @@ def of_votes(Z, random_state=0):
     return np.log(np.maximum(rng.multinomial(10, softmax(Z, axis=1)) / 10, 1e-3))
 
 
-@pytest.mark.parametrize("shares", [False, True])
-@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n_classes", "shares"),
+    [(2, True), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(2, False), (4, True)])],
+)
 def test_the_order_of_classes_and_rows_and_the_type_of_labels_change_nothing(n_classes, shares):
-    n = 500
+    n = 300
     X, y = make_logits(n, n_classes, temperature=2.0, random_state=2)
     X = X * np.where(X.argmax(axis=1) == 0, 3, 1)[:, None]  # which trees are for
     X, rng = of_votes(X) if shares else X, np.random.default_rng(0)
@@ -438,8 +432,6 @@ class Invalid(ClassifierMixin, BaseEstimator):
         (Failing(), "too few rows"),
         (Invalid(), r"must give finite probabilities .* shape \(60, 3\) .* 180 values .*Invalid"),
         (Invalid("error"), "not today"),
-        (Invalid("few"), r"must give finite probabilities .* shape \(60, 2\)"),
-        (VectorScaling(alpha=-1), "alpha must be"),
     ],
     ids=repr,
 )
@@ -477,15 +469,11 @@ W = np.ones(N)
 NOT = "calibrator must be an estimator with fit and predict_proba that takes logits, .* got "
 BAD = {
     "string": ({"calibrators": "temperature"}, {}, "must be a list or a dict of .* Pass it in"),
-    "one": ({"calibrators": VectorScaling()}, {}, "must be a list or a dict of .* Pass it in"),
     "pipeline": ({"calibrators": CHAIN}, {}, "must be a list or a dict of .*, got Pipeline"),
-    "number": ({"calibrators": 3}, {}, "must be a list or a dict of .* got 3"),
-    "string in a list": ({"calibrators": ["temperature"]}, {}, NOT + "'temperature'"),
     "class": ({"calibrators": [VectorScaling]}, {}, NOT + "<class"),
     "None": ({"calibrators": {"a": None}}, {}, NOT + "None"),
     "transformer": ({"calibrators": [LogitTransformer(GaussianNB())]}, {}, NOT + "LogitTransf"),
     "empty list": ({"calibrators": []}, {}, r"must name at least one, got \[\]"),
-    "empty dict": ({"calibrators": {}}, {}, "must name at least one"),
     "duplicates": ({"calibrators": [VectorScaling()] * 2}, {}, "must differ, or be a dict with"),
     "nameless": ({"calibrators": {1: VectorScaling()}}, {}, "must be strings, got 1"),
     "classes": (
@@ -499,13 +487,8 @@ BAD = {
         "takes no sample_weight, got weights and NoWeights",
     ),
     "combine": ({"combine": "mean"}, {}, "combine must be one of 'stack', 'best', got 'mean'"),
-    "combine None": ({"combine": None}, {}, "combine must be one of 'stack', 'best', got None"),
     "one fold": ({"cv": 1}, {}, "cv must be an integer of at least 2, got 1"),
-    "prefit": ({"cv": "prefit"}, {}, "Expected .?cv.? as an integer, .* Got prefit"),
-    "half a fold": ({"cv": 2.5}, {}, "Expected .?cv.? as an integer, .* Got 2.5"),
     "no splits": ({"cv": []}, {}, "cv must give at least one split, got none"),
-    "no pair": ({"cv": [HALVES[0][:1]]}, {}, "not enough values to unpack"),
-    "row number": ({"cv": [([N], [0])]}, {}, "index 300 is out of bounds"),
     "empty test part": ({"cv": [(HALVES[0][0], [])]}, {}, "must have training rows and test rows"),
     "one class": (
         {"cv": [(np.flatnonzero(Y == 0), np.flatnonzero(Y == 1))]},
@@ -520,7 +503,6 @@ BAD = {
     "no groups": ({"cv": GroupKFold(3)}, {}, "The 'groups' parameter should not be None"),
     "few groups": ({}, {"groups": np.arange(9)}, "groups must have one entry per row, 300, got 9"),
     "one group": ({}, {"groups": np.ones(N)}, "groups must hold at least two groups, .* got 1"),
-    "seed": ({"random_state": "a"}, {}, "cannot be used to seed"),
 }
 
 
@@ -583,31 +565,8 @@ def test_matrices_are_left_out_for_masked_rows():
         AutoCalibrator([MatrixScaling()]).fit(MASKED, Y)
 
 
-def test_masked_rows_after_a_fit_without():
-    c = AutoCalibrator([MatrixScaling(), CHAIN]).fit(Z, Y)
-    assert c.weights_["MatrixScaling"] > 0
-    for method in (c.predict_proba, c.predict, c.transform):
-        with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all"):
-            method(MASKED)
-    c.predict_proba(Z)
-    c.set_params(calibrators=FAST).fit(MASKED, Y)  # what was fitted before does not matter
-    assert_array_equal(c.predict_proba(MASKED) == 0, np.isneginf(MASKED))
-
-
 # --------------------------------------------------------------------------------------
 # Inside other estimators.
-
-
-def test_parameters_set_later_change_no_prediction():
-    given = {name: clone(member) for name, member in MIXED.items()}
-    c = AutoCalibrator(given).fit(Z, Y)
-    before, weights = c.predict_proba(Z), dict(c.weights_)
-    given["vector"].set_params(alpha=1000.0)
-    given["vector"].fit(Z, Y)
-    del given["chain"]
-    c.set_params(calibrators=[PlattScaling()], combine="best", cv=3, classes=[2, 1, 0])
-    assert_array_equal(c.predict_proba(Z), before)
-    assert c.weights_ == weights
 
 
 def test_what_was_chosen_is_shown():

@@ -1,10 +1,10 @@
 """A comparison in a notebook: a table of HTML."""
 
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from test_html import Read
 
 from skcalib import PlattScaling, TemperatureScaling, compare_calibrators
 from skcalib.datasets import make_logits
@@ -14,21 +14,6 @@ from skcalib.selection._measures import EVERY_MEASURE
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 
 TABLE = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
-
-
-class Tags(HTMLParser):
-    """Tags of a text and their attributes."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
-
-    def of(self, tag):
-        return [attributes for name, attributes in self.found if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +67,13 @@ def test_what_is_not_a_number_is_not_the_best():
 
 def test_names_are_escaped(found):
     html = found._repr_html_()
-    parsed = Tags(html)
-    found_tags = {tag for tag, _ in parsed.found}
+    tags = Read(html).tags
+    found_tags = {tag for tag, _ in tags}
     assert found_tags <= {"div", "style", "strong", "span", "p", "wbr", *TABLE}
     assert found_tags >= TABLE
     assert "&lt;script&gt;" in html
     # Formulas of names are not typeset by a notebook.
-    assert {"mathjax_ignore", "tex2jax_ignore"} <= set(parsed.of("div")[0]["class"].split())
+    assert {"mathjax_ignore", "tex2jax_ignore"} <= set(dict(tags[:1])["div"]["class"].split())
 
 
 def test_names_may_break_in_front_of_capitals():

@@ -10,7 +10,7 @@ from skcalib._base import BaseCalibrator
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
 
-T = 60
+T = 40
 
 
 class Certain(BaseCalibrator):

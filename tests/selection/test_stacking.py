@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import log_softmax
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._optimize.mixture import mixture
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 from skcalib.scaling._matrix import _averaged
@@ -17,7 +15,6 @@ from skcalib.selection._stacking import (
     ROWS_TO_SCREEN_ON,
     Fits,
     Fold,
-    components,
     hopeless,
     log_of_labels,
     pruned_weights,
@@ -58,40 +55,6 @@ def test_no_direction_lowers_the_objective(problem):
     assert slopes.max() <= (w.sum() + pseudo_rows.sum()) * (1 + 1e-5)
 
 
-def test_a_pseudo_row_is_a_row_that_only_one_candidate_gives_probability():
-    L = np.log(np.random.default_rng(0).beta(2, 1, size=(30, 3)))
-    row = np.array([[0.0, -800.0, -800.0]])
-    two_rows = stacking_weights(np.r_[L, row, row], None, np.zeros(3))
-    assert_allclose(stacking_weights(L, None, np.array([2.0, 0, 0])), two_rows, atol=1e-4)
-
-
-def test_a_weight_is_a_number_of_rows():
-    rng = np.random.default_rng(0)
-    L, w, prior = (
-        np.log(rng.beta(2, 1, size=(20, 3))),
-        rng.integers(1, 5, 20),
-        np.array([1.0, 0, 0]),
-    )
-    repeated = stacking_weights(np.repeat(L, w, axis=0), None, prior)
-    assert_allclose(stacking_weights(L, w * 1.0, prior), repeated, atol=1e-5)
-
-
-# --------------------------------------------------------------------------------------
-# Mixtures.
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_mixture_is_the_formula(dtype, rng):
-    L = log_softmax(3 * rng.normal(size=(3, 20, 4)), axis=2)
-    L[:, ::3, 1] = -np.inf
-    weights = np.array([0.2, 0.5, 0.3])
-    found = mixture(L.astype(dtype), weights)
-    assert found.dtype == dtype
-    expected = np.einsum("m,mnk->nk", weights, np.exp(L))
-    assert_allclose(np.exp(found), expected, rtol=1e-5 if dtype == np.float32 else 1e-13)
-    assert_array_equal(np.isneginf(found), np.isneginf(L[0]))
-
-
 # --------------------------------------------------------------------------------------
 # Averages of linear maps.
 
@@ -108,27 +71,6 @@ def of_candidates(Z, y, candidates):
 def bent(n=2000):
     Z, y = make_logits(n, 3, temperature=2.0, random_state=0)
     return Z * [1, 2, 3] + [1, 2, 0], y
-
-
-@pytest.mark.parametrize("n_rows", [ROWS_TO_AVERAGE - 1, ROWS_TO_AVERAGE])
-def test_linear_maps_of_many_rows_are_averaged_wherever_they_stand(n_rows):
-    """Those that share the features that most of them have; the same ones in fit and folds."""
-    Z, y = bent(2 * n_rows)
-    other = TemperatureScaling(smoothing=0.3)
-    candidates = {"other": other, "vector": VectorScaling(), "matrix": MatrixScaling(alpha=0.1)}
-    (fold,) = of_candidates(Z, y, candidates)
-    best = np.arange(n_rows) % 3  # so that each has some weight
-    L = {name: np.where(best == k, of_one, -3.0) for k, (name, of_one) in enumerate(fold.L.items())}
-    found = weighed([fold._replace(L=L)], "stack", 1e-3, ["other"])
-    assert found.linear == (["vector", "matrix"] if n_rows == ROWS_TO_AVERAGE else [])
-    if not found.linear:
-        return
-    everything = found._replace(weights={"other": 0.5, "vector": 0.2, "matrix": 0.3})
-    parts, weights = components(candidates, everything)
-    assert_allclose(weights, [0.5, 0.5])
-    assert parts[1] is other
-    average = _averaged(list(candidates.values())[1:], np.array([0.2, 0.3]))
-    assert_array_equal(parts[0].coef_, average.coef_)
 
 
 def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
@@ -190,35 +132,6 @@ def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
     assert sum(weights.values()) == pytest.approx(1)
 
 
-def loss_of(L, weights, w):
-    mixed = np.exp(L) @ weights
-    return -(w @ np.log(mixed)) / w.sum()
-
-
-@pytest.mark.slow
-@given(seed=st.integers(0, 10**6), n_candidates=st.integers(1, 6))
-def test_candidates_are_left_out_whose_gain_is_small(seed, n_candidates):
-    """And no others; the last one stays in any case."""
-    random = np.random.default_rng(seed)
-    L = np.log(random.uniform(0.05, 1, size=(300, n_candidates)))
-    L[:, 0] -= 2.0  # of no use
-    w, none = random.uniform(0.5, 2, size=300), np.zeros(n_candidates)
-    everything = loss_of(L, stacking_weights(L, w, none), w)
-    for gain in (0.0, 0.01, 0.5):
-        weights = pruned_weights(L, w, none, gain)
-        assert weights.sum() == pytest.approx(1)
-        loss = loss_of(L, weights, w)
-        assert loss <= (1 + gain) * everything + 1e-6
-        kept = np.flatnonzero(weights)
-        for m in set(kept.tolist()) - {n_candidates - 1}:
-            others = [k for k in kept if k != m]
-            if others and gain > 0:
-                without = loss_of(L[:, others], stacking_weights(L[:, others], w, none[others]), w)
-                assert without > everything
-    only_last = pruned_weights(L, w, none, 10.0)
-    assert only_last[-1] == 1
-
-
 @pytest.mark.parametrize("n_rows", [ROWS_TO_SCREEN_ON - 1, 10 * ROWS_TO_SCREEN_ON])
 def test_linear_maps_of_little_weight_are_hopeless_on_many_rows(n_rows):
     """Each candidate is right in a share of the rows, in which the others are wrong."""
@@ -231,3 +144,22 @@ def test_linear_maps_of_little_weight_are_hopeless_on_many_rows(n_rows):
     test = MemoryRows(np.zeros((n_rows, 2)), np.zeros(n_rows, int), None)
     out = hopeless(Fold(Fits(fitted, {}, {}), test, L))
     assert out == ([] if n_rows < ROWS_TO_SCREEN_ON else ["tiny", "linear"])
+
+
+def test_candidates_are_left_out_whose_gain_is_small(rng):
+    """As many as the share of the loss allows; the last one stays in any case."""
+    L, none = np.log(rng.uniform(0.05, 1, size=(300, 5))), np.zeros(5)
+    L[:, 0] -= 2.0  # of no use
+
+    def loss(weights):
+        return -np.log(np.exp(L) @ weights).mean()
+
+    least, n_kept = loss(stacking_weights(L, None, none)), []
+    for gain in (0.0, 0.02, 0.1, 10.0):
+        weights = pruned_weights(L, None, none, gain)
+        assert weights.sum() == pytest.approx(1)
+        assert loss(weights) <= (1 + gain) * least + 1e-6
+        n_kept.append(np.count_nonzero(weights))
+    assert n_kept == sorted(n_kept, reverse=True)
+    assert (n_kept[0], n_kept[-1]) == (4, 1)
+    assert weights[-1] == 1
