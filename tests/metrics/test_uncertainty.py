@@ -140,7 +140,7 @@ def test_gaps_that_cancel_between_neighbours():
 @pytest.mark.parametrize("number", [0, 6, 8, 13])
 def test_intervals_cover(simulation, number):
     """Of 95 %, whatever gaps there are, as far as few simulations can tell."""
-    cell, n = simulation.CELLS[number], 40
+    cell, n = simulation.CELLS[number], 30
     for model in simulation.MODELS:
         assert simulation.coverage(cell, model, n, 39) * n >= binom.ppf(1e-3, n, 0.95)
     assert simulation.level(cell, n, 39) * n <= binom.ppf(0.999, n, 0.05)
