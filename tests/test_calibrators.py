@@ -103,7 +103,7 @@ def test_extreme_rows_get_probabilities(kind, big, small, row):
         np.testing.assert_allclose(P.sum(axis=1), 1)
 
 
-@every
+@few
 def test_single_column_is_two_columns(kind):
     logits, y = make_logits(300, 2, random_state=0)
     margin = logits[:, [1]] - logits[:, [0]]
@@ -140,7 +140,7 @@ def test_predictions_are_kept_despite_rounding(kind, logits3):
 # Fits.
 
 
-@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
+@pytest.mark.parametrize("kind", quick(WITHOUT_FOLDS))
 def test_weight_two_is_the_row_twice(kind, logits3):
     X, y = logits3
     w = np.random.default_rng(0).integers(1, 4, size=len(y))

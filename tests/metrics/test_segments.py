@@ -109,7 +109,7 @@ def test_classes_are_those_of_each_alone():
 @pytest.mark.parametrize("kind", ["binary", pytest.param("classwise", marks=pytest.mark.slow)])
 def test_pvalue_is_that_of_all_labels(kind):
     """The probability of a maximum as large, summed over all labels of a few rows."""
-    n, classes = (8, 2) if kind == "binary" else (6, 3)
+    n, classes = (7, 2) if kind == "binary" else (6, 3)
     S = np.random.default_rng(1).dirichlet(np.ones(classes), size=n)
     labels = {"labels": range(classes), "kind": kind, "random_state": 0}
     features = np.array(["x", "y"])[np.arange(n) % 2]

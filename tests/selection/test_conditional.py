@@ -213,6 +213,7 @@ def test_levels():
     assert not fitted_columns(with_missing, 15, None, "from_dtype")[0].is_categorical.any()
 
 
+@pytest.mark.slow
 def test_weights_are_repeated_rows_and_zeros_absent_ones():
     Z, y, F = rows(300)
     w = np.random.default_rng(0).integers(0, 3, 300)
@@ -287,6 +288,7 @@ def test_other_features_at_prediction(fitted, change, message):
         c.predict_proba(Z, features=change(F))
 
 
+@pytest.mark.slow
 def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
     for module in ("_conditional", "_stacking"):
         monkeypatch.setattr(f"skcalib.selection.{module}.MANY_ROWS", 1600)
