@@ -93,7 +93,7 @@ def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
     small=st.floats(1e-8, 1e-6),
     row=st.lists(st.floats(-1e99, 1e99), min_size=3, max_size=3),
 )
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_extreme_rows_get_probabilities(kind, big, small, row):
     """Trap 7: others give NaN for a row that all classes say no to."""
     X, y = make_logits(40, 3, random_state=0)
@@ -103,7 +103,7 @@ def test_extreme_rows_get_probabilities(kind, big, small, row):
         np.testing.assert_allclose(P.sum(axis=1), 1)
 
 
-@every
+@few
 def test_single_column_is_two_columns(kind):
     logits, y = make_logits(300, 2, random_state=0)
     margin = logits[:, [1]] - logits[:, [0]]
@@ -140,7 +140,7 @@ def test_predictions_are_kept_despite_rounding(kind, logits3):
 # Fits.
 
 
-@pytest.mark.parametrize("kind", WITHOUT_FOLDS)
+@pytest.mark.parametrize("kind", quick(WITHOUT_FOLDS))
 def test_weight_two_is_the_row_twice(kind, logits3):
     X, y = logits3
     w = np.random.default_rng(0).integers(1, 4, size=len(y))

@@ -177,8 +177,7 @@ def test_behind_logit_transformer(estimator):
 @each(
     [
         CalibratedClassifier(BASE, kind(), cv=3, ensemble=ensemble)
-        for kind in OF_STEPS_AND_MAPS
-        for ensemble in (False, True)
+        for kind, ensemble in zip(OF_STEPS_AND_MAPS, (True, False), strict=True)
     ]
 )
 def test_calibrated_classifier(estimator):

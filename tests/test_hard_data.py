@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from families import CALIBRATORS, FORMS, JOINT, ClassifierCalibrator, of_case
+from families import FORMS, JOINT, REPRESENTATIVES, ClassifierCalibrator, of_case
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
@@ -68,7 +68,7 @@ def fitted(form, X, y, w):
 
 @pytest.mark.parametrize(
     ("form", "dtype"),
-    [*((form, np.float64) for form in FORMS), *((kind(), np.float32) for kind in CALIBRATORS)],
+    [*((form, np.float64) for form in FORMS), *((kind(), np.float32) for kind in REPRESENTATIVES)],
     ids=repr,
 )
 def test_probabilities_are_sensible(form, dtype):

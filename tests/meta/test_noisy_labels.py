@@ -72,7 +72,7 @@ def test_no_noise_is_the_calibrator_itself(monkeypatch):
         (3, False, 0.05),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
-            for case in [(2, False, 0.4), (3, True, 0.4), (10, True, 0.05), (10, False, 0.4)]
+            for case in [(2, False, 0.4), (3, True, 0.4), (10, False, 0.4)]
         ),
     ],
 )

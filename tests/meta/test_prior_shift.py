@@ -393,7 +393,11 @@ def simulated(seed, n_classes, n, method, noise=1.0):
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [((0.99, 0.01), (0.7, 0.3)), ((0.95, 0.05), (0.7, 0.3)), ((0.6, 0.39, 0.01), (0.4, 0.3, 0.3))],
+    [
+        ((0.99, 0.01), (0.7, 0.3)),
+        pytest.param((0.95, 0.05), (0.7, 0.3), marks=pytest.mark.slow),
+        pytest.param((0.6, 0.39, 0.01), (0.4, 0.3, 0.3), marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("method", ["em", pytest.param("bbse", marks=pytest.mark.slow)])
 def test_classes_that_are_rare_in_the_calibration_rows(before, after, method):

@@ -6,7 +6,7 @@ from inspect import signature
 import numpy as np
 import pytest
 from families import GAPS, OF_DECISIONS, of_case
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import softmax
 from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve
@@ -101,6 +101,7 @@ def rows(draw, max_classes=5):
 
 
 @binned
+@settings(max_examples=10)
 @given(data=rows(), n_bins=st.integers(1, 30))
 def test_two_classes_are_one_event_by_default(measure, data, n_bins):
     """As that is what a user of a risk expects; of more classes the top label counts."""
@@ -113,6 +114,7 @@ def test_two_classes_are_one_event_by_default(measure, data, n_bins):
 
 
 @binned
+@settings(max_examples=10)
 @given(data=rows(max_classes=2), n_bins=st.integers(1, 30), k=st.integers(0, 1))
 def test_binary_is_the_column_of_the_positive_label(measure, data, n_bins, k):
     y, P, w = data

@@ -140,7 +140,7 @@ def test_gaps_that_cancel_between_neighbours():
 @pytest.mark.parametrize("number", [0, 6, 8, 13])
 def test_intervals_cover(simulation, number):
     """Of 95 %, whatever gaps there are, as far as few simulations can tell."""
-    cell, n = simulation.CELLS[number], 40
+    cell, n = simulation.CELLS[number], 30
     for model in simulation.MODELS:
         assert simulation.coverage(cell, model, n, 39) * n >= binom.ppf(1e-3, n, 0.95)
     assert simulation.level(cell, n, 39) * n <= binom.ppf(0.999, n, 0.05)
@@ -345,7 +345,7 @@ def rows_of_tiny_weight(smallest):
     return y, p, w
 
 
-@pytest.mark.parametrize("smallest", [1e-150, 1e-161, 1e-170, 1e-300, 5e-324])
+@pytest.mark.parametrize("smallest", [1e-161, 5e-324])
 @pytest.mark.parametrize("kind", KINDS)
 def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
     y, p, w = rows_of_tiny_weight(smallest)
@@ -354,8 +354,7 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
     assert (curve.n_effective <= curve.n_samples).all()
     low, high = curve.interval()
     assert ((0 <= low) & (low <= high) & (high <= 1)).all()
-    if smallest in (1e-161, 5e-324):
-        ReliabilityDisplay.from_predictions(y, p, kind=kind, sample_weight=w)
+    ReliabilityDisplay.from_predictions(y, p, kind=kind, sample_weight=w)
     monitor = CalibrationMonitor(labels=[0, 1], kind=kind).update(y, p, w)
     assert np.isfinite(monitor.curve().n_effective).all()
 

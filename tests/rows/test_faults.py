@@ -91,7 +91,7 @@ def forked(rows, rng, before):
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        pool.starmap_async(all_fits, [(rows, before)] * 4).get(60)
+        pool.starmap_async(all_fits, [(rows, before)] * 2).get(60)
     stop.set()
     for thread in threads:
         thread.join()

@@ -9,7 +9,7 @@ from scipy.special import expit
 from skcalib import PlattScaling
 from skcalib.datasets import make_logits
 
-T = 80
+T = 50
 
 
 def orders(rng, scale):

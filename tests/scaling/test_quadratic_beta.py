@@ -78,7 +78,7 @@ def objective(c, theta, k, Z, y, w):
 
 
 @every
-@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("alpha", [1.0, 5.0])
 def test_parameters_are_the_minimum_of_the_literal_objective(kind, n_classes, alpha, rng):
     Z, y = make_logits(
@@ -188,12 +188,6 @@ def test_separable_rows_have_an_optimum_unless_it_is_plain(kind):
     Z[:, 2] = np.where(y == 2, 50.0, -50.0)
     with pytest.warns(ConvergenceWarning, match="in column 2 of X"):
         kind(alpha=0).fit(Z, y)
-
-
-def test_rows_that_only_a_map_that_falls_separates_have_an_optimum():
-    x = np.random.default_rng(0).normal(size=200) * 2
-    c = BetaCalibration(alpha=0).fit(x[:, None], np.abs(x) > 1.5)  # else it warns
-    assert (c.a_[0], c.b_[0]) == (0, pytest.approx(0.748, abs=1e-3))
 
 
 @every

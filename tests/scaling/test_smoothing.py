@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import CALIBRATORS
+from families import CALIBRATORS, quick
 from hypothesis import given, strategies as st
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -50,7 +50,7 @@ def temperature(Z, y, w=None):
 # Laws.
 
 
-@every
+@pytest.mark.parametrize("kind", quick(SMOOTHED))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("smoothing", ["auto", 0.999])
 @pytest.mark.parametrize("n_classes", [1, 5])

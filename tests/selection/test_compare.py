@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
 from sklearn.model_selection import (
     KFold,
-    ShuffleSplit,
     StratifiedKFold,
     cross_val_score,
 )
@@ -278,23 +277,6 @@ def test_kinds_of_calibration_errors():
         assert error == pytest.approx(expected_calibration_error(y, P, kind="classwise"))
     with pytest.raises(ValueError, match="kind must be one of 'auto', "):
         compare_calibrators(shifted, y, kind="multilabel", **params)
-
-
-@pytest.mark.slow
-def test_splits(rows):
-    logits, y = rows
-    order = np.argsort(y, kind="stable")
-    args = {"calibrators": SOME, "scoring": "accuracy"}
-    one = compare_calibrators(logits[order], y[order], random_state=0, **args)
-    two = compare_calibrators(logits[order], y[order], random_state=0, **args)
-    other = compare_calibrators(logits[order], y[order], random_state=1, **args)
-    assert_array_equal(one.scores["log loss"], two.scores["log loss"])
-    assert (one.scores["log loss"] != other.scores["log loss"]).any()
-    cv = StratifiedKFold(5, shuffle=True, random_state=0)
-    same = compare_calibrators(logits[order], y[order], cv=cv, **args)
-    assert_array_equal(one.scores["log loss"], same.scores["log loss"])
-    cv = ShuffleSplit(4, random_state=0)
-    assert compare_calibrators(logits, y, cv=cv, **args).fit_times.shape == (4, 4)
 
 
 @pytest.mark.slow

@@ -213,6 +213,7 @@ def test_levels():
     assert not fitted_columns(with_missing, 15, None, "from_dtype")[0].is_categorical.any()
 
 
+@pytest.mark.slow
 def test_weights_are_repeated_rows_and_zeros_absent_ones():
     Z, y, F = rows(300)
     w = np.random.default_rng(0).integers(0, 3, 300)
@@ -288,12 +289,18 @@ def test_other_features_at_prediction(fitted, change, message):
 
 
 @pytest.mark.slow
-def test_many_rows_are_sampled_for_the_weights_and_all_fitted():
-    Z, y, F = rows(40_000)
-    c = of_few().fit(Z, y, features=F)
-    part = of_few().fit(Z[:10_000], y[:10_000], features=F[:10_000])
-    losses = [log_loss(y, c.predict_proba(Z, features=F)) for c in (c, part)]
+def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
+    for module in ("_conditional", "_stacking"):
+        monkeypatch.setattr(f"skcalib.selection.{module}.MANY_ROWS", 1600)
+        monkeypatch.setattr(f"skcalib.selection.{module}.FEWER_ROWS", 800)
+    Z, y, F = rows(4000)
+    some = slice(2000)
+    c = of_few().fit(Z[some], y[some], features=F[some])
+    part = of_few().fit(Z[N], y[N], features=F[N])
+    losses = [log_loss(y[2000:], c.predict_proba(Z[2000:], features=F[2000:])) for c in (c, part)]
     assert losses[0] < losses[1] + 1e-3
+    alone = VectorScaling(alpha=1.0).fit(Z[some], y[some])
+    np.testing.assert_array_equal(c.calibrators_["VectorScaling"].coef_, alone.coef_)
 
 
 def test_matrix_scaling_is_refused_with_masked_classes_as_before():

@@ -111,7 +111,7 @@ def test_loss_after_fit_is_hardly_above_that_of_what_was_fitted(name, rng):
 
 
 @pytest.mark.parametrize("name", list(streams(np.random.default_rng(0))))
-@pytest.mark.parametrize("forget", [0.003, 0.1])
+@pytest.mark.parametrize("forget", [0.003, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_loss_is_little_above_that_of_sequences_of_candidates(name, forget, rng):
     start, y0 = make_logits(200, 3, temperature=2.0, random_state=0)
     Z, y = streams(rng)[name]

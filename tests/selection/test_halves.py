@@ -93,15 +93,6 @@ def test_chunks_change_nothing():
     assert_allclose(fits[1].predict_proba(Z), fits[0].predict_proba(Z), atol=2e-4)
 
 
-@pytest.mark.parametrize("combine", ["best", pytest.param("stack", marks=pytest.mark.slow)])
-def test_the_best_calibrator_has_all_weight(combine):
-    Z, y = make_logits(N, 3, temperature=2.0, offset=[0, 2, 0], random_state=0)
-    few = {name: CANDIDATES[name] for name in ("temperature", "vector")}
-    c = AutoCalibrator(few, combine=combine).fit(*chunked(Z, y))
-    assert c.weights_["vector"] > 0.9
-    assert c.cv_log_loss_["vector"] < c.cv_log_loss_["temperature"]
-
-
 @pytest.mark.slow
 def test_default_candidates_are_screened_on_a_sample(capsys, monkeypatch):
     monkeypatch.setattr(_dask, "SOME_ROWS", N)

@@ -74,7 +74,7 @@ def by_pickle(estimator):
 
 def by_skops(estimator):
     """Trusts nothing but the classes of skcalib: the fitted state is built-in and numpy types."""
-    import skops.io  # long
+    import skops.io
 
     file = skops.io.dumps(estimator)
     unknown = skops.io.get_untrusted_types(data=file)
@@ -82,7 +82,8 @@ def by_skops(estimator):
     return skops.io.loads(file, trusted=unknown)
 
 
-WAYS = [by_pickle, by_skops]
+# skops is slow to import.
+ways = pytest.mark.parametrize("way", [by_pickle, pytest.param(by_skops, marks=pytest.mark.slow)])
 LABELS = {
     "range": range(3),
     "list": [0, 1, 2],
@@ -95,7 +96,8 @@ LABELS = {
 
 @pytest.mark.parametrize("classes", LABELS)
 @pytest.mark.parametrize("around", ["alone", "classifier"])
-def test_saved_with_classes_of_any_kind(around, classes):
+@ways
+def test_saved_with_classes_of_any_kind(around, classes, way):
     """A reader need not trust ranges or types of pandas, which the constructor stores as given."""
     given = LABELS[classes]
     calibrator = HistogramBinning(classes=given)
@@ -104,19 +106,23 @@ def test_saved_with_classes_of_any_kind(around, classes):
     assert type(clone(calibrator).classes) is type(given)
     model = calibrator if around == "alone" else CalibratedClassifier(GaussianNB(), calibrator)
     model.fit(X[:, :3], Y)
-    for way in WAYS:
-        loaded = way(model)
-        assert_array_equal(loaded.predict_proba(X[:, :3]), model.predict_proba(X[:, :3]))
+    loaded = way(model)
+    assert_array_equal(loaded.predict_proba(X[:, :3]), model.predict_proba(X[:, :3]))
     refitted = clone(loaded).fit(X[:, :3], Y)
     assert_array_equal(refitted.classes_, [0, 1, 2])
     assert calibrator.classes is given
 
 
 @pytest.mark.parametrize("estimator", quick(FITTED) + COMPOSED, ids=repr)
-def test_saved_and_loaded_with_a_warning_of_other_versions(estimator):
+@ways
+def test_saved_and_loaded(estimator, way):
     saved, features = fitted(estimator)
-    for way in WAYS:
-        assert_array_equal(way(saved).predict_proba(features), saved.predict_proba(features))
+    assert_array_equal(way(saved).predict_proba(features), saved.predict_proba(features))
+
+
+@pytest.mark.parametrize("estimator", quick(FITTED) + COMPOSED, ids=repr)
+def test_loaded_with_a_warning_of_other_versions(estimator):
+    saved, features = fitted(estimator)
     state = pickle.dumps(saved)
     assert __version__.encode() in state
     other = state.replace(__version__.encode(), b"9.9.9")
