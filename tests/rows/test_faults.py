@@ -107,7 +107,7 @@ def short_of_memory(rows, rng, before):
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     for k in range(30):
         if k % 10 == 0:
-            _threads.__init__()
+            _threads.cache_clear()
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         limit = size + int(rng.uniform(0, 20) * 2**20)
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
