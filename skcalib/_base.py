@@ -116,7 +116,6 @@ class BaseCalibrator(
             If Dask cannot compute a chunk of rows.
         """
         if type(X) is not np.ndarray or X.ndim != 2:
-            inputs.check_not_swapped(y=y, X=X)
             X = as_array(X)
         rows = self._checked(X, y, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))
@@ -335,7 +334,9 @@ class BaseCalibrator(
             raise ValueError(
                 f"Inputs passed to {type(self).__name__}.{METHODS[method]}() must use the same "
                 f"namespace and the same device as those passed to fit(), got {found} after "
-                f"{fitted_to}. {_remedy(found, fitted_to)}"
+                f"{fitted_to}. Pass X as an array of that library on that device, with "
+                "array_api_dispatch on in this thread, or use copy.copy(calibrator), whose fitted "
+                "arrays are those of NumPy."
             )
 
     def __sklearn_tags__(self) -> Tags:
@@ -385,19 +386,6 @@ class BaseCalibrator(
                 "logarithms of zero probabilities, clip these before taking the log, as in "
                 "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
             )
-
-
-def _remedy(found: str, fitted_to: str) -> str:
-    """What to do with logits that are not where those of the fit were."""
-    if found == "NumPy":
-        return (
-            "Pass a tensor, with array_api_dispatch on in this thread, or use "
-            "copy.copy(calibrator), whose fitted arrays are those of NumPy."
-        )
-    (of_found, _), (of_fit, device) = (words.split(" on ", 1) for words in (found, fitted_to))
-    if of_found == of_fit == "torch":
-        return f"Pass X.to({device!r}), or fit it to tensors where X is."
-    return f"Pass X as an array of {of_fit} on {device}, or fit it to tensors like X."
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:

@@ -199,11 +199,9 @@ def check_tensor(x: Any, name: str) -> Any:
     library = _name(xp)
     # Types of JAX are equal to others that have another hash.
     if x.dtype not in (xp.float32, xp.float64):
-        remedy = f"{name}.to(torch.float32)" if library == "torch" else f"{name}.astype('float32')"
-        if library == "array_api_strict":
-            remedy = f"array_api_strict.astype({name}, array_api_strict.float32)"
         raise ValueError(
-            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Pass {remedy}."
+            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Convert it, "
+            f"as by {name}.to(torch.float32)."
         )
     return x
 

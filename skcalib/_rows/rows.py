@@ -304,6 +304,12 @@ class MemoryRows(Rows):
         *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
         return type(self)(*arrays, classes=self.classes, groups=groups, masked=self.masked)
 
+    def joined(self, other: Self) -> Self:
+        """The rows, and then those of another."""
+        pairs = zip(self.arrays, other.arrays, strict=True)
+        arrays = (None if a is None else np.concatenate([a, b]) for a, b in pairs)
+        return type(self)(*arrays, classes=self.classes, masked=self.masked)
+
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
         """All rows and scratch arrays, if they are one block."""
         if self.n_rows * self._width >= 2 * THREAD_ELEMENTS:  # for threads

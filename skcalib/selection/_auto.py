@@ -486,8 +486,10 @@ class AutoCalibrator(BaseCalibrator):
             screened=bool(simple),
             verbose=verbose,
         )
-        simple = simple or tuple(of_folds[-1].L)[:1]
-        return weighed(of_folds, self.combine, smoothing, simple), of_folds
+        names = list(of_folds[-1].L)  # the first fold may have others
+        in_rows = [fold.of(names) for fold in of_folds]
+        screen = of_folds[0] if simple else None
+        return weighed(in_rows, names, self.combine, smoothing, simple, screen), of_folds
 
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]

@@ -13,7 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import with_unknown_classes
 from skcalib._optimize.effects import effect_scores, fit_effects
-from skcalib._rows import Array, Floats, Indices, arrays as xa
+from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_openmp_thread
 from skcalib._validation.features import MISSING, Columns
 
@@ -148,7 +148,7 @@ def _best_effects(
 def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
     """Weights of parts with log-probabilities ``Q`` (n, n_parts) of the labels."""
     first = np.eye(Q.shape[1])[0]
-    weights = stacking_weights(Q, w, first)
+    weights = stacking_weights(MemoryRows(Q, None, w), first)
     weights = np.where(weights < NEGLIGIBLE, 0, weights)
     weights /= weights.sum()
     gain = np.log(np.exp(Q - Q[:, :1]) @ weights)

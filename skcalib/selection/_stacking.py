@@ -8,8 +8,8 @@ pseudo-rows: the negative logarithm of the posterior density for a Dirichlet pri
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +53,12 @@ class Fold(NamedTuple):
 
     fits: Fits
     test: Any  #: rows
-    L: Any  #: a dict of (n_test,) for each candidate, or rows of all (n_test, M)
+    L: Any  #: a dict of (n_test,) for each candidate, or rows with all (n_test, M) for logits
+
+    def of(self, names: Iterable[str]) -> "Fold":
+        """The same with rows, of some of the candidates."""
+        columns = [self.L[name] for name in names]
+        return self._replace(L=MemoryRows(np.column_stack(columns), None, self.test.w))
 
 
 def fit_all(candidates: Mapping[str, Any], rows: Rows, what: str = "") -> Fits:
@@ -110,17 +115,17 @@ def out_of_fold(
     """Candidates that can be fitted on each fold; others are left out with a warning.
 
     If none can, the error of the first is raised. If they are ``screened``, other folds than the
-    first have no candidates that are :func:`hopeless` there.
+    first have those that are :func:`promising` there.
     """
     what = [f"Fold {k + 1} of {len(splits)}" if verbose else "" for k in range(len(splits))]
-    found = [fit_and_test(candidates, rows, splits[0], smoothing, what[0])] if screened else []
-    out = hopeless(found[0]) if found else []
-    if out and verbose:
-        print(f"Left out after the first fold: {', '.join(out)}", flush=True)
-    rest = {name: candidate for name, candidate in candidates.items() if name not in out}
-    pairs = list(zip(splits, what, strict=True))[len(found) :]
+    pairs = list(zip(splits, what, strict=True))
+    found: list[Fold] = []
+    rest = candidates
+    if screened:
+        found = [fit_and_test(candidates, rows, *pairs[0], smoothing)]
+        rest = promising(candidates, found[0], "the first fold" if verbose else "")
     found += Parallel(n_jobs=n_jobs)(
-        delayed(fit_and_test)(rest, rows, split, smoothing, text) for split, text in pairs
+        delayed(fit_and_test)(rest, rows, *pair, smoothing) for pair in pairs[len(found) :]
     )
     for name in failed([fold.fits for fold in found], candidates):
         for fold in found:
@@ -139,7 +144,7 @@ def failed(fits: list[Fits], candidates: Mapping[str, Any]) -> list[str]:
 
 
 def fit_and_test(
-    candidates: Mapping[str, Any], rows: MemoryRows, split: Split, smoothing: float, what: str
+    candidates: Mapping[str, Any], rows: MemoryRows, split: Split, what: str, smoothing: float
 ) -> Fold:
     train, test = map(rows.taken, split)
     fits, L = fit_all(candidates, train, what), {}
@@ -172,8 +177,7 @@ def _logs_of_labels(
     calibrators: list[Any], classes: Array, smoothing: float, Z: Floats, y: Indices, *_: Any
 ) -> Floats:
     block = MemoryRows(Z, y, None, classes=classes)
-    L = np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators])
-    return L.astype(np.float32)  # rounding errors of single precision average out
+    return np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators])
 
 
 def rows_to_weigh_on(rows: Any) -> MemoryRows:
@@ -265,53 +269,59 @@ class Weighed(NamedTuple):
     linear: list[str]  #: candidates that count as the average of linear maps
 
 
-def weighed(folds: list[Fold], combine: str, smoothing: float, simple: Sequence[str]) -> Weighed:
-    """Weights of candidates, "stack"ed or all on the "best", and their log losses.
-
-    The ``simple`` ones are those that weights are shrunk towards.
-    """
-    names = list(folds[-1].L)  # the first one may have others
-    L = np.concatenate([np.column_stack([fold.L[name] for name in names]) for fold in folds])
-    w = [np.ones(len(f.test.y)) if f.test.w is None else f.test.w for f in folds]
-    losses, errors = {}, {}
-    for name in folds[0].L:
-        of_name = np.concatenate([fold.L[name] for fold in folds if name in fold.L])
-        share = np.concatenate(w)[: len(of_name)]
-        share = share / share.sum()
-        losses[name] = -float(share @ of_name)
-        errors[name] = float(np.sqrt(share**2 @ (of_name + losses[name]) ** 2))
-    prior = pseudo_rows(names, L, np.concatenate(w), simple, folds[0].test.n_columns)
-    chosen = chosen_weights(folds, names, L, np.concatenate(w), losses, combine, prior, smoothing)
-    weights, linear = chosen
-    return Weighed(dict.fromkeys(losses, 0.0) | weights, losses, errors, linear)
-
-
-def chosen_weights(
+def weighed(
     folds: list[Fold],
     names: list[str],
-    L: Floats | Rows,
-    w: Floats | None,
-    losses: dict[str, float],
     combine: str,
-    prior: Floats,
     smoothing: float,
-) -> tuple[dict[str, float], list[str]]:
-    """Weights of the candidates with columns of ``L``, and which linear maps are averaged."""
+    simple: Sequence[str],
+    first: Fold | None = None,
+) -> Weighed:
+    """Weights of candidates, "stack"ed or all on the "best", and their log losses.
+
+    The folds have rows of the candidates with these names. The ``simple`` ones, or the first, are
+    those that weights are shrunk towards. Of those that were left out after a ``first`` fold,
+    losses are those in this fold.
+    """
+    L = reduce(lambda a, b: a.joined(b), (fold.L for fold in folds))
+    losses, errors = _losses(L, names)
+    evidence = -L.weight * np.array([*losses.values()])
+    prior = pseudo_rows(names, evidence, simple or names[:1], folds[0].test.n_columns)
     linear: list[str] = []
     if combine == "best":
         weights = np.array([name == min(names, key=losses.__getitem__) for name in names], float)
     else:
-        weights, linear = _stacked(folds, names, L, w, prior, smoothing)
+        weights, linear = _stacked(folds, names, L, prior, smoothing)
         least = [_least(folds[-1].fits.fitted[name]) for name in names]
         weights = np.where(weights < np.minimum(least, weights.max()), 0, weights)
         weights /= weights.sum()
-    return dict(zip(names, weights.tolist(), strict=True)), linear
+    if first is not None:
+        before = _losses(first.of(first.L).L, list(first.L))
+        losses, errors = before[0] | losses, before[1] | errors
+    of_names = dict(zip(names, weights.tolist(), strict=True))
+    return Weighed(dict.fromkeys(losses, 0.0) | of_names, losses, errors, linear)
+
+
+def _losses(L: Rows, names: list[str]) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean log loss of each candidate, and its standard error."""
+    w, w2, *sums = L.sum(_moments)
+    first, second, squares = np.reshape(sums, (3, len(names)))
+    losses = -first / w
+    errors = np.sqrt(np.maximum(squares + losses * (2 * second + losses * w2), 0)) / w
+    pairs = zip(names, losses.tolist(), strict=True), zip(names, errors.tolist(), strict=True)
+    return dict(pairs[0]), dict(pairs[1])
+
+
+def _moments(L: Floats, _: Any, w: Floats | None) -> Floats:
+    """Sums over a block by which losses have means and standard errors."""
+    w = np.ones(len(L)) if w is None else w
+    return np.concatenate([[w.sum(), w @ w], w @ L, w**2 @ L, w**2 @ L**2])
 
 
 def pseudo_rows(
-    names: list[str], L: Floats, w: Floats | None, simple: Sequence[str], n_columns: int
+    names: list[str], log_likelihoods: Floats, simple: Sequence[str], n_columns: int
 ) -> Floats:
-    r"""Pseudo-rows (M,) of candidates with out-of-fold log-probabilities ``L`` (n, M).
+    r"""Pseudo-rows (M,) of candidates with out-of-fold log-likelihoods (M,).
 
     They are :math:`\min(K - 1, 2)` for K classes, which the simple candidates share in proportion
     to their likelihoods: by their posterior probabilities, if these are equal before. Every other
@@ -321,25 +331,26 @@ def pseudo_rows(
     found = np.where(np.array(names) == "uniform", 0.0, PSEUDO_ROWS_OF_EACH)
     some = np.isin(names, simple)
     if some.any():
-        evidence = L.sum(axis=0) if w is None else w @ L
-        found[some] += min(max(n_columns, 2) - 1, PSEUDO_ROWS) * softmax(evidence[some])
+        found[some] += min(max(n_columns, 2) - 1, PSEUDO_ROWS) * softmax(log_likelihoods[some])
     return found
 
 
-def hopeless(fold: Fold) -> list[str]:
-    """Candidates of little weight on the test rows of a fold, if these are many; not the first.
+def promising(candidates: Mapping[str, Any], fold: Fold, where: str) -> dict[str, Any]:
+    """Candidates without those of little weight on the test rows of a fold, if these are many.
 
     Of a few hundred rows, chance decides which ones these are. The weights have no prior but one
-    row for the first candidate, since a row for each would keep similar ones.
+    row for the first candidate, which stays, since a row for each would keep similar ones.
+    ``where`` says in a line where others are left out.
     """
+    names = list(fold.L)
     if fold.test.n_rows < ROWS_TO_SCREEN_ON:
-        return []
-    L = np.column_stack(list(fold.L.values()))
-    weights = stacking_weights(L, fold.test.w, (np.arange(L.shape[1]) == 0) * 1.0)
-    weights[0] = np.inf
-    of_names = zip(fold.L, weights, strict=True)
-    fitted = fold.fits.fitted
-    return [n for n, w in of_names if w < _least(fitted[n], linear=COSTLY_LEAST)]
+        return dict(candidates)
+    weights = stacking_weights(fold.of(names).L, (np.arange(len(names)) == 0) * 1.0)
+    least = [_least(fold.fits.fitted[name], linear=COSTLY_LEAST) for name in names]
+    out = [names[k] for k in np.flatnonzero(weights < least) if k]
+    if out and where:
+        print(f"Left out after {where}: {', '.join(out)}", flush=True)
+    return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 
 def _least(calibrator: Any, linear: float = NEGLIGIBLE) -> float:
@@ -362,8 +373,7 @@ def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:
 def _stacked(
     folds: list[Fold],
     names: list[str],
-    L: Floats | Rows,
-    w: Floats | None,
+    L: Rows,
     prior: Floats,
     smoothing: float,
 ) -> tuple[Floats, list[str]]:
@@ -373,24 +383,19 @@ def _stacked(
     of few rows, which leave the maps uncertain, the mixture of their probabilities has a lower
     loss.
     """
-    weights = stacking_weights(L, w, prior)
+    weights = stacking_weights(L, prior)
     linear = _linear_maps(names, folds)
     is_linear = np.isin(names, linear)
-    is_few = not isinstance(L, Rows) and len(L) < ROWS_TO_AVERAGE
-    if is_few or np.count_nonzero(weights[is_linear]) < 2:
+    if L.n_rows < ROWS_TO_AVERAGE or np.count_nonzero(weights[is_linear]) < 2:
         return weights, []
     share = weights[is_linear] / weights[is_linear].sum()
     averages = [_averaged([fold.fits.fitted[name] for name in linear], share) for fold in folds]
-    pairs = list(zip(folds, averages, strict=True))
-    if isinstance(L, Rows):
-        one, other = (log_rows(fold.test, [average], smoothing) for fold, average in pairs)
-        both = L.extended(one.joined(other).X)
-        L = L.with_logits(both.map(partial(_with_last, ~is_linear)))
-    else:
-        of_average = [log_of_labels(average, fold.test, smoothing) for fold, average in pairs]
-        L = np.column_stack([L[:, ~is_linear], np.concatenate(of_average)])
+    pairs = zip(folds, averages, strict=True)
+    of_average = (log_rows(fold.test, [average], smoothing) for fold, average in pairs)
+    both = L.extended(reduce(lambda a, b: a.joined(b), of_average).X)
+    L = L.with_logits(both.map(partial(_with_last, ~is_linear)))
     prior = np.append(prior[~is_linear], prior[is_linear].sum())
-    *others, total = pruned_weights(L, w, prior, GAIN)
+    *others, total = pruned_weights(L, prior, GAIN)
     weights[~is_linear], weights[is_linear] = others, total * share
     return weights, linear
 
@@ -400,18 +405,12 @@ def _with_last(kept: Bools, L: Floats, *others: Any) -> Floats:
     return np.column_stack([L[:, kept], others[-1]])
 
 
-def stacking_weights(
-    L: Floats | Rows, w: Floats | None, pseudo_rows: Floats, kept: Any = slice(None)
-) -> Floats:
-    """Weights (M,) of candidates with out-of-fold log-probabilities ``L`` (n, M) of the labels.
+def stacking_weights(L: Rows, pseudo_rows: Floats, kept: Any = slice(None)) -> Floats:
+    """Weights (M,) of candidates, for rows with log-probabilities (n, M) of the labels for logits.
 
-    ``w`` (n,) are weights of the rows, or None, and ``pseudo_rows`` (M,) the prior; ``kept`` are
-    the columns of the candidates. Of rows with logarithms for logits, weights are theirs.
+    ``pseudo_rows`` (M,) are the prior, and ``kept`` the columns of the candidates.
     """
-    if isinstance(L, Rows):
-        loss = MixtureLoss(L, pseudo_rows, partial(_relative, kept))
-    else:
-        loss = MixtureLoss(MemoryRows(_relative(kept, L), None, w), pseudo_rows)
+    loss = MixtureLoss(L.with_logits(L.map(partial(_relative, kept))), pseudo_rows)
     start = np.full(len(pseudo_rows), 1 / len(pseudo_rows))
     weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
     return weights
@@ -419,7 +418,7 @@ def stacking_weights(
 
 def _relative(kept: Any, L: Floats, *_: Any) -> Floats:
     """Probabilities with logarithms ``L`` of some candidates, as multiples of the largest."""
-    L = L[:, kept].astype(np.float64)
+    L = L[:, kept]
     Q: Floats = np.exp(L - L.max(axis=1, keepdims=True))
     return Q
 
@@ -430,18 +429,17 @@ def _log_likelihood(weights: Floats, L: Floats, _: Any, w: Floats | None, *__: A
         return weighted_sum(logsumexp(L + np.log(weights), axis=1), w)
 
 
-def pruned_weights(L: Floats | Rows, w: Floats | None, pseudo_rows: Floats, gain: float) -> Floats:
+def pruned_weights(L: Rows, pseudo_rows: Floats, gain: float) -> Floats:
     """As :func:`stacking_weights`, without candidates that lower the log loss by little.
 
     One at a time, from the one of least weight on, candidates are left out without which the mean
     log loss is higher by no more than the share ``gain`` of it; never the last one in ``L``.
     """
-    rows = L if isinstance(L, Rows) else MemoryRows(L, None, w)
 
     def fit(kept: Bools) -> tuple[float, Floats]:
         weights = np.zeros(len(kept))
-        weights[kept] = stacking_weights(L, w, pseudo_rows[kept], kept)
-        return -float(rows.sum(partial(_log_likelihood, weights))) / rows.weight, weights
+        weights[kept] = stacking_weights(L, pseudo_rows[kept], kept)
+        return -float(L.sum(partial(_log_likelihood, weights))) / L.weight, weights
 
     kept = np.ones(len(pseudo_rows), bool)
     least, weights = fit(kept)

@@ -115,7 +115,7 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
     [
         ((["no", "yes"] * 2, S, MANY), {}, "0 and 1, or booleans, .*'no'.*y == label"),
         (([0, 1, 2, 0], S, MANY), {}, "0 and 1, or booleans"),
-        ((S, Y, MANY), {}, "y and score_labelled are probably swapped"),
+        ((S, Y, MANY), {}, "y must hold"),
         ((Y, MANY, S), {}, "4 labels in y, .*got 20 and 4.*not swapped"),
         ((Y, S, S[:3]), {}, "those of all rows, .*got 4 and 3"),
         ((Y, S[:3], MANY), {}, "4 labels in y, .*got 3 and 20"),
