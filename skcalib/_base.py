@@ -18,15 +18,7 @@ from sklearn.utils.validation import validate_data
 from skcalib._rows import Array, Floats, arrays as xa, as_array, as_numpy, checked_rows
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.rows import MemoryRows, Plan, Rows
-from skcalib._validation import inputs
-from skcalib._validation.labels import (
-    check_column_names,
-    distinct_labels,
-    encode,
-    exact,
-    resolve_classes,
-    shown,
-)
+from skcalib._validation import inputs, labels
 
 from ._version import Versioned
 
@@ -130,13 +122,12 @@ class BaseCalibrator(
         check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
         if len(found.labels) == 1 and known is None:
-            raise ValueError(
-                f"y must hold at least two classes, got one class only: {shown(found.labels)}."
-            )
+            only = labels.shown(found.labels)
+            raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
         named = self.classes if known is None else known
-        classes = resolve_classes(found.labels, rows.n_columns, named, X)
+        classes = labels.resolve_classes(found.labels, rows.n_columns, named, X)
         rows = rows.relabelled(
-            partial(encode, classes=classes),
+            partial(labels.encode, classes=classes),
             classes=classes,
             weight=found.weight,
             masked=found.masked,
@@ -166,12 +157,12 @@ class BaseCalibrator(
         is_fitted = "classes_" in vars(self)
         known = self.classes_ if is_fitted else self.classes
         if is_fitted:
-            check_column_names(X, self.classes_)
+            labels.check_column_names(X, self.classes_)
             X = inputs.logits_for(self, X)
         if classes is not None:  # those of scikit-learn's convention, labels of all batches
-            named, width = exact(classes, "classes"), max(X.shape[1], 2)
+            named, width = labels.exact(classes, "classes"), max(X.shape[1], 2)
             given = named if known is None and named.size == width else known
-            known = resolve_classes(distinct_labels(named), X.shape[1], given, X)
+            known = labels.resolve_classes(labels.distinct_labels(named), X.shape[1], given, X)
         return X, self._checked(X, y, sample_weight, known)
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
@@ -284,7 +275,7 @@ class BaseCalibrator(
         self._check_library(X, method)
         if xa.is_tensor(X):
             return self._outputs_of_tensor(method, X)
-        check_column_names(X, self.classes_)
+        labels.check_column_names(X, self.classes_)
         if xa.is_dask(X):
             # A copy, since lazy outputs must not change when the estimator is fitted again.
             return map_collection(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -80,8 +80,7 @@ class Blocks(Protocol):
         """Diagonals (m, K) of ``J inverse J'``, J the Jacobians of the scores of ``F`` (m, K)."""
 
 
-@dataclass(frozen=True)
-class Regularization:
+class Regularization(NamedTuple):
     """Strengths of the ridge penalty on the diagonal of a matrix, off it, and on the intercepts.
 
     A vector map has nothing off the diagonal.
@@ -104,16 +103,14 @@ class Regularization:
         fewer = max(1.0, K * (K - 1) / (2 * weight))
         return cls(scale * K, scale * K * (K - 1) * fewer, scale * K)
 
-    @property
-    def strengths(self) -> tuple[float, float, float]:
-        """Of the diagonal, off it, and of the intercepts."""
-        return self.diagonal, self.off_diagonal, self.intercept
-
     def of_matrix(self, K: int) -> Floats:
         """Strengths of the entries of a matrix (K, K)."""
         strengths = np.full((K, K), float(self.off_diagonal))
         np.fill_diagonal(strengths, self.diagonal)
         return strengths
+
+
+NO_RIDGE = Regularization()
 
 
 @dataclass(eq=False)
@@ -129,7 +126,7 @@ class Objective:
 
     map_: LinearMap
     rows: Rows
-    regularization: Regularization = Regularization()
+    regularization: Regularization = NO_RIDGE
     make_features: Callable[..., Floats] | None = None
     masks: bool = False
     double: bool = False
@@ -265,7 +262,7 @@ def mask_scores(S: Floats, F: Floats) -> Floats:
 
 
 # Stands for a strength of zero, by which others are divided.
-NO_RIDGE = 4 * float(np.finfo(float).tiny)
+LEAST_RIDGE = 4 * float(np.finfo(float).tiny)
 
 
 class TwoClasses:
@@ -291,8 +288,11 @@ class TwoClasses:
     """
 
     def __init__(self, objective: Objective) -> None:
-        T, ridge = _log_odds_matrix(objective), np.maximum(objective.ridge, NO_RIDGE)
-        self.objective, self.of_parameters = objective, T
+        units, difference = np.eye(3)[:, :2], np.array([[-1.0, 1.0]])
+        T: Floats = np.array([objective.map_.adjoint(difference, unit[None]) for unit in units])
+        T[:2] -= T[2]
+        T, ridge = T[T.any(axis=1)], np.maximum(objective.ridge, LEAST_RIDGE)
+        self.objective, self.of_parameters, self.separated = objective, T, objective.separated
         self.shares: Floats = ((T / ridge) / (T**2 / ridge).sum(axis=1, keepdims=True)).T
         self.identity: Floats = T @ objective.identity
         self.ridge: Floats = objective.ridge @ self.shares**2
@@ -356,11 +356,3 @@ def _log_odds(beta: Floats, F: Floats, *, masks: bool) -> Floats:
         S = xa.put(S, np.inf, F[:, 0] == MASKED_FEATURE)
         S = xa.put(S, -np.inf, F[:, 1] == MASKED_FEATURE)
     return S
-
-
-def _log_odds_matrix(objective: Objective) -> Floats:
-    """The matrix (3, p), or (2, p) without offsets, from parameters to ``beta``."""
-    units, difference = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.array([[-1.0, 1.0]])
-    T: Floats = np.array([objective.map_.adjoint(difference, unit[None]) for unit in units])
-    T[:2] -= T[2]
-    return T[T.any(axis=1)]

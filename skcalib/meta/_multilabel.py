@@ -16,14 +16,7 @@ from skcalib._base import BaseCalibrator, accuracy
 from skcalib._nested import warn_of_groups
 from skcalib._rows import Array, Floats, MemoryRows, Plan, as_numpy, check_in_memory, on_host
 from skcalib._rows.arrays import following
-from skcalib._validation import inputs
-from skcalib._validation.labels import (
-    as_columns,
-    as_indicator,
-    check_labels_of_columns,
-    names_of_labels,
-    shown,
-)
+from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.scaling import PlattScaling
@@ -95,8 +88,8 @@ def warn_of_labels(E: Array, W: Floats | None, messages: dict[int, Messages], na
             none &= known.any(axis=0)
         if none.any():
             warn(
-                f"No row {what} label {shown(names[none])}: its log-odds are not calibrated, only "
-                "shifted where they contradict that. Calibrate on more rows, or leave it out."
+                f"No row {what} label {labels.shown(names[none])}: its log-odds are only shifted, "
+                "where they contradict that. Calibrate on more rows, or leave it out."
             )
     warn_of_groups("Label", names, messages)
 
@@ -222,9 +215,9 @@ class MultiLabelCalibrator(
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         nested.check_calibrator(calibrator, None)
         nested.check_order(calibrator, CLASSES)
-        Z, E = _checked_log_odds(X, type(self).__name__), as_indicator(y)
+        Z, E = _checked_log_odds(X, type(self).__name__), labels.as_indicator(y)
         check_consistent_length(Z, E)
-        check_labels_of_columns(X, y)
+        labels.check_labels_of_columns(X, y)
         if Z.shape != E.shape:
             raise ValueError(
                 "X must have one column of log-odds for each label, a column of y, got "
@@ -234,7 +227,7 @@ class MultiLabelCalibrator(
         nested.check_calibrator(calibrator, W)
         found, messages = self._fit_labels(calibrator, Z, E, W)
         _warn_of_input(Z, W)
-        warn_of_labels(E, W, messages, names_of_labels(y, E.shape[1]))
+        warn_of_labels(E, W, messages, labels.names_of_labels(y, E.shape[1]))
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
         self.calibrators_, self.classes_ = found, np.arange(Z.shape[1])
         return self
@@ -332,7 +325,7 @@ class MultiLabelCalibrator(
         float
             Weighted share of the rows without a wrong label.
         """
-        return accuracy(as_indicator(y), self.predict(X), sample_weight)
+        return accuracy(labels.as_indicator(y), self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of the calibrators, for each label."""
@@ -362,7 +355,7 @@ def _checked_log_odds(X: Any, name: str) -> Floats:
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
         "LogitTransformer, which does that"
     )
-    X = as_columns(X, "X", remedy)
+    X = labels.as_columns(X, "X", remedy)
     Z = check_array(X, dtype=inputs.FLOATS, ensure_all_finite=False, input_name="X", estimator=name)
     inputs.check_finite(np.reshape(Z, (-1, 1)))
     return np.asarray(Z)

@@ -11,14 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    warn_of_groups,
-)
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa, both_columns
 from skcalib._rows.arrays import TINY
@@ -154,15 +148,15 @@ class TopLabelCalibration(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         check_real("shrinkage", self.shrinkage, closed=True)
-        check_calibrator(calibrator, rows.w)
-        check_order(calibrator, WRONG_OR_RIGHT)
+        nested.check_calibrator(calibrator, rows.w)
+        nested.check_order(calibrator, WRONG_OR_RIGHT)
         tops = rows.with_logits(rows.map(_tops)).in_memory()
         margins = _of_events(tops.X, tops.y, tops.w)
         one_sided = (margins.y == margins.y[0]).all()
         n_classes = max(rows.n_columns, 2)
         pooled = PlattScaling() if one_sided else None
         fitted = fit_groups(calibrator, margins, n_classes, pooled)
-        warn_of_groups("Top label in column", range(n_classes), fitted.messages)
+        nested.warn_of_groups("Top label in column", range(n_classes), fitted.messages)
         return {
             "calibrators_": fitted.calibrators,
             "pooled_calibrator_": fitted.pooled,
@@ -258,13 +252,13 @@ def fit_groups(calibrator: Any, rows: MemoryRows, n_groups: int, pooled: Any = N
     ``pooled`` replaces the calibrator of all rows.
     """
     with recorded(ProbabilitiesWarning) as messages:
-        of_all = fit_to_rows(pooled or calibrator, rows)
+        of_all = nested.fit_to_rows(pooled or calibrator, rows)
     found = Fitted(of_all, [of_all] * n_groups, np.zeros(n_groups), {"all rows": messages})
     for k, numbers in members(rows.groups):
         part = rows.taken(numbers)
         if (part.y[1:] != part.y[:1]).any():
             with recorded(ProbabilitiesWarning) as found.messages[k]:
-                found.calibrators[k] = fit_to_rows(calibrator, part)
+                found.calibrators[k] = nested.fit_to_rows(calibrator, part)
             found.weight[k] = part.weight
     return found
 
@@ -280,13 +274,13 @@ def log_probabilities_of_groups(
     """Logarithms (m, K) of the mixed probabilities, for checked logits of rows of some groups."""
 
     def mixed(k: int, Z: Floats, pooled: Floats) -> Floats:
-        own = log_probabilities(calibrators[k], Z, classes)
+        own = nested.log_probabilities(calibrators[k], Z, classes)
         if shares[k] == 1:
             return own
         parts = xa.namespace(own).stack([own, pooled])
         return mixture(parts, np.array([shares[k], 1 - shares[k]]))
 
-    L = log_probabilities(pooled, Z, classes)
+    L = nested.log_probabilities(pooled, Z, classes)
     if not isinstance(L, np.ndarray):  # a graph that is built, for whichever groups
         xp, everywhere = xa.namespace(L), L
         for k in np.flatnonzero(shares).tolist():

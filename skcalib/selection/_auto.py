@@ -20,20 +20,9 @@ from skcalib._validation.inputs import check_integer, check_option, check_real, 
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give
 
+from . import _stacking as stacking
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
 from ._halves import weighed_in_halves
-from ._stacking import (
-    Fold,
-    Weighed,
-    components,
-    fit_all,
-    folds,
-    in_canonical_order,
-    log_of_labels,
-    out_of_fold,
-    rows_to_weigh_on,
-    weighed,
-)
 
 
 class AutoCalibrator(BaseCalibrator):
@@ -325,7 +314,9 @@ class AutoCalibrator(BaseCalibrator):
             return self._stored(X, checked.classes, self._all_kept(checked))
         rows: Any = checked.in_memory()
         parts, experts, weights = self._experts()
-        L = np.stack([log_of_labels(part, rows, self.smoothing_) for part in parts], axis=1)
+        L = np.stack(
+            [stacking.log_of_labels(part, rows, self.smoothing_) for part in parts], axis=1
+        )
         weights = updated_weights(weights, np.exp(L) @ experts.T, rows.w, self.forget)
         self.components_, self.experts_, self.expert_weights_ = parts, experts, weights
         self.component_weights_ = weights @ experts
@@ -391,7 +382,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _cross_fitted(
         self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], Weighed, list[Fold]]:
+    ) -> tuple[dict[str, Any], stacking.Weighed, list[stacking.Fold]]:
         """The same, with what cross-validation says and with the fits of the folds."""
         # The default candidates are mixed with the uniform distribution themselves, all but one.
         smoothing = 1 / (rows.weight + 1) ** (2 if self.calibrators is None else 1)
@@ -402,7 +393,7 @@ class AutoCalibrator(BaseCalibrator):
                 print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
         fitted = self._fitted_to_all(kept, rows)
-        parts, weights = components(fitted, found)
+        parts, weights = stacking.components(fitted, found)
         attributes = {
             "weights_": found.weights,
             "calibrators_": fitted,
@@ -418,7 +409,9 @@ class AutoCalibrator(BaseCalibrator):
 
     def _fitted_to_all(self, candidates: dict[str, Any], rows: Rows) -> dict[str, Any]:
         """Candidates fitted to all rows."""
-        fitted, messages, errors = fit_all(candidates, rows, "All rows" if self.verbose else "")
+        fitted, messages, errors = stacking.fit_all(
+            candidates, rows, "All rows" if self.verbose else ""
+        )
         for name, error in errors.items():
             error.add_note(f"Candidate {name!r} failed on all rows.")
             raise error
@@ -459,7 +452,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _weighed(
         self, candidates: dict[str, Any], rows: Rows, splits: list[Split] | None, smoothing: float
-    ) -> tuple[Weighed, list[Fold]]:
+    ) -> tuple[stacking.Weighed, list[stacking.Fold]]:
         """The weight of each candidate; all on the first one if there can be no folds."""
         simple: tuple[str, ...] = SIMPLE if self.calibrators is None else ()
         verbose = bool(self.verbose)
@@ -472,12 +465,14 @@ class AutoCalibrator(BaseCalibrator):
                 found = weighed_in_halves(candidates, rows, *how, simple=simple, verbose=verbose)
                 return found, []
             if rows.groups is None:
-                sample = in_canonical_order(rows_to_weigh_on(rows.in_memory()))
-            splits = folds(sample.y, sample.groups, int(self.cv), self.random_state)
+                sample = stacking.in_canonical_order(stacking.rows_to_weigh_on(rows.in_memory()))
+            splits = stacking.folds(sample.y, sample.groups, int(self.cv), self.random_state)
         if not splits:
             first = next(iter(candidates))
-            return Weighed({name: float(name == first) for name in candidates}, {}, {}, []), []
-        of_folds = out_of_fold(
+            return stacking.Weighed(
+                {name: float(name == first) for name in candidates}, {}, {}, []
+            ), []
+        of_folds = stacking.out_of_fold(
             candidates,
             sample,
             splits,
@@ -489,7 +484,7 @@ class AutoCalibrator(BaseCalibrator):
         names = list(of_folds[-1].L)  # the first fold may have others
         in_rows = [fold.of(names) for fold in of_folds]
         screen = of_folds[0] if simple else None
-        return weighed(in_rows, names, self.combine, smoothing, simple, screen), of_folds
+        return stacking.weighed(in_rows, names, self.combine, smoothing, simple, screen), of_folds
 
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]

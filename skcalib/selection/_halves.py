@@ -13,24 +13,14 @@ from sklearn.utils import check_random_state
 
 from skcalib._splits import Split, hold_two_classes
 
-from ._stacking import (
-    Candidates,
-    Fold,
-    Weighed,
-    failed,
-    fit_all,
-    fit_and_test,
-    log_rows,
-    promising,
-    weighed,
-)
+from . import _stacking as stacking
 
 # Share of the gathered rows that candidates are tested on, and left out of the halves.
 TEST_SHARE = 0.2
 
 
 def weighed_in_halves(
-    candidates: Candidates,
+    candidates: stacking.Candidates,
     rows: Any,
     combine: str,
     smoothing: float,
@@ -38,7 +28,7 @@ def weighed_in_halves(
     *,
     simple: Sequence[str],
     verbose: bool,
-) -> Weighed:
+) -> stacking.Weighed:
     """What the halves say of the candidates.
 
     If there are ``simple`` ones, a sample of the rows says first which ones are left out.
@@ -46,23 +36,23 @@ def weighed_in_halves(
     rng = check_random_state(0 if random_state is None else random_state)
     first = _sample(candidates, rows, smoothing, rng, verbose=verbose) if simple else None
     if first is not None:
-        candidates = promising(candidates, first, "a sample" if verbose else "")
+        candidates = stacking.promising(candidates, first, "a sample" if verbose else "")
     seed = rng.randint(2**31)
     halves = [rows.part(k, 2, seed) for k in range(2)]
     what = [f"Half {k + 1} of 2" if verbose else "" for k in range(2)]
-    fits = [fit_all(candidates, *pair) for pair in zip(halves, what, strict=True)]
-    out = failed(fits, candidates)
+    fits = [stacking.fit_all(candidates, *pair) for pair in zip(halves, what, strict=True)]
+    out = stacking.failed(fits, candidates)
     names = [name for name in candidates if name not in out]
     folds = []
     for fitted, test in zip(fits, reversed(halves), strict=True):
-        L = log_rows(test, [fitted.fitted[name] for name in names], smoothing)
-        folds.append(Fold(fitted, test, L))
-    return weighed(folds, names, combine, smoothing, simple, first)
+        L = stacking.log_rows(test, [fitted.fitted[name] for name in names], smoothing)
+        folds.append(stacking.Fold(fitted, test, L))
+    return stacking.weighed(folds, names, combine, smoothing, simple, first)
 
 
 def _sample(
-    candidates: Candidates, rows: Any, smoothing: float, rng: Any, *, verbose: bool
-) -> Fold | None:
+    candidates: stacking.Candidates, rows: Any, smoothing: float, rng: Any, *, verbose: bool
+) -> stacking.Fold | None:
     """A fold of gathered rows; None if nothing can be fitted, as to rows of a single class."""
     some = rows.in_memory(or_some=True)
     order = rng.permutation(some.n_rows)
@@ -70,5 +60,5 @@ def _sample(
     split = Split(train, test)
     if not hold_two_classes(some.y, [split]):
         return None
-    fold = fit_and_test(candidates, some, split, "Sample" if verbose else "", smoothing)
+    fold = stacking.fit_and_test(candidates, some, split, "Sample" if verbose else "", smoothing)
     return fold if fold.L else None
