@@ -113,11 +113,6 @@ class BetaCalibration(_OneVsRestScaling):
     True
     """
 
-    a_: Floats
-    b_: Floats
-    intercept_: Floats
-    n_iter_: int
-
     def __init__(
         self,
         *,

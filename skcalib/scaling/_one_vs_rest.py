@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -41,10 +41,6 @@ class _OneVsRestScaling(BaseCalibrator):
     """
 
     _on_device = True
-
-    alpha: Literal["loo"] | float
-    temperature_: float
-    alpha_: float
 
     @abstractmethod
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:

@@ -119,12 +119,6 @@ class QuadraticScaling(_OneVsRestScaling):
     True
     """
 
-    intercept_: Floats
-    coef_: Floats
-    quadratic_: Floats
-    limits_: Floats
-    n_iter_: int
-
     def __init__(
         self,
         *,

@@ -141,12 +141,6 @@ class SplineCalibration(_OneVsRestScaling):
     True
     """
 
-    knots_: Floats
-    values_: Floats
-    alphas_: Floats
-    loo_losses_: Floats
-    n_iter_: int
-
     def __init__(
         self,
         *,

@@ -130,8 +130,6 @@ class TemperatureScaling(BaseCalibrator):
     _keeps_order = True
     _on_device = True
 
-    temperature_: float
-
     def __init__(
         self, *, smoothing: Literal["auto"] | float = "auto", classes: ArrayLike | None = None
     ) -> None:
@@ -251,10 +249,6 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     _keeps_order = True
     _on_device = True
-
-    temperature_: float
-    weights_: Floats
-    smoothing_: float
 
     def __init__(
         self,

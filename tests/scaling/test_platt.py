@@ -189,7 +189,8 @@ def test_share_on_the_wrong_side_is_counted(weighted, rng):
     w = rng.uniform(size=300) if weighted else None
     rows = MemoryRows(Z, y, w)
     units = _units(rows)
-    problem = RowSigmoids.of(rows, _in_units(units), 3, smooth=False)
+    of_margins = rows.with_logits(margins(Z))
+    problem = RowSigmoids.of(of_margins, _in_units(units), 3, smooth=False)
     theta = rng.normal(size=(3, 2))
     S = theta[:, 0] * (literal_margins(Z) - units[0]) / units[1] + theta[:, 1]
     event = y[:, None] == np.arange(3)
