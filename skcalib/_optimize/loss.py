@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,50 +34,6 @@ FEW_ELEMENTS = 1 << 15
 
 # Log-probabilities of masked classes are lower yet, to be told from others.
 MASKED_FEATURE = -2e3
-
-
-class LinearMap(Protocol):
-    """A calibrator of the joint family: scores that are linear in ``theta``, and their adjoint.
-
-    ``<R, scores(theta, F)> = <adjoint(R, F), theta>`` for every ``R`` of the shape of the scores.
-    """
-
-    def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
-        """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
-
-    def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:
-        """Parameters (p,) of the same probabilities with the least ridge penalty."""
-
-    def scores(self, theta: Floats, F: Floats, out: Floats | None = None) -> Floats:
-        """Scores (m, K) of features ``F`` (m, K) under parameters ``theta`` (p,).
-
-        Written to ``out`` if that is given; never to ``F``, nor a view of it.
-        """
-
-    def adjoint(self, R: Floats, F: Floats) -> Floats:
-        """Gradient (p,) of ``<R, scores(theta, F)>``, for ``R`` (m, K)."""
-
-    def hessian(self, P: Floats, F: Floats, w: Floats) -> Floats:
-        """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
-
-    def leverages(self, inverse: Floats, F: Floats) -> Floats:
-        """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``F`` (m, K)."""
-
-    def blocks(self, objective: Objective, theta: Floats) -> Blocks:
-        """Approximate inverse of the Hessian of the objective at ``theta``."""
-
-
-class Blocks(Protocol):
-    """Inverse of the blocks of a Hessian that belong to each class."""
-
-    def under(self, objective: Objective) -> Blocks:
-        """Those of the same curvatures under the ridge of another objective."""
-
-    def solve(self, g: Floats) -> Floats:
-        """The step (p,) for a gradient (p,)."""
-
-    def leverages(self, F: Floats) -> Floats:
-        """Diagonals (m, K) of ``J inverse J'``, J the Jacobians of the scores of ``F`` (m, K)."""
 
 
 class Regularization(NamedTuple):
@@ -124,7 +80,7 @@ class Objective:
     in double precision whatever that of the rows.
     """
 
-    map_: LinearMap
+    map_: Any  #: one of :mod:`skcalib._optimize.maps`
     rows: Rows
     regularization: Regularization = NO_RIDGE
     make_features: Callable[..., Floats] | None = None
@@ -232,7 +188,7 @@ def _of_features(
 
 
 def centred_scores(
-    theta: Floats, map_: LinearMap, F: Floats, out: Floats | None, *, masks: bool
+    theta: Floats, map_: Any, F: Floats, out: Floats | None, *, masks: bool
 ) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""
     S = map_.scores(xa.like(theta, F), F, out=out)

@@ -352,6 +352,10 @@ class MatrixMap:
         return ClassBlocks.of(pooled_moments(objective, theta), objective.regularization)
 
 
+# Inverses of the blocks of the Hessian that belong to each class.
+Blocks = VectorBlocks | ClassBlocks
+
+
 def _by_class(K: int) -> Indices:
     """Places of the parameters of a matrix map, slopes and then the offset of each class."""
     slopes, offsets = np.arange(K * K).reshape(K, K), K * K + np.arange(K)

@@ -74,7 +74,8 @@ import numpy as np
 from scipy import optimize
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Blocks, Objective, TwoClasses
+from skcalib._optimize.loss import Objective, TwoClasses
+from skcalib._optimize.maps import Blocks
 from skcalib._optimize.newton import parts_of
 from skcalib._rows import Floats, Rows, arrays as xa
 

@@ -50,10 +50,10 @@ class _PerClass(BaseCalibrator):
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
     def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
-        return columns.ranked(partial(self._fit_some_class, unit_of(columns.rows)))
-
-    def _fit_some_class(self, unit: float, rows: Ranked) -> dict[str, Any]:
-        return self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
+        unit = unit_of(columns.rows)
+        return columns.ranked(
+            lambda rows: self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
+        )
 
     def _calibrate(self, Z: Floats) -> Floats:
         xp = xa.namespace(Z)

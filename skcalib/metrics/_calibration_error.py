@@ -22,27 +22,6 @@ from ._input import Average, Kind, columns_of
 Formula = Callable[[Any], Any]
 
 
-SHARED_SECTIONS = """\
-Parameters
-----------
-y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-    As for :func:`reliability_curve`.
-average : {"macro", "micro"} or None, default="macro"
-    With ``kind="classwise"`` or ``"multilabel"``: "macro" is the mean over the classes or labels,
-    None the value of each. "micro" is the value of the entries of all labels at once, as if they
-    were those of one, for ``kind="multilabel"`` only.
-
-Returns
--------
-float or ndarray of shape (n_classes,)
-    Between 0 and 1; an array with ``average=None``.
-
-Raises
-------
-ValueError
-    As :func:`reliability_curve`."""
-
-
 def _calibration_error(
     formula: Formula,
     y_true: ArrayLike,
@@ -56,7 +35,27 @@ def _calibration_error(
     pos_label: Any = None,
     average: Average = "macro",
 ) -> float | Floats:
-    """Value of a formula for the bins of the scores, or for those of each class or label."""
+    """Value of a formula for the bins of the scores, or for those of each class or label.
+
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`.
+    average : {"macro", "micro"} or None, default="macro"
+        With ``kind="classwise"`` or ``"multilabel"``: "macro" is the mean over the classes or
+        labels, None the value of each. "micro" is the value of the entries of all labels at once,
+        as if they were those of one, for ``kind="multilabel"`` only.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+    """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
     values = np.array([*map(formula, curves_of(columns, n_bins, strategy))], dtype=np.float64)
     return values if average is None else float(np.mean(values))
@@ -69,8 +68,8 @@ def measure_of_bins(formula: Formula) -> Callable[..., Any]:
     def measure(*args: Any, **params: Any) -> Any:
         return _calibration_error(formula, *args, **params)
 
-    text = cleandoc(formula.__doc__ or "")
-    measure.__doc__ = text.replace("<shared sections>", SHARED_SECTIONS)
+    text, shared = (cleandoc(f.__doc__ or "") for f in (formula, _calibration_error))
+    measure.__doc__ = text.replace("<shared sections>", shared.partition("\n\n")[2])
     measure.__signature__ = signature(partial(_calibration_error, formula))  # type: ignore[attr-defined]
     hints = _calibration_error.__annotations__.items()
     measure.__annotations__ = {name: hint for name, hint in hints if name != "formula"}

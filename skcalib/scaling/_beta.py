@@ -1,12 +1,12 @@
 """Beta calibration: a sigmoid of two logarithms for each class."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import ArrayLike, Floats, Rows, namespace
+from skcalib._rows import Floats, Rows, namespace
 from skcalib._rows.arrays import double, into
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
@@ -112,17 +112,6 @@ class BetaCalibration(_OneVsRestScaling):
     >>> bool(calibrator.b_ > 1.5 * calibrator.a_)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        smoothing: Literal["auto"] | float = "auto",
-        classes: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(classes=classes)
-        self.alpha = alpha
-        self.smoothing = smoothing
 
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
         # Of half the sum of a and b around 1, and of their difference and c around 0.

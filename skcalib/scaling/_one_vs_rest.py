@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -16,7 +16,7 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import Bools, Floats, Indices, Rows, arrays as xa, namespace
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa, namespace
 from skcalib._rows.arrays import astype, double
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
@@ -41,6 +41,17 @@ class _OneVsRestScaling(BaseCalibrator):
     """
 
     _on_device = True
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        smoothing: Literal["auto"] | float = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.alpha = alpha
+        self.smoothing = smoothing
 
     @abstractmethod
     def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:

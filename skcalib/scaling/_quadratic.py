@@ -1,12 +1,12 @@
 """Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
+from skcalib._rows import Floats, Rows, arrays as xa
 
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, fit_maps
 
@@ -118,17 +118,6 @@ class QuadraticScaling(_OneVsRestScaling):
     >>> bool(calibrator.quadratic_ > 0.05)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        smoothing: Literal["auto"] | float = "auto",
-        classes: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(classes=classes)
-        self.alpha = alpha
-        self.smoothing = smoothing
 
     def _fit_maps(self, odds: Rows, _: float, alpha: float) -> dict[str, Any]:
         highest, lowest = odds.sum(_farthest, merge=np.maximum)

@@ -150,11 +150,9 @@ class SplineCalibration(_OneVsRestScaling):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        super().__init__(alpha=alpha, smoothing=smoothing, classes=classes)  # type: ignore[arg-type]
         self.n_knots = n_knots
-        self.alpha = alpha
         self.increasing = increasing
-        self.smoothing = smoothing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)
@@ -167,7 +165,7 @@ class SplineCalibration(_OneVsRestScaling):
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
-        chosen, alphas = self.alpha == "loo", ALPHAS
+        chosen, alphas = isinstance(self.alpha, str), ALPHAS
         if not chosen:
             alphas = np.array([float(self.alpha)])
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
