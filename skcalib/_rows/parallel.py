@@ -65,14 +65,14 @@ def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
     product several times slower. So do the spinning idle threads of a second BLAS where numpy and
     scipy each bring their own.
     """
-    limited = []
+    libraries = _loaded("blas", len(sys.modules)).lib_controllers
     try:
-        for library in _loaded("blas", len(sys.modules)).lib_controllers:
-            limited.append(_limited(library))  # noqa: PERF401 - those before an interruption
+        for library in libraries:
+            _limit(library, 1)
         return f(*args)
     finally:
-        for place in limited:
-            _end_limit(place)
+        for library in libraries:
+            _limit(library, -1)
 
 
 def share(work: Callable[[Any], Result], parts: Iterable[Any], n_threads: int) -> list[Result]:
@@ -98,31 +98,23 @@ _calls: dict[tuple[str, int], tuple[Any, int, int]] = {}
 _lock = threading.RLock()
 
 
-def _limited(library: Any) -> tuple[str, int]:
-    """The place in the list of calls of a library that is limited by one more.
+def _limit(library: Any, more: int) -> None:
+    """Limit a library for a call that begins, or restore its threads where the last call ends.
 
     OpenBLAS has one number of threads for the process, unless these are those of OpenMP. Others may
-    have one for each thread that sets it.
+    have one for each thread that sets it. What other code sets meanwhile stays.
     """
     is_openblas = library.internal_api == "openblas"
     is_global = is_openblas and library.threading_layer != "openmp"
     place = library.filepath, 0 if is_global else threading.get_ident()
     with _lock:
         before = library, library.get_num_threads() or 1, 0
-        _, n_threads, n_calls = _calls.get(place, before)
-        _calls[place] = library, n_threads, n_calls + 1
-        if n_calls == 0:
-            _set_number(library, 1)
-    return place
-
-
-def _end_limit(place: tuple[str, int]) -> None:
-    """The library has its threads again after the last call, unless others have set the number."""
-    with _lock:
-        library, n_threads, n_calls = _calls.pop(place, (None, 0, 0))
-        if n_calls > 1:
-            _calls[place] = library, n_threads, n_calls - 1
-        elif library is not None and library.get_num_threads() == 1:
+        _, n_threads, n_calls = _calls.pop(place, before)
+        if n_calls + more > 0:
+            _calls[place] = library, n_threads, n_calls + more
+            if n_calls == 0:
+                _set_number(library, 1)
+        elif n_calls > 0 and library.get_num_threads() == 1:
             _set_number(library, n_threads)
 
 

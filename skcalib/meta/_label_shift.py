@@ -134,15 +134,12 @@ def _cells(edges: Floats, predictions: Floats) -> Indices:
 
 def cell_weights(rows: Rows, table: Table, offsets: Floats) -> Floats:
     """Weight of the rows in each cell: (n_cells,)."""
-    return rows.sum(partial(_weights_of_cells, table.edges, offsets), Plan(room=4))
+    edges, n_cells = table.edges, table.n_cells
 
+    def weights(Z: Floats, _: Any, w: Floats | None) -> Floats:
+        return np.bincount(_cells(edges, _predictions(offsets, Z)), w, n_cells).astype(np.float64)
 
-def _weights_of_cells(
-    edges: Floats, offsets: Floats, Z: Floats, _: Any, w: Floats | None
-) -> Floats:
-    n_cells = len(edges) * (edges.shape[1] + 1)
-    cells = _cells(edges, _predictions(offsets, Z))
-    return np.bincount(cells, w, n_cells).astype(np.float64)
+    return rows.sum(weights, Plan(room=4))
 
 
 class Estimate(NamedTuple):

@@ -313,7 +313,7 @@ def _uniform(Z: Floats) -> Floats:
 def _by_log_loss(rows: Rows, temperature: float) -> Floats:
     """Weights of the least log loss, with a warning where the search stopped before."""
     of_labels = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
-    found = mixture.mixture_weights(mixture.MixtureLoss(of_labels), np.full(3, 1 / 3))
+    found = mixture.mixture_weights(mixture.MixtureLoss(of_labels, np.zeros(3)), np.full(3, 1 / 3))
     if not found.success:
         warn(
             f"The weights of the ensemble did not converge in {mixture.MAX_ITERATIONS} iterations. "

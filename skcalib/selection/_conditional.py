@@ -280,7 +280,9 @@ class ConditionalCalibrator(AutoCalibrator):
         scaled = log_mixture(temperature, smoothing, rows.X)
         test = np.concatenate([split.test for split in splits])
         L = np.concatenate([out_of_fold_mixture(fold, found, of_mixture) for fold in of_folds])
-        held = _held(rows, F, np.stack([L, scaled[test]], axis=1), splits)
+        fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
+        w = None if rows.w is None else rows.w[test]
+        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
         if len(test) < rows.n_rows:  # log-probabilities of all of many rows are hardly overfitted
@@ -488,13 +490,6 @@ def _about(columns: Columns) -> dict[str, Any]:
         "feature_levels_": columns.levels,
         "is_categorical_": columns.is_categorical,
     }
-
-
-def _held(rows: Rows, F: Floats, L: Floats, splits: list[Split]) -> Held:
-    """Test rows of all splits, one after the other, with their log-probabilities."""
-    test = np.concatenate([split.test for split in splits])
-    fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
-    return Held(L, rows.y[test], None if rows.w is None else rows.w[test], F[test], fold)
 
 
 def _of_base_rates(held: Held) -> Held:

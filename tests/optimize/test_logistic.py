@@ -62,8 +62,6 @@ def test_derivatives_are_those_of_the_literal_loss(features, weighted, logits, r
     theta = rng.normal(size=(K, d)) / size
     gradient, hessian = problem.derivatives(theta)
     arguments = features, Z, y, w, problem.high, problem.low
-    losses = [literal_loss(theta[k], k, *arguments) for k in range(K)]
-    assert problem.loss(theta) == pytest.approx(sum(losses))
     for k in range(K):
         numeric = approx_fprime(theta[k], literal_loss, 1e-6 / size, k, *arguments)
         np.testing.assert_allclose(gradient[k] / size, numeric / size, rtol=1e-4, atol=1e-5)
@@ -103,12 +101,9 @@ def test_a_prior_shrinks_towards_its_mean(logits):
         off = root @ (theta - mean)
         return literal_loss(theta, k, *arguments) + 50 * off @ off / len(y)
 
-    total = 0
     for k, theta in enumerate(found.x):
         oracle = minimize(objective, mean, k, tol=1e-9)
         np.testing.assert_allclose(theta, oracle.x, atol=1e-6)
-        total += oracle.fun
-    assert problem.loss(found.x) == pytest.approx(total)
 
 
 def test_bounds_are_those_of_a_bounded_search(logits, rng):
