@@ -61,8 +61,11 @@ class TensorRows(Rows):
 
         def of_column(k: int) -> T:
             order = namespace(S).argsort(S[:, k])
-            columns = S[:, k], E[:, k] if events else None, self.w
-            return then(ranked(*(_taken(a, order) for a in columns), are_sorted=True))
+            columns: Any = (
+                None if a is None else on_host(namespace(a).take(a, order))
+                for a in (S[:, k], E[:, k] if events else None, self.w)
+            )
+            return then(ranked(*columns, are_sorted=True))
 
         return [of_column(k) for k in range(n_columns)]
 
@@ -79,11 +82,6 @@ class TensorRows(Rows):
     def thinned(self, step: int) -> Self:
         arrays = (None if a is None else a[::step, ...] for a in self.arrays)
         return type(self)(*arrays, classes=self.classes, masked=self.masked)
-
-
-def _taken(a: Any, order: Any) -> Any:
-    """Entries of a tensor in an order, on the host."""
-    return None if a is None else on_host(namespace(a).take(a, order))
 
 
 def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:

@@ -37,26 +37,24 @@ def check_real(
     name: str,
     value: Any,
     *,
-    low: float = 0,
     high: float = inf,
     closed: bool = False,
     option: str | tuple[str, ...] = (),
     remedy: str = "",
 ) -> None:
-    """Raise a ValueError for a value that is not a finite real number between the limits.
+    """Raise a ValueError for a value that is not a finite real number between 0 and a limit.
 
-    ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted too, or several.
+    ``closed`` admits 0 itself, and ``option`` is a string that is admitted too, or several.
     """
     options = (option,) if isinstance(option, str) else option
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and (low < value < high or (closed and value == low)):
+    if is_number and (0 < value < high or (closed and value == 0)):
         return
     if isinstance(value, str) and value in options:
         return
-    wanted = f"a finite number {'of at least' if closed else 'above'} {low}"
+    wanted = f"a finite number {'of at least' if closed else 'above'} 0"
     if high < inf:
-        ends = f"of at least {low} and below {high}" if closed else f"between {low} and {high}"
-        wanted = f"a number {ends}"
+        wanted = f"a number {'of at least 0 and below' if closed else 'between 0 and'} {high}"
     wanted = " or ".join([*filter(None, [", ".join(map(repr, options))]), wanted])
     raise ValueError(f"{name} must be {wanted}, got {value!r}. {remedy}".rstrip())
 

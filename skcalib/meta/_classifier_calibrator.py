@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
+from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_classifier, may_have, weight_params, with_unknown_classes
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, namespace
@@ -136,7 +136,12 @@ class ClassifierCalibrator(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         estimator = self._default_estimator() if self.estimator is None else self.estimator
-        _check_estimator(estimator)
+        nested.check_classifier(estimator, type(self).__name__)
+        if not nested.may_have(estimator, "predict_proba"):
+            raise ValueError(
+                f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, "
+                "or wrap it as in CalibratedClassifier(estimator)."
+            )
         n_rows, rows = rows.n_rows, rows.in_memory(or_some=True)
         if rows.n_rows < n_rows and len(np.unique(rows.y)) == 1:
             raise ValueError(
@@ -146,10 +151,12 @@ class ClassifierCalibrator(BaseCalibrator):
             )
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
-        L = rows.map(partial(_of_logits, temperature, smoothing))
+        L = rows.map(lambda Z, *_: _bounded(mixed_logits(temperature, smoothing, Z), smoothing))
         order, some = canonical_orders(L, rows.y, rows.w)
         F, y = _features(L[some], order), np.argsort(order)[rows.y[some]]
-        weights = weight_params(estimator, None if rows.w is None else rows.w[some], "estimator")
+        weights = nested.weight_params(
+            estimator, None if rows.w is None else rows.w[some], "estimator"
+        )
         fit = partial(clone(estimator).fit, F, y, **weights)
         return {
             "estimator_": fit() if F.size > MANY_NUMBERS else with_one_openmp_thread(fit),
@@ -171,7 +178,7 @@ class ClassifierCalibrator(BaseCalibrator):
         else:  # blocks are divided among threads already
             P = with_one_openmp_thread(self.estimator_.predict_proba, F)
         known = self.order_[self.estimator_.classes_]
-        P = with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
+        P = nested.with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
         L = xa.astype(xp.log(xa.at_least(P, xa.smallest_normal(Z))), Z.dtype)
         return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
@@ -190,20 +197,6 @@ class ClassifierCalibrator(BaseCalibrator):
             early_stopping=False,
             random_state=0,
         )
-
-
-def _check_estimator(estimator: Any) -> None:
-    check_classifier(estimator, ClassifierCalibrator.__name__)
-    if not may_have(estimator, "predict_proba"):
-        raise ValueError(
-            f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, or "
-            "wrap it as in CalibratedClassifier(estimator)."
-        )
-
-
-def _of_logits(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Log-probabilities of a block of logits."""
-    return _bounded(mixed_logits(temperature, smoothing, Z), smoothing)
 
 
 def _bounded(Z: Floats, smoothing: float) -> Floats:

@@ -165,7 +165,14 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
         loss = MixtureLoss(rows.with_logits(rows.map(ratios, Plan(room=4))), start)
     # In logarithms, since with the pseudo-row no prior is zero: that takes a tenth of the passes
     # of a search within bounds where many priors are small.
-    fun, jac, hess = parts_of(partial(_in_logarithms, loss), 3, start.shape)
+
+    def in_logarithms(u: Floats) -> tuple[float, Floats, Floats]:
+        """Of the Hessian without the diagonal of the gradient, which vanishes at the minimum."""
+        x = np.exp(u)
+        value, gradient, hessian = loss.second_order(x)
+        return value, x * gradient, x[:, None] * hessian * x
+
+    fun, jac, hess = parts_of(in_logarithms, 3, start.shape)
     found = minimize(
         fun,
         np.log(start),
@@ -185,16 +192,6 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
         # The gradient is what an iteration of EM would change the priors by.
         bool(np.abs(found.jac).max() <= LARGEST_CHANGE),
     )
-
-
-def _in_logarithms(loss: MixtureLoss, u: Floats) -> tuple[float, Floats, Floats]:
-    """The loss with its derivatives by the logarithms of the priors.
-
-    Of the Hessian without the diagonal of the gradient, which vanishes at the minimum.
-    """
-    x = np.exp(u)
-    value, gradient, hessian = loss.second_order(x)
-    return value, x * gradient, x[:, None] * hessian * x
 
 
 def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:

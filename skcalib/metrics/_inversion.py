@@ -285,23 +285,21 @@ def drawn(
 
 
 def mean_gap_ends(
-    confidence: Floats, hit: Floats | Bools, w: Floats, level: float, correction: float = 0.0
+    confidence: Floats, hit: Floats | Bools, w: Floats, level: float
 ) -> tuple[float, float]:
     r"""Wilson's confidence interval of the mean confidence less the accuracy.
 
-    Its ends are the gaps g for which :math:`|\hat g - g| = z\, s(g) + \kappa \sum_i w_i^2 / W^2`,
-    where :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and the probabilities :math:`p_i` of
-    being right are the confidences, moved proportionally towards 0 or 1 until their mean is less by
-    g. The correction for continuity :math:`\kappa` is 0, or 1/2 for ends close to the exact ones.
+    Its ends are the gaps g for which :math:`|\hat g - g| = z\, s(g)`, where
+    :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and the probabilities :math:`p_i` of being
+    right are the confidences, moved proportionally towards 0 or 1 until their mean is less by g.
     """
     c, share = confidence.astype(np.float64), w / w.sum()
     mean, gap = float(share @ c), float(share @ (c - hit))
-    z, least = float(ndtri((1 + level) / 2)), correction * float(share @ share)
+    z = float(ndtri((1 + level) / 2))
 
     def excess(g: float) -> float:
         wrong = 1 - c + c * (g / mean) if g > 0 else (1 - c) * (1 + g / max(1 - mean, 1e-300))
-        distance = max(abs(g - gap) - least, 0.0)
-        return distance**2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
+        return (g - gap) ** 2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
 
     def end(bound: float) -> float:
         # The variance, and with it the excess, may be 0 at the estimate itself.

@@ -393,16 +393,11 @@ def _stacked(
     pairs = zip(folds, averages, strict=True)
     of_average = (log_rows(fold.test, [average], smoothing) for fold, average in pairs)
     both = L.extended(reduce(lambda a, b: a.joined(b), of_average).X)
-    L = L.with_logits(both.map(partial(_with_last, ~is_linear)))
+    L = L.with_logits(both.map(lambda L, *others: np.column_stack([L[:, ~is_linear], others[-1]])))
     prior = np.append(prior[~is_linear], prior[is_linear].sum())
     *others, total = pruned_weights(L, prior, GAIN)
     weights[~is_linear], weights[is_linear] = others, total * share
     return weights, linear
-
-
-def _with_last(kept: Bools, L: Floats, *others: Any) -> Floats:
-    """Some of the columns, and the last array as another one."""
-    return np.column_stack([L[:, kept], others[-1]])
 
 
 def stacking_weights(L: Rows, pseudo_rows: Floats, kept: Any = slice(None)) -> Floats:
