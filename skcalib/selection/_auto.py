@@ -382,9 +382,22 @@ class AutoCalibrator(BaseCalibrator):
             for name, loss in found.losses.items():
                 print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
-        fitted = self._fitted_to_all(kept, rows)
+        return self._fitted_to_all(kept, rows, found, smoothing), found, of_folds
+
+    def _fitted_to_all(
+        self, candidates: dict[str, Any], rows: Rows, found: stacking.Weighed, smoothing: float
+    ) -> dict[str, Any]:
+        """Fitted attributes, with candidates fitted to all rows and their weights."""
+        fitted, messages, errors = stacking.fit_all(
+            candidates, rows, "All rows" if self.verbose else ""
+        )
+        for name, error in errors.items():
+            error.add_note(f"Candidate {name!r} failed on all rows.")
+            raise error
+        give(messages.items(), ", ".join)
+        fitted = {name: fitted[name] for name in candidates}
         parts, weights = stacking.components(fitted, found)
-        attributes = {
+        return {
             "weights_": found.weights,
             "calibrators_": fitted,
             "cv_log_loss_": found.losses,
@@ -395,18 +408,6 @@ class AutoCalibrator(BaseCalibrator):
             "experts_": weights[None],
             "expert_weights_": np.ones(1),
         }
-        return attributes, found, of_folds
-
-    def _fitted_to_all(self, candidates: dict[str, Any], rows: Rows) -> dict[str, Any]:
-        """Candidates fitted to all rows."""
-        fitted, messages, errors = stacking.fit_all(
-            candidates, rows, "All rows" if self.verbose else ""
-        )
-        for name, error in errors.items():
-            error.add_note(f"Candidate {name!r} failed on all rows.")
-            raise error
-        give(messages.items(), ", ".join)
-        return fitted
 
     def _all_kept(self, rows: Rows) -> dict[str, Any]:
         """Fitted attributes of all candidates, of equal weight: the experts of a stream."""
@@ -416,19 +417,13 @@ class AutoCalibrator(BaseCalibrator):
                 "got one class only. Begin with more rows, or with fit."
             )
         candidates = self._candidates(rows)
-        weights = np.full(len(candidates), 1 / len(candidates))
-        fitted = self._fitted_to_all(candidates, rows)
-        return {
-            "weights_": dict(zip(candidates, weights.tolist(), strict=True)),
-            "calibrators_": {name: fitted[name] for name in candidates},
-            "cv_log_loss_": {},
-            "cv_log_loss_error_": {},
-            "components_": [fitted[name] for name in candidates],
-            "component_weights_": weights,
-            "smoothing_": 1 / (rows.weight + 1),
-            "experts_": np.eye(len(weights)),
-            "expert_weights_": weights,
+        equal = stacking.Weighed(dict.fromkeys(candidates, 1 / len(candidates)), {}, {}, [])
+        fitted = self._fitted_to_all(candidates, rows, equal, 1 / (rows.weight + 1))
+        experts = {
+            "experts_": np.eye(len(candidates)),
+            "expert_weights_": fitted["component_weights_"],
         }
+        return fitted | experts
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
