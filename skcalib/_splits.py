@@ -105,11 +105,7 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
 
 def checked_groups(X: Any, groups: Any) -> Array:
     """The group of each row; a ValueError for those that are missing or too few."""
-    check_in_memory(
-        [X, groups],
-        "Groups are for rows in memory, got a Dask collection. Call compute() on a part of it that "
-        "fits into memory, or leave groups out.",
-    )
+    check_in_memory([X, groups])
     if np.ndim(groups) == 0:
         raise ValueError(
             f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "

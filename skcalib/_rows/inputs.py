@@ -170,8 +170,7 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
         raise ValueError(
             message
             or "All rows must be in memory for this, got a Dask collection. Call compute() on a "
-            "part of it that fits into memory; a diagram of all rows is "
-            "ReliabilityDisplay(reliability_curve(...)).plot()."
+            "part of it that fits into memory."
         )
 
 

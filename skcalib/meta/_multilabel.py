@@ -345,8 +345,7 @@ class MultiLabelCalibrator(
 
 def _checked_log_odds(X: Any, name: str) -> Floats:
     """Log-odds (n, n_labels) as an array of NumPy, all finite."""
-    message = f"{name} needs all rows in memory, got a Dask collection. Pass X.compute()."
-    check_in_memory([X], message)
+    check_in_memory([X])
     remedy = (
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
         "LogitTransformer, which does that"

@@ -79,6 +79,16 @@ def check_kind(kind: Any, known: Any) -> None:
     inputs.check_option("kind", kind, known)
 
 
+def check_draws_labels(kind: Kind, what: str) -> None:
+    """Raise a ValueError for several labels per row, which cannot be drawn one by one."""
+    if kind == "multilabel":
+        raise ValueError(
+            f"{what} draws the labels of a row from their probabilities, and several of them may "
+            "depend on one another, got kind='multilabel'. Take each label by itself, with "
+            "y_true[:, j], y_proba[:, j] and kind='binary'."
+        )
+
+
 def resolved(kind: Kind, classes: Sized) -> Kind:
     """The kind, or for "auto" the event of two classes, and the top label of more."""
     if kind != "auto":

@@ -343,11 +343,7 @@ class AutoCalibrator(BaseCalibrator):
         X = as_array(X)
         rows = self._checked(X, y, sample_weight)
         if groups is not None or not isinstance(self.cv, Integral):
-            check_in_memory(
-                [X],
-                "Dask collections are split by an integer cv, got another cv or groups. Use one, "
-                "or rows in memory.",
-            )
+            check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
         is_number = isinstance(self.cv, Integral)
         splits = None if is_number else self._given_splits(X, y, sample_weight, groups)

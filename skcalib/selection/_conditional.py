@@ -232,11 +232,7 @@ class ConditionalCalibrator(AutoCalibrator):
         if features is None:
             attributes = self._fit_across(rows, splits)
             return self._stored(Z, rows.classes, attributes)
-        check_in_memory(
-            [Z, features],
-            "Features are for rows in memory, got a Dask collection. Call compute() on a part of "
-            "it that fits into memory, or leave features out.",
-        )
+        check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
         splits = self._folds(rows) if splits is None else splits

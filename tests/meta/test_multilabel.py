@@ -247,7 +247,7 @@ def test_errors_of_a_label_name_it():
 
 def test_dask_is_refused():
     da = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="needs all rows in memory, got a Dask"):
+    with pytest.raises(ValueError, match="rows must be in memory for this, got a Dask"):
         MultiLabelCalibrator().fit(da.from_array(Z, chunks=(50, 4)), Y)
     with pytest.raises(ValueError, match=r"y with several labels .* Pass y.compute"):
         MultiLabelCalibrator().fit(Z, da.from_array(Y, chunks=(50, 4)))
