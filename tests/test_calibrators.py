@@ -371,7 +371,7 @@ BAD_FITS = {
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
-    "few labels": (X3, Y3[:-1], None, r"X and y .* samples: \[30, 29\]. Pass those of the same"),
+    "few labels": (X3, Y3[:-1], None, r"inconsistent .* samples: \[30, 29\]"),
     "transposed": (X3.T, Y3, None, r"inconsistent numbers of samples: \[3, 30\]"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
     "flat": (X3[:, 0], Y3, None, r"two dimensions, got one.*X.reshape\(-1, 1\)"),

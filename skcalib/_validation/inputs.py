@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
@@ -276,11 +276,6 @@ def check_weights(
     if sample_weight is None:
         return None
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
-    if w.size and isinstance(w.flat[0], str):
-        raise ValueError(
-            f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
-            "in fit(X, y, groups=groups)."
-        )
     w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(
@@ -371,13 +366,8 @@ def check_rows(
             "y_proba must have one column per class, or one dimension for two classes, got "
             f"shape {tuple(X.shape)}."
         )
-    if len(labels) != X.shape[0]:
-        # Labels are the first parameter of measures, and the second of calibrators.
-        pairs = [(name, X.shape[0]), (name_of_y, len(labels))][:: -1 if proba else 1]
-        raise ValueError(
-            f"{' and '.join(pair[0] for pair in pairs)} must be of the same rows, got inconsistent "
-            f"numbers of samples: {[pair[1] for pair in pairs]}. Pass those of the same rows."
-        )
+    if len(labels) != X.shape[0]:  # labels are the first parameter of measures
+        check_consistent_length(*((labels, X) if proba else (X, labels)))
     masked = False if proba else check_finite(X)
     # A few log-odds may all be between 0 and 1.
     few = not proba and X.shape[1] == 1 and len(labels) < FEW_LOG_ODDS

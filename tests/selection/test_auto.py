@@ -511,7 +511,7 @@ BAD = {
     "one class": (
         {"cv": [(np.flatnonzero(Y == 0), np.flatnonzero(Y == 1))]},
         {},
-        "must hold at least two classes, got class 0 only in split 0",
+        "must hold at least two classes, got \\[0\\] in split 0",
     ),
     "test part of weight 0": (
         {"cv": HALVES[:1]},

@@ -86,7 +86,6 @@ def test_ends_of_intervals():
         (0, {}),
         (0, {"high": 1}),
         (1, {"high": 1}),
-        (1, {"high": 1, "low": 0.5}),
     ]:
         with pytest.raises(ValueError, match=f"got {value}"):
             inputs.check_real("min_proba", value, **params)
