@@ -12,9 +12,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from skcalib import _nested as nested
-from skcalib._base import BaseCalibrator, accuracy
+from skcalib._base import accuracy
 from skcalib._nested import warn_of_groups
-from skcalib._rows import Array, Floats, MemoryRows, Plan, as_numpy, check_in_memory, on_host
+from skcalib._rows import Array, Floats, MemoryRows, as_numpy, check_in_memory, on_host
 from skcalib._rows.arrays import following
 from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
@@ -68,12 +68,7 @@ def _shift_below(z: Floats, w: Floats | None) -> float:
 
 def outputs_of(calibrator: Any, method: str, z: Floats) -> Floats:
     """What a method of blocks gives for log-odds (n,) of a label that rows have: (n,)."""
-    Z = z[:, None]
-    if isinstance(calibrator, BaseCalibrator):
-        plan = Plan(at_least=calibrator._rows_at_least)  # noqa: SLF001
-        found: Floats = MemoryRows(Z).map(getattr(calibrator, method), plan)
-        return found[:, -1]
-    lacks, has = nested.log_probabilities(calibrator, Z, CLASSES).T
+    lacks, has = nested.log_probabilities(calibrator, z[:, None], CLASSES).T
     if method == "_calibrated":
         return has - lacks
     return np.exp(has) if method == "_probabilities" else has

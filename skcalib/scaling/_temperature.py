@@ -150,9 +150,10 @@ def _fitted_temperature(rows: Rows, smoothing: float | str) -> dict[str, float]:
     """The temperature, with a warning if there is none, and the smoothing."""
     share = fitted_smoothing(smoothing, rows)
     scale = fit_inverse_temperature(rows, share)
-    warn_of_no_minimum(scale)
-    if scale.is_separable and smoothing != "auto":
-        warn_of_small_weights(rows.weight, rows.n_rows)
+    if scale.outcome != "minimum":
+        warn_of_no_minimum(scale)
+        if scale.is_separable and smoothing != "auto":
+            warn_of_small_weights(rows.weight, rows.n_rows)
     return {"temperature_": 1 / scale.value, "smoothing_": share}
 
 
