@@ -50,7 +50,14 @@ def columns_of(
     """
     inputs.check_option("kind", kind, Kind)
     if average != "macro":
-        _check_average(average, kind)
+        if average is not None:
+            inputs.check_option("average", average, ["macro", "micro"])
+        known = OF_EACH if average is None else ("multilabel",)
+        if kind not in known:
+            raise ValueError(
+                f"average={average!r} is for kind={' or '.join(map(repr, known))}, got "
+                f"kind={kind!r}. Leave it out."
+            )
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     kind = resolved(kind, rows.classes)
     if kind == "top-label":
@@ -94,21 +101,6 @@ def resolved(kind: Kind, classes: Sized) -> Kind:
     if kind != "auto":
         return kind
     return "binary" if len(classes) == 2 else "top-label"
-
-
-def _check_average(average: Any, kind: Kind) -> None:
-    """Raise a ValueError for an average that there is not, or not for this kind."""
-    if average is not None:
-        inputs.check_option("average", average, ["macro", "micro"])
-        if kind != "multilabel":
-            raise ValueError(
-                f"average='micro' is for kind='multilabel', got kind={kind!r}. Leave it out."
-            )
-    elif kind not in OF_EACH:
-        raise ValueError(
-            "average=None gives a value for each class or label, with kind='classwise' or "
-            f"'multilabel', got kind={kind!r}. Leave it out."
-        )
 
 
 def scored_rows(*args: Any) -> tuple[Kind, Iterator[Scored]]:
