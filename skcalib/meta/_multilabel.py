@@ -227,13 +227,9 @@ class MultiLabelCalibrator(
         self, calibrator: Any, Z: Floats, E: Array, W: Floats | None
     ) -> tuple[list[Any], dict[int, Messages]]:
         """The calibrator of each label, and messages of the warnings of its fit."""
-        columns = np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T)
-        shared = W is None or W.ndim == 1
-        weights = [W] * Z.shape[1] if shared else list(np.ascontiguousarray(W.T))  # type: ignore[union-attr]
-        jobs = (
-            delayed(fit_label)(calibrator, number, z, e, w)
-            for number, (z, e, w) in enumerate(zip(*columns, weights, strict=True))
-        )
+        weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
+        columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
+        jobs = (delayed(fit_label)(calibrator, k, *column) for k, column in enumerate(columns))
         fitted, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
         return list(fitted), dict(enumerate(messages))
 

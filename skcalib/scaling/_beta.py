@@ -113,14 +113,15 @@ class BetaCalibration(_OneVsRestScaling):
     True
     """
 
-    def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
         # Of half the sum of a and b around 1, and of their difference and c around 0.
         forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])
-        prior = Prior(np.array([1.0, 1, 0]), alpha * forms.T @ forms)
+        prior = Prior(np.array([1.0, 1, 0]), self.alpha * forms.T @ forms)
         low = np.array([0, 0, -np.inf])
         theta, n_passes = fit_maps(odds, partial(_expand, temperature), prior, low)
         a, b, intercept = theta.T
         return {
+            "alpha_": float(self.alpha),
             "a_": a / temperature,
             "b_": b / temperature,
             "intercept_": intercept,

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -41,6 +41,8 @@ class _OneVsRestScaling(BaseCalibrator):
     """
 
     _on_device = True
+    # Values of alpha that are no numbers.
+    _options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class _OneVsRestScaling(BaseCalibrator):
         self.smoothing = smoothing
 
     @abstractmethod
-    def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
         """Fitted attributes, from rows of log-odds (n_rows, n_maps), class indices and weights.
 
         Infinite log-odds are those of masked classes, or of rows in which all others are masked.
@@ -65,20 +67,17 @@ class _OneVsRestScaling(BaseCalibrator):
         """Calibrated log-odds (m, n_maps) of finite log-odds."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_real("alpha", self.alpha, closed=True)
-        alpha = float(self.alpha)
-        return {**self._fit_around_temperature(rows, alpha), "alpha_": alpha}
-
-    def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
-        """The temperature, the share of the uniform distribution, and what is fitted to them."""
+        check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
-        temperature = _fit_temperature(rows, smoothing)
+        scale = fit_inverse_temperature(rows, smoothing)
+        if not scale.is_separable:
+            warn_of_no_minimum(scale)
+        # At the largest temperature no log-odds would be left for slopes and offsets to work with.
+        unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
+        temperature = unit / scale.value
         odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
-        return {
-            **self._fit_maps(odds, temperature, alpha),
-            "temperature_": temperature,
-            "smoothing_": smoothing,
-        }
+        fitted = self._fit_maps(odds, temperature)
+        return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
     def _unmixed(self, Z: Floats) -> Floats:
         return xa.finite_unless_masked(lambda _: self._calibrate(Z), Z)
@@ -87,15 +86,6 @@ class _OneVsRestScaling(BaseCalibrator):
         """As in the base, but of logits with masked classes, which change the mixture."""
         U = _bounded(double(_mixed_log_odds(self.temperature_, self.smoothing_, Z)))
         return joined(astype(self._scores(U), Z.dtype), Z.shape[1])
-
-
-def _fit_temperature(rows: Rows, smoothing: float) -> float:
-    """The temperature, with a warning if there is none, but for separable rows."""
-    scale = fit_inverse_temperature(rows, smoothing)
-    if not scale.is_separable:
-        warn_of_no_minimum(scale)
-    # At the largest temperature no log-odds would be left that slopes and offsets can work with.
-    return (SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1) / scale.value
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:

@@ -9,7 +9,7 @@ from skcalib._optimize.spline import Splines, evaluate, powers_of_values
 from skcalib._rows import ArrayLike, Floats, Rows, on_host
 from skcalib._rows.arrays import like
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._validation.inputs import check_flag, check_integer, check_real
+from skcalib._validation.inputs import check_flag, check_integer
 from skcalib._warnings import NotConvergedWarning, warn
 
 from ._one_vs_rest import _OneVsRestScaling
@@ -141,6 +141,8 @@ class SplineCalibration(_OneVsRestScaling):
     True
     """
 
+    _options = ("loo",)
+
     def __init__(
         self,
         *,
@@ -156,11 +158,10 @@ class SplineCalibration(_OneVsRestScaling):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)
-        check_real("alpha", self.alpha, closed=True, option="loo")
         check_flag("increasing", self.increasing)
-        return self._fit_around_temperature(rows, 0)  # the strength is chosen in _fit_maps
+        return super()._fit(rows)
 
-    def _fit_maps(self, odds: Rows, *_: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
         return with_one_blas_thread(self._fit_splines, odds.on_host())
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
