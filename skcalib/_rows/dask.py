@@ -16,17 +16,7 @@ import numpy as np
 from .arrays import Array, Bools, is_dask
 from .parallel import with_one_blas_thread
 from .ranking import Ranked, merged, ranked
-from .rows import (
-    PLAIN,
-    SAMPLE_ELEMENTS,
-    SOME_ROWS,
-    MemoryRows,
-    Merge,
-    OfBlock,
-    Plan,
-    Rows,
-    map_columns,
-)
+from .rows import PLAIN, SAMPLE_ELEMENTS, SOME_ROWS, MemoryRows, OfBlock, Plan, Rows, map_columns
 
 T = TypeVar("T")
 
@@ -63,7 +53,7 @@ class DaskRows(Rows):
         n = len(self.X.tasks)
         return zip(*([None] * n if a is None else a.tasks for a in self.arrays), strict=True)
 
-    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
+    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Callable[..., Any] = add) -> Any:
         def reduced(*arrays: Array | None) -> Any:
             """In one thread: Dask runs one task per core, and the order of operations is fixed."""
             rows = MemoryRows(*arrays)

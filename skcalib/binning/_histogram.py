@@ -8,14 +8,7 @@ import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, arrays as xa
-from skcalib._scores.bins import (
-    BinSums,
-    Strategy,
-    bin_index,
-    bin_sums,
-    equal_mass_bins,
-    uniform_edges,
-)
+from skcalib._scores.bins import Strategy, bin_index, bin_sums, equal_mass_bins, uniform_edges
 from skcalib._scores.columns import Columns, joined_probabilities, margins, n_maps, probabilities
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
@@ -202,7 +195,7 @@ class HistogramBinning(_PerClass):
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
         unit = unit_of(columns.rows)
-        return [self._of_bins(edges, *BinSums(*of_class)[1::2], unit) for of_class in sums]
+        return [self._of_bins(edges, w, hits, unit) for _, w, _, hits, _ in sums]
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]

@@ -10,16 +10,8 @@ from skcalib._base import accuracy, labels_of
 from skcalib._nested import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import (
-    Array,
-    ArrayLike,
-    Floats,
-    MemoryRows,
-    Rows,
-    arrays as xa,
-    as_array,
-    check_in_memory,
-)
+from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays as xa, as_array
+from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import Split
 from skcalib._validation.features import Columns, fitted_columns
 from skcalib._validation.inputs import check_fitted, check_weights
