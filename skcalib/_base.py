@@ -15,9 +15,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, arrays as xa, as_array, as_numpy, checked_rows
+from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays as xa
 from skcalib._rows.dask import collection_row, map_collection
-from skcalib._rows.rows import MemoryRows, Plan, Rows
+from skcalib._rows.inputs import as_array, as_numpy, checked_rows
 from skcalib._validation import inputs, labels
 
 from ._version import Versioned

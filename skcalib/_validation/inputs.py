@@ -16,9 +16,8 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
+from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
 from skcalib._rows.inputs import TensorRows
-from skcalib._rows.rows import MemoryRows
 from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 

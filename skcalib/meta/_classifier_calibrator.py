@@ -10,9 +10,7 @@ from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, namespace
-from skcalib._rows.arrays import double, log_softmax
-from skcalib._rows.parallel import with_one_openmp_thread
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_openmp_thread
 from skcalib._validation.inputs import fitted_smoothing
 
 # Features with more numbers than this are worth more than one OpenMP thread in a fit.
@@ -162,11 +160,11 @@ class ClassifierCalibrator(BaseCalibrator):
     def _unmixed(self, Z: Floats) -> Floats:
         scaled = mixed_logits(self.temperature_, 0.0, Z)
         # A graph rounds in another way than NumPy, which is not to move features over thresholds.
-        exact = scaled if isinstance(Z, np.ndarray) else double(scaled)
+        exact = scaled if isinstance(Z, np.ndarray) else xa.double(scaled)
         return super()._unmixed(xa.astype(xa.mix_logits(exact, self.smoothing_), Z.dtype))
 
     def _calibrate(self, Z: Floats) -> Floats:
-        F, xp = _features(_bounded(Z, self.smoothing_), self.order_), namespace(Z)
+        F, xp = _features(_bounded(Z, self.smoothing_), self.order_), xa.namespace(Z)
         if hasattr(xp, "predict_proba"):  # a graph of ONNX, which the classifier is converted to
             P = xp.predict_proba(self.estimator_, F)
         else:  # blocks are divided among threads already
@@ -198,7 +196,7 @@ def _bounded(Z: Floats, smoothing: float) -> Floats:
 
     None is lower than the mixture allows, and those of masked classes are as low.
     """
-    L = log_softmax(double(Z))
+    L = xa.log_softmax(xa.double(Z))
     lowest = max(np.log(smoothing / L.shape[1]), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE
     return xa.at_least(L, lowest)
 
@@ -221,7 +219,7 @@ def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, 
 
 def _features(L: Floats, order: Indices) -> Floats:
     """Features of log-probabilities (n, K), with the classes in that order."""
-    L, xp = L[:, order], namespace(L)
+    L, xp = L[:, order], xa.namespace(L)
     if len(order) == 2:
         return _rounded(L[:, 1:] - L[:, :1])
     return _rounded(xa.concat([L, L - xp.sum(L, axis=1, keepdims=True) / len(order)], axis=1))
@@ -232,4 +230,4 @@ def _rounded(F: Floats) -> Floats:
 
     Else trees might divide ties, such as equal votes of a forest, by these.
     """
-    return namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT
+    return xa.namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT

@@ -20,8 +20,7 @@ from scipy.special import chdtrc
 
 from skcalib._optimize.mixture import MixtureLoss, least_squares_weights
 from skcalib._optimize.newton import parts_of
-from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, both_columns
-from skcalib._rows.arrays import double, log_softmax
+from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, arrays as xa
 from skcalib._scores.bins import equal_mass_bins
 from skcalib._scores.columns import top_and_rest
 
@@ -103,7 +102,7 @@ def table_of(rows: Rows, offsets: Floats) -> Table:
 
 def _predictions(offsets: Floats, Z: Floats, *_: Any) -> Floats:
     """Predicted class of each row for equal priors, and its margin: (m, 2)."""
-    top, margin = top_and_rest(double(both_columns(Z)) - offsets)[:2]
+    top, margin = top_and_rest(xa.double(xa.both_columns(Z)) - offsets)[:2]
     return np.stack([top.astype(np.float64), np.minimum(margin, LARGEST)], axis=1)
 
 
@@ -199,7 +198,7 @@ def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:
 
     A row in which all of these are masked tells nothing of their priors.
     """
-    L = log_softmax(double(Z))[:, present] - log_priors
+    L = xa.log_softmax(xa.double(Z))[:, present] - log_priors
     top = L.max(axis=1, keepdims=True)
     return np.exp(np.where(top > -np.inf, L - np.where(top > -np.inf, top, 0), 0))
 

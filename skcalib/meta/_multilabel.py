@@ -14,8 +14,7 @@ from sklearn.utils.validation import validate_data
 from skcalib import _nested as nested
 from skcalib._base import accuracy
 from skcalib._nested import warn_of_groups
-from skcalib._rows import Array, Floats, MemoryRows, as_numpy, check_in_memory, on_host
-from skcalib._rows.arrays import following
+from skcalib._rows import Array, Floats, MemoryRows, arrays as xa, as_numpy, check_in_memory
 from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
@@ -292,8 +291,8 @@ class MultiLabelCalibrator(
         ndarray of shape (n_samples, n_labels)
             Indicator matrix of zeros and ones.
         """
-        P = on_host(self.predict_proba(X))
-        return following((P > 0.5).astype(np.intp), X)
+        P = xa.on_host(self.predict_proba(X))
+        return xa.following((P > 0.5).astype(np.intp), X)
 
     def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Subset accuracy: a row counts if all of its labels are right.
@@ -322,7 +321,7 @@ class MultiLabelCalibrator(
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         pairs = zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True)
         out = [outputs_of(calibrator, method, z) for calibrator, z in pairs]
-        return following(np.ascontiguousarray(np.stack(out).T), X)
+        return xa.following(np.ascontiguousarray(np.stack(out).T), X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

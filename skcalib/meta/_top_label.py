@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa, both_columns
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
@@ -161,7 +161,7 @@ class TopLabelCalibration(BaseCalibrator):
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        top, margin, S = top_and_rest(both_columns(Z))
+        top, margin, S = top_and_rest(xa.both_columns(Z))
         S = xa.put(S, self._confidence(margin, top)[:, None], xa.is_event(top, S.shape[1]))
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
@@ -190,7 +190,7 @@ class TopLabelCalibration(BaseCalibrator):
 
 def _tops(Z: Floats, *_: Any) -> Floats:
     """Margin and number of the top label of each row of a block: (m, 2)."""
-    top, margin = top_and_rest(both_columns(Z))[:2]
+    top, margin = top_and_rest(xa.both_columns(Z))[:2]
     return np.column_stack([margin, top]).astype(Z.dtype)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Floats, as_numpy, check_in_memory
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import ArrayLike, Floats, MemoryRows, as_numpy, check_in_memory
 from skcalib._validation.inputs import LARGEST, check_real, check_weights
 from skcalib._validation.labels import as_labels, not_among, shown
 

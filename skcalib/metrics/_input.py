@@ -7,9 +7,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Array, Floats, Indices, as_array, check_in_memory, checked_rows, namespace
-from skcalib._rows.arrays import like, of_labels
-from skcalib._rows.rows import MemoryRows, Rows
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
+from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._validation import inputs
 from skcalib._validation.labels import (
@@ -183,18 +182,18 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
 
 
 def _top_label(P: Floats, y: Indices) -> Events:
-    xp = namespace(P)
+    xp = xa.namespace(P)
     if P.ndim == 1:  # the probability of the other class is 1 - P
         return xp.maximum(P, 1 - P)[:, None], ((P > 0.5) == (y == 1))[:, None]
     top = xp.argmax(P, axis=1)
-    return of_labels(P, top)[:, None], (top == y)[:, None]
+    return xa.of_labels(P, top)[:, None], (top == y)[:, None]
 
 
 def _each_class(P: Floats, y: Any) -> Events:
     """Of every class or, where ``y`` (m, K) is an indicator, of every label."""
     if P.ndim == 1:
-        P = namespace(P).stack([1 - P, P], axis=1)
-    return P, y if y.ndim == 2 else y[:, None] == like(np.arange(P.shape[1]), P)
+        P = xa.namespace(P).stack([1 - P, P], axis=1)
+    return P, y if y.ndim == 2 else y[:, None] == xa.like(np.arange(P.shape[1]), P)
 
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:

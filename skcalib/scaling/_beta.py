@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import Floats, Rows, namespace
-from skcalib._rows.arrays import double, into
+from skcalib._rows import Floats, Rows, arrays as xa
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
@@ -132,7 +131,7 @@ class BetaCalibration(_OneVsRestScaling):
         mean, difference = (self.a_ + self.b_) / 2, self.b_ - self.a_
         scaled = self.temperature_ * mean, self.temperature_ * difference
         S = _bend(self.temperature_, U)
-        S = into("multiply", S, S, scaled[1])
+        S = xa.into("multiply", S, S, scaled[1])
         S += scaled[0] * U
         S += self.intercept_
         return S
@@ -140,13 +139,13 @@ class BetaCalibration(_OneVsRestScaling):
 
 def _bend(temperature: float, U: Floats) -> Floats:
     r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
-    distance = namespace(U).abs(double(U))
+    distance = xa.namespace(U).abs(xa.double(U))
     bent: Floats = -temperature * distance
-    bent = into("expm1", bent, bent)
-    bent = into("divide", bent, bent, 2.0)
-    bent = into("log1p", bent, bent)
+    bent = xa.into("expm1", bent, bent)
+    bent = xa.into("divide", bent, bent, 2.0)
+    bent = xa.into("log1p", bent, bent)
     bent /= temperature
-    bent += into("divide", distance, distance, 2.0)
+    bent += xa.into("divide", distance, distance, 2.0)
     return bent
 
 

@@ -13,8 +13,7 @@ from skcalib._optimize import loss, temperature
 from skcalib._optimize.leave_one_out import Choice, choose_strength
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 

@@ -16,8 +16,7 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa, namespace
-from skcalib._rows.arrays import astype, double
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
@@ -84,8 +83,8 @@ class _OneVsRestScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         """As in the base, but of logits with masked classes, which change the mixture."""
-        U = _bounded(double(_mixed_log_odds(self.temperature_, self.smoothing_, Z)))
-        return joined(astype(self._scores(U), Z.dtype), Z.shape[1])
+        U = _bounded(xa.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z)))
+        return joined(xa.astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
@@ -95,7 +94,7 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
     else:
         M = margins(Z)
         U = mixed_logits(temperature, smoothing, M)
-    xp = namespace(M)
+    xp = xa.namespace(M)
     finite = xp.isfinite(M)
     if not xa.perhaps(~xp.all(finite)):
         return _bounded(U)
@@ -106,7 +105,7 @@ def _bounded(U: Floats) -> Floats:
     """Log-odds, which may be overwritten, no further from zero than is meant for finite ones."""
     if isinstance(U, np.ndarray):
         return np.clip(U, -FARTHEST, FARTHEST, out=U)
-    return namespace(U).clip(U, -FARTHEST, FARTHEST)
+    return xa.namespace(U).clip(U, -FARTHEST, FARTHEST)
 
 
 def fit_maps(
@@ -140,7 +139,7 @@ def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bool
 
     In double precision: log-odds that hardly vary are next to proportional to the constant feature.
     """
-    U, xp = double(U), namespace(U)
+    U, xp = xa.double(U), xa.namespace(U)
     counts = xp.isfinite(U)
     if xp.all(counts):
         return expand(U), None

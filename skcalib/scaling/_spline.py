@@ -6,9 +6,7 @@ import numpy as np
 
 from skcalib._optimize.leave_one_out import ALPHAS, log_prior
 from skcalib._optimize.spline import Splines, evaluate, powers_of_values
-from skcalib._rows import ArrayLike, Floats, Rows, on_host
-from skcalib._rows.arrays import like
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
 from skcalib._validation.inputs import check_flag, check_integer
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -190,6 +188,6 @@ class SplineCalibration(_OneVsRestScaling):
         }
 
     def _scores(self, U: Floats) -> Floats:
-        low, high = like(self.knots_[:, 0], U), like(self.knots_[:, -1], U)
-        coefficients = powers_of_values(self.knots_.shape[1]) @ on_host(self.values_).T
+        low, high = xa.like(self.knots_[:, 0], U), xa.like(self.knots_[:, -1], U)
+        coefficients = powers_of_values(self.knots_.shape[1]) @ xa.on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)

@@ -10,7 +10,6 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import divided, fit_inverse_temperature, warn_of_no_minimum
 from skcalib._rows import ArrayLike, Floats, Indices, Plan, Rows, arrays as xa
-from skcalib._rows.arrays import of_labels
 from skcalib._validation.inputs import check_option, fitted_smoothing, warn_of_small_weights
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -313,8 +312,8 @@ def _uniform(Z: Floats) -> Floats:
 
 def _by_log_loss(rows: Rows, temperature: float) -> Floats:
     """Weights of the least log loss, with a warning where the search stopped before."""
-    of_labels = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
-    found = mixture.mixture_weights(mixture.MixtureLoss(of_labels, np.zeros(3)), np.full(3, 1 / 3))
+    given = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
+    found = mixture.mixture_weights(mixture.MixtureLoss(given, np.zeros(3)), np.full(3, 1 / 3))
     if not found.success:
         warn(
             f"The weights of the ensemble did not converge in {mixture.MAX_ITERATIONS} iterations. "
@@ -327,7 +326,9 @@ def _by_log_loss(rows: Rows, temperature: float) -> Floats:
 def _of_labels(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
     """Probabilities (m, 3) that the members give the labels, relative to the largest of these."""
     xp = xa.namespace(Z)
-    logs = [xa.double(of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)]
+    logs = [
+        xa.double(xa.of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)
+    ]
     L = xp.stack([*logs, xp.log(_uniform(Z))], axis=1)
     return xp.exp(L - xp.max(L, axis=1, keepdims=True))
 
@@ -346,6 +347,6 @@ def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Fl
     P, Q = (E / total[:, None] for _, E, total in _members(temperature, Z))
     P, Q = xa.double(P), xa.double(Q)
     products = [xa.vecdot(*pair) for pair in ((P, P), (P, Q), (Q, Q))]
-    values = [*products, of_labels(P, y), of_labels(Q, y), _uniform(Z)]
+    values = [*products, xa.of_labels(P, y), xa.of_labels(Q, y), _uniform(Z)]
     pp, pq, qq, p, q, u = (float(xa.weighted_sum(value, w)) for value in values)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

@@ -13,8 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import with_unknown_classes
 from skcalib._optimize.effects import effect_scores, fit_effects
-from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa
-from skcalib._rows.parallel import with_one_openmp_thread
+from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa, with_one_openmp_thread
 from skcalib._validation.features import MISSING, Columns
 
 from ._candidates import MOST_CLASSES_OF_TREES

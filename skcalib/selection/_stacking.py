@@ -21,8 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
-from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, both_columns
-from skcalib._rows.arrays import double, log_softmax, mix_logits, weighted_sum
+from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
@@ -163,7 +162,7 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, smoothing: float) -> Floats
     That is uniform among the classes that are not masked.
     """
     L = log_probabilities(calibrator, rows.X, rows.classes)[np.arange(rows.n_rows), rows.y]
-    n_classes = np.count_nonzero(both_columns(rows.X) > -np.inf, axis=1)
+    n_classes = np.count_nonzero(xa.both_columns(rows.X) > -np.inf, axis=1)
     return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / n_classes)
 
 
@@ -195,7 +194,7 @@ def rows_to_weigh_on(rows: Any) -> MemoryRows:
 
 def in_canonical_order(rows: MemoryRows) -> MemoryRows:
     """The rows in an order that depends on neither theirs nor that of the classes."""
-    Z = double(both_columns(rows.X))
+    Z = xa.double(xa.both_columns(rows.X))
     L = np.maximum(Z - Z.max(axis=1, keepdims=True), LOWEST_FEATURE)
     _, order = canonical_orders(L, rows.y, rows.w)
     return rows.taken(order)
@@ -421,7 +420,7 @@ def _relative(kept: Any, L: Floats, *_: Any) -> Floats:
 def _log_likelihood(weights: Floats, L: Floats, _: Any, w: Floats | None, *__: Any) -> Any:
     """Sum of the logarithms of the mixed probabilities of a block."""
     with np.errstate(divide="ignore"):
-        return weighted_sum(logsumexp(L + np.log(weights), axis=1), w)
+        return xa.weighted_sum(logsumexp(L + np.log(weights), axis=1), w)
 
 
 def pruned_weights(L: Rows, pseudo_rows: Floats, gain: float) -> Floats:
@@ -464,4 +463,4 @@ def out_of_fold_mixture(fold: Fold, found: Weighed, smoothing: float) -> Floats:
     parts, weights = components(kept, found)
     rows = fold.test
     L = mixture(np.stack([log_probabilities(c, rows.X, rows.classes) for c in parts]), weights)
-    return log_softmax(mix_logits(L.astype(np.float64), smoothing))
+    return xa.log_softmax(xa.mix_logits(L.astype(np.float64), smoothing))
