@@ -140,7 +140,13 @@ class ClassifierCalibrator(BaseCalibrator):
                 f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, "
                 "or wrap it as in CalibratedClassifier(estimator)."
             )
-        rows = rows.in_memory(or_some=True)
+        n_rows, rows = rows.n_rows, rows.in_memory(or_some=True)
+        if rows.n_rows < n_rows and len(np.unique(rows.y)) == 1:
+            raise ValueError(
+                "The sample of the rows that the classifier is fitted to must hold at least two "
+                f"classes, got one class only in {rows.n_rows:,} of {n_rows:,} rows. Fit another "
+                "calibrator, or fit to rows in memory with all rows of the rarer classes."
+            )
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         L = rows.map(lambda Z, *_: _bounded(mixed_logits(temperature, smoothing, Z), smoothing))
