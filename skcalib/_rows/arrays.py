@@ -216,12 +216,10 @@ def check_has_doubles(x: Any, name: str) -> None:
     except (TypeError, RuntimeError):
         has_doubles = False
     if not has_doubles:
-        remedy = f"{name}.cpu()"
-        if _name(xp) == "jax":
-            remedy = f"{name} after jax.config.update('jax_enable_x64', True)"
         raise ValueError(
             f"{name} must be where there is double precision, in which sums over rows are "
-            f"computed, got an array in {library(x)}, which has none. Pass {remedy}."
+            f"computed, got an array in {library(x)}, which has none. Pass {name}.cpu(), or in JAX "
+            "turn on jax_enable_x64."
         )
 
 

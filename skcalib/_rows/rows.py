@@ -137,7 +137,14 @@ class Rows(ABC):
     @property
     def least_weight(self) -> float:
         """The smallest positive weight."""
-        return 1.0 if self.w is None else float(type(self)(self.w).sum(_least, merge=np.minimum))
+        if self.w is None:
+            return 1.0
+
+        def least(w: Array) -> Any:
+            xp = namespace(w)
+            return xp.min(xp.where(w > 0, w, np.inf))
+
+        return float(type(self)(self.w).sum(least, merge=np.minimum))
 
     @abstractmethod
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
@@ -212,11 +219,6 @@ class Rows(ABC):
     def grouped(self, groups: Array) -> Self:
         """The rows with the group of each."""
         return type(self)(*self.arrays, **self._about | {"groups": groups})
-
-
-def _least(w: Array) -> Any:
-    xp = namespace(w)
-    return xp.min(xp.where(w > 0, w, np.inf))
 
 
 class MemoryRows(Rows):

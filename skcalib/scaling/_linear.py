@@ -249,8 +249,7 @@ def _fit_map(
 ) -> tuple[loss.Objective, Choice, OptimizeResult]:
     """The objective of the strength that is given or chosen, the choice, and the solution."""
     rule = partial(calibrator._regularization, objective.n_classes, objective.rows.weight)  # noqa: SLF001
-    limits = calibrator.tol, calibrator.max_iter
-    tol, max_iter = limits
+    tol, max_iter = calibrator.tol, calibrator.max_iter
     if "loo" in strengths:
         choice = choose_strength(objective, rule, tol, max_iter)
         # After the fits of a path, on few rows, the last one may be so exact that a weight of 2 is
@@ -272,7 +271,7 @@ def _fit_map(
         solution = best_parameters(objective, tol, max_iter, choice.fit.x, choice.fit.blocks)
     solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
     if not (solution.success and objective.ridge.all()):
-        _warn_unless_optimal(solution, objective, *limits)
+        _warn_unless_optimal(solution, objective, calibrator.tol, max_iter)
     return objective, choice, solution
 
 
