@@ -13,9 +13,6 @@ from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
-# Beginning of the names of threads that work is divided among.
-HELPER = "skcalib-"
-
 
 def max_threads() -> int:
     """Number of threads that may be used: the usable cores, or fewer by ``OMP_NUM_THREADS``.
@@ -36,7 +33,7 @@ def _cores() -> int:
 @cache
 def _threads() -> ThreadPoolExecutor:
     """Threads that stay, as new ones often start on the core of their parent."""
-    return ThreadPoolExecutor(_cores(), HELPER)
+    return ThreadPoolExecutor(_cores())
 
 
 @lru_cache(maxsize=2)
@@ -78,16 +75,20 @@ def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
 def share(work: Callable[[Any], Result], parts: Iterable[Any], n_threads: int) -> list[Result]:
     """``work`` of each part, in their order, with BLAS limited to one thread.
 
-    What is called from within the work of a thread does not wait for others, which may all wait.
+    The calling thread works as well, and waits only for what other threads have begun: calls from
+    within the work do not wait for threads that wait for them.
     """
     parts = list(parts)
-    if n_threads < 2 or threading.current_thread().name.startswith(HELPER):
+    if n_threads < 2:
         return [work(part) for part in parts]
     call = partial(with_one_blas_thread, lambda some: list(map(work, some)))
-    of_threads = _threads().map(call, [parts[k::n_threads] for k in range(n_threads)])
+    first, *others = [parts[k::n_threads] for k in range(n_threads)]
+    begun = [(_threads().submit(call, some), some) for some in others]
+    found = [call(first)]
+    found += [call(some) if future.cancel() else future.result() for future, some in begun]
     results: list[Any] = [None] * len(parts)
-    for k, found in enumerate(of_threads):
-        results[k::n_threads] = found
+    for k, of_thread in enumerate(found):
+        results[k::n_threads] = of_thread
     return results
 
 
