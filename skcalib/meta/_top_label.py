@@ -181,7 +181,7 @@ class TopLabelCalibration(BaseCalibrator):
     def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:
         """Log-probabilities with a share of those of the calibrator of a class."""
         share = self.shares_[k]
-        if share == 0:
+        if not share > 0:
             return pooled
         own = nested.log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
         parts = xa.namespace(own).stack([own, pooled])
