@@ -126,12 +126,8 @@ LARGEST = 1e100
 
 def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = None) -> Floats:
     """An array in two dimensions, or also in one if ``flat``, whose values may be invalid."""
-    if (
-        type(x) is np.ndarray
-        and x.dtype in FLOATS
-        and x.size
-        and (x.ndim == 2 or (flat and x.ndim == 1))
-    ):
+    dimensions = (1, 2) if flat else (2,)
+    if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
     values: Floats = check_array(
         x,

@@ -182,19 +182,24 @@ class ClassifierCalibrator(BaseCalibrator):
 
     @staticmethod
     def _default_estimator() -> Any:
-        from sklearn.ensemble import HistGradientBoostingClassifier
+        return boosted_trees(0.3, 20)
 
-        # Subsampling, of more than 200 000 rows and for the bins only, is all that is random.
-        return HistGradientBoostingClassifier(
-            learning_rate=0.3,
-            max_iter=20,
-            max_leaf_nodes=4,
-            min_samples_leaf=10,
-            l2_regularization=10,
-            max_bins=64,
-            early_stopping=False,
-            random_state=0,
-        )
+
+def boosted_trees(learning_rate: float, n_iterations: int) -> Any:
+    """Gradient boosting of small trees, strongly regularized."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # Subsampling, of more than 200 000 rows and for the bins only, is all that is random.
+    return HistGradientBoostingClassifier(
+        learning_rate=learning_rate,
+        max_iter=n_iterations,
+        max_leaf_nodes=4,
+        min_samples_leaf=10,
+        l2_regularization=10,
+        max_bins=64,
+        early_stopping=False,
+        random_state=0,
+    )
 
 
 def _bounded(Z: Floats, smoothing: float) -> Floats:

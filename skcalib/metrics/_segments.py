@@ -339,15 +339,9 @@ def null_maxima(cells: list[Cells], n_resamples: int, random: Random) -> Floats:
         else:  # classes exclude one another
             y = np.stack([labels_at(cumulative, of_draw) for of_draw in u.T], axis=1)
             events = [y == k for k in range(len(cells))]
-        maxima.append(
-            np.max(
-                [
-                    one.excess(event - one.score[:, None]).max(axis=(0, 1))
-                    for one, event in zip(cells, events, strict=True)
-                ],
-                axis=0,
-            )
-        )
+        residuals = (event - one.score[:, None] for one, event in zip(cells, events, strict=True))
+        excess = [one.excess(r).max(axis=(0, 1)) for one, r in zip(cells, residuals, strict=True)]
+        maxima.append(np.max(excess, axis=0))
     return np.concatenate(maxima)
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import with_unknown_classes
 from skcalib._optimize.effects import effect_scores, fit_effects
 from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa, with_one_openmp_thread
 from skcalib._validation.features import MISSING, Columns
+from skcalib.meta._classifier_calibrator import boosted_trees
 
 from ._candidates import MOST_CLASSES_OF_TREES
 from ._stacking import NEGLIGIBLE, stacking_weights
@@ -186,15 +186,6 @@ def with_trees(parts: Parts, held: Held) -> Parts:
     """Parts with boosted trees, which there are none of for many classes."""
     if held.L.shape[-1] > MOST_CLASSES_OF_TREES:
         return parts
-    trees = HistGradientBoostingClassifier(
-        learning_rate=0.25,
-        max_iter=48,
-        max_leaf_nodes=4,
-        min_samples_leaf=10,
-        l2_regularization=10,
-        max_bins=64,
-        early_stopping=False,
-        random_state=0,
-    )
     T = parts.for_trees(held.L, held.F)
+    trees = boosted_trees(learning_rate=0.25, n_iterations=48)
     return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, held.y, held.w)])

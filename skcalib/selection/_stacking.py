@@ -82,7 +82,12 @@ def _fit_into(found: Fits, members: Candidates, rows: Rows) -> None:
     """Fit candidates that are alone, or a family of linear maps."""
     try:
         with recorded(ProbabilitiesWarning) as messages:
-            fitted = _fitted(list(members.values()), rows)
+            if len(members) == 1:
+                fitted = [fit_to_rows(member, rows) for member in members.values()]
+            else:
+                attributes = fit_linear_maps(rows, list(members.values()))
+                pairs = zip(members.values(), attributes, strict=True)
+                fitted = [with_fitted(*pair, rows) for pair in pairs]
     except Exception as error:  # calibrators of users may raise anything
         if len(members) == 1:
             found.errors.update(dict.fromkeys(members, error))
@@ -92,13 +97,6 @@ def _fit_into(found: Fits, members: Candidates, rows: Rows) -> None:
     else:
         found.fitted.update(zip(members, fitted, strict=True))
         found.messages[", ".join(members)] = messages
-
-
-def _fitted(members: list[Any], rows: Rows) -> list[Any]:
-    if len(members) == 1:
-        return [fit_to_rows(members[0], rows)]
-    attributes = fit_linear_maps(rows, members)
-    return [with_fitted(*pair, rows) for pair in zip(members, attributes, strict=True)]
 
 
 def out_of_fold(
