@@ -73,12 +73,20 @@ def of_margins(Z: np.ndarray, _: np.ndarray) -> tuple[list[np.ndarray], None]:
     return [margins(Z)], None
 
 
+def loss_of(one: RowSigmoids, theta: np.ndarray) -> float:
+    """Mean log loss of one sigmoid, for methods of scipy, which ask for it."""
+    rows = one.rows
+    S = rows.X[:, 0] * theta[0] + theta[1]
+    target = np.where(rows.y == 1, one.high, one.low)
+    return float(np.mean(np.logaddexp(0, S) - target * S))
+
+
 def class_by_class(sigmoids: list[RowSigmoids], method: str, tol: float) -> None:
     """The sigmoid of each class by a method of scipy, with all derivatives that it takes."""
     for one in sigmoids:
         gradient, hessian = parts_of(one.derivatives, 2, (1, 2))  # of one pass
         minimize(
-            lambda x, one=one: one.loss(x[None]),
+            partial(loss_of, one),
             one.constant.ravel(),
             jac=lambda x, gradient=gradient: gradient(x)[0],
             hess=(lambda x, hessian=hessian: hessian(x)[0]) if method == "trust-exact" else None,

@@ -33,6 +33,7 @@ from sklearn.preprocessing import LabelEncoder
 from threadpoolctl import threadpool_limits
 
 from skcalib import AutoCalibrator
+from skcalib._rows import MemoryRows
 from skcalib.selection import _stacking as stacking
 from skcalib.selection._candidates import SIMPLE
 
@@ -115,7 +116,7 @@ def losses(prior: str | tuple[int, float], of: Fitted) -> tuple[float, float, fl
         pseudo_rows = stacking.pseudo_rows(
             of.names, of.L.sum(axis=0), len(of.L), SIMPLE, of.n_classes
         )
-    weights = stacking.stacking_weights(of.L, None, pseudo_rows)
+    weights = stacking.stacking_weights(MemoryRows(of.L, None, None), pseudo_rows)
     weights[weights < stacking.NEGLIGIBLE] = 0
     loss = -np.log(np.exp(of.L_test) @ weights / weights.sum()).mean()
     return loss, of.uncalibrated, -of.L_test[:, of.names.index("temperature")].mean()

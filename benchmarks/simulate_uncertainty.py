@@ -26,7 +26,7 @@ from skcalib.metrics import (
 from skcalib.metrics._calibration_error import FORMULAS, HOMOGENEOUS
 from skcalib.metrics._curve import edges_of
 from skcalib.metrics._input import columns_of
-from skcalib.metrics._inversion import Gaps
+from skcalib.metrics._inversion import BinsOfColumns
 
 ECE = "expected_calibration_error"
 RMSCE = "debiased_root_mean_squared_calibration_error"
@@ -140,7 +140,8 @@ def truth(cell: Cell, model: str, edges: list[np.ndarray], measure: str = ECE) -
         ends = np.r_[0, ends, len(score)]
         count = np.diff(ends)
         gap = np.diff(off[ends]) / np.maximum(count, 1)
-        errors.append(HOMOGENEOUS[measure.removeprefix("debiased_")](Gaps(gap, count / len(score))))
+        bins = BinsOfColumns(count, count / len(score), score, gap, count)
+        errors.append(HOMOGENEOUS[measure.removeprefix("debiased_")](bins))
     return float(np.mean(errors))
 
 

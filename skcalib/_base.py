@@ -15,18 +15,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, arrays as xa, as_array, as_numpy, checked_rows
+from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays as xa
 from skcalib._rows.dask import collection_row, map_collection
-from skcalib._rows.rows import MemoryRows, Plan, Rows
-from skcalib._validation import inputs
-from skcalib._validation.labels import (
-    check_column_names,
-    distinct_labels,
-    encode,
-    exact,
-    resolve_classes,
-    shown,
-)
+from skcalib._rows.inputs import as_array, as_numpy, checked_rows
+from skcalib._validation import inputs, labels
 
 from ._version import Versioned
 
@@ -116,7 +108,6 @@ class BaseCalibrator(
             If Dask cannot compute a chunk of rows.
         """
         if type(X) is not np.ndarray or X.ndim != 2:
-            inputs.check_not_swapped(y=y, X=X)
             X = as_array(X)
         rows = self._checked(X, y, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))
@@ -131,13 +122,12 @@ class BaseCalibrator(
         check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
         if len(found.labels) == 1 and known is None:
-            raise ValueError(
-                f"y must hold at least two classes, got one class only: {shown(found.labels)}."
-            )
+            only = labels.shown(found.labels)
+            raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
         named = self.classes if known is None else known
-        classes = resolve_classes(found.labels, rows.n_columns, named, X)
+        classes = labels.resolve_classes(found.labels, rows.n_columns, named, X)
         rows = rows.relabelled(
-            partial(encode, classes=classes),
+            partial(labels.encode, classes=classes),
             classes=classes,
             weight=found.weight,
             masked=found.masked,
@@ -167,12 +157,12 @@ class BaseCalibrator(
         is_fitted = "classes_" in vars(self)
         known = self.classes_ if is_fitted else self.classes
         if is_fitted:
-            check_column_names(X, self.classes_)
+            labels.check_column_names(X, self.classes_)
             X = inputs.logits_for(self, X)
         if classes is not None:  # those of scikit-learn's convention, labels of all batches
-            named, width = exact(classes, "classes"), max(X.shape[1], 2)
+            named, width = labels.exact(classes, "classes"), max(X.shape[1], 2)
             given = named if known is None and named.size == width else known
-            known = resolve_classes(distinct_labels(named), X.shape[1], given, X)
+            known = labels.resolve_classes(labels.distinct_labels(named), X.shape[1], given, X)
         return X, self._checked(X, y, sample_weight, known)
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
@@ -285,7 +275,7 @@ class BaseCalibrator(
         self._check_library(X, method)
         if xa.is_tensor(X):
             return self._outputs_of_tensor(method, X)
-        check_column_names(X, self.classes_)
+        labels.check_column_names(X, self.classes_)
         if xa.is_dask(X):
             # A copy, since lazy outputs must not change when the estimator is fitted again.
             return map_collection(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
@@ -335,7 +325,9 @@ class BaseCalibrator(
             raise ValueError(
                 f"Inputs passed to {type(self).__name__}.{METHODS[method]}() must use the same "
                 f"namespace and the same device as those passed to fit(), got {found} after "
-                f"{fitted_to}. {_remedy(found, fitted_to)}"
+                f"{fitted_to}. Pass X as an array of that library on that device, with "
+                "array_api_dispatch on in this thread, or use copy.copy(calibrator), whose fitted "
+                "arrays are those of NumPy."
             )
 
     def __sklearn_tags__(self) -> Tags:
@@ -385,19 +377,6 @@ class BaseCalibrator(
                 "logarithms of zero probabilities, clip these before taking the log, as in "
                 "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
             )
-
-
-def _remedy(found: str, fitted_to: str) -> str:
-    """What to do with logits that are not where those of the fit were."""
-    if found == "NumPy":
-        return (
-            "Pass a tensor, with array_api_dispatch on in this thread, or use "
-            "copy.copy(calibrator), whose fitted arrays are those of NumPy."
-        )
-    (of_found, _), (of_fit, device) = (words.split(" on ", 1) for words in (found, fitted_to))
-    if of_found == of_fit == "torch":
-        return f"Pass X.to({device!r}), or fit it to tensors where X is."
-    return f"Pass X as an array of {of_fit} on {device}, or fit it to tensors like X."
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:

@@ -86,8 +86,7 @@ def check_takes_logits(calibrator: Any) -> None:
         raise ValueError(
             f"calibrator must be fitted to logits, one column for each of its {n_classes} classes, "
             f"got {type(calibrator).__name__}, which was fitted to {n_columns} features. Pass a "
-            "calibrator of logits, such as the calibrator_ of a CalibratedClassifier, and logits "
-            "of the classifier, as LogitTransformer gives them."
+            "calibrator_ of CalibratedClassifier, and logits as of LogitTransformer."
         )
 
 

@@ -7,7 +7,7 @@ from sklearn.model_selection import check_cv
 
 from skcalib._rows import Array, Bools, Floats, Indices, Rows, check_in_memory
 from skcalib._validation.inputs import check_weights
-from skcalib._validation.labels import as_labels
+from skcalib._validation.labels import as_labels, shown
 
 
 class Split(NamedTuple):
@@ -15,19 +15,6 @@ class Split(NamedTuple):
 
     train: Indices
     test: Indices
-
-
-class Presence(NamedTuple):
-    """Which classes the training and the test rows of each split hold, by positive weights."""
-
-    labels: list[Any]
-    train: Bools  #: (n_splits, n_classes)
-    test: Bools  #: (n_splits, n_classes)
-
-    def of(self, present: Bools) -> str:
-        """One class that is present, or none, in words."""
-        found = [label for label, there in zip(self.labels, present, strict=True) if there]
-        return f"class {found[0]!r} only" if found else "none"
 
 
 def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
@@ -54,8 +41,8 @@ def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
 
 def presence(
     splits: list[Split], y: Array, *, w_train: Floats | None = None, w_test: Floats | None = None
-) -> Presence:
-    """Which classes the training and the test rows of each split hold.
+) -> tuple[Array, Bools, Bools]:
+    """The classes, and which ones the training and the test rows of each split hold.
 
     Raises a ValueError if the training rows of a split hold fewer than two.
     """
@@ -65,22 +52,22 @@ def presence(
         rows = rows if w is None else rows[w[rows] > 0]
         return np.bincount(codes[rows], minlength=len(labels)) > 0
 
-    train = [classes_in(split.train, w_train) for split in splits]
-    test = [classes_in(split.test, w_test) for split in splits]
-    found = Presence(labels.tolist(), np.array(train), np.array(test))
+    train = np.array([classes_in(split.train, w_train) for split in splits])
+    test = np.array([classes_in(split.test, w_test) for split in splits])
     for i, present in enumerate(train):
         if present.sum() < 2:
             raise ValueError(
                 "The training rows of each split must hold at least two classes, got "
-                f"{found.of(present)} in split {i}. Use stratified splits, or leave it out of cv."
+                f"[{shown(labels[present])}] in split {i}. Use stratified splits, or leave it out "
+                "of cv."
             )
-    return found
+    return labels, train, test
 
 
 def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -> list[Split]:
     """Splits whose training rows hold two classes, and whose test rows have some weight."""
     splits = made_splits(cv, X, y, **params)
-    for i, present in enumerate(presence(splits, y, w_train=w, w_test=w).test):
+    for i, present in enumerate(presence(splits, y, w_train=w, w_test=w)[2]):
         if not present.any():
             raise ValueError(
                 "The test rows of each split must hold some weight, got weights of zero only in "
@@ -105,11 +92,7 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
 
 def checked_groups(X: Any, groups: Any) -> Array:
     """The group of each row; a ValueError for those that are missing or too few."""
-    check_in_memory(
-        [X, groups],
-        "Groups are for rows in memory, got a Dask collection. Call compute() on a part of it that "
-        "fits into memory, or leave groups out.",
-    )
+    check_in_memory([X, groups])
     if np.ndim(groups) == 0:
         raise ValueError(
             f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "

@@ -31,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Blocks, Objective, Regularization, centred_scores
+from skcalib._optimize.loss import Objective, Regularization, centred_scores
+from skcalib._optimize.maps import Blocks
 from skcalib._optimize.minimize import best_parameters
 from skcalib._rows import Floats, Indices, Plan, arrays as xa
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,52 +36,7 @@ FEW_ELEMENTS = 1 << 15
 MASKED_FEATURE = -2e3
 
 
-class LinearMap(Protocol):
-    """A calibrator of the joint family: scores that are linear in ``theta``, and their adjoint.
-
-    ``<R, scores(theta, F)> = <adjoint(R, F), theta>`` for every ``R`` of the shape of the scores.
-    """
-
-    def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
-        """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
-
-    def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:
-        """Parameters (p,) of the same probabilities with the least ridge penalty."""
-
-    def scores(self, theta: Floats, F: Floats, out: Floats | None = None) -> Floats:
-        """Scores (m, K) of features ``F`` (m, K) under parameters ``theta`` (p,).
-
-        Written to ``out`` if that is given; never to ``F``, nor a view of it.
-        """
-
-    def adjoint(self, R: Floats, F: Floats) -> Floats:
-        """Gradient (p,) of ``<R, scores(theta, F)>``, for ``R`` (m, K)."""
-
-    def hessian(self, P: Floats, F: Floats, w: Floats) -> Floats:
-        """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
-
-    def leverages(self, inverse: Floats, F: Floats) -> Floats:
-        """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``F`` (m, K)."""
-
-    def blocks(self, objective: Objective, theta: Floats) -> Blocks:
-        """Approximate inverse of the Hessian of the objective at ``theta``."""
-
-
-class Blocks(Protocol):
-    """Inverse of the blocks of a Hessian that belong to each class."""
-
-    def under(self, objective: Objective) -> Blocks:
-        """Those of the same curvatures under the ridge of another objective."""
-
-    def solve(self, g: Floats) -> Floats:
-        """The step (p,) for a gradient (p,)."""
-
-    def leverages(self, F: Floats) -> Floats:
-        """Diagonals (m, K) of ``J inverse J'``, J the Jacobians of the scores of ``F`` (m, K)."""
-
-
-@dataclass(frozen=True)
-class Regularization:
+class Regularization(NamedTuple):
     """Strengths of the ridge penalty on the diagonal of a matrix, off it, and on the intercepts.
 
     A vector map has nothing off the diagonal.
@@ -104,16 +59,14 @@ class Regularization:
         fewer = max(1.0, K * (K - 1) / (2 * weight))
         return cls(scale * K, scale * K * (K - 1) * fewer, scale * K)
 
-    @property
-    def strengths(self) -> tuple[float, float, float]:
-        """Of the diagonal, off it, and of the intercepts."""
-        return self.diagonal, self.off_diagonal, self.intercept
-
     def of_matrix(self, K: int) -> Floats:
         """Strengths of the entries of a matrix (K, K)."""
         strengths = np.full((K, K), float(self.off_diagonal))
         np.fill_diagonal(strengths, self.diagonal)
         return strengths
+
+
+NO_RIDGE = Regularization()
 
 
 @dataclass(eq=False)
@@ -127,9 +80,9 @@ class Objective:
     in double precision whatever that of the rows.
     """
 
-    map_: LinearMap
+    map_: Any  #: one of :mod:`skcalib._optimize.maps`
     rows: Rows
-    regularization: Regularization = Regularization()
+    regularization: Regularization = NO_RIDGE
     make_features: Callable[..., Floats] | None = None
     masks: bool = False
     double: bool = False
@@ -235,7 +188,7 @@ def _of_features(
 
 
 def centred_scores(
-    theta: Floats, map_: LinearMap, F: Floats, out: Floats | None, *, masks: bool
+    theta: Floats, map_: Any, F: Floats, out: Floats | None, *, masks: bool
 ) -> Floats:
     """Scores whose largest in each row is 0, so that their exponentials are safe."""
     S = map_.scores(xa.like(theta, F), F, out=out)
@@ -265,7 +218,7 @@ def mask_scores(S: Floats, F: Floats) -> Floats:
 
 
 # Stands for a strength of zero, by which others are divided.
-NO_RIDGE = 4 * float(np.finfo(float).tiny)
+LEAST_RIDGE = 4 * float(np.finfo(float).tiny)
 
 
 class TwoClasses:
@@ -291,8 +244,11 @@ class TwoClasses:
     """
 
     def __init__(self, objective: Objective) -> None:
-        T, ridge = _log_odds_matrix(objective), np.maximum(objective.ridge, NO_RIDGE)
-        self.objective, self.of_parameters = objective, T
+        units, difference = np.eye(3)[:, :2], np.array([[-1.0, 1.0]])
+        T: Floats = np.array([objective.map_.adjoint(difference, unit[None]) for unit in units])
+        T[:2] -= T[2]
+        T, ridge = T[T.any(axis=1)], np.maximum(objective.ridge, LEAST_RIDGE)
+        self.objective, self.of_parameters, self.separated = objective, T, objective.separated
         self.shares: Floats = ((T / ridge) / (T**2 / ridge).sum(axis=1, keepdims=True)).T
         self.identity: Floats = T @ objective.identity
         self.ridge: Floats = objective.ridge @ self.shares**2
@@ -356,11 +312,3 @@ def _log_odds(beta: Floats, F: Floats, *, masks: bool) -> Floats:
         S = xa.put(S, np.inf, F[:, 0] == MASKED_FEATURE)
         S = xa.put(S, -np.inf, F[:, 1] == MASKED_FEATURE)
     return S
-
-
-def _log_odds_matrix(objective: Objective) -> Floats:
-    """The matrix (3, p), or (2, p) without offsets, from parameters to ``beta``."""
-    units, difference = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.array([[-1.0, 1.0]])
-    T: Floats = np.array([objective.map_.adjoint(difference, unit[None]) for unit in units])
-    T[:2] -= T[2]
-    return T[T.any(axis=1)]

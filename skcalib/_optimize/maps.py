@@ -79,7 +79,7 @@ class ClassBlocks:
     def of(cls, moments: Moments, regularization: Regularization) -> ClassBlocks:
         """The blocks of moments of the features."""
         b, m, spread, basis = moments
-        d, o, r = (2 * strength for strength in regularization.strengths)
+        d, o, r = (2 * strength for strength in regularization)
         share = shares(regularization, len(b))
         B = b[:, None] * np.maximum(spread, 0) + o
         inverse = 1 / (B + (SMALL_CURVATURE * (b.max() * spread).max() + TINY_CURVATURE))
@@ -350,6 +350,10 @@ class MatrixMap:
     def blocks(self, objective: Objective, theta: Floats) -> ClassBlocks:
         """Inverses of the blocks of a row of the matrix and an offset, of each class."""
         return ClassBlocks.of(pooled_moments(objective, theta), objective.regularization)
+
+
+# Inverses of the blocks of the Hessian that belong to each class.
+Blocks = VectorBlocks | ClassBlocks
 
 
 def _by_class(K: int) -> Indices:

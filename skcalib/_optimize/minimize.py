@@ -74,7 +74,8 @@ import numpy as np
 from scipy import optimize
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Blocks, Objective, TwoClasses
+from skcalib._optimize.loss import Objective, TwoClasses
+from skcalib._optimize.maps import Blocks
 from skcalib._optimize.newton import parts_of
 from skcalib._rows import Floats, Rows, arrays as xa
 
@@ -160,11 +161,9 @@ def best_parameters(
 
 def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
     """Newton's method for the three parameters that two classes have, whatever the map."""
-    T, objective = two.of_parameters, two.objective
+    T = two.of_parameters
     # At most two parameters have the same derivative, up to its sign.
-    gtol = min(tol, NEWTON_TOL) / np.sqrt(2)
-    limits = gtol, max_iter, objective.separated, two.ridge
-    solution = _trust_exact(two.second_order, T @ start, *limits)
+    solution = _trust_exact(two, T @ start, min(tol, NEWTON_TOL) / np.sqrt(2), max_iter)
     solution.x, solution.jac = two.parameters(solution.x), solution.jac @ T
     solution.success = bool(np.linalg.norm(solution.jac) <= tol)
     return solution
@@ -172,21 +171,15 @@ def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -
 
 def newton(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
     """Newton's method with the whole Hessian, in double precision."""
-    exact = replace(objective, double=True)
-    limits = tol, max_iter, exact.separated, exact.ridge
-    return _trust_exact(exact.second_order, start, *limits)
+    return _trust_exact(replace(objective, double=True), start, tol, max_iter)
 
 
 def _trust_exact(
-    second_order: Callable[[Floats], tuple[float, Floats, Floats]],
-    start: Floats,
-    tol: float,
-    max_iter: int,
-    lowest: float,
-    ridge: Floats,
+    problem: Objective | TwoClasses, start: Floats, tol: float, max_iter: int
 ) -> OptimizeResult:
-    """Newton's method in a trust region, for a function that gives three derivatives at once."""
-    fun, jac, hess = parts_of(second_order, 3, start.shape)
+    """Newton's method in a trust region."""
+    fun, jac, hess = parts_of(problem.second_order, 3, start.shape)
+    lowest = problem.separated
 
     def stop_below(intermediate_result: OptimizeResult) -> None:
         if intermediate_result.fun < lowest:
@@ -201,7 +194,8 @@ def _trust_exact(
         callback=stop_below if lowest > -np.inf else None,
         options={"gtol": tol, "maxiter": max_iter, **RADII},
     )
-    if not np.all(ridge):  # along what changes nothing, trust regions are gone through to the end
+    # Along what changes nothing, trust regions are gone through to the end.
+    if not np.all(problem.ridge):
         inverse = np.linalg.pinv(solution.hess, RANK, hermitian=True)
         solution.x = start + inverse @ (solution.hess @ (solution.x - start))
     # Where rounding hides how far a step lowers the objective, the gradient tells.

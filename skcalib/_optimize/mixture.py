@@ -57,13 +57,13 @@ class MixtureLoss:
     """
 
     rows: Rows
-    pseudo_rows: Floats | None = None  #: (M,)
+    pseudo_rows: Floats  #: (M,)
     of_block: OfBlock | None = None
 
     @property
     def weight(self) -> float:
         """Sum of the weights of rows and pseudo-rows."""
-        return self.rows.weight + (0 if self.pseudo_rows is None else self.pseudo_rows.sum())
+        return self.rows.weight + float(self.pseudo_rows.sum())
 
     def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass.
@@ -74,9 +74,7 @@ class MixtureLoss:
         of_block = partial(_logs_and_products, x, self.of_block)
         logs, *products = self.rows.sum(of_block, Plan(at_least=len(x)))
         H, a = np.reshape(products, (len(x), len(x))), self.pseudo_rows
-        if a is not None:
-            logs, H = logs + a[a > 0] @ np.log(x[a > 0]), H + np.diag(a / x / x)
-        H /= self.weight
+        logs, H = logs + a[a > 0] @ np.log(x[a > 0]), (H + np.diag(a / x / x)) / self.weight
         return float(x.sum() - 1 - logs / self.weight), 1 - H @ x, H
 
 

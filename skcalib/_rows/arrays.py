@@ -199,11 +199,9 @@ def check_tensor(x: Any, name: str) -> Any:
     library = _name(xp)
     # Types of JAX are equal to others that have another hash.
     if x.dtype not in (xp.float32, xp.float64):
-        remedy = f"{name}.to(torch.float32)" if library == "torch" else f"{name}.astype('float32')"
-        if library == "array_api_strict":
-            remedy = f"array_api_strict.astype({name}, array_api_strict.float32)"
         raise ValueError(
-            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Pass {remedy}."
+            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Convert it, "
+            f"as by {name}.to(torch.float32)."
         )
     return x
 
@@ -218,12 +216,10 @@ def check_has_doubles(x: Any, name: str) -> None:
     except (TypeError, RuntimeError):
         has_doubles = False
     if not has_doubles:
-        remedy = f"{name}.cpu()"
-        if _name(xp) == "jax":
-            remedy = f"{name} after jax.config.update('jax_enable_x64', True)"
         raise ValueError(
             f"{name} must be where there is double precision, in which sums over rows are "
-            f"computed, got an array in {library(x)}, which has none. Pass {remedy}."
+            f"computed, got an array in {library(x)}, which has none. Pass {name}.cpu(), or in JAX "
+            "turn on jax_enable_x64."
         )
 
 

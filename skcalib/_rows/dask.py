@@ -16,17 +16,7 @@ import numpy as np
 from .arrays import Array, Bools, is_dask
 from .parallel import with_one_blas_thread
 from .ranking import Ranked, merged, ranked
-from .rows import (
-    PLAIN,
-    SAMPLE_ELEMENTS,
-    SOME_ROWS,
-    MemoryRows,
-    Merge,
-    OfBlock,
-    Plan,
-    Rows,
-    map_columns,
-)
+from .rows import PLAIN, SAMPLE_ELEMENTS, SOME_ROWS, MemoryRows, OfBlock, Plan, Rows, map_columns
 
 T = TypeVar("T")
 
@@ -63,12 +53,16 @@ class DaskRows(Rows):
         n = len(self.X.tasks)
         return zip(*([None] * n if a is None else a.tasks for a in self.arrays), strict=True)
 
-    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
-        sums = calls(partial(_reduced_chunk, merge, f, plan), self._chunks())
-        return computed(tree(partial(reduce, merge), sums))
+    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Callable[..., Any] = add) -> Any:
+        def reduced(*arrays: Array | None) -> Any:
+            """In one thread: Dask runs one task per core, and the order of operations is fixed."""
+            rows = MemoryRows(*arrays)
+            return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
+
+        return computed(tree(partial(reduce, merge), calls(reduced, self._chunks())))
 
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Chunked:
-        tasks = calls(partial(_mapped_chunk, f, plan, order), self._chunks())
+        tasks = calls(lambda *arrays: MemoryRows(*arrays).map(f, plan, order), self._chunks())
         row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
         like = f(*row)
         few = self.n_rows * like.size <= SAMPLE_ELEMENTS
@@ -130,21 +124,11 @@ class DaskRows(Rows):
         return self
 
     def _call(self, f: Callable[[Rows], T], step: int) -> T:
-        pieces = calls(partial(_thinned_chunk, step), self._chunks())
+        pieces = calls(lambda *some: [a if a is None else a[::step] for a in some], self._chunks())
         # Weights of a part of the rows have another sum.
         about = {"classes": self.classes, "masked": self.masked}
         found: T = computed(*calls(partial(_called_on_all, f, about), [(pieces,)]))
         return found
-
-
-def _reduced_chunk(merge: Any, f: Any, plan: Plan, *arrays: Array | None) -> Any:
-    """In one thread: Dask runs one task per core, and the order of operations stays fixed."""
-    rows = MemoryRows(*arrays)
-    return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
-
-
-def _mapped_chunk(f: Any, plan: Plan, order: Any, *arrays: Array | None) -> Any:
-    return MemoryRows(*arrays).map(f, plan, order)
 
 
 def _summaries(of_block: Any, n_cells: int, X: Array, y: Array, w: Any, *_: Any) -> list[Ranked]:
@@ -167,10 +151,6 @@ def part_of(k: int, n_parts: int, seed: int, start: int, stop: int) -> Bools:
 def _part_of_chunk(of_chunk: Callable[[], Bools], *blocks: Array | None) -> list[Array | None]:
     chosen = of_chunk()
     return [None if block is None else block[chosen] for block in blocks]
-
-
-def _thinned_chunk(step: int, *blocks: Array | None) -> list[Array | None]:
-    return [None if block is None else block[::step] for block in blocks]
 
 
 def _called_on_all(f: Callable[[Rows], T], about: dict[str, Any], pieces: list[list[Any]]) -> T:

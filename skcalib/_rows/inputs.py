@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import add
-from typing import Any, ClassVar, Literal, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -61,8 +61,11 @@ class TensorRows(Rows):
 
         def of_column(k: int) -> T:
             order = namespace(S).argsort(S[:, k])
-            columns = S[:, k], E[:, k] if events else None, self.w
-            return then(ranked(*(_taken(a, order) for a in columns), are_sorted=True))
+            columns: Any = (
+                None if a is None else on_host(namespace(a).take(a, order))
+                for a in (S[:, k], E[:, k] if events else None, self.w)
+            )
+            return then(ranked(*columns, are_sorted=True))
 
         return [of_column(k) for k in range(n_columns)]
 
@@ -79,11 +82,6 @@ class TensorRows(Rows):
     def thinned(self, step: int) -> Self:
         arrays = (None if a is None else a[::step, ...] for a in self.arrays)
         return type(self)(*arrays, classes=self.classes, masked=self.masked)
-
-
-def _taken(a: Any, order: Any) -> Any:
-    """Entries of a tensor in an order, on the host."""
-    return None if a is None else on_host(namespace(a).take(a, order))
 
 
 def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:
@@ -116,7 +114,11 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
         x = xa.check_tensor(x, name) if not xa.is_dask(x) and xa.is_tensor(x) else as_numpy(x, name)
     n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "__len__") else 0)
     if n_dimensions > 2:
-        _refuse_dimensions(name, x)
+        raise ValueError(
+            f"{name} must have two dimensions, one row for each label and one column for each "
+            f"class, got shape {tuple(x.shape)}. Move the K classes to the last axis, by moveaxis, "
+            f"and pass {name}.reshape(-1, K) and y.ravel()."
+        )
     if n_dimensions == 0 and flat:
         raise ValueError(
             f"{name} must have one or two dimensions, got none. Pass a list, also for one row."
@@ -127,16 +129,6 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
             shape = "log-odds of two classes make a single column, X.reshape(-1, 1)"
         raise ValueError(f"{name} must have two dimensions, got one. Reshape your data: {shape}.")
     return x
-
-
-def _refuse_dimensions(name: str, x: Any) -> NoReturn:
-    move = f"{'torch' if 'torch' in str(x.dtype) else 'np'}.moveaxis"
-    raise ValueError(
-        f"{name} must have two dimensions, one row for each label and one column for each class, "
-        f"got shape {tuple(x.shape)}. With the K classes on axis 1 pass "
-        f"{move}({name}, 1, -1).reshape(-1, K), with the classes on the last axis "
-        f"{name}.reshape(-1, K), and the labels as y.ravel()."
-    )
 
 
 def as_numpy(x: Any, name: str) -> Any:
@@ -167,20 +159,9 @@ def as_numpy(x: Any, name: str) -> Any:
     except (TypeError, RuntimeError) as error:
         raise ValueError(
             f"{name} must be convertible to a NumPy array, got {type(x).__name__} of type "
-            f"{getattr(x, 'dtype', 'unknown')}: {str(error).rstrip('.')}. {_remedy(x, name)}"
+            f"{getattr(x, 'dtype', 'unknown')}: {str(error).rstrip('.')}. Pass "
+            f"it as a NumPy array, as {name}.detach().float().cpu().numpy() of torch."
         ) from error
-
-
-def _remedy(x: Any, name: str) -> str:
-    """The calls that make a tensor convertible."""
-    if hasattr(x, "get"):  # of CuPy
-        return f"Pass {name}.get(), or turn on scikit-learn's array_api_dispatch."
-    calls = [
-        ".detach()" * bool(getattr(x, "requires_grad", False)),
-        ".float()" * ("bfloat16" in str(getattr(x, "dtype", "")).lower()),
-        ".cpu()" * (not str(getattr(x, "device", "cpu")).lower().startswith("cpu")),
-    ]
-    return f"Pass {name}{''.join(calls)}." if any(calls) else "Pass it as a NumPy array."
 
 
 def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
@@ -189,8 +170,7 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
         raise ValueError(
             message
             or "All rows must be in memory for this, got a Dask collection. Call compute() on a "
-            "part of it that fits into memory; a diagram of all rows is "
-            "ReliabilityDisplay(reliability_curve(...)).plot()."
+            "part of it that fits into memory."
         )
 
 

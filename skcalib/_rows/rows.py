@@ -137,7 +137,14 @@ class Rows(ABC):
     @property
     def least_weight(self) -> float:
         """The smallest positive weight."""
-        return 1.0 if self.w is None else float(type(self)(self.w).sum(_least, merge=np.minimum))
+        if self.w is None:
+            return 1.0
+
+        def least(w: Array) -> Any:
+            xp = namespace(w)
+            return xp.min(xp.where(w > 0, w, np.inf))
+
+        return float(type(self)(self.w).sum(least, merge=np.minimum))
 
     @abstractmethod
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
@@ -212,11 +219,6 @@ class Rows(ABC):
     def grouped(self, groups: Array) -> Self:
         """The rows with the group of each."""
         return type(self)(*self.arrays, **self._about | {"groups": groups})
-
-
-def _least(w: Array) -> Any:
-    xp = namespace(w)
-    return xp.min(xp.where(w > 0, w, np.inf))
 
 
 class MemoryRows(Rows):
@@ -303,6 +305,12 @@ class MemoryRows(Rows):
         """Some of the rows, by their numbers."""
         *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
         return type(self)(*arrays, classes=self.classes, groups=groups, masked=self.masked)
+
+    def joined(self, other: Self) -> Self:
+        """The rows, and then those of another."""
+        pairs = zip(self.arrays, other.arrays, strict=True)
+        arrays = (None if a is None else np.concatenate([a, b]) for a, b in pairs)
+        return type(self)(*arrays, classes=self.classes, masked=self.masked)
 
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
         """All rows and scratch arrays, if they are one block."""

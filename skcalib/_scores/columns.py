@@ -18,7 +18,6 @@ Calibrated probabilities of pairs are coupled.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -56,7 +55,8 @@ class Columns:
         self, f: Callable[[Floats, Bools, Floats | None], Floats], plan: Plan = PLAIN
     ) -> Floats:
         """Sum over the blocks of rows of ``f(scores, events, weights)``."""
-        return self.rows.sum(partial(_of_scores, f, self.score_block), plan)
+        score_block = self.score_block  # not self, which holds the rows
+        return self.rows.sum(lambda P, y, w: f(*score_block(P, y), w), plan)
 
     def ranked(self, then: Callable[[Ranked], T], *, events: bool = True) -> list[T]:
         """``then`` applied to the ranked scores of each column, with the events or without."""
@@ -69,10 +69,6 @@ class Columns:
         for k, label in enumerate(self.labels):
             score = np.ascontiguousarray(S[:, k], dtype=np.float64)
             yield Scored(label, score, E[:, k], rows.w)
-
-
-def _of_scores(f: Any, score_block: Any, P: Floats, y: Any, w: Floats | None) -> Floats:
-    return f(*score_block(P, y), w)
 
 
 def n_maps(n_columns: int) -> int:

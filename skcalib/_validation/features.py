@@ -156,26 +156,19 @@ def _which_are_categorical(categorical: Any, names: list[str], values: list[Arra
     """Which columns (d,) hold categories: by their type, or as the user says."""
     if isinstance(categorical, str) and categorical == "from_dtype":
         return np.array([not _holds_numbers(x) for x in values])
-    if isinstance(categorical, str) or not isinstance(categorical, Sequence | np.ndarray):
-        known = False
-    else:
-        chosen = [c if isinstance(c, str) else names[c] for c in _positions(categorical, names)]
-        known = set(chosen) <= set(names)
-    if not known:
+    listed = isinstance(categorical, Sequence | np.ndarray) and not isinstance(categorical, str)
+    chosen: list[Any] = [None]
+    if listed:
+        chosen = [names.index(c) if c in names else c for c in categorical]
+    d = len(names)
+    if not all(isinstance(c, int | np.integer) and -d <= c < d for c in chosen):
         raise ValueError(
             "categorical_features must be 'from_dtype' or a list of names or numbers of the "
             f"columns [{shown(names)}], got {categorical!r}."
         )
-    return np.isin(names, chosen)
-
-
-def _positions(categorical: Any, names: list[str]) -> list[Any]:
-    """Names or numbers of columns; others stand for a name that no column has."""
-    d = len(names)
-    return [
-        c if isinstance(c, str) or (isinstance(c, int | np.integer) and -d <= c < d) else ""
-        for c in categorical
-    ]
+    found = np.zeros(d, bool)
+    found[chosen] = True
+    return found
 
 
 def _holds_numbers(x: Array) -> bool:

@@ -13,12 +13,11 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
+from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
 from skcalib._rows.inputs import TensorRows
-from skcalib._rows.rows import MemoryRows
 from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
@@ -37,26 +36,24 @@ def check_real(
     name: str,
     value: Any,
     *,
-    low: float = 0,
     high: float = inf,
     closed: bool = False,
     option: str | tuple[str, ...] = (),
     remedy: str = "",
 ) -> None:
-    """Raise a ValueError for a value that is not a finite real number between the limits.
+    """Raise a ValueError for a value that is not a finite real number between 0 and a limit.
 
-    ``closed`` admits ``low`` itself, and ``option`` is a string that is admitted too, or several.
+    ``closed`` admits 0 itself, and ``option`` is a string that is admitted too, or several.
     """
     options = (option,) if isinstance(option, str) else option
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and (low < value < high or (closed and value == low)):
+    if is_number and (0 < value < high or (closed and value == 0)):
         return
     if isinstance(value, str) and value in options:
         return
-    wanted = f"a finite number {'of at least' if closed else 'above'} {low}"
+    wanted = f"a finite number {'of at least' if closed else 'above'} 0"
     if high < inf:
-        ends = f"of at least {low} and below {high}" if closed else f"between {low} and {high}"
-        wanted = f"a number {ends}"
+        wanted = f"a number {'of at least 0 and below' if closed else 'between 0 and'} {high}"
     wanted = " or ".join([*filter(None, [", ".join(map(repr, options))]), wanted])
     raise ValueError(f"{name} must be {wanted}, got {value!r}. {remedy}".rstrip())
 
@@ -72,18 +69,6 @@ def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
     known = get_args(options) or tuple(options)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
-
-
-def meant(name: str, known: Collection[str]) -> str:
-    """A sentence with the known name of which it is the beginning or has the initials, or none."""
-    short = name.lower().replace(" ", "_").removeprefix("neg_")
-    found = []
-    for one in known:
-        plain = one.removeprefix("neg_")
-        initials = "".join(word[0] for word in plain.split("_") if word)
-        if short and (initials == short or plain.startswith(short)):
-            found.append(one)
-    return f"Write {min(found, key=len)!r}. " if found else ""
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -141,12 +126,8 @@ LARGEST = 1e100
 
 def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = None) -> Floats:
     """An array in two dimensions, or also in one if ``flat``, whose values may be invalid."""
-    if (
-        type(x) is np.ndarray
-        and x.dtype in FLOATS
-        and x.size
-        and (x.ndim == 2 or (flat and x.ndim == 1))
-    ):
+    dimensions = (1, 2) if flat else (2,)
+    if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
     values: Floats = check_array(
         x,
@@ -273,29 +254,6 @@ def warn_of_probabilities(n_columns: int) -> None:
     )
 
 
-def check_not_swapped(**labels_and_scores: Any) -> None:
-    """Raise a ValueError if labels, the first, are numbers that scores, the second, should be.
-
-    Fractions are no labels, and scores without any are probably labels.
-    """
-    (name_of_y, y), (name, x) = labels_and_scores.items()
-    if _has_fractions(y, name_of_y) and not _has_fractions(x, name):
-        raise ValueError(
-            f"{name_of_y} and {name} are probably swapped: {name_of_y} holds fractions, which are "
-            f"no labels, and {name} holds none. Pass labels as {name_of_y}."
-        )
-
-
-def _has_fractions(x: Any, name: str) -> bool:
-    """Whether it is in memory and holds a number that is not whole."""
-    values = as_numpy(x, name)
-    if xa.is_dask(values):
-        return False
-    values = np.asarray(values) if hasattr(values, "columns") else values
-    is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
-    return is_float and bool((values > np.floor(values)).any())
-
-
 # --------------------------------------------------------------------------------------
 # Weights.
 
@@ -313,11 +271,6 @@ def check_weights(
     if sample_weight is None:
         return None
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
-    if w.size and isinstance(w.flat[0], str):
-        raise ValueError(
-            f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
-            "in fit(X, y, groups=groups)."
-        )
     w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(
@@ -386,18 +339,6 @@ class Found:
         )
 
 
-def _raise_of_lengths(name: str, name_of_y: str, X: Any, n_labels: int, *, proba: bool) -> None:
-    # Labels are the first parameter of measures, and the second of calibrators.
-    pairs = [(name, X.shape[0]), (name_of_y, n_labels)][:: -1 if proba else 1]
-    names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
-    across = X.ndim == 2 and X.shape[1] == n_labels
-    remedy = f"{name}.T, if it has a column for each row" if across else "those of the same rows"
-    raise ValueError(
-        f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. "
-        f"Pass {remedy}."
-    )
-
-
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
@@ -420,8 +361,8 @@ def check_rows(
             "y_proba must have one column per class, or one dimension for two classes, got "
             f"shape {tuple(X.shape)}."
         )
-    if len(labels) != X.shape[0]:
-        _raise_of_lengths(name, name_of_y, X, len(labels), proba=proba)
+    if len(labels) != X.shape[0]:  # labels are the first parameter of measures
+        check_consistent_length(*((labels, X) if proba else (X, labels)))
     masked = False if proba else check_finite(X)
     # A few log-odds may all be between 0 and 1.
     few = not proba and X.shape[1] == 1 and len(labels) < FEW_LOG_ODDS

@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 
-from skcalib._rows import Array, ArrayLike, Bools, Indices, arrays as xa, as_numpy
+from skcalib._rows import Array, ArrayLike, Bools, Indices, arrays as xa, as_numpy, check_in_memory
 from skcalib._warnings import MissingClassesWarning, warn
 
 Labels = Array
@@ -162,7 +162,8 @@ def distinct_labels(labels: Labels) -> Labels:
     if present.dtype.kind == "f" and (present != np.floor(present)).any():
         example = present[present != np.floor(present)][0]
         raise ValueError(
-            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}. Check "
+            "that labels and scores are not swapped."
         )
     return present
 
@@ -302,33 +303,22 @@ def as_indicator(y: Any, name: str = "y") -> Bools:
     """Which labels (n, n_labels) each row has; a ValueError for what is no indicator matrix."""
     if y is None:
         raise ValueError(f"This requires {name} to be passed, but the target {name} is None.")
-    if xa.is_dask(y):
-        raise ValueError(
-            f"{name} with several labels per row must be in memory, got a Dask collection. Pass "
-            f"{name}.compute()."
-        )
+    check_in_memory([y])
     E = y.toarray() if issparse(y) else as_numpy(y, name)
     got = f"shape {E.shape}" if hasattr(E, "shape") else f"a {type(E).__name__}"
-    remedy = (
-        f"Convert sets of labels by MultiLabelBinarizer().fit_transform({name}). For one label per "
-        "row use another calibrator, such as TemperatureScaling, or kind of measure."
-    )
     if len(getattr(E, "shape", ())) == 2:
         E = np.asarray(E)
         are_numbers = E.dtype.kind in "biufO"  # old versions of NumPy do not compare text
         valid = (E == 0) | (E == 1) if are_numbers else np.zeros(E.shape, bool)
         if valid.all():
             return E.astype(bool)
-        worst = E[~valid].tolist()[0]
-        got, remedy = repr(worst), f"{remedy} Convert scores, as in {name} > 0.5."
-        if isinstance(worst, float) and np.isnan(worst):
-            remedy = (
-                "For labels that are unknown in some rows, fit with a weight of 0 for each of "
-                f"them, sample_weight=~np.isnan({name}), and zeros in their place."
-            )
+        got = repr(E[~valid].tolist()[0])
     raise ValueError(
         f"{name} must be an indicator matrix of shape (n_samples, n_labels), of zeros and ones "
-        f"only, got {got}. {remedy}"
+        f"only, got {got}. Convert sets of labels by MultiLabelBinarizer().fit_transform({name}), "
+        f"and scores as in {name} > 0.5; give labels that are unknown in some rows a weight of 0, "
+        f"sample_weight=~np.isnan({name}). One label per row is for other calibrators, such as "
+        "TemperatureScaling, and kinds of measures."
     )
 
 

@@ -93,9 +93,6 @@ class BBQ(_PerClass):
     (1, 100)
     """
 
-    n_bins_: list[Floats]
-    log_weights_: list[Floats]
-
     def __init__(
         self, *, bin_range: tuple[int, int] | None = None, classes: ArrayLike | None = None
     ) -> None:
@@ -106,11 +103,8 @@ class BBQ(_PerClass):
         if self.bin_range is None:
             return
         pair = list(self.bin_range) if np.iterable(self.bin_range) else []
-        if not (
-            len(pair) == 2
-            and all(isinstance(n, Integral) for n in pair)
-            and 1 <= pair[0] <= pair[1]
-        ):
+        are_integers = all(isinstance(n, Integral) for n in pair)
+        if not (len(pair) == 2 and are_integers and 1 <= pair[0] <= pair[1]):
             raise ValueError(
                 "bin_range must be a pair of integers, the smallest number of bins (at least 1) "
                 f"and the largest, got {self.bin_range!r}."

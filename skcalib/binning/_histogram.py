@@ -8,14 +8,7 @@ import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, arrays as xa
-from skcalib._scores.bins import (
-    BinSums,
-    Strategy,
-    bin_index,
-    bin_sums,
-    equal_mass_bins,
-    uniform_edges,
-)
+from skcalib._scores.bins import Strategy, bin_index, bin_sums, equal_mass_bins, uniform_edges
 from skcalib._scores.columns import Columns, joined_probabilities, margins, n_maps, probabilities
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
@@ -32,9 +25,6 @@ class _PerClass(BaseCalibrator):
     _on_device = True
     # The loop over the classes has an overhead, which fewer rows would not outweigh.
     _rows_at_least = 4096
-
-    bin_edges_: list[Floats]
-    bin_values_: list[Floats]
 
     @abstractmethod
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
@@ -53,10 +43,10 @@ class _PerClass(BaseCalibrator):
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
     def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
-        return columns.ranked(partial(self._fit_some_class, unit_of(columns.rows)))
-
-    def _fit_some_class(self, unit: float, rows: Ranked) -> dict[str, Any]:
-        return self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
+        unit = unit_of(columns.rows)
+        return columns.ranked(
+            lambda rows: self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
+        )
 
     def _calibrate(self, Z: Floats) -> Floats:
         xp = xa.namespace(Z)
@@ -205,7 +195,7 @@ class HistogramBinning(_PerClass):
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
         unit = unit_of(columns.rows)
-        return [self._of_bins(edges, *BinSums(*of_class)[1::2], unit) for of_class in sums]
+        return [self._of_bins(edges, w, hits, unit) for _, w, _, hits, _ in sums]
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]

@@ -12,8 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib import _nested as nested
-from skcalib._rows import Array, ArrayLike, Floats, Indices, as_numpy, on_host
-from skcalib._rows.arrays import following
+from skcalib._rows import Array, ArrayLike, Floats, Indices, arrays as xa, as_numpy
 from skcalib._validation.features import columns_of, taken
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
@@ -200,7 +199,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         else:
             frozen = isinstance(self.estimator, FrozenEstimator)
             classes = np.unique(arguments.y)
-            classes = np.asarray(on_host(self.estimator.classes_)) if frozen else classes
+            classes = np.asarray(xa.on_host(self.estimator.classes_)) if frozen else classes
             nested.check_order(calibrator, classes)
         if features is not None:
             self._check_features(calibrator, features, len(arguments.y))
@@ -234,7 +233,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         given = self._groups(calibrator, arguments.split_params.get("groups"), rows)
         if features is not None:
             given["features"] = taken(features, rows)
-        return nested.fit_calibrator(calibrator, Z, y, w, on_host(estimators[0].classes_), **given)
+        return nested.fit_calibrator(
+            calibrator, Z, y, w, xa.on_host(estimators[0].classes_), **given
+        )
 
     @staticmethod
     def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Any]:
@@ -316,7 +317,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return following(self._probabilities(X, features), X)
+        return xa.following(self._probabilities(X, features), X)
 
     def _probabilities(self, X: Any, features: Any) -> Floats:
         check_fitted(self)
@@ -325,7 +326,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         # One calibrator is for all classifiers.
         for estimator, calibrator in zip(self.estimators_, cycle(self.calibrators_), strict=False):
             P = calibrator.predict_proba(self._logits(estimator, X), **given)
-            known = on_host(getattr(calibrator, "classes_", estimator.classes_))
+            known = xa.on_host(getattr(calibrator, "classes_", estimator.classes_))
             total = total + nested.with_unknown_classes(P, np.asarray(known), self.classes_)
         return total / len(self.estimators_)
 
@@ -345,7 +346,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             As :meth:`predict_proba`.
         """
         P = self._probabilities(X, features)
-        return following(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
+        return xa.following(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
 
     def predict(self, X: Any, *, features: Any = None) -> Array:
         """The most probable class of each row.
@@ -365,8 +366,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         check_fitted(self)
         P = self._probabilities(X, features)
         if getattr(self, "multilabel_", False):
-            return following((P > 0.5).astype(np.intp), X)
-        return following(self.classes_[P.argmax(axis=1)], X)
+            return xa.following((P > 0.5).astype(np.intp), X)
+        return xa.following(self.classes_[P.argmax(axis=1)], X)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which arguments of ``fit`` go to the classifier and which to the splitter.

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from skcalib._rows import Array, Bools, Floats, Indices, both_columns, on_host
-from skcalib._splits import Presence, Split, made_splits, presence
+from skcalib._splits import Split, made_splits, presence
 from skcalib._validation.labels import encode, shown
 from skcalib._warnings import warn
 
@@ -73,12 +73,12 @@ def splits_of(
             f"{rows.max()} of any class for {splitter.n_splits} folds. Pass a smaller cv."
         )
     splits = made_splits(splitter, X, y, **params)
-    classes = presence(splits, y, w_test=w)
+    classes, in_train, in_test = presence(splits, y, w_test=w)
     if each is not None:
-        _check_test_rows(classes, each=each)
-    lacking = ~classes.train
+        _check_test_rows(classes, in_train & in_test, each=each)
+    lacking = ~in_train
     if lacking.any():
-        missing = [classes.labels[k] for k in np.flatnonzero(lacking.any(axis=0))]
+        missing = classes[lacking.any(axis=0)]
         warn(
             f"The training rows of {np.count_nonzero(lacking.any(axis=1))} of {len(lacking)} "
             f"splits lack class {shown(missing)}, which the classifier fitted to them gives a "
@@ -87,24 +87,23 @@ def splits_of(
     return splits
 
 
-def _check_test_rows(classes: Presence, *, each: bool) -> None:
+def _check_test_rows(classes: Array, known: Bools, *, each: bool) -> None:
     """Raise a ValueError for test rows of fewer than two classes to fit a calibrator to.
 
-    Rows of a class that the training rows of their split lack do not count.
+    Of each split the classes are known that its training rows and its test rows hold.
     """
-    known = classes.train & classes.test
     for i, present in enumerate(known):
         if each and present.sum() < 2:
             raise ValueError(
                 "With ensemble=True the test rows of each split must hold at least two classes "
-                f"that its training rows hold as well, got {classes.of(present)} in split {i}. Use "
-                "stratified splits, a smaller cv or ensemble='auto'."
+                f"that its training rows hold as well, got [{shown(classes[present])}] in split "
+                f"{i}. Use stratified splits, a smaller cv or ensemble='auto'."
             )
     anywhere = np.any(known, axis=0)
     if anywhere.sum() < 2:
         raise ValueError(
             "The test rows of all splits must hold at least two classes that the training rows of "
-            f"the same split hold as well, got {classes.of(anywhere)}. Choose a cv that "
+            f"the same split hold as well, got [{shown(classes[anywhere])}]. Choose a cv that "
             "puts rows of a class into both, such as StratifiedKFold(5)."
         )
 

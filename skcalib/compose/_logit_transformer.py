@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 
-from skcalib._rows import Array, ArrayLike, Floats, on_host
-from skcalib._rows.arrays import following
+from skcalib._rows import Array, ArrayLike, Floats, arrays as xa
 from skcalib._splits import Split
 from skcalib._validation.inputs import check_fitted
 
@@ -177,7 +176,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         splits = self._splits(arguments)
         parts, response = held_out(self.estimator, arguments, splits, self.n_jobs)
         self._fit_to_all_rows(arguments, response)
-        return following(averaged(parts, self.classes_, len(arguments.y), response), X)
+        return xa.following(averaged(parts, self.classes_, len(arguments.y), response), X)
 
     def _splits(self, arguments: FitArguments) -> list[Split]:
         """Splits that put every row into a test set; none for a frozen classifier."""
@@ -200,7 +199,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         self.estimator_ = estimator
         n_labels = arguments.y.shape[-1]
         several = self.multilabel_
-        self.classes_ = np.arange(n_labels) if several else np.asarray(on_host(estimator.classes_))
+        self.classes_ = (
+            np.arange(n_labels) if several else np.asarray(xa.on_host(estimator.classes_))
+        )
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -219,7 +220,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             log-odds for each of several labels per row.
         """
         check_fitted(self)
-        return following(self._logits(self.estimator_, X), X)
+        return xa.following(self._logits(self.estimator_, X), X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Names of the columns of logits, ``logit_`` and the label.

@@ -12,8 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._nested import check_classifier, may_have
-from skcalib._rows import Array, Floats, as_numpy, on_host
-from skcalib._rows.arrays import is_tensor
+from skcalib._rows import Array, Floats, arrays as xa, as_numpy
 from skcalib._validation import labels
 from skcalib._validation.inputs import check_option, check_real
 from skcalib._validation.labels import as_indicator, has_columns, of_outputs, takes_indicator
@@ -96,12 +95,12 @@ def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
     outputs = getattr(estimator, response.method)(X)
     if response.multilabel:
         outputs = of_outputs(outputs, estimator.classes_)
-    Z = np.asarray(on_host(outputs))
+    Z = np.asarray(xa.on_host(outputs))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
     if response.multilabel:
         return Z
     Z = Z[:, None] if Z.ndim == 1 else Z
-    n_classes = len(on_host(estimator.classes_))
+    n_classes = len(xa.on_host(estimator.classes_))
     margins = response.method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
     if Z.shape[1] != n_classes and not margins:
         raise ValueError(
@@ -138,15 +137,6 @@ class FitArguments(NamedTuple):
 
 class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     """What meta-estimators of a classifier share: its splits, its logits, and routing."""
-
-    estimator: Any
-    cv: Any
-    response_method: ResponseMethod
-    min_proba: MinProba
-    response_method_: str
-    min_proba_: float
-    multilabel_: bool
-    n_jobs: int | None
 
     def _checked_arguments(
         self, caller: str, X: Any, y: Any, params: dict[str, Any], w: Floats | None = None
@@ -231,7 +221,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
 
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as a classifier takes them: tensors on the host, unless it was fitted by others."""
-    return on_host(X) if is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
+    return xa.on_host(X) if xa.is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
 
 
 def _takes_several(estimator: Any, y: Any) -> bool:

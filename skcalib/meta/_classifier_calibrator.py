@@ -6,13 +6,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
+from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_classifier, may_have, weight_params, with_unknown_classes
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, namespace
-from skcalib._rows.arrays import double, log_softmax
-from skcalib._rows.parallel import with_one_openmp_thread
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_openmp_thread
 from skcalib._validation.inputs import fitted_smoothing
 
 # Features with more numbers than this are worth more than one OpenMP thread in a fit.
@@ -120,11 +118,6 @@ class ClassifierCalibrator(BaseCalibrator):
     True
     """
 
-    estimator_: Any
-    order_: Indices
-    temperature_: float
-    smoothing_: float
-
     # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
     _rows_at_least = 1 << 12
 
@@ -141,7 +134,12 @@ class ClassifierCalibrator(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         estimator = self._default_estimator() if self.estimator is None else self.estimator
-        _check_estimator(estimator)
+        nested.check_classifier(estimator, type(self).__name__)
+        if not nested.may_have(estimator, "predict_proba"):
+            raise ValueError(
+                f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, "
+                "or wrap it as in CalibratedClassifier(estimator)."
+            )
         n_rows, rows = rows.n_rows, rows.in_memory(or_some=True)
         if rows.n_rows < n_rows and len(np.unique(rows.y)) == 1:
             raise ValueError(
@@ -151,10 +149,12 @@ class ClassifierCalibrator(BaseCalibrator):
             )
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
-        L = rows.map(partial(_of_logits, temperature, smoothing))
+        L = rows.map(lambda Z, *_: _bounded(mixed_logits(temperature, smoothing, Z), smoothing))
         order, some = canonical_orders(L, rows.y, rows.w)
         F, y = _features(L[some], order), np.argsort(order)[rows.y[some]]
-        weights = weight_params(estimator, None if rows.w is None else rows.w[some], "estimator")
+        weights = nested.weight_params(
+            estimator, None if rows.w is None else rows.w[some], "estimator"
+        )
         fit = partial(clone(estimator).fit, F, y, **weights)
         return {
             "estimator_": fit() if F.size > MANY_NUMBERS else with_one_openmp_thread(fit),
@@ -166,49 +166,40 @@ class ClassifierCalibrator(BaseCalibrator):
     def _unmixed(self, Z: Floats) -> Floats:
         scaled = mixed_logits(self.temperature_, 0.0, Z)
         # A graph rounds in another way than NumPy, which is not to move features over thresholds.
-        exact = scaled if isinstance(Z, np.ndarray) else double(scaled)
+        exact = scaled if isinstance(Z, np.ndarray) else xa.double(scaled)
         return super()._unmixed(xa.astype(xa.mix_logits(exact, self.smoothing_), Z.dtype))
 
     def _calibrate(self, Z: Floats) -> Floats:
-        F, xp = _features(_bounded(Z, self.smoothing_), self.order_), namespace(Z)
+        F, xp = _features(_bounded(Z, self.smoothing_), self.order_), xa.namespace(Z)
         if hasattr(xp, "predict_proba"):  # a graph of ONNX, which the classifier is converted to
             P = xp.predict_proba(self.estimator_, F)
         else:  # blocks are divided among threads already
             P = with_one_openmp_thread(self.estimator_.predict_proba, F)
         known = self.order_[self.estimator_.classes_]
-        P = with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
+        P = nested.with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
         L = xa.astype(xp.log(xa.at_least(P, xa.smallest_normal(Z))), Z.dtype)
         return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
     @staticmethod
     def _default_estimator() -> Any:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        # Subsampling, of more than 200 000 rows and for the bins only, is all that is random.
-        return HistGradientBoostingClassifier(
-            learning_rate=0.3,
-            max_iter=20,
-            max_leaf_nodes=4,
-            min_samples_leaf=10,
-            l2_regularization=10,
-            max_bins=64,
-            early_stopping=False,
-            random_state=0,
-        )
+        return boosted_trees(0.3, 20)
 
 
-def _check_estimator(estimator: Any) -> None:
-    check_classifier(estimator, ClassifierCalibrator.__name__)
-    if not may_have(estimator, "predict_proba"):
-        raise ValueError(
-            f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, or "
-            "wrap it as in CalibratedClassifier(estimator)."
-        )
+def boosted_trees(learning_rate: float, n_iterations: int) -> Any:
+    """Gradient boosting of small trees, strongly regularized."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
 
-
-def _of_logits(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Log-probabilities of a block of logits."""
-    return _bounded(mixed_logits(temperature, smoothing, Z), smoothing)
+    # Subsampling, of more than 200 000 rows and for the bins only, is all that is random.
+    return HistGradientBoostingClassifier(
+        learning_rate=learning_rate,
+        max_iter=n_iterations,
+        max_leaf_nodes=4,
+        min_samples_leaf=10,
+        l2_regularization=10,
+        max_bins=64,
+        early_stopping=False,
+        random_state=0,
+    )
 
 
 def _bounded(Z: Floats, smoothing: float) -> Floats:
@@ -216,7 +207,7 @@ def _bounded(Z: Floats, smoothing: float) -> Floats:
 
     None is lower than the mixture allows, and those of masked classes are as low.
     """
-    L = log_softmax(double(Z))
+    L = xa.log_softmax(xa.double(Z))
     lowest = max(np.log(smoothing / L.shape[1]), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE
     return xa.at_least(L, lowest)
 
@@ -239,7 +230,7 @@ def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, 
 
 def _features(L: Floats, order: Indices) -> Floats:
     """Features of log-probabilities (n, K), with the classes in that order."""
-    L, xp = L[:, order], namespace(L)
+    L, xp = L[:, order], xa.namespace(L)
     if len(order) == 2:
         return _rounded(L[:, 1:] - L[:, :1])
     return _rounded(xa.concat([L, L - xp.sum(L, axis=1, keepdims=True) / len(order)], axis=1))
@@ -250,4 +241,4 @@ def _rounded(F: Floats) -> Floats:
 
     Else trees might divide ties, such as equal votes of a forest, by these.
     """
-    return namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT
+    return xa.namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT

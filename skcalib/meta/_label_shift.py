@@ -20,8 +20,7 @@ from scipy.special import chdtrc
 
 from skcalib._optimize.mixture import MixtureLoss, least_squares_weights
 from skcalib._optimize.newton import parts_of
-from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, both_columns
-from skcalib._rows.arrays import double, log_softmax
+from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, arrays as xa
 from skcalib._scores.bins import equal_mass_bins
 from skcalib._scores.columns import top_and_rest
 
@@ -103,7 +102,7 @@ def table_of(rows: Rows, offsets: Floats) -> Table:
 
 def _predictions(offsets: Floats, Z: Floats, *_: Any) -> Floats:
     """Predicted class of each row for equal priors, and its margin: (m, 2)."""
-    top, margin = top_and_rest(double(both_columns(Z)) - offsets)[:2]
+    top, margin = top_and_rest(xa.double(xa.both_columns(Z)) - offsets)[:2]
     return np.stack([top.astype(np.float64), np.minimum(margin, LARGEST)], axis=1)
 
 
@@ -134,15 +133,12 @@ def _cells(edges: Floats, predictions: Floats) -> Indices:
 
 def cell_weights(rows: Rows, table: Table, offsets: Floats) -> Floats:
     """Weight of the rows in each cell: (n_cells,)."""
-    return rows.sum(partial(_weights_of_cells, table.edges, offsets), Plan(room=4))
+    edges, n_cells = table.edges, table.n_cells
 
+    def weights(Z: Floats, _: Any, w: Floats | None) -> Floats:
+        return np.bincount(_cells(edges, _predictions(offsets, Z)), w, n_cells).astype(np.float64)
 
-def _weights_of_cells(
-    edges: Floats, offsets: Floats, Z: Floats, _: Any, w: Floats | None
-) -> Floats:
-    n_cells = len(edges) * (edges.shape[1] + 1)
-    cells = _cells(edges, _predictions(offsets, Z))
-    return np.bincount(cells, w, n_cells).astype(np.float64)
+    return rows.sum(weights, Plan(room=4))
 
 
 class Estimate(NamedTuple):
@@ -168,7 +164,14 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
         loss = MixtureLoss(rows.with_logits(rows.map(ratios, Plan(room=4))), start)
     # In logarithms, since with the pseudo-row no prior is zero: that takes a tenth of the passes
     # of a search within bounds where many priors are small.
-    fun, jac, hess = parts_of(partial(_in_logarithms, loss), 3, start.shape)
+
+    def in_logarithms(u: Floats) -> tuple[float, Floats, Floats]:
+        """Of the Hessian without the diagonal of the gradient, which vanishes at the minimum."""
+        x = np.exp(u)
+        value, gradient, hessian = loss.second_order(x)
+        return value, x * gradient, x[:, None] * hessian * x
+
+    fun, jac, hess = parts_of(in_logarithms, 3, start.shape)
     found = minimize(
         fun,
         np.log(start),
@@ -190,22 +193,12 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
     )
 
 
-def _in_logarithms(loss: MixtureLoss, u: Floats) -> tuple[float, Floats, Floats]:
-    """The loss with its derivatives by the logarithms of the priors.
-
-    Of the Hessian without the diagonal of the gradient, which vanishes at the minimum.
-    """
-    x = np.exp(u)
-    value, gradient, hessian = loss.second_order(x)
-    return value, x * gradient, x[:, None] * hessian * x
-
-
 def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:
     """Ratios of probabilities to calibration priors of some classes, the largest of a row being 1.
 
     A row in which all of these are masked tells nothing of their priors.
     """
-    L = log_softmax(double(Z))[:, present] - log_priors
+    L = xa.log_softmax(xa.double(Z))[:, present] - log_priors
     top = L.max(axis=1, keepdims=True)
     return np.exp(np.where(top > -np.inf, L - np.where(top > -np.inf, top, 0), 0))
 

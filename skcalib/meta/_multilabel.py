@@ -12,18 +12,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from skcalib import _nested as nested
-from skcalib._base import BaseCalibrator, accuracy
+from skcalib._base import accuracy
 from skcalib._nested import warn_of_groups
-from skcalib._rows import Array, Floats, MemoryRows, Plan, as_numpy, check_in_memory, on_host
-from skcalib._rows.arrays import following
-from skcalib._validation import inputs
-from skcalib._validation.labels import (
-    as_columns,
-    as_indicator,
-    check_labels_of_columns,
-    names_of_labels,
-    shown,
-)
+from skcalib._rows import Array, Floats, MemoryRows, arrays as xa, as_numpy, check_in_memory
+from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.scaling import PlattScaling
@@ -75,12 +67,7 @@ def _shift_below(z: Floats, w: Floats | None) -> float:
 
 def outputs_of(calibrator: Any, method: str, z: Floats) -> Floats:
     """What a method of blocks gives for log-odds (n,) of a label that rows have: (n,)."""
-    Z = z[:, None]
-    if isinstance(calibrator, BaseCalibrator):
-        plan = Plan(at_least=calibrator._rows_at_least)  # noqa: SLF001
-        found: Floats = MemoryRows(Z).map(getattr(calibrator, method), plan)
-        return found[:, -1]
-    lacks, has = nested.log_probabilities(calibrator, Z, CLASSES).T
+    lacks, has = nested.log_probabilities(calibrator, z[:, None], CLASSES).T
     if method == "_calibrated":
         return has - lacks
     return np.exp(has) if method == "_probabilities" else has
@@ -95,8 +82,8 @@ def warn_of_labels(E: Array, W: Floats | None, messages: dict[int, Messages], na
             none &= known.any(axis=0)
         if none.any():
             warn(
-                f"No row {what} label {shown(names[none])}: its log-odds are not calibrated, only "
-                "shifted where they contradict that. Calibrate on more rows, or leave it out."
+                f"No row {what} label {labels.shown(names[none])}: its log-odds are only shifted, "
+                "where they contradict that. Calibrate on more rows, or leave it out."
             )
     warn_of_groups("Label", names, messages)
 
@@ -183,10 +170,6 @@ class MultiLabelCalibrator(
     (300, 5)
     """
 
-    calibrators_: list[Any]
-    classes_: Array
-    n_features_in_: int
-
     def __init__(self, calibrator: Any = None, *, n_jobs: int | None = None) -> None:
         self.calibrator = calibrator
         self.n_jobs = n_jobs
@@ -222,9 +205,9 @@ class MultiLabelCalibrator(
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         nested.check_calibrator(calibrator, None)
         nested.check_order(calibrator, CLASSES)
-        Z, E = _checked_log_odds(X, type(self).__name__), as_indicator(y)
+        Z, E = _checked_log_odds(X, type(self).__name__), labels.as_indicator(y)
         check_consistent_length(Z, E)
-        check_labels_of_columns(X, y)
+        labels.check_labels_of_columns(X, y)
         if Z.shape != E.shape:
             raise ValueError(
                 "X must have one column of log-odds for each label, a column of y, got "
@@ -234,7 +217,7 @@ class MultiLabelCalibrator(
         nested.check_calibrator(calibrator, W)
         found, messages = self._fit_labels(calibrator, Z, E, W)
         _warn_of_input(Z, W)
-        warn_of_labels(E, W, messages, names_of_labels(y, E.shape[1]))
+        warn_of_labels(E, W, messages, labels.names_of_labels(y, E.shape[1]))
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
         self.calibrators_, self.classes_ = found, np.arange(Z.shape[1])
         return self
@@ -243,13 +226,9 @@ class MultiLabelCalibrator(
         self, calibrator: Any, Z: Floats, E: Array, W: Floats | None
     ) -> tuple[list[Any], dict[int, Messages]]:
         """The calibrator of each label, and messages of the warnings of its fit."""
-        columns = np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T)
-        shared = W is None or W.ndim == 1
-        weights = [W] * Z.shape[1] if shared else list(np.ascontiguousarray(W.T))  # type: ignore[union-attr]
-        jobs = (
-            delayed(fit_label)(calibrator, number, z, e, w)
-            for number, (z, e, w) in enumerate(zip(*columns, weights, strict=True))
-        )
+        weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
+        columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
+        jobs = (delayed(fit_label)(calibrator, k, *column) for k, column in enumerate(columns))
         fitted, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
         return list(fitted), dict(enumerate(messages))
 
@@ -312,8 +291,8 @@ class MultiLabelCalibrator(
         ndarray of shape (n_samples, n_labels)
             Indicator matrix of zeros and ones.
         """
-        P = on_host(self.predict_proba(X))
-        return following((P > 0.5).astype(np.intp), X)
+        P = xa.on_host(self.predict_proba(X))
+        return xa.following((P > 0.5).astype(np.intp), X)
 
     def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Subset accuracy: a row counts if all of its labels are right.
@@ -332,7 +311,7 @@ class MultiLabelCalibrator(
         float
             Weighted share of the rows without a wrong label.
         """
-        return accuracy(as_indicator(y), self.predict(X), sample_weight)
+        return accuracy(labels.as_indicator(y), self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of the calibrators, for each label."""
@@ -342,7 +321,7 @@ class MultiLabelCalibrator(
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         pairs = zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True)
         out = [outputs_of(calibrator, method, z) for calibrator, z in pairs]
-        return following(np.ascontiguousarray(np.stack(out).T), X)
+        return xa.following(np.ascontiguousarray(np.stack(out).T), X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -356,13 +335,12 @@ class MultiLabelCalibrator(
 
 def _checked_log_odds(X: Any, name: str) -> Floats:
     """Log-odds (n, n_labels) as an array of NumPy, all finite."""
-    message = f"{name} needs all rows in memory, got a Dask collection. Pass X.compute()."
-    check_in_memory([X], message)
+    check_in_memory([X])
     remedy = (
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
         "LogitTransformer, which does that"
     )
-    X = as_columns(X, "X", remedy)
+    X = labels.as_columns(X, "X", remedy)
     Z = check_array(X, dtype=inputs.FLOATS, ensure_all_finite=False, input_name="X", estimator=name)
     inputs.check_finite(np.reshape(Z, (-1, 1)))
     return np.asarray(Z)

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
-from skcalib._rows import Floats, MemoryRows, Rows, namespace
-from skcalib._rows.arrays import TINY, both_columns, log_softmax
+from skcalib._rows import Floats, MemoryRows, Rows, arrays as xa
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.scaling import TemperatureScaling
 
@@ -31,9 +30,6 @@ TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
 # Copies of rows with a smaller share are left out.
 LEAST_SHARE = 1e-12
-
-# Logits of all copies, which take 4 gigabytes.
-LARGEST_COPIES = 5 * 10**8
 
 # No extrapolation is longer, in plain iterations.
 LONGEST = 100.0
@@ -138,10 +134,6 @@ class NoisyLabelCalibration(BaseCalibrator):
     True
     """
 
-    calibrator_: Any
-    noise_matrix_: Floats
-    n_iter_: int
-
     def __init__(
         self,
         calibrator: Any = None,
@@ -173,7 +165,7 @@ class NoisyLabelCalibration(BaseCalibrator):
 
 def _shifted(Z: Floats) -> Floats:
     """Logits less the largest of their row, without a large constant; log-odds as they are."""
-    return Z - namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
+    return Z - xa.namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
 
 
 def _checked(matrix: Any, K: int) -> Floats:
@@ -219,23 +211,17 @@ class _Iteration(NamedTuple):
 
     def start(self) -> Floats:
         """Scores by the logits as they are, and the given matrix or one of symmetric noise."""
-        L = log_softmax(both_columns(self.rows.X))
+        L = xa.log_softmax(xa.both_columns(self.rows.X))
         Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.given is None else self.given
-        return L + np.log(np.maximum(Q, TINY)).T[self.rows.y]
+        return L + np.log(np.maximum(Q, xa.TINY)).T[self.rows.y]
 
     def __call__(self, S: Floats) -> _State:
         rows = self.rows
         w = np.ones(len(rows.y)) if rows.w is None else rows.w
-        P = np.exp(log_softmax(S))
-        uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64)))
+        P = np.exp(xa.log_softmax(S))
+        uncalibrated = np.exp(xa.log_softmax(xa.both_columns(rows.X).astype(np.float64)))
         share = P + uncalibrated * PRIOR_ROWS / w.sum()
         i, k = np.nonzero(share > LEAST_SHARE)
-        if len(i) * S.shape[1] > LARGEST_COPIES:
-            raise ValueError(
-                "Copies of rows, one for each class they may have, must have at most "
-                f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
-                f"{S.shape[1]} classes. Fit to fewer rows."
-            )
         copies = MemoryRows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)
@@ -246,9 +232,9 @@ class _Iteration(NamedTuple):
             Q = _symmetric(1 - np.trace(counts) / counts.sum(), len(counts))
             if counts.sum() >= ROWS_PER_ENTRY * counts.size:
                 counts += PSEUDO_ROWS * Q
-                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY)
+                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), xa.TINY)
         L = log_probabilities(fitted, rows.X, rows.classes)
-        S = L + np.log(np.maximum(Q, TINY)).T[rows.y]
+        S = L + np.log(np.maximum(Q, xa.TINY)).T[rows.y]
         return _State(fitted, Q, S, -float(w @ np.logaddexp.reduce(S, axis=1)), messages)
 
 
@@ -268,13 +254,13 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         first = em(before.S)
         second = em(first.S)
         n += 2
-        P, R = (np.exp(log_softmax(state.S)) for state in (first, second))
+        P, R = (np.exp(xa.log_softmax(state.S)) for state in (first, second))
         if n >= MAX_ITERATIONS or np.abs(R - P).max() < TOLERANCE:
             break
         seen = np.isfinite(second.S)  # without masked classes
         step = np.where(seen, first.S, 0) - np.where(seen, before.S, 0)
         change = np.where(seen, second.S, 0) - np.where(seen, first.S, 0) - step
-        size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), TINY))
+        size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), xa.TINY))
         size = np.clip(size, 1, LONGEST)
         far = em(np.where(seen, before.S + 2 * size * step + size**2 * change, -np.inf))
         n += 1

@@ -1,32 +1,18 @@
-"""Top-label calibration, and the partial pooling of calibrators of groups of rows that it uses.
+"""Top-label calibration."""
 
-A group has the probabilities of its own calibrator with the share ``n / (n + s)``, where ``n`` is
-the weight of its calibration rows and ``s`` the shrinkage, and otherwise the pooled ones.
-"""
-
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    warn_of_groups,
-)
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa, both_columns
-from skcalib._rows.arrays import TINY
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
 from skcalib.scaling import PlattScaling
-from skcalib.scaling._platt import log_odds
 
 # The classes of the inner calibrators: whether the top label is the label.
 WRONG_OR_RIGHT = np.arange(2)
@@ -132,10 +118,6 @@ class TopLabelCalibration(BaseCalibrator):
     True
     """
 
-    calibrators_: list[Any]
-    pooled_calibrator_: Any
-    shares_: Floats
-
     _keeps_predictions = True
     # The loop over the classes has an overhead, which fewer rows would not outweigh.
     _rows_at_least = 1 << 12
@@ -154,55 +136,61 @@ class TopLabelCalibration(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         check_real("shrinkage", self.shrinkage, closed=True)
-        check_calibrator(calibrator, rows.w)
-        check_order(calibrator, WRONG_OR_RIGHT)
+        nested.check_calibrator(calibrator, rows.w)
+        nested.check_order(calibrator, WRONG_OR_RIGHT)
         tops = rows.with_logits(rows.map(_tops)).in_memory()
         margins = _of_events(tops.X, tops.y, tops.w)
         one_sided = (margins.y == margins.y[0]).all()
+        with recorded(ProbabilitiesWarning) as messages:
+            pooled = nested.fit_to_rows(PlattScaling() if one_sided else calibrator, margins)
         n_classes = max(rows.n_columns, 2)
-        pooled = PlattScaling() if one_sided else None
-        fitted = fit_groups(calibrator, margins, n_classes, pooled)
-        warn_of_groups("Top label in column", range(n_classes), fitted.messages)
+        # Classes without rows, or whose rows are all right or all wrong, have the pooled one.
+        calibrators, weight = [pooled] * n_classes, np.zeros(n_classes)
+        found: dict[Any, Messages] = {"all rows": messages}
+        for some in _by_class(margins.groups):
+            part, k = margins.taken(some), int(margins.groups[some[0]])
+            if (part.y[1:] != part.y[:1]).any():
+                with recorded(ProbabilitiesWarning) as found[k]:
+                    calibrators[k] = nested.fit_to_rows(calibrator, part)
+                weight[k] = part.weight
+        nested.warn_of_groups("Top label in column", range(n_classes), found)
         return {
-            "calibrators_": fitted.calibrators,
-            "pooled_calibrator_": fitted.pooled,
-            "shares_": fitted.shares(float(self.shrinkage)),
+            "calibrators_": calibrators,
+            "pooled_calibrator_": pooled,
+            "shares_": weight / np.where(weight > 0, weight + float(self.shrinkage), 1),
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        top, margin, S = top_and_rest(both_columns(Z))
+        top, margin, S = top_and_rest(xa.both_columns(Z))
         S = xa.put(S, self._confidence(margin, top)[:, None], xa.is_event(top, S.shape[1]))
         return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:
         """Calibrated log-odds of the top labels of a block of rows."""
-        members = self.pooled_calibrator_, *self.calibrators_
-        if not isinstance(margin, np.ndarray) and all(type(c) is PlattScaling for c in members):
-            return self._sigmoids(_bounded(margin)[:, 0], top)
-        fitted = self.pooled_calibrator_, self.calibrators_, self.shares_
-        L = log_probabilities_of_groups(*fitted, _bounded(margin), top, WRONG_OR_RIGHT)
+        Z = _bounded(margin)
+        pooled = L = nested.log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
+        if not isinstance(L, np.ndarray):  # a graph that is built, for whichever classes
+            for k in np.flatnonzero(self.shares_).tolist():
+                L = xa.namespace(L).where((top == k)[:, None], self._mixed(k, Z, pooled), L)
+        else:
+            for some in _by_class(top):
+                k = int(top[some[0]])
+                L[some] = self._mixed(k, Z[some], L[some])
         return L[:, 1] - L[:, 0]
 
-    def _sigmoids(self, margin: Floats, top: Indices) -> Floats:
-        """The same in a graph that is built, which has a branch for each class otherwise."""
-        of_all, xp = self.pooled_calibrator_, xa.namespace(margin)
-        coef, intercept = (
-            np.concatenate([getattr(c, name) for c in (*self.calibrators_, of_all)])
-            for name in ("coef_", "intercept_")
-        )
-        shares = np.maximum([self.shares_, 1 - self.shares_], TINY)
-        parts = []
-        for share, k in zip(np.log(shares), (top, top * 0 + len(self.shares_)), strict=True):
-            S = log_odds(margin, xa.take(coef, k), xa.take(intercept, k))
-            log_share = xa.astype(xa.take(share, top), margin.dtype)
-            parts.append(xa.log_softmax(S[:, None]) + log_share[:, None])
-        L = mixture(xp.stack(parts), np.ones(2))
-        return L[:, 1] - L[:, 0]
+    def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:
+        """Log-probabilities with a share of those of the calibrator of a class."""
+        share = self.shares_[k]
+        if not share > 0:
+            return pooled
+        own = nested.log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
+        parts = xa.namespace(own).stack([own, pooled])
+        return own if share == 1 else mixture(parts, np.array([share, 1 - share]))
 
 
 def _tops(Z: Floats, *_: Any) -> Floats:
     """Margin and number of the top label of each row of a block: (m, 2)."""
-    top, margin = top_and_rest(both_columns(Z))[:2]
+    top, margin = top_and_rest(xa.both_columns(Z))[:2]
     return np.column_stack([margin, top]).astype(Z.dtype)
 
 
@@ -226,73 +214,7 @@ def _of_events(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
     return rows.taken(some)
 
 
-def members(group: Indices) -> Iterator[tuple[int, Indices]]:
-    """The number of each group that has rows, and the numbers of its rows."""
-    order = np.argsort(group, kind="stable")
-    ordered = group[order]
-    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    for low, high in pairwise([0, *starts.tolist(), len(group)]):
-        yield int(ordered[low]), order[low:high]
-
-
-class Fitted(NamedTuple):
-    """The calibrator of all rows, those of the groups, and what the groups weigh.
-
-    Groups without rows, or whose rows are all of one class, have the pooled calibrator, and no
-    weight.
-    """
-
-    pooled: Any
-    calibrators: list[Any]
-    weight: Floats
-    messages: dict[Any, Messages]  #: warnings by the number of the group, or "all rows"
-
-    def shares(self, shrinkage: float) -> Floats:
-        """The share of the own calibrator of each group."""
-        return self.weight / np.where(self.weight > 0, self.weight + shrinkage, 1)
-
-
-def fit_groups(calibrator: Any, rows: MemoryRows, n_groups: int, pooled: Any = None) -> Fitted:
-    """Copies of the calibrator fitted to all rows and to those of each group, 0 to n_groups - 1.
-
-    ``pooled`` replaces the calibrator of all rows.
-    """
-    with recorded(ProbabilitiesWarning) as messages:
-        of_all = fit_to_rows(pooled or calibrator, rows)
-    found = Fitted(of_all, [of_all] * n_groups, np.zeros(n_groups), {"all rows": messages})
-    for k, numbers in members(rows.groups):
-        part = rows.taken(numbers)
-        if (part.y[1:] != part.y[:1]).any():
-            with recorded(ProbabilitiesWarning) as found.messages[k]:
-                found.calibrators[k] = fit_to_rows(calibrator, part)
-            found.weight[k] = part.weight
-    return found
-
-
-def log_probabilities_of_groups(
-    pooled: Any,
-    calibrators: Sequence[Any],
-    shares: Floats,
-    Z: Floats,
-    group: Indices,
-    classes: Array,
-) -> Floats:
-    """Logarithms (m, K) of the mixed probabilities, for checked logits of rows of some groups."""
-
-    def mixed(k: int, Z: Floats, pooled: Floats) -> Floats:
-        own = log_probabilities(calibrators[k], Z, classes)
-        if shares[k] == 1:
-            return own
-        parts = xa.namespace(own).stack([own, pooled])
-        return mixture(parts, np.array([shares[k], 1 - shares[k]]))
-
-    L = log_probabilities(pooled, Z, classes)
-    if not isinstance(L, np.ndarray):  # a graph that is built, for whichever groups
-        xp, everywhere = xa.namespace(L), L
-        for k in np.flatnonzero(shares).tolist():
-            L = xp.where((group == k)[:, None], mixed(k, Z, everywhere), L)
-        return L
-    for k, some in members(group):
-        if shares[k] > 0:
-            L[some] = mixed(k, Z[some], L[some])
-    return L
+def _by_class(top: Indices) -> list[Indices]:
+    """The numbers of the rows of each class that has some."""
+    order = np.argsort(top, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(top[order])) + 1)

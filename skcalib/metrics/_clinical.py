@@ -8,9 +8,8 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Bools, Floats, check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, MemoryRows, check_in_memory
 from skcalib._rows.ranking import ranked
-from skcalib._rows.rows import MemoryRows
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_curve
 from skcalib._validation.inputs import check_real

@@ -6,17 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import (
-    ArrayLike,
-    Floats,
-    Indices,
-    Plan,
-    Ranked,
-    arrays as xa,
-    as_numpy,
-    check_in_memory,
-)
-from skcalib._rows.ranking import ranked
+from skcalib._rows import ArrayLike, Floats, Indices, Plan, arrays as xa, as_numpy, check_in_memory
+from skcalib._rows.ranking import Ranked, ranked
 from skcalib._validation.inputs import FLOATS, check_flag, check_weights
 from skcalib._validation.labels import check_column_names, check_labels_of_columns
 

@@ -7,9 +7,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Array, Floats, Indices, as_array, check_in_memory, checked_rows, namespace
-from skcalib._rows.arrays import like, of_labels
-from skcalib._rows.rows import MemoryRows, Rows
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
+from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._validation import inputs
 from skcalib._validation.labels import (
@@ -30,8 +29,7 @@ Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
 # Kinds with a score for each column.
 OF_EACH = ("classwise", "multilabel")
 
-Mean = Literal["macro", "micro"]
-Average = Mean | None
+Average = Literal["macro", "micro"] | None
 
 Events = tuple[Floats, NDArray[np.bool_]]
 
@@ -51,7 +49,14 @@ def columns_of(
     """
     inputs.check_option("kind", kind, Kind)
     if average != "macro":
-        _check_average(average, kind)
+        if average is not None:
+            inputs.check_option("average", average, ["macro", "micro"])
+        known = OF_EACH if average is None else ("multilabel",)
+        if kind not in known:
+            raise ValueError(
+                f"average={average!r} is for kind={' or '.join(map(repr, known))}, got "
+                f"kind={kind!r}. Leave it out."
+            )
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     kind = resolved(kind, rows.classes)
     if kind == "top-label":
@@ -80,26 +85,21 @@ def check_kind(kind: Any, known: Any) -> None:
     inputs.check_option("kind", kind, known)
 
 
+def check_draws_labels(kind: Kind, what: str) -> None:
+    """Raise a ValueError for several labels per row, which cannot be drawn one by one."""
+    if kind == "multilabel":
+        raise ValueError(
+            f"{what} draws the labels of a row from their probabilities, and several of them may "
+            "depend on one another, got kind='multilabel'. Take each label by itself, with "
+            "y_true[:, j], y_proba[:, j] and kind='binary'."
+        )
+
+
 def resolved(kind: Kind, classes: Sized) -> Kind:
     """The kind, or for "auto" the event of two classes, and the top label of more."""
     if kind != "auto":
         return kind
     return "binary" if len(classes) == 2 else "top-label"
-
-
-def _check_average(average: Any, kind: Kind) -> None:
-    """Raise a ValueError for an average that there is not, or not for this kind."""
-    if average is not None:
-        inputs.check_option("average", average, ["macro", "micro"])
-        if kind != "multilabel":
-            raise ValueError(
-                f"average='micro' is for kind='multilabel', got kind={kind!r}. Leave it out."
-            )
-    elif kind not in OF_EACH:
-        raise ValueError(
-            "average=None gives a value for each class or label, with kind='classwise' or "
-            f"'multilabel', got kind={kind!r}. Leave it out."
-        )
 
 
 def scored_rows(*args: Any) -> tuple[Kind, Iterator[Scored]]:
@@ -124,7 +124,6 @@ def check_input(
     """
     if isinstance(y_proba, Rows):
         return y_proba
-    inputs.check_not_swapped(y_true=y_true, y_proba=y_proba)
     if kind == "multilabel":
         if pos_label is not None:
             raise ValueError(
@@ -183,18 +182,18 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
 
 
 def _top_label(P: Floats, y: Indices) -> Events:
-    xp = namespace(P)
+    xp = xa.namespace(P)
     if P.ndim == 1:  # the probability of the other class is 1 - P
         return xp.maximum(P, 1 - P)[:, None], ((P > 0.5) == (y == 1))[:, None]
     top = xp.argmax(P, axis=1)
-    return of_labels(P, top)[:, None], (top == y)[:, None]
+    return xa.of_labels(P, top)[:, None], (top == y)[:, None]
 
 
 def _each_class(P: Floats, y: Any) -> Events:
     """Of every class or, where ``y`` (m, K) is an indicator, of every label."""
     if P.ndim == 1:
-        P = namespace(P).stack([1 - P, P], axis=1)
-    return P, y if y.ndim == 2 else y[:, None] == like(np.arange(P.shape[1]), P)
+        P = xa.namespace(P).stack([1 - P, P], axis=1)
+    return P, y if y.ndim == 2 else y[:, None] == xa.like(np.arange(P.shape[1]), P)
 
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:

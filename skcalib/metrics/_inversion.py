@@ -40,36 +40,23 @@ FRACTIONS = (0.0, 1 / 16, 1 / 4, 1.0)
 BETWEEN = np.linspace(0, 1, 513)
 
 
-class Gaps(NamedTuple):
-    """What formulas take of bins."""
+class BinsOfColumns(NamedTuple):
+    """Bins of all columns, with zeros for empty bins; what formulas take of a reliability curve."""
 
+    weight: Floats
+    share: Floats  #: fraction of the weight of each column
+    confidence: Floats
     gap: Floats
-    share: Floats
-    confidence: Any = 0.0
-    n_effective: Any = 0.0
+    n_effective: Floats
 
     @property
     def accuracy(self) -> Floats:
         """Frequency of the event."""
         return np.clip(self.confidence - self.gap, 0, 1)
 
-
-class BinsOfColumns(NamedTuple):
-    """Bins of all columns, with zeros for empty bins."""
-
-    weight: Floats
-    confidence: Floats
-    gap: Floats
-    n_effective: Floats
-
-    @property
-    def share(self) -> Floats:
-        """Fraction of the weight of each column."""
-        return self.weight / self.weight.sum(axis=1, keepdims=True)
-
     def error(self, formula: Formula, gap: Floats) -> Any:
         """Mean over the columns of a formula of gaps, for each draw if there are several."""
-        return formula(Gaps(gap, self.share, self.confidence, self.n_effective)).mean(axis=-1)
+        return formula(self._replace(gap=gap)).mean(axis=-1)
 
 
 class Cells(NamedTuple):
@@ -124,7 +111,7 @@ class Simulation(NamedTuple):
 
     def high(self, plain: Formula, spread: float) -> float:
         """The largest true error from which noise may lead to the observed gaps."""
-        (_, confidence, gap, n), z = self.bins, float(ndtri((1 + self.level) / 2))
+        (_, _, confidence, gap, n), z = self.bins, float(ndtri((1 + self.level) / 2))
         accuracy = np.clip(confidence - self.pooled, 0, 1)
         size = z * np.sqrt(ratio(accuracy * (1 - accuracy) + ratio(1.0, n), n))
         ends = []
@@ -151,7 +138,8 @@ def slopes(bins: BinsOfColumns, formula: Formula, gap: Floats) -> tuple[Floats, 
     each = step * np.eye(gap.shape[1])
 
     def error(of_gap: Floats, of_share: Floats) -> Floats:
-        return np.asarray(formula(Gaps(gap[:, None] + of_gap, share + of_share)))
+        changed = bins._replace(gap=gap[:, None] + of_gap, share=share + of_share)
+        return np.asarray(formula(changed))
 
     none = np.zeros_like(each)
     by_gap = (error(each, none) - error(-each, none)) / (2 * step)
@@ -221,12 +209,8 @@ def bins_of(measured: MeasuredByBins) -> BinsOfColumns:
     for k, column_sums in enumerate(measured.sums()):
         sums[:, k, : len(column_sums.weight)] = column_sums
     count, weight, squared, hits, scores = sums
-    return BinsOfColumns(
-        weight,
-        ratio(scores, weight),
-        ratio(scores - hits, weight),
-        effective_rows(count, weight, squared),
-    )
+    share, n = weight / weight.sum(axis=1, keepdims=True), effective_rows(count, weight, squared)
+    return BinsOfColumns(weight, share, ratio(scores, weight), ratio(scores - hits, weight), n)
 
 
 def cells_of(measured: MeasuredByBins) -> Cells:
@@ -301,23 +285,21 @@ def drawn(
 
 
 def mean_gap_ends(
-    confidence: Floats, hit: Floats | Bools, w: Floats, level: float, correction: float = 0.0
+    confidence: Floats, hit: Floats | Bools, w: Floats, level: float
 ) -> tuple[float, float]:
     r"""Wilson's confidence interval of the mean confidence less the accuracy.
 
-    Its ends are the gaps g for which :math:`|\hat g - g| = z\, s(g) + \kappa \sum_i w_i^2 / W^2`,
-    where :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and the probabilities :math:`p_i` of
-    being right are the confidences, moved proportionally towards 0 or 1 until their mean is less by
-    g. The correction for continuity :math:`\kappa` is 0, or 1/2 for ends close to the exact ones.
+    Its ends are the gaps g for which :math:`|\hat g - g| = z\, s(g)`, where
+    :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and the probabilities :math:`p_i` of being
+    right are the confidences, moved proportionally towards 0 or 1 until their mean is less by g.
     """
     c, share = confidence.astype(np.float64), w / w.sum()
     mean, gap = float(share @ c), float(share @ (c - hit))
-    z, least = float(ndtri((1 + level) / 2)), correction * float(share @ share)
+    z = float(ndtri((1 + level) / 2))
 
     def excess(g: float) -> float:
         wrong = 1 - c + c * (g / mean) if g > 0 else (1 - c) * (1 + g / max(1 - mean, 1e-300))
-        distance = max(abs(g - gap) - least, 0.0)
-        return distance**2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
+        return (g - gap) ** 2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
 
     def end(bound: float) -> float:
         # The variance, and with it the excess, may be 0 at the estimate itself.

@@ -12,7 +12,7 @@ from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check
 from skcalib._rows.ranking import ranked
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_option, meant
+from skcalib._validation.inputs import check_option
 
 from ._calibration_error import FORMULAS, smooth_calibration_error
 from ._curve import ReliabilityCurve, curve_of, edges_of
@@ -68,22 +68,17 @@ class MeasuredByBins:
         """The measure if row i is repeated ``times[i]`` times, by default once."""
         return float(np.mean([*map(self.formula, self.curves(times))]))
 
-    def curves(
-        self, times: Indices | None = None, events: list[Bools] | None = None
-    ) -> Iterator[ReliabilityCurve]:
+    def curves(self, times: Indices | None = None) -> Iterator[ReliabilityCurve]:
         """The bins of every column, as of :meth:`sums`."""
-        for column, sums in zip(self.columns, self.sums(times, events), strict=True):
+        for column, sums in zip(self.columns, self.sums(times), strict=True):
             yield curve_of(column.label, column.edges, sums)
 
-    def sums(
-        self, times: Indices | None = None, events: list[Bools] | None = None
-    ) -> Iterator[BinSums]:
+    def sums(self, times: Indices | None = None) -> Iterator[BinSums]:
         """Sums per bin of every column, with row i repeated ``times[i]`` times."""
         w, weight = self.problem.rows.w, self.weights if times is None else times * self.weights
-        for k, (_, edges, bins, score, event) in enumerate(self.columns):
+        for _, edges, bins, score, event in self.columns:
             per_bin = partial(np.bincount, bins, minlength=len(edges) - 1)
-            happened = event if events is None else events[k]
-            total, hits, scores = map(per_bin, (weight, weight * happened, weight * score))
+            total, hits, scores = map(per_bin, (weight, weight * event, weight * score))
             # Without weights, that of a row and its square are the number of times it is there.
             count, squared = (total, total) if w is None else map(per_bin, (times, weight * w))
             sums = (count, total, squared, hits, scores)
@@ -154,11 +149,8 @@ def measured_by(
         return MeasuredByCall(problem, measure, n_bins=n_bins, strategy=strategy)
     if isinstance(measure, str) and measure in FORMULAS:
         return MeasuredByBins(problem, measure, n_bins, strategy)
-    known = [*FORMULAS, SMOOTH]
-    hint = meant(measure, known) if isinstance(measure, str) else ""
-    raise ValueError(
-        f"measure must be a callable or one of {', '.join(known)}, got {measure!r}. {hint}".rstrip()
-    )
+    known = ", ".join([*FORMULAS, SMOOTH])
+    raise ValueError(f"measure must be a callable or one of {known}, got {measure!r}.")
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:

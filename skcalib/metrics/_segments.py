@@ -18,7 +18,7 @@ from skcalib._scores.columns import Scored
 from skcalib._validation.features import LEAST_WEIGHT, fitted_columns
 from skcalib._validation.inputs import check_integer, check_real, check_weights
 
-from ._input import Kind, check_input, columns_of
+from ._input import Kind, check_draws_labels, check_input, columns_of
 from ._inversion import p_value, ratio
 from ._resampling import ROUNDING, Random, labels_at
 
@@ -254,12 +254,7 @@ def cells_of(
     """Names of the segments, and the cells of each column of scores."""
     check_in_memory([*given, features])
     y_true, y_proba, kind, sample_weight, labels, pos_label = given
-    if kind == "multilabel":
-        raise ValueError(
-            "multicalibration_error draws the labels of a row from their probabilities, and "
-            "several of them may depend on one another, got kind='multilabel'. Measure each label "
-            "by itself, with y_true[:, j], y_proba[:, j] and kind='binary'."
-        )
+    check_draws_labels(kind, "multicalibration_error")
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     n = np.shape(y_proba)[0]
     w = check_weights(sample_weight, n)
@@ -344,15 +339,9 @@ def null_maxima(cells: list[Cells], n_resamples: int, random: Random) -> Floats:
         else:  # classes exclude one another
             y = np.stack([labels_at(cumulative, of_draw) for of_draw in u.T], axis=1)
             events = [y == k for k in range(len(cells))]
-        maxima.append(
-            np.max(
-                [
-                    one.excess(event - one.score[:, None]).max(axis=(0, 1))
-                    for one, event in zip(cells, events, strict=True)
-                ],
-                axis=0,
-            )
-        )
+        residuals = (event - one.score[:, None] for one, event in zip(cells, events, strict=True))
+        excess = [one.excess(r).max(axis=(0, 1)) for one, r in zip(cells, residuals, strict=True)]
+        maxima.append(np.max(excess, axis=0))
     return np.concatenate(maxima)
 
 

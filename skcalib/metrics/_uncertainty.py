@@ -13,7 +13,7 @@ from skcalib._scores.bins import Strategy
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._calibration_error import FORMULAS
-from ._input import OF_EACH, Kind, scored_rows
+from ._input import OF_EACH, Kind, check_draws_labels, scored_rows
 from ._inversion import null_errors, p_value, simulated
 from ._resampling import ROUNDING, Measure, MeasuredByBins, Method, draw_rows, measured_by
 
@@ -185,11 +185,7 @@ def calibration_error_interval(
         simulation = simulated(measured, n_resamples, random, confidence_level)
         return IntervalEstimate(estimate, *simulation.ends(measured.name, estimate))
     if method == "inversion":
-        if kind == "multilabel":
-            raise ValueError(
-                "method='inversion' draws labels, which in a row may depend on one another, got "
-                "kind='multilabel'. Use 'basic', or kind='binary' for each label."
-            )
+        check_draws_labels(kind, "method='inversion'")
         raise ValueError(
             f"method='inversion' is for {', '.join(FORMULAS)}, got measure={measure!r}. Use "
             "'basic'."
@@ -278,13 +274,7 @@ def calibration_test(
     True
     """
     check_integer("n_resamples", n_resamples)
-    if kind == "multilabel":
-        raise ValueError(
-            "calibration_test draws the labels of a row from their probabilities, and several of "
-            "them may depend on one another, got kind='multilabel'. Test each label by itself, "
-            "with y_true[:, j], y_proba[:, j] and kind='binary', and multiply the p-values by the "
-            "number of labels."
-        )
+    check_draws_labels(kind, "calibration_test")
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
     if measure == "spiegelhalter_z":
         return _spiegelhalter(*rows)

@@ -1,13 +1,12 @@
 """Beta calibration: a sigmoid of two logarithms for each class."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import ArrayLike, Floats, Rows, namespace
-from skcalib._rows.arrays import double, into
+from skcalib._rows import Floats, Rows, arrays as xa
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
@@ -113,30 +112,15 @@ class BetaCalibration(_OneVsRestScaling):
     True
     """
 
-    a_: Floats
-    b_: Floats
-    intercept_: Floats
-    n_iter_: int
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        smoothing: Literal["auto"] | float = "auto",
-        classes: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(classes=classes)
-        self.alpha = alpha
-        self.smoothing = smoothing
-
-    def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
         # Of half the sum of a and b around 1, and of their difference and c around 0.
         forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])
-        prior = Prior(np.array([1.0, 1, 0]), alpha * forms.T @ forms)
+        prior = Prior(np.array([1.0, 1, 0]), self.alpha * forms.T @ forms)
         low = np.array([0, 0, -np.inf])
         theta, n_passes = fit_maps(odds, partial(_expand, temperature), prior, low)
         a, b, intercept = theta.T
         return {
+            "alpha_": float(self.alpha),
             "a_": a / temperature,
             "b_": b / temperature,
             "intercept_": intercept,
@@ -147,7 +131,7 @@ class BetaCalibration(_OneVsRestScaling):
         mean, difference = (self.a_ + self.b_) / 2, self.b_ - self.a_
         scaled = self.temperature_ * mean, self.temperature_ * difference
         S = _bend(self.temperature_, U)
-        S = into("multiply", S, S, scaled[1])
+        S = xa.into("multiply", S, S, scaled[1])
         S += scaled[0] * U
         S += self.intercept_
         return S
@@ -155,13 +139,13 @@ class BetaCalibration(_OneVsRestScaling):
 
 def _bend(temperature: float, U: Floats) -> Floats:
     r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
-    distance = namespace(U).abs(double(U))
+    distance = xa.namespace(U).abs(xa.double(U))
     bent: Floats = -temperature * distance
-    bent = into("expm1", bent, bent)
-    bent = into("divide", bent, bent, 2.0)
-    bent = into("log1p", bent, bent)
+    bent = xa.into("expm1", bent, bent)
+    bent = xa.into("divide", bent, bent, 2.0)
+    bent = xa.into("log1p", bent, bent)
     bent /= temperature
-    bent += into("divide", distance, distance, 2.0)
+    bent += xa.into("divide", distance, distance, 2.0)
     return bent
 
 

@@ -13,8 +13,7 @@ from skcalib._optimize import loss, temperature
 from skcalib._optimize.leave_one_out import Choice, choose_strength
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
@@ -36,22 +35,8 @@ class _LinearScaling(BaseCalibrator):
     # Regularization of K classes, rows of some weight, and a multiple.
     _regularization = staticmethod(loss.Regularization.rule)
 
-    alpha: Literal["auto", "loo"] | float
-    smoothing: Literal["auto"] | float
     normalize: bool = True
     fit_intercept: bool = True
-    max_iter: int
-    tol: float
-    coef_: Floats
-    intercept_: Floats
-    temperature_: float
-    smoothing_: float
-    normalize_: bool
-    alpha_: float
-    alphas_: Floats
-    loo_losses_: Floats
-    loss_: float
-    n_iter_: int
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         return fit_linear_maps(rows, [self])[0]
@@ -264,8 +249,7 @@ def _fit_map(
 ) -> tuple[loss.Objective, Choice, OptimizeResult]:
     """The objective of the strength that is given or chosen, the choice, and the solution."""
     rule = partial(calibrator._regularization, objective.n_classes, objective.rows.weight)  # noqa: SLF001
-    limits = calibrator.tol, calibrator.max_iter
-    tol, max_iter = limits
+    tol, max_iter = calibrator.tol, calibrator.max_iter
     if "loo" in strengths:
         choice = choose_strength(objective, rule, tol, max_iter)
         # After the fits of a path, on few rows, the last one may be so exact that a weight of 2 is
@@ -287,7 +271,7 @@ def _fit_map(
         solution = best_parameters(objective, tol, max_iter, choice.fit.x, choice.fit.blocks)
     solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
     if not (solution.success and objective.ridge.all()):
-        _warn_unless_optimal(solution, objective, *limits)
+        _warn_unless_optimal(solution, objective, calibrator.tol, max_iter)
     return objective, choice, solution
 
 

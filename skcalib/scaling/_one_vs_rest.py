@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -16,8 +16,7 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import Bools, Floats, Indices, Rows, arrays as xa, namespace
-from skcalib._rows.arrays import astype, double
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
@@ -41,13 +40,22 @@ class _OneVsRestScaling(BaseCalibrator):
     """
 
     _on_device = True
+    # Values of alpha that are no numbers.
+    _options: ClassVar[tuple[str, ...]] = ()
 
-    alpha: Literal["loo"] | float
-    temperature_: float
-    alpha_: float
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        smoothing: Literal["auto"] | float = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.alpha = alpha
+        self.smoothing = smoothing
 
     @abstractmethod
-    def _fit_maps(self, odds: Rows, temperature: float, alpha: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
         """Fitted attributes, from rows of log-odds (n_rows, n_maps), class indices and weights.
 
         Infinite log-odds are those of masked classes, or of rows in which all others are masked.
@@ -58,37 +66,25 @@ class _OneVsRestScaling(BaseCalibrator):
         """Calibrated log-odds (m, n_maps) of finite log-odds."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_real("alpha", self.alpha, closed=True)
-        alpha = float(self.alpha)
-        return {**self._fit_around_temperature(rows, alpha), "alpha_": alpha}
-
-    def _fit_around_temperature(self, rows: Rows, alpha: float) -> dict[str, Any]:
-        """The temperature, the share of the uniform distribution, and what is fitted to them."""
+        check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
-        temperature = _fit_temperature(rows, smoothing)
+        scale = fit_inverse_temperature(rows, smoothing)
+        if not scale.is_separable:
+            warn_of_no_minimum(scale)
+        # At the largest temperature no log-odds would be left for slopes and offsets to work with.
+        unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
+        temperature = unit / scale.value
         odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
-        return {
-            **self._fit_maps(odds, temperature, alpha),
-            "temperature_": temperature,
-            "smoothing_": smoothing,
-        }
+        fitted = self._fit_maps(odds, temperature)
+        return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
     def _unmixed(self, Z: Floats) -> Floats:
         return xa.finite_unless_masked(lambda _: self._calibrate(Z), Z)
 
     def _calibrate(self, Z: Floats) -> Floats:
         """As in the base, but of logits with masked classes, which change the mixture."""
-        U = _bounded(double(_mixed_log_odds(self.temperature_, self.smoothing_, Z)))
-        return joined(astype(self._scores(U), Z.dtype), Z.shape[1])
-
-
-def _fit_temperature(rows: Rows, smoothing: float) -> float:
-    """The temperature, with a warning if there is none, but for separable rows."""
-    scale = fit_inverse_temperature(rows, smoothing)
-    if not scale.is_separable:
-        warn_of_no_minimum(scale)
-    # At the largest temperature no log-odds would be left that slopes and offsets can work with.
-    return (SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1) / scale.value
+        U = _bounded(xa.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z)))
+        return joined(xa.astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
@@ -98,7 +94,7 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
     else:
         M = margins(Z)
         U = mixed_logits(temperature, smoothing, M)
-    xp = namespace(M)
+    xp = xa.namespace(M)
     finite = xp.isfinite(M)
     if not xa.perhaps(~xp.all(finite)):
         return _bounded(U)
@@ -109,7 +105,7 @@ def _bounded(U: Floats) -> Floats:
     """Log-odds, which may be overwritten, no further from zero than is meant for finite ones."""
     if isinstance(U, np.ndarray):
         return np.clip(U, -FARTHEST, FARTHEST, out=U)
-    return namespace(U).clip(U, -FARTHEST, FARTHEST)
+    return xa.namespace(U).clip(U, -FARTHEST, FARTHEST)
 
 
 def fit_maps(
@@ -143,7 +139,7 @@ def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bool
 
     In double precision: log-odds that hardly vary are next to proportional to the constant feature.
     """
-    U, xp = double(U), namespace(U)
+    U, xp = xa.double(U), xa.namespace(U)
     counts = xp.isfinite(U)
     if xp.all(counts):
         return expand(U), None

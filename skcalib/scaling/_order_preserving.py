@@ -10,8 +10,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize import temperature
 from skcalib._optimize.loss import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_blas_thread
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -138,12 +137,6 @@ class OrderPreservingScaling(BaseCalibrator):
 
     _keeps_order = True
     _on_device = True
-
-    knots_: Floats
-    slopes_: Floats
-    temperature_: float
-    alpha_: float
-    smoothing_: float
 
     def __init__(
         self,

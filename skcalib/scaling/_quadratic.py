@@ -1,12 +1,12 @@
 """Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
+from skcalib._rows import Floats, Rows, arrays as xa
 
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, fit_maps
 
@@ -119,37 +119,21 @@ class QuadraticScaling(_OneVsRestScaling):
     True
     """
 
-    intercept_: Floats
-    coef_: Floats
-    quadratic_: Floats
-    limits_: Floats
-    n_iter_: int
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        smoothing: Literal["auto"] | float = "auto",
-        classes: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(classes=classes)
-        self.alpha = alpha
-        self.smoothing = smoothing
-
-    def _fit_maps(self, odds: Rows, _: float, alpha: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
         highest, lowest = odds.sum(_farthest, merge=np.maximum)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
         information, *moments = odds.sum(_information)
         centre, square = moments / np.maximum(information, xa.TINY)
-        if alpha == 0:  # no prior, whose units separable rows would carry to rounding errors
+        if self.alpha == 0:  # no prior, whose units separable rows would carry to rounding errors
             centre, square = 0 * centre, 1 + 0 * square
         spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
-        prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), alpha * np.eye(3))
+        prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), self.alpha * np.eye(3))
         theta, n_passes = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
         slope, quadratic = theta[:, 0] / spread, theta[:, 1] / (spread**2 * unit)
         return {
+            "alpha_": float(self.alpha),
             "intercept_": theta[:, 2] - (slope - quadratic * centre) * centre,
             "coef_": slope - 2 * quadratic * centre,
             "quadratic_": quadratic,

@@ -6,10 +6,8 @@ import numpy as np
 
 from skcalib._optimize.leave_one_out import ALPHAS, log_prior
 from skcalib._optimize.spline import Splines, evaluate, powers_of_values
-from skcalib._rows import ArrayLike, Floats, Rows, on_host
-from skcalib._rows.arrays import like
-from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._validation.inputs import check_flag, check_integer, check_real
+from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
+from skcalib._validation.inputs import check_flag, check_integer
 from skcalib._warnings import NotConvergedWarning, warn
 
 from ._one_vs_rest import _OneVsRestScaling
@@ -141,11 +139,7 @@ class SplineCalibration(_OneVsRestScaling):
     True
     """
 
-    knots_: Floats
-    values_: Floats
-    alphas_: Floats
-    loo_losses_: Floats
-    n_iter_: int
+    _options = ("loo",)
 
     def __init__(
         self,
@@ -156,24 +150,21 @@ class SplineCalibration(_OneVsRestScaling):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        super().__init__(alpha=alpha, smoothing=smoothing, classes=classes)  # type: ignore[arg-type]
         self.n_knots = n_knots
-        self.alpha = alpha
         self.increasing = increasing
-        self.smoothing = smoothing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)
-        check_real("alpha", self.alpha, closed=True, option="loo")
         check_flag("increasing", self.increasing)
-        return self._fit_around_temperature(rows, 0)  # the strength is chosen in _fit_maps
+        return super()._fit(rows)
 
-    def _fit_maps(self, odds: Rows, *_: float) -> dict[str, Any]:
+    def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
         return with_one_blas_thread(self._fit_splines, odds.on_host())
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
-        chosen, alphas = self.alpha == "loo", ALPHAS
+        chosen, alphas = isinstance(self.alpha, str), ALPHAS
         if not chosen:
             alphas = np.array([float(self.alpha)])
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
@@ -197,6 +188,6 @@ class SplineCalibration(_OneVsRestScaling):
         }
 
     def _scores(self, U: Floats) -> Floats:
-        low, high = like(self.knots_[:, 0], U), like(self.knots_[:, -1], U)
-        coefficients = powers_of_values(self.knots_.shape[1]) @ on_host(self.values_).T
+        low, high = xa.like(self.knots_[:, 0], U), xa.like(self.knots_[:, -1], U)
+        coefficients = powers_of_values(self.knots_.shape[1]) @ xa.on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)

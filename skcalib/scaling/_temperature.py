@@ -10,7 +10,6 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import divided, fit_inverse_temperature, warn_of_no_minimum
 from skcalib._rows import ArrayLike, Floats, Indices, Plan, Rows, arrays as xa
-from skcalib._rows.arrays import of_labels
 from skcalib._validation.inputs import check_option, fitted_smoothing, warn_of_small_weights
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -130,8 +129,6 @@ class TemperatureScaling(BaseCalibrator):
     _keeps_order = True
     _on_device = True
 
-    temperature_: float
-
     def __init__(
         self, *, smoothing: Literal["auto"] | float = "auto", classes: ArrayLike | None = None
     ) -> None:
@@ -142,16 +139,21 @@ class TemperatureScaling(BaseCalibrator):
         return self.smoothing != "auto"
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        smoothing = fitted_smoothing(self.smoothing, rows)
-        scale = fit_inverse_temperature(rows, smoothing)
-        if scale.outcome != "minimum":
-            warn_of_no_minimum(scale)
-            if scale.is_separable and self._weights_are_relative():
-                warn_of_small_weights(rows.weight, rows.n_rows)
-        return {"temperature_": 1 / scale.value, "smoothing_": smoothing}
+        return _fitted_temperature(rows, self.smoothing)
 
     def _calibrate(self, Z: Floats) -> Floats:
         return divided(Z, self.temperature_)
+
+
+def _fitted_temperature(rows: Rows, smoothing: float | str) -> dict[str, float]:
+    """The temperature, with a warning if there is none, and the smoothing."""
+    share = fitted_smoothing(smoothing, rows)
+    scale = fit_inverse_temperature(rows, share)
+    if scale.outcome != "minimum":
+        warn_of_no_minimum(scale)
+        if scale.is_separable and smoothing != "auto":
+            warn_of_small_weights(rows.weight, rows.n_rows)
+    return {"temperature_": 1 / scale.value, "smoothing_": share}
 
 
 class EnsembleTemperatureScaling(BaseCalibrator):
@@ -252,10 +254,6 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     _keeps_order = True
     _on_device = True
 
-    temperature_: float
-    weights_: Floats
-    smoothing_: float
-
     def __init__(
         self,
         *,
@@ -272,16 +270,11 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
-        smoothing = fitted_smoothing(self.smoothing, rows)
-        scale = fit_inverse_temperature(rows, smoothing)
-        if scale.outcome != "minimum":
-            warn_of_no_minimum(scale)
-            if scale.is_separable and self._weights_are_relative():
-                warn_of_small_weights(rows.weight, rows.n_rows)
+        fitted = _fitted_temperature(rows, self.smoothing)
         fit = _by_brier_score if self.loss == "brier" else _by_log_loss
-        weights = (1 - smoothing) * fit(rows, 1 / scale.value)
-        weights[2] += smoothing
-        return {"temperature_": 1 / scale.value, "weights_": weights, "smoothing_": smoothing}
+        weights = (1 - fitted["smoothing_"]) * fit(rows, fitted["temperature_"])
+        weights[2] += fitted["smoothing_"]
+        return {**fitted, "weights_": weights}
 
     def _calibrate(self, Z: Floats) -> Floats:
         """Logits of the mixture of the first two members."""
@@ -319,8 +312,8 @@ def _uniform(Z: Floats) -> Floats:
 
 def _by_log_loss(rows: Rows, temperature: float) -> Floats:
     """Weights of the least log loss, with a warning where the search stopped before."""
-    of_labels = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
-    found = mixture.mixture_weights(mixture.MixtureLoss(of_labels), np.full(3, 1 / 3))
+    given = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
+    found = mixture.mixture_weights(mixture.MixtureLoss(given, np.zeros(3)), np.full(3, 1 / 3))
     if not found.success:
         warn(
             f"The weights of the ensemble did not converge in {mixture.MAX_ITERATIONS} iterations. "
@@ -333,7 +326,9 @@ def _by_log_loss(rows: Rows, temperature: float) -> Floats:
 def _of_labels(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
     """Probabilities (m, 3) that the members give the labels, relative to the largest of these."""
     xp = xa.namespace(Z)
-    logs = [xa.double(of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)]
+    logs = [
+        xa.double(xa.of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)
+    ]
     L = xp.stack([*logs, xp.log(_uniform(Z))], axis=1)
     return xp.exp(L - xp.max(L, axis=1, keepdims=True))
 
@@ -352,6 +347,6 @@ def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Fl
     P, Q = (E / total[:, None] for _, E, total in _members(temperature, Z))
     P, Q = xa.double(P), xa.double(Q)
     products = [xa.vecdot(*pair) for pair in ((P, P), (P, Q), (Q, Q))]
-    values = [*products, of_labels(P, y), of_labels(Q, y), _uniform(Z)]
+    values = [*products, xa.of_labels(P, y), xa.of_labels(Q, y), _uniform(Z)]
     pp, pq, qq, p, q, u = (float(xa.weighted_sum(value, w)) for value in values)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

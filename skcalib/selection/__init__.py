@@ -7,9 +7,4 @@ from ._conditional import ConditionalCalibrator
 from ._optimism import OptimismCorrection as OptimismCorrection, optimism_corrected
 
 # What is called. Results are public here, and not in the top level.
-__all__ = [
-    "AutoCalibrator",
-    "ConditionalCalibrator",
-    "compare_calibrators",
-    "optimism_corrected",
-]
+__all__ = ["AutoCalibrator", "ConditionalCalibrator", "compare_calibrators", "optimism_corrected"]

@@ -20,20 +20,9 @@ from skcalib._validation.inputs import check_integer, check_option, check_real, 
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give
 
+from . import _stacking as stacking
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
 from ._halves import weighed_in_halves
-from ._stacking import (
-    Fold,
-    Weighed,
-    components,
-    fit_all,
-    folds,
-    in_canonical_order,
-    log_of_labels,
-    out_of_fold,
-    rows_to_weigh_on,
-    weighed,
-)
 
 
 class AutoCalibrator(BaseCalibrator):
@@ -177,16 +166,6 @@ class AutoCalibrator(BaseCalibrator):
     13
     """
 
-    weights_: dict[str, float]
-    calibrators_: dict[str, Any]
-    cv_log_loss_: dict[str, float]
-    cv_log_loss_error_: dict[str, float]
-    components_: list[Any]
-    component_weights_: Floats
-    smoothing_: float
-    experts_: Floats
-    expert_weights_: Floats
-
     # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
     _rows_at_least = 1 << 12
     _takes_batches = True
@@ -325,12 +304,14 @@ class AutoCalibrator(BaseCalibrator):
             return self._stored(X, checked.classes, self._all_kept(checked))
         rows: Any = checked.in_memory()
         parts, experts, weights = self._experts()
-        L = np.stack([log_of_labels(part, rows, self.smoothing_) for part in parts], axis=1)
+        L = np.stack(
+            [stacking.log_of_labels(part, rows, self.smoothing_) for part in parts], axis=1
+        )
         weights = updated_weights(weights, np.exp(L) @ experts.T, rows.w, self.forget)
         self.components_, self.experts_, self.expert_weights_ = parts, experts, weights
         self.component_weights_ = weights @ experts
         if len(weights) == len(self.calibrators_):  # all candidates
-            self.weights_ = dict(zip(self.weights_, weights.tolist(), strict=True))
+            self.weights_ = dict(zip(self.calibrators_, weights.tolist(), strict=True))
         return self
 
     def _experts(self) -> tuple[list[Any], Floats, Floats]:
@@ -362,11 +343,7 @@ class AutoCalibrator(BaseCalibrator):
         X = as_array(X)
         rows = self._checked(X, y, sample_weight)
         if groups is not None or not isinstance(self.cv, Integral):
-            check_in_memory(
-                [X],
-                "Dask collections are split by an integer cv, got another cv or groups. Use one, "
-                "or rows in memory.",
-            )
+            check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
         is_number = isinstance(self.cv, Integral)
         splits = None if is_number else self._given_splits(X, y, sample_weight, groups)
@@ -391,7 +368,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _cross_fitted(
         self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], Weighed, list[Fold]]:
+    ) -> tuple[dict[str, Any], stacking.Weighed, list[stacking.Fold]]:
         """The same, with what cross-validation says and with the fits of the folds."""
         # The default candidates are mixed with the uniform distribution themselves, all but one.
         smoothing = 1 / (rows.weight + 1) ** (2 if self.calibrators is None else 1)
@@ -401,9 +378,22 @@ class AutoCalibrator(BaseCalibrator):
             for name, loss in found.losses.items():
                 print(f"{name}: log loss {loss:.4f}, weight {found.weights[name]:.3f}", flush=True)
         kept = {name: candidates[name] for name, weight in found.weights.items() if weight > 0}
-        fitted = self._fitted_to_all(kept, rows)
-        parts, weights = components(fitted, found)
-        attributes = {
+        return self._fitted_to_all(kept, rows, found, smoothing), found, of_folds
+
+    def _fitted_to_all(
+        self, candidates: dict[str, Any], rows: Rows, found: stacking.Weighed, smoothing: float
+    ) -> dict[str, Any]:
+        """Fitted attributes, with candidates fitted to all rows and their weights."""
+        fitted, messages, errors = stacking.fit_all(
+            candidates, rows, "All rows" if self.verbose else ""
+        )
+        for name, error in errors.items():
+            error.add_note(f"Candidate {name!r} failed on all rows.")
+            raise error
+        give(messages.items(), ", ".join)
+        fitted = {name: fitted[name] for name in candidates}
+        parts, weights = stacking.components(fitted, found)
+        return {
             "weights_": found.weights,
             "calibrators_": fitted,
             "cv_log_loss_": found.losses,
@@ -414,16 +404,6 @@ class AutoCalibrator(BaseCalibrator):
             "experts_": weights[None],
             "expert_weights_": np.ones(1),
         }
-        return attributes, found, of_folds
-
-    def _fitted_to_all(self, candidates: dict[str, Any], rows: Rows) -> dict[str, Any]:
-        """Candidates fitted to all rows."""
-        fitted, messages, errors = fit_all(candidates, rows, "All rows" if self.verbose else "")
-        for name, error in errors.items():
-            error.add_note(f"Candidate {name!r} failed on all rows.")
-            raise error
-        give(messages.items(), ", ".join)
-        return fitted
 
     def _all_kept(self, rows: Rows) -> dict[str, Any]:
         """Fitted attributes of all candidates, of equal weight: the experts of a stream."""
@@ -433,19 +413,13 @@ class AutoCalibrator(BaseCalibrator):
                 "got one class only. Begin with more rows, or with fit."
             )
         candidates = self._candidates(rows)
-        weights = np.full(len(candidates), 1 / len(candidates))
-        fitted = self._fitted_to_all(candidates, rows)
-        return {
-            "weights_": dict(zip(candidates, weights.tolist(), strict=True)),
-            "calibrators_": {name: fitted[name] for name in candidates},
-            "cv_log_loss_": {},
-            "cv_log_loss_error_": {},
-            "components_": [fitted[name] for name in candidates],
-            "component_weights_": weights,
-            "smoothing_": 1 / (rows.weight + 1),
-            "experts_": np.eye(len(weights)),
-            "expert_weights_": weights,
+        equal = stacking.Weighed(dict.fromkeys(candidates, 1 / len(candidates)), {}, {}, [])
+        fitted = self._fitted_to_all(candidates, rows, equal, 1 / (rows.weight + 1))
+        experts = {
+            "experts_": np.eye(len(candidates)),
+            "expert_weights_": fitted["component_weights_"],
         }
+        return fitted | experts
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
@@ -459,7 +433,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _weighed(
         self, candidates: dict[str, Any], rows: Rows, splits: list[Split] | None, smoothing: float
-    ) -> tuple[Weighed, list[Fold]]:
+    ) -> tuple[stacking.Weighed, list[stacking.Fold]]:
         """The weight of each candidate; all on the first one if there can be no folds."""
         simple: tuple[str, ...] = SIMPLE if self.calibrators is None else ()
         verbose = bool(self.verbose)
@@ -472,12 +446,14 @@ class AutoCalibrator(BaseCalibrator):
                 found = weighed_in_halves(candidates, rows, *how, simple=simple, verbose=verbose)
                 return found, []
             if rows.groups is None:
-                sample = in_canonical_order(rows_to_weigh_on(rows.in_memory()))
-            splits = folds(sample.y, sample.groups, int(self.cv), self.random_state)
+                sample = stacking.in_canonical_order(stacking.rows_to_weigh_on(rows.in_memory()))
+            splits = stacking.folds(sample.y, sample.groups, int(self.cv), self.random_state)
         if not splits:
             first = next(iter(candidates))
-            return Weighed({name: float(name == first) for name in candidates}, {}, {}, []), []
-        of_folds = out_of_fold(
+            return stacking.Weighed(
+                {name: float(name == first) for name in candidates}, {}, {}, []
+            ), []
+        of_folds = stacking.out_of_fold(
             candidates,
             sample,
             splits,
@@ -486,8 +462,10 @@ class AutoCalibrator(BaseCalibrator):
             screened=bool(simple),
             verbose=verbose,
         )
-        simple = simple or tuple(of_folds[-1].L)[:1]
-        return weighed(of_folds, self.combine, smoothing, simple), of_folds
+        names = list(of_folds[-1].L)  # the first fold may have others
+        in_rows = [fold.of(names) for fold in of_folds]
+        screen = of_folds[0] if simple else None
+        return stacking.weighed(in_rows, names, self.combine, smoothing, simple, screen), of_folds
 
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]

@@ -10,16 +10,8 @@ from skcalib._base import accuracy, labels_of
 from skcalib._nested import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import (
-    Array,
-    ArrayLike,
-    Floats,
-    MemoryRows,
-    Rows,
-    arrays as xa,
-    as_array,
-    check_in_memory,
-)
+from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays as xa, as_array
+from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import Split
 from skcalib._validation.features import Columns, fitted_columns
 from skcalib._validation.inputs import check_fitted, check_weights
@@ -168,16 +160,6 @@ class ConditionalCalibrator(AutoCalibrator):
     [0.61, 0.64]
     """
 
-    feature_weights_: dict[str, float]
-    loss_report_: dict[str, float]
-    effects_: list[Floats]
-    feature_temperature_: float
-    feature_smoothing_: float
-    trees_: list[Any]
-    feature_names_: list[str]
-    feature_levels_: list[Array]
-    is_categorical_: Array
-
     _takes_batches = False  # whose features would count nothing
 
     def __init__(
@@ -242,11 +224,7 @@ class ConditionalCalibrator(AutoCalibrator):
         if features is None:
             attributes = self._fit_across(rows, splits)
             return self._stored(Z, rows.classes, attributes)
-        check_in_memory(
-            [Z, features],
-            "Features are for rows in memory, got a Dask collection. Call compute() on a part of "
-            "it that fits into memory, or leave features out.",
-        )
+        check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
         splits = self._folds(rows) if splits is None else splits
@@ -290,7 +268,9 @@ class ConditionalCalibrator(AutoCalibrator):
         scaled = log_mixture(temperature, smoothing, rows.X)
         test = np.concatenate([split.test for split in splits])
         L = np.concatenate([out_of_fold_mixture(fold, found, of_mixture) for fold in of_folds])
-        held = _held(rows, F, np.stack([L, scaled[test]], axis=1), splits)
+        fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
+        w = None if rows.w is None else rows.w[test]
+        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
         if len(test) < rows.n_rows:  # log-probabilities of all of many rows are hardly overfitted
@@ -498,13 +478,6 @@ def _about(columns: Columns) -> dict[str, Any]:
         "feature_levels_": columns.levels,
         "is_categorical_": columns.is_categorical,
     }
-
-
-def _held(rows: Rows, F: Floats, L: Floats, splits: list[Split]) -> Held:
-    """Test rows of all splits, one after the other, with their log-probabilities."""
-    test = np.concatenate([split.test for split in splits])
-    fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
-    return Held(L, rows.y[test], None if rows.w is None else rows.w[test], F[test], fold)
 
 
 def _of_base_rates(held: Held) -> Held:

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import with_unknown_classes
 from skcalib._optimize.effects import effect_scores, fit_effects
-from skcalib._rows import Array, Floats, Indices, arrays as xa
-from skcalib._rows.parallel import with_one_openmp_thread
+from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa, with_one_openmp_thread
 from skcalib._validation.features import MISSING, Columns
+from skcalib.meta._classifier_calibrator import boosted_trees
 
 from ._candidates import MOST_CLASSES_OF_TREES
 from ._stacking import NEGLIGIBLE, stacking_weights
@@ -148,7 +147,7 @@ def _best_effects(
 def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
     """Weights of parts with log-probabilities ``Q`` (n, n_parts) of the labels."""
     first = np.eye(Q.shape[1])[0]
-    weights = stacking_weights(Q, w, first)
+    weights = stacking_weights(MemoryRows(Q, None, w), first)
     weights = np.where(weights < NEGLIGIBLE, 0, weights)
     weights /= weights.sum()
     gain = np.log(np.exp(Q - Q[:, :1]) @ weights)
@@ -187,15 +186,6 @@ def with_trees(parts: Parts, held: Held) -> Parts:
     """Parts with boosted trees, which there are none of for many classes."""
     if held.L.shape[-1] > MOST_CLASSES_OF_TREES:
         return parts
-    trees = HistGradientBoostingClassifier(
-        learning_rate=0.25,
-        max_iter=48,
-        max_leaf_nodes=4,
-        min_samples_leaf=10,
-        l2_regularization=10,
-        max_bins=64,
-        early_stopping=False,
-        random_state=0,
-    )
     T = parts.for_trees(held.L, held.F)
+    trees = boosted_trees(learning_rate=0.25, n_iterations=48)
     return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, held.y, held.w)])

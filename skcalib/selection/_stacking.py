@@ -8,8 +8,8 @@ pseudo-rows: the negative logarithm of the posterior density for a Dirichlet pri
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
 from skcalib._optimize.loss import LOWEST_FEATURE
 from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
-from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, both_columns
-from skcalib._rows.arrays import double, log_softmax, mix_logits, weighted_sum
+from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
@@ -53,7 +52,12 @@ class Fold(NamedTuple):
 
     fits: Fits
     test: Any  #: rows
-    L: Any  #: a dict of (n_test,) for each candidate, or rows of all (n_test, M)
+    L: Any  #: a dict of (n_test,) for each candidate, or rows with all (n_test, M) for logits
+
+    def of(self, names: Iterable[str]) -> "Fold":
+        """The same with rows, of some of the candidates."""
+        columns = [self.L[name] for name in names]
+        return self._replace(L=MemoryRows(np.column_stack(columns), None, self.test.w))
 
 
 def fit_all(candidates: Mapping[str, Any], rows: Rows, what: str = "") -> Fits:
@@ -78,7 +82,12 @@ def _fit_into(found: Fits, members: Candidates, rows: Rows) -> None:
     """Fit candidates that are alone, or a family of linear maps."""
     try:
         with recorded(ProbabilitiesWarning) as messages:
-            fitted = _fitted(list(members.values()), rows)
+            if len(members) == 1:
+                fitted = [fit_to_rows(member, rows) for member in members.values()]
+            else:
+                attributes = fit_linear_maps(rows, list(members.values()))
+                pairs = zip(members.values(), attributes, strict=True)
+                fitted = [with_fitted(*pair, rows) for pair in pairs]
     except Exception as error:  # calibrators of users may raise anything
         if len(members) == 1:
             found.errors.update(dict.fromkeys(members, error))
@@ -88,13 +97,6 @@ def _fit_into(found: Fits, members: Candidates, rows: Rows) -> None:
     else:
         found.fitted.update(zip(members, fitted, strict=True))
         found.messages[", ".join(members)] = messages
-
-
-def _fitted(members: list[Any], rows: Rows) -> list[Any]:
-    if len(members) == 1:
-        return [fit_to_rows(members[0], rows)]
-    attributes = fit_linear_maps(rows, members)
-    return [with_fitted(*pair, rows) for pair in zip(members, attributes, strict=True)]
 
 
 def out_of_fold(
@@ -110,17 +112,17 @@ def out_of_fold(
     """Candidates that can be fitted on each fold; others are left out with a warning.
 
     If none can, the error of the first is raised. If they are ``screened``, other folds than the
-    first have no candidates that are :func:`hopeless` there.
+    first have those that are :func:`promising` there.
     """
     what = [f"Fold {k + 1} of {len(splits)}" if verbose else "" for k in range(len(splits))]
-    found = [fit_and_test(candidates, rows, splits[0], smoothing, what[0])] if screened else []
-    out = hopeless(found[0]) if found else []
-    if out and verbose:
-        print(f"Left out after the first fold: {', '.join(out)}", flush=True)
-    rest = {name: candidate for name, candidate in candidates.items() if name not in out}
-    pairs = list(zip(splits, what, strict=True))[len(found) :]
+    pairs = list(zip(splits, what, strict=True))
+    found: list[Fold] = []
+    rest = candidates
+    if screened:
+        found = [fit_and_test(candidates, rows, *pairs[0], smoothing)]
+        rest = promising(candidates, found[0], "the first fold" if verbose else "")
     found += Parallel(n_jobs=n_jobs)(
-        delayed(fit_and_test)(rest, rows, split, smoothing, text) for split, text in pairs
+        delayed(fit_and_test)(rest, rows, *pair, smoothing) for pair in pairs[len(found) :]
     )
     for name in failed([fold.fits for fold in found], candidates):
         for fold in found:
@@ -139,7 +141,7 @@ def failed(fits: list[Fits], candidates: Mapping[str, Any]) -> list[str]:
 
 
 def fit_and_test(
-    candidates: Mapping[str, Any], rows: MemoryRows, split: Split, smoothing: float, what: str
+    candidates: Mapping[str, Any], rows: MemoryRows, split: Split, what: str, smoothing: float
 ) -> Fold:
     train, test = map(rows.taken, split)
     fits, L = fit_all(candidates, train, what), {}
@@ -158,7 +160,7 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, smoothing: float) -> Floats
     That is uniform among the classes that are not masked.
     """
     L = log_probabilities(calibrator, rows.X, rows.classes)[np.arange(rows.n_rows), rows.y]
-    n_classes = np.count_nonzero(both_columns(rows.X) > -np.inf, axis=1)
+    n_classes = np.count_nonzero(xa.both_columns(rows.X) > -np.inf, axis=1)
     return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / n_classes)
 
 
@@ -172,8 +174,7 @@ def _logs_of_labels(
     calibrators: list[Any], classes: Array, smoothing: float, Z: Floats, y: Indices, *_: Any
 ) -> Floats:
     block = MemoryRows(Z, y, None, classes=classes)
-    L = np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators])
-    return L.astype(np.float32)  # rounding errors of single precision average out
+    return np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators])
 
 
 def rows_to_weigh_on(rows: Any) -> MemoryRows:
@@ -191,7 +192,7 @@ def rows_to_weigh_on(rows: Any) -> MemoryRows:
 
 def in_canonical_order(rows: MemoryRows) -> MemoryRows:
     """The rows in an order that depends on neither theirs nor that of the classes."""
-    Z = double(both_columns(rows.X))
+    Z = xa.double(xa.both_columns(rows.X))
     L = np.maximum(Z - Z.max(axis=1, keepdims=True), LOWEST_FEATURE)
     _, order = canonical_orders(L, rows.y, rows.w)
     return rows.taken(order)
@@ -266,47 +267,53 @@ class Weighed(NamedTuple):
     linear: list[str]  #: candidates that count as the average of linear maps
 
 
-def weighed(folds: list[Fold], combine: str, smoothing: float, simple: Sequence[str]) -> Weighed:
-    """Weights of candidates, "stack"ed or all on the "best", and their log losses.
-
-    The ``simple`` ones are those that weights are shrunk towards.
-    """
-    names = list(folds[-1].L)  # the first one may have others
-    L = np.concatenate([np.column_stack([fold.L[name] for name in names]) for fold in folds])
-    w = np.concatenate([np.ones(len(f.test.y)) if f.test.w is None else f.test.w for f in folds])
-    losses, errors = {}, {}
-    for name in folds[0].L:
-        of_name = np.concatenate([fold.L[name] for fold in folds if name in fold.L])
-        share = w[: len(of_name)]
-        share = share / share.sum()
-        losses[name] = -float(share @ of_name)
-        errors[name] = float(np.sqrt(share**2 @ (of_name + losses[name]) ** 2))
-    prior = pseudo_rows(names, w @ L, w.sum(), simple, folds[0].test.n_columns)
-    chosen = chosen_weights(folds, names, L, w, losses, combine, prior, smoothing)
-    weights, linear = chosen
-    return Weighed(dict.fromkeys(losses, 0.0) | weights, losses, errors, linear)
-
-
-def chosen_weights(
+def weighed(
     folds: list[Fold],
     names: list[str],
-    L: Floats | Rows,
-    w: Floats | None,
-    losses: dict[str, float],
     combine: str,
-    prior: Floats,
     smoothing: float,
-) -> tuple[dict[str, float], list[str]]:
-    """Weights of the candidates with columns of ``L``, and which linear maps are averaged."""
+    simple: Sequence[str],
+    first: Fold | None = None,
+) -> Weighed:
+    """Weights of candidates, "stack"ed or all on the "best", and their log losses.
+
+    The folds have rows of the candidates with these names. The ``simple`` ones, or the first, are
+    those that weights are shrunk towards. Of those that were left out after a ``first`` fold,
+    losses are those in this fold.
+    """
+    L = reduce(lambda a, b: a.joined(b), (fold.L for fold in folds))
+    losses, errors = _losses(L, names)
+    evidence = -L.weight * np.array([*losses.values()])
+    prior = pseudo_rows(names, evidence, L.weight, simple or names[:1], folds[0].test.n_columns)
     linear: list[str] = []
     if combine == "best":
         weights = np.array([name == min(names, key=losses.__getitem__) for name in names], float)
     else:
-        weights, linear = _stacked(folds, names, L, w, prior, smoothing)
+        weights, linear = _stacked(folds, names, L, prior, smoothing)
         least = [_least(folds[-1].fits.fitted[name]) for name in names]
         weights = np.where(weights < np.minimum(least, weights.max()), 0, weights)
         weights /= weights.sum()
-    return dict(zip(names, weights.tolist(), strict=True)), linear
+    if first is not None:
+        before = _losses(first.of(first.L).L, list(first.L))
+        losses, errors = before[0] | losses, before[1] | errors
+    of_names = dict(zip(names, weights.tolist(), strict=True))
+    return Weighed(dict.fromkeys(losses, 0.0) | of_names, losses, errors, linear)
+
+
+def _losses(L: Rows, names: list[str]) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean log loss of each candidate, and its standard error."""
+    w, w2, *sums = L.sum(_moments)
+    first, second, squares = np.reshape(sums, (3, len(names)))
+    losses = -first / w
+    errors = np.sqrt(np.maximum(squares + losses * (2 * second + losses * w2), 0)) / w
+    pairs = zip(names, losses.tolist(), strict=True), zip(names, errors.tolist(), strict=True)
+    return dict(pairs[0]), dict(pairs[1])
+
+
+def _moments(L: Floats, _: Any, w: Floats | None) -> Floats:
+    """Sums over a block by which losses have means and standard errors."""
+    w = np.ones(len(L)) if w is None else w
+    return np.concatenate([[w.sum(), w @ w], w @ L, w**2 @ L, w**2 @ L**2])
 
 
 def pseudo_rows(
@@ -327,20 +334,22 @@ def pseudo_rows(
     return found
 
 
-def hopeless(fold: Fold) -> list[str]:
-    """Candidates of little weight on the test rows of a fold, if these are many; not the first.
+def promising(candidates: Mapping[str, Any], fold: Fold, where: str) -> dict[str, Any]:
+    """Candidates without those of little weight on the test rows of a fold, if these are many.
 
     Of a few hundred rows, chance decides which ones these are. The weights have no prior but one
-    row for the first candidate, since a row for each would keep similar ones.
+    row for the first candidate, which stays, since a row for each would keep similar ones.
+    ``where`` says in a line where others are left out.
     """
+    names = list(fold.L)
     if fold.test.n_rows < ROWS_TO_SCREEN_ON:
-        return []
-    L = np.column_stack(list(fold.L.values()))
-    weights = stacking_weights(L, fold.test.w, (np.arange(L.shape[1]) == 0) * 1.0)
-    weights[0] = np.inf
-    of_names = zip(fold.L, weights, strict=True)
-    fitted = fold.fits.fitted
-    return [n for n, w in of_names if w < _least(fitted[n], linear=COSTLY_LEAST)]
+        return dict(candidates)
+    weights = stacking_weights(fold.of(names).L, (np.arange(len(names)) == 0) * 1.0)
+    least = [_least(fold.fits.fitted[name], linear=COSTLY_LEAST) for name in names]
+    out = [names[k] for k in np.flatnonzero(weights < least) if k]
+    if out and where:
+        print(f"Left out after {where}: {', '.join(out)}", flush=True)
+    return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 
 def _least(calibrator: Any, linear: float = NEGLIGIBLE) -> float:
@@ -363,8 +372,7 @@ def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:
 def _stacked(
     folds: list[Fold],
     names: list[str],
-    L: Floats | Rows,
-    w: Floats | None,
+    L: Rows,
     prior: Floats,
     smoothing: float,
 ) -> tuple[Floats, list[str]]:
@@ -374,45 +382,29 @@ def _stacked(
     of few rows, which leave the maps uncertain, the mixture of their probabilities has a lower
     loss.
     """
-    weights = stacking_weights(L, w, prior)
+    weights = stacking_weights(L, prior)
     linear = _linear_maps(names, folds)
     is_linear = np.isin(names, linear)
-    is_few = not isinstance(L, Rows) and len(L) < ROWS_TO_AVERAGE
-    if is_few or np.count_nonzero(weights[is_linear]) < 2:
+    if L.n_rows < ROWS_TO_AVERAGE or np.count_nonzero(weights[is_linear]) < 2:
         return weights, []
     share = weights[is_linear] / weights[is_linear].sum()
     averages = [_averaged([fold.fits.fitted[name] for name in linear], share) for fold in folds]
-    pairs = list(zip(folds, averages, strict=True))
-    if isinstance(L, Rows):
-        one, other = (log_rows(fold.test, [average], smoothing) for fold, average in pairs)
-        both = L.extended(one.joined(other).X)
-        L = L.with_logits(both.map(partial(_with_last, ~is_linear)))
-    else:
-        of_average = [log_of_labels(average, fold.test, smoothing) for fold, average in pairs]
-        L = np.column_stack([L[:, ~is_linear], np.concatenate(of_average)])
+    pairs = zip(folds, averages, strict=True)
+    of_average = (log_rows(fold.test, [average], smoothing) for fold, average in pairs)
+    both = L.extended(reduce(lambda a, b: a.joined(b), of_average).X)
+    L = L.with_logits(both.map(lambda L, *others: np.column_stack([L[:, ~is_linear], others[-1]])))
     prior = np.append(prior[~is_linear], prior[is_linear].sum())
-    *others, total = pruned_weights(L, w, prior, GAIN)
+    *others, total = pruned_weights(L, prior, GAIN)
     weights[~is_linear], weights[is_linear] = others, total * share
     return weights, linear
 
 
-def _with_last(kept: Bools, L: Floats, *others: Any) -> Floats:
-    """Some of the columns, and the last array as another one."""
-    return np.column_stack([L[:, kept], others[-1]])
+def stacking_weights(L: Rows, pseudo_rows: Floats, kept: Any = slice(None)) -> Floats:
+    """Weights (M,) of candidates, for rows with log-probabilities (n, M) of the labels for logits.
 
-
-def stacking_weights(
-    L: Floats | Rows, w: Floats | None, pseudo_rows: Floats, kept: Any = slice(None)
-) -> Floats:
-    """Weights (M,) of candidates with out-of-fold log-probabilities ``L`` (n, M) of the labels.
-
-    ``w`` (n,) are weights of the rows, or None, and ``pseudo_rows`` (M,) the prior; ``kept`` are
-    the columns of the candidates. Of rows with logarithms for logits, weights are theirs.
+    ``pseudo_rows`` (M,) are the prior, and ``kept`` the columns of the candidates.
     """
-    if isinstance(L, Rows):
-        loss = MixtureLoss(L, pseudo_rows, partial(_relative, kept))
-    else:
-        loss = MixtureLoss(MemoryRows(_relative(kept, L), None, w), pseudo_rows)
+    loss = MixtureLoss(L.with_logits(L.map(partial(_relative, kept))), pseudo_rows)
     start = np.full(len(pseudo_rows), 1 / len(pseudo_rows))
     weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
     return weights
@@ -420,7 +412,7 @@ def stacking_weights(
 
 def _relative(kept: Any, L: Floats, *_: Any) -> Floats:
     """Probabilities with logarithms ``L`` of some candidates, as multiples of the largest."""
-    L = L[:, kept].astype(np.float64)
+    L = L[:, kept]
     Q: Floats = np.exp(L - L.max(axis=1, keepdims=True))
     return Q
 
@@ -428,21 +420,20 @@ def _relative(kept: Any, L: Floats, *_: Any) -> Floats:
 def _log_likelihood(weights: Floats, L: Floats, _: Any, w: Floats | None, *__: Any) -> Any:
     """Sum of the logarithms of the mixed probabilities of a block."""
     with np.errstate(divide="ignore"):
-        return weighted_sum(logsumexp(L + np.log(weights), axis=1), w)
+        return xa.weighted_sum(logsumexp(L + np.log(weights), axis=1), w)
 
 
-def pruned_weights(L: Floats | Rows, w: Floats | None, pseudo_rows: Floats, gain: float) -> Floats:
+def pruned_weights(L: Rows, pseudo_rows: Floats, gain: float) -> Floats:
     """As :func:`stacking_weights`, without candidates that lower the log loss by little.
 
     One at a time, from the one of least weight on, candidates are left out without which the mean
     log loss is higher by no more than the share ``gain`` of it; never the last one in ``L``.
     """
-    rows = L if isinstance(L, Rows) else MemoryRows(L, None, w)
 
     def fit(kept: Bools) -> tuple[float, Floats]:
         weights = np.zeros(len(kept))
-        weights[kept] = stacking_weights(L, w, pseudo_rows[kept], kept)
-        return -float(rows.sum(partial(_log_likelihood, weights))) / rows.weight, weights
+        weights[kept] = stacking_weights(L, pseudo_rows[kept], kept)
+        return -float(L.sum(partial(_log_likelihood, weights))) / L.weight, weights
 
     kept = np.ones(len(pseudo_rows), bool)
     least, weights = fit(kept)
@@ -472,4 +463,4 @@ def out_of_fold_mixture(fold: Fold, found: Weighed, smoothing: float) -> Floats:
     parts, weights = components(kept, found)
     rows = fold.test
     L = mixture(np.stack([log_probabilities(c, rows.X, rows.classes) for c in parts]), weights)
-    return log_softmax(mix_logits(L.astype(np.float64), smoothing))
+    return xa.log_softmax(xa.mix_logits(L.astype(np.float64), smoothing))

@@ -47,7 +47,7 @@ def test_half_precision(kind, type_, torch_lib):
     fitted = kind().fit(torch_lib.array(Z), y)
     half = torch_lib.array(Z).to(getattr(torch_lib.xp, type_))
     for f in (lambda X: fitted.fit(X, y), *(getattr(fitted, name) for name in OUTPUTS)):
-        refused(rf"got torch\.{type_}\. Pass X\.to\(torch\.float32\)", f, half, of=fitted)
+        refused(rf"got torch\.{type_}\. Convert it, as by X\.to", f, half, of=fitted)
 
 
 def test_other_library(kind, lib, strict):

@@ -147,14 +147,6 @@ def test_matrices_that_are_invalid(matrix, message):
     assert not hasattr(c, "classes_")
 
 
-def test_copies_that_take_too_much_memory(monkeypatch):
-    monkeypatch.setattr(skcalib.meta._noisy_labels, "LARGEST_COPIES", 899)
-    Z, _, labels = noisy(100, Q3)
-    NoisyLabelCalibration().fit(Z[:99], labels[:99])
-    with pytest.raises(ValueError, match=r"899 logits .*got 300 of 100 rows"):
-        NoisyLabelCalibration().fit(Z, labels)
-
-
 def test_rounded_matrices_are_divided_by_their_sums():
     Z, _, labels = noisy(100, Q3)
     c = NoisyLabelCalibration(noise_matrix=Q3 * 1.0005).fit(Z, labels)

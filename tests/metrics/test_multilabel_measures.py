@@ -220,9 +220,9 @@ def test_bad_input(function):
 
 
 def test_what_is_not_for_several_labels():
-    with pytest.raises(ValueError, match=r"Test each label by itself, with y_true\[:, j\]"):
+    with pytest.raises(ValueError, match=r"Take each label by itself, with y_true\[:, j\]"):
         calibration_test(Y, P, **OF_LABELS)
-    with pytest.raises(ValueError, match="method='inversion' draws labels, which in a row may dep"):
+    with pytest.raises(ValueError, match="method='inversion' draws the labels of a row"):
         calibration_error_interval(Y, P, method="inversion", **OF_LABELS)
     with pytest.raises(ValueError, match=r"kind must be one of .* got 'multilabel'"):
         CalibrationMonitor(labels=range(3), **OF_LABELS)

@@ -9,6 +9,7 @@ from skcalib._rows.rows import MemoryRows
 
 
 def loss_of(Q, w=None, pseudo_rows=None):
+    pseudo_rows = np.zeros(Q.shape[1]) if pseudo_rows is None else pseudo_rows
     return MixtureLoss(MemoryRows(Q, np.zeros(len(Q), int), w), pseudo_rows)
 
 

@@ -19,7 +19,7 @@ from skcalib import (
 from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
-from skcalib.selection import _halves
+from skcalib.selection import _stacking
 
 pytestmark = pytest.mark.slow
 
@@ -103,13 +103,13 @@ def test_a_worker_that_is_lost_in_cross_validation_changes_nothing(
     members = [TemperatureScaling(smoothing="auto"), VectorScaling(alpha=1.0)]
     X, Y = with_dask(*rows)
     expected = AutoCalibrator(members).fit(X, Y)
-    victim, failed = next(iter(cluster.workers.values())).pid, _halves.failed
+    victim, failed = next(iter(cluster.workers.values())).pid, _stacking.failed
 
     def killed_then_failed(*arguments):
         os.kill(victim, 9)
         return failed(*arguments)
 
-    monkeypatch.setattr(_halves, "failed", killed_then_failed)
+    monkeypatch.setattr(_stacking, "failed", killed_then_failed)
     far = AutoCalibrator(members).fit(X, Y)
     assert far.weights_ == expected.weights_
     assert far.cv_log_loss_ == expected.cv_log_loss_

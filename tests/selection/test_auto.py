@@ -153,7 +153,7 @@ def test_weights_minimise_the_out_of_fold_loss():
         for m in candidates.values()
     ]
     q = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y[some]].T + c.smoothing_ / 3
-    expected = stacking_weights(np.log(q), None, np.array([2.1, 0.1]))
+    expected = stacking_weights(MemoryRows(np.log(q), None, None), np.array([2.1, 0.1]))
     assert_allclose([*c.weights_.values()], expected, atol=1e-4)
     assert 0.05 < expected[0] < 0.95
 
@@ -336,7 +336,8 @@ def test_candidates_without_weight_on_the_first_fold_are_not_fitted_on_others(mo
     for name, loss in c.cv_log_loss_.items():
         fits = [line for line in lines if line.startswith("Fold") and name in line.split(": ")[1]]
         assert len(fits) == (5 if name in kept else 1), name
-        assert (loss == everything.cv_log_loss_[name]) == (name in kept)
+        same = np.isclose(loss, everything.cv_log_loss_[name], rtol=1e-9)
+        assert same == (name in kept) or name == "uniform"
         assert f"{name}: log loss {loss:.4f}, weight {c.weights_[name]:.3f}" in lines
         assert name in kept or c.weights_[name] == 0
     assert [line.split(": ")[0] for line in lines].count("All rows") > 0
@@ -493,7 +494,7 @@ BAD = {
     "one class": (
         {"cv": [(np.flatnonzero(Y == 0), np.flatnonzero(Y == 1))]},
         {},
-        "must hold at least two classes, got class 0 only in split 0",
+        "must hold at least two classes, got \\[0\\] in split 0",
     ),
     "test part of weight 0": (
         {"cv": HALVES[:1]},
@@ -527,7 +528,7 @@ def test_bad_input_changes_nothing(case):
 def test_dask_collections_are_split_by_a_number_of_folds(params):
     X, y = da.from_array(Z, (100, 3)), da.from_array(Y, 100)
     groups = {} if params else {"groups": np.arange(N) // 7}
-    with pytest.raises(ValueError, match="by an integer cv, got another cv or groups"):
+    with pytest.raises(ValueError, match="rows must be in memory for this"):
         AutoCalibrator(FAST, **params).fit(X, y, **groups)
     same(AutoCalibrator(FAST).fit(X, y), AutoCalibrator(FAST).fit(Z, Y), rtol=1e-3)
 

