@@ -7,6 +7,7 @@ import pytest
 from families import features_of
 from scipy.optimize import minimize, rosen, rosen_der
 
+from skcalib import PlattScaling, QuadraticScaling, SplineCalibration
 from skcalib._optimize import minimize as solver
 from skcalib._optimize.loss import Objective, Regularization
 from skcalib._optimize.maps import MatrixMap
@@ -84,3 +85,21 @@ def test_parameters_without_curvature_stay():
     )  # fmt: skip
     assert found.success
     np.testing.assert_allclose(found.x, [1, 5])
+
+
+@pytest.mark.parametrize(
+    "form", [PlattScaling(), QuadraticScaling(), SplineCalibration(alpha=1.0)], ids=repr
+)
+def test_sigmoids_found_by_another_method_of_scipy_are_the_same(form, monkeypatch):
+    """With the loss, which Newton's method does without."""
+    Z, y = problem(3)
+    expected = form.fit(Z, y).predict_proba(Z)
+
+    def bfgs(fun, x0, jac, hess, **_):
+        found = minimize(fun, x0, jac=jac, method="BFGS", tol=1e-7)
+        # Rounding may end the search above the tolerance.
+        found.success, found.hess = True, hess(found.x)
+        return found
+
+    monkeypatch.setattr("skcalib._optimize.logistic.newton", bfgs)
+    np.testing.assert_allclose(form.fit(Z, y).predict_proba(Z), expected, atol=1e-3)

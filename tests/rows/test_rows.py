@@ -7,7 +7,7 @@ import scipy.special
 
 import skcalib
 from skcalib import binning, scaling
-from skcalib._rows import parallel, rows as _rows
+from skcalib._rows import parallel
 from skcalib._rows.arrays import both_columns, softmax
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
@@ -31,18 +31,6 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     monkeypatch.setattr(parallel, "_cores", lambda: 8)
     assert parallel.max_threads() == expected
-
-
-def test_memmap_is_read_in_blocks(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr(_rows, "BLOCK_ELEMENTS", 40)
-    X = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=float, shape=(100, 4))
-    X[:] = rng.normal(size=X.shape)
-    X.flush()
-    on_disk = np.load(tmp_path / "x.npy", mmap_mode="r")
-    sizes = []
-    total = MemoryRows(on_disk).sum(lambda X: (sizes.append(len(X)), X.sum(axis=0))[1])
-    np.testing.assert_allclose(total, X.sum(axis=0))
-    assert max(sizes) == 10
 
 
 @pytest.mark.parametrize(("n", "at_least", "expected"), [

@@ -370,6 +370,7 @@ def test_progress(rows):
         ({"cv": [([0, 1], [2]), ([3, 4], [])]}, r"and \(0,\) in split 1. Leave it out"),
         ({"scoring": len}, r"or be a dict where scorers .*get names, got <built-in function len>"),
         ({"scoring": ["accuracy", len]}, "get names, got <built-in function len>. Pass scoring="),
+        ({"scoring": {1: "accuracy"}}, "Names of measures in scoring must be strings, got 1"),
         ({"scoring": {"mine": 3}}, r"function scorer\(estimator, X, y\), got 3 for 'mine'"),
         ({"calibrators": {"a": BBQ(), None: BBQ()}}, "must be strings, got None"),
         ({"calibrators": BBQ()}, r"a list or a dict of calibrators, got BBQ\(\). Pass it in a li"),
