@@ -265,7 +265,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
-        fitted = TemperatureScaling(smoothing=self.smoothing)._fit(rows)
+        fitted = TemperatureScaling(smoothing=self.smoothing)._fit(rows)  # noqa: SLF001
         fit = _by_brier_score if self.loss == "brier" else _by_log_loss
         weights = (1 - fitted["smoothing_"]) * fit(rows, fitted["temperature_"])
         weights[2] += fitted["smoothing_"]
