@@ -139,21 +139,16 @@ class TemperatureScaling(BaseCalibrator):
         return self.smoothing != "auto"
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return _fitted_temperature(rows, self.smoothing)
+        smoothing = fitted_smoothing(self.smoothing, rows)
+        scale = fit_inverse_temperature(rows, smoothing)
+        if scale.outcome != "minimum":
+            warn_of_no_minimum(scale)
+            if scale.is_separable and self._weights_are_relative():
+                warn_of_small_weights(rows.weight, rows.n_rows)
+        return {"temperature_": 1 / scale.value, "smoothing_": smoothing}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return divided(Z, self.temperature_)
-
-
-def _fitted_temperature(rows: Rows, smoothing: float | str) -> dict[str, float]:
-    """The temperature, with a warning if there is none, and the smoothing."""
-    share = fitted_smoothing(smoothing, rows)
-    scale = fit_inverse_temperature(rows, share)
-    if scale.outcome != "minimum":
-        warn_of_no_minimum(scale)
-        if scale.is_separable and smoothing != "auto":
-            warn_of_small_weights(rows.weight, rows.n_rows)
-    return {"temperature_": 1 / scale.value, "smoothing_": share}
 
 
 class EnsembleTemperatureScaling(BaseCalibrator):
@@ -270,7 +265,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
-        fitted = _fitted_temperature(rows, self.smoothing)
+        fitted = TemperatureScaling(smoothing=self.smoothing)._fit(rows)  # noqa: SLF001
         fit = _by_brier_score if self.loss == "brier" else _by_log_loss
         weights = (1 - fitted["smoothing_"]) * fit(rows, fitted["temperature_"])
         weights[2] += fitted["smoothing_"]
