@@ -1,7 +1,7 @@
 """The version, those of what it runs with, and a warning about pickles of another version."""
 
 import platform
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
@@ -35,10 +35,6 @@ class Versioned:
     scikit-learn does so for its own estimators only. Parameters that are ranges or arrays of other
     packages are stored as lists and NumPy arrays, so that loading need not trust more types.
     """
-
-    if TYPE_CHECKING:  # parameters and fitted attributes, which docstrings declare
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]

@@ -93,6 +93,9 @@ class BBQ(_PerClass):
     (1, 100)
     """
 
+    n_bins_: list[Floats]
+    log_weights_: list[Floats]
+
     def __init__(
         self, *, bin_range: tuple[int, int] | None = None, classes: ArrayLike | None = None
     ) -> None:

@@ -26,6 +26,9 @@ class _PerClass(BaseCalibrator):
     # The loop over the classes has an overhead, which fewer rows would not outweigh.
     _rows_at_least = 4096
 
+    bin_edges_: list[Floats]
+    bin_values_: list[Floats]
+
     @abstractmethod
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
         """Fitted attributes of one class, from its ranked probabilities with their hits.

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Ranked, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays as xa
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
@@ -216,6 +216,9 @@ class VennAbersCalibration(_PerClass):
     >>> calibrator.predict_interval(np.log([[0.4, 0.6]])).round(3).tolist()
     [[[0.0, 0.667], [0.333, 1.0]]]
     """
+
+    bin_intervals_: list[Floats]
+    pairs_: Indices
 
     def __init__(
         self,

@@ -138,6 +138,15 @@ class FitArguments(NamedTuple):
 class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     """What meta-estimators of a classifier share: its splits, its logits, and routing."""
 
+    estimator: Any
+    cv: Any
+    response_method: ResponseMethod
+    min_proba: MinProba
+    response_method_: str
+    min_proba_: float
+    multilabel_: bool
+    n_jobs: int | None
+
     def _checked_arguments(
         self, caller: str, X: Any, y: Any, params: dict[str, Any], w: Floats | None = None
     ) -> FitArguments:

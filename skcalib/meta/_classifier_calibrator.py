@@ -118,6 +118,11 @@ class ClassifierCalibrator(BaseCalibrator):
     True
     """
 
+    estimator_: Any
+    order_: Indices
+    temperature_: float
+    smoothing_: float
+
     # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
     _rows_at_least = 1 << 12
 

@@ -170,6 +170,10 @@ class MultiLabelCalibrator(
     (300, 5)
     """
 
+    calibrators_: list[Any]
+    classes_: Array
+    n_features_in_: int
+
     def __init__(self, calibrator: Any = None, *, n_jobs: int | None = None) -> None:
         self.calibrator = calibrator
         self.n_jobs = n_jobs

@@ -134,6 +134,10 @@ class NoisyLabelCalibration(BaseCalibrator):
     True
     """
 
+    calibrator_: Any
+    noise_matrix_: Floats
+    n_iter_: int
+
     def __init__(
         self,
         calibrator: Any = None,

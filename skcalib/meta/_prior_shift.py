@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, Floats, Plan, Rows, arrays as xa, as_array, checked_rows
+from skcalib._rows import Array, Floats, Indices, Plan, Rows, arrays as xa, as_array, checked_rows
 from skcalib._validation import inputs
 from skcalib._validation.labels import check_column_names, exact, resolve_classes
 from skcalib._warnings import FewRowsWarning, LabelShiftWarning, NotConvergedWarning, warn
@@ -177,6 +177,18 @@ class PriorShift(BaseCalibrator):
     """
 
     _on_device = True
+
+    priors_: Floats
+    calibration_priors_: Floats
+    log_ratios_: Floats
+    label_weights_: Floats
+    cell_edges_: Floats
+    cell_codes_: Indices
+    cell_weights_: Floats
+    standard_errors_: Floats
+    n_iter_: int
+    log_likelihood_ratio_: float
+    label_shift_pvalue_: float
 
     def __init__(
         self,

@@ -118,6 +118,10 @@ class TopLabelCalibration(BaseCalibrator):
     True
     """
 
+    calibrators_: list[Any]
+    pooled_calibrator_: Any
+    shares_: Floats
+
     _keeps_predictions = True
     # The loop over the classes has an overhead, which fewer rows would not outweigh.
     _rows_at_least = 1 << 12

@@ -7,7 +7,7 @@ probabilities.
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import cleandoc, signature, unwrap
-from typing import Any
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,9 +17,45 @@ from skcalib._scores.bins import Strategy
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 
 from ._curve import ReliabilityCurve, curves_of
-from ._input import Average, Kind, columns_of
+from ._input import Average, Kind, Mean, columns_of
 
 Formula = Callable[[Any], Any]
+
+
+class OfScores(TypedDict, total=False):
+    """Parameters of all measures, for type checkers."""
+
+    kind: Kind
+    sample_weight: ArrayLike | None
+    labels: ArrayLike | None
+    pos_label: Any
+
+
+class OfBins(OfScores, total=False):
+    """Parameters of measures of bins, for type checkers."""
+
+    n_bins: int
+    strategy: Strategy
+
+
+class MeasureOfBins(Protocol):
+    """Signature for type checkers: a measure is a number, or an array with ``average=None``."""
+
+    __name__: str
+
+    @overload
+    def __call__(
+        self, y_true: ArrayLike, y_proba: ArrayLike, *, average: None, **params: Unpack[OfBins]
+    ) -> Floats: ...
+    @overload
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        average: Mean = ...,
+        **params: Unpack[OfBins],
+    ) -> float: ...
 
 
 def _calibration_error(
@@ -61,7 +97,7 @@ def _calibration_error(
     return values if average is None else float(np.mean(values))
 
 
-def measure_of_bins(formula: Formula) -> Callable[..., Any]:
+def measure_of_bins(formula: Formula) -> MeasureOfBins:
     """Decorator of formulas, which become measures of labels and probabilities."""
 
     @wraps(formula)
@@ -273,6 +309,14 @@ def debiased_root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
     return np.sqrt(np.maximum(debiased_square(bins), 0))
 
 
+@overload
+def smooth_calibration_error(
+    y_true: ArrayLike, y_proba: ArrayLike, *, average: None, **params: Unpack[OfScores]
+) -> Floats: ...
+@overload
+def smooth_calibration_error(
+    y_true: ArrayLike, y_proba: ArrayLike, *, average: Mean = ..., **params: Unpack[OfScores]
+) -> float: ...
 def smooth_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -282,7 +326,7 @@ def smooth_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
-) -> Any:
+) -> float | Floats:
     r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
 
     Residuals :math:`\text{score}_i - 1[\text{event}_i]` are smoothed over the scores by a normal

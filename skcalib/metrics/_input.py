@@ -29,7 +29,8 @@ Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
 # Kinds with a score for each column.
 OF_EACH = ("classwise", "multilabel")
 
-Average = Literal["macro", "micro"] | None
+Mean = Literal["macro", "micro"]
+Average = Mean | None
 
 Events = tuple[Floats, NDArray[np.bool_]]
 

@@ -112,6 +112,11 @@ class BetaCalibration(_OneVsRestScaling):
     True
     """
 
+    a_: Floats
+    b_: Floats
+    intercept_: Floats
+    n_iter_: int
+
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
         # Of half the sum of a and b around 1, and of their difference and c around 0.
         forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])

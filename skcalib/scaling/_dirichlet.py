@@ -150,6 +150,8 @@ class DirichletCalibration(_LinearScaling):
     _fitted_map = MatrixMap()
     _takes_masked = False
 
+    alpha_intercept: Literal["auto", "loo"] | float
+    alpha_intercept_: float
     _strengths = dict.fromkeys(("alpha", "alpha_intercept"), ("loo", "auto"))
 
     def __init__(

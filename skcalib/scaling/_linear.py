@@ -35,8 +35,22 @@ class _LinearScaling(BaseCalibrator):
     # Regularization of K classes, rows of some weight, and a multiple.
     _regularization = staticmethod(loss.Regularization.rule)
 
+    alpha: Literal["auto", "loo"] | float
+    smoothing: Literal["auto"] | float
     normalize: bool = True
     fit_intercept: bool = True
+    max_iter: int
+    tol: float
+    coef_: Floats
+    intercept_: Floats
+    temperature_: float
+    smoothing_: float
+    normalize_: bool
+    alpha_: float
+    alphas_: Floats
+    loo_losses_: Floats
+    loss_: float
+    n_iter_: int
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         return fit_linear_maps(rows, [self])[0]

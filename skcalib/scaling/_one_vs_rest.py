@@ -39,6 +39,9 @@ class _OneVsRestScaling(BaseCalibrator):
     The log-odds are those of temperature scaling, mixed with the uniform distribution.
     """
 
+    temperature_: float
+    alpha_: float
+
     _on_device = True
     # Values of alpha that are no numbers.
     _options: ClassVar[tuple[str, ...]] = ()

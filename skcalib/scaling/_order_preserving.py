@@ -138,6 +138,12 @@ class OrderPreservingScaling(BaseCalibrator):
     _keeps_order = True
     _on_device = True
 
+    knots_: Floats
+    slopes_: Floats
+    temperature_: float
+    alpha_: float
+    smoothing_: float
+
     def __init__(
         self,
         *,

@@ -122,6 +122,12 @@ class PlattScaling(BaseCalibrator):
 
     _on_device = True
 
+    coef_: Floats
+    intercept_: Floats
+    information_: Floats
+    bounds_: Floats
+    n_iter_: int
+
     def __init__(self, *, smooth_targets: bool = True, classes: ArrayLike | None = None) -> None:
         super().__init__(classes=classes)
         self.smooth_targets = smooth_targets

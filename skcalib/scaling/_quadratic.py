@@ -119,6 +119,12 @@ class QuadraticScaling(_OneVsRestScaling):
     True
     """
 
+    intercept_: Floats
+    coef_: Floats
+    quadratic_: Floats
+    limits_: Floats
+    n_iter_: int
+
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
         highest, lowest = odds.sum(_farthest, merge=np.maximum)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)

@@ -139,6 +139,12 @@ class SplineCalibration(_OneVsRestScaling):
     True
     """
 
+    knots_: Floats
+    values_: Floats
+    alphas_: Floats
+    loo_losses_: Floats
+    n_iter_: int
+
     _options = ("loo",)
 
     def __init__(

@@ -129,6 +129,8 @@ class TemperatureScaling(BaseCalibrator):
     _keeps_order = True
     _on_device = True
 
+    temperature_: float
+
     def __init__(
         self, *, smoothing: Literal["auto"] | float = "auto", classes: ArrayLike | None = None
     ) -> None:
@@ -248,6 +250,10 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     _keeps_order = True
     _on_device = True
+
+    temperature_: float
+    weights_: Floats
+    smoothing_: float
 
     def __init__(
         self,

@@ -166,6 +166,16 @@ class AutoCalibrator(BaseCalibrator):
     13
     """
 
+    weights_: dict[str, float]
+    calibrators_: dict[str, Any]
+    cv_log_loss_: dict[str, float]
+    cv_log_loss_error_: dict[str, float]
+    components_: list[Any]
+    component_weights_: Floats
+    smoothing_: float
+    experts_: Floats
+    expert_weights_: Floats
+
     # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
     _rows_at_least = 1 << 12
     _takes_batches = True
@@ -311,7 +321,7 @@ class AutoCalibrator(BaseCalibrator):
         self.components_, self.experts_, self.expert_weights_ = parts, experts, weights
         self.component_weights_ = weights @ experts
         if len(weights) == len(self.calibrators_):  # all candidates
-            self.weights_ = dict(zip(self.calibrators_, weights.tolist(), strict=True))
+            self.weights_ = dict(zip(self.weights_, weights.tolist(), strict=True))
         return self
 
     def _experts(self) -> tuple[list[Any], Floats, Floats]:

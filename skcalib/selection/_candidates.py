@@ -34,6 +34,8 @@ MOST_CLASSES_OF_TREES, ROWS_OF_TREES = 20, 400
 class Uncalibrated(BaseCalibrator):
     """Logits as they are: what calibrators are compared with."""
 
+    masked_: bool
+
     def _weights_are_relative(self) -> bool:
         return True
 

@@ -160,6 +160,16 @@ class ConditionalCalibrator(AutoCalibrator):
     [0.61, 0.64]
     """
 
+    feature_weights_: dict[str, float]
+    loss_report_: dict[str, float]
+    effects_: list[Floats]
+    feature_temperature_: float
+    feature_smoothing_: float
+    trees_: list[Any]
+    feature_names_: list[str]
+    feature_levels_: list[Array]
+    is_categorical_: Array
+
     _takes_batches = False  # whose features would count nothing
 
     def __init__(
