@@ -111,6 +111,13 @@ def test_an_interrupt_says_so_and_leaves_nothing(folder, quick, monkeypatch, cap
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
 
 
+def of_dask_without(package):
+    """What Dask raises, which names itself, where it lacks a package."""
+    error = ImportError("Dask dataframe requirements are not installed.")
+    error.__cause__ = ImportError(f"No {package}", name=package)
+    return error
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -120,7 +127,10 @@ def test_an_interrupt_says_so_and_leaves_nothing(folder, quick, monkeypatch, cap
         ),
         (MemoryError(), "Parquet files.\n"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
-        (ImportError("No module named 'x'"), "No module named 'x': install it; "),
+        (ImportError("No module named 'x'"), "No module named 'x': install it.\n"),
+        (ImportError("No x", name="x.y"), "No x: install it, as by pip install 'x'.\n"),
+        (ImportError("No dask", name="dask.array"), "as by pip install 'skcalib[dask]'.\n"),
+        (of_dask_without("pyarrow"), "No pyarrow: install it, as by pip install 'pyarrow'.\n"),
         (RuntimeError("a worker\n  is gone"), "skcalib: a worker is gone\n"),
     ],
 )

@@ -4,6 +4,7 @@ import io
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from skcalib._cli.jobs import _diagrams, _of_chance
 from skcalib._output import written
 from skcalib.datasets import make_logits
 from skcalib.display import ReliabilityDisplay
+from skcalib.export import to_json
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
@@ -383,6 +385,39 @@ def test_a_column_of_probabilities_is_a_warning(files, quick, capsys):
     assert not capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("column", "is_noticed"),
+    [
+        (np.linspace(0, 100, 200), True),
+        (np.linspace(0, 36, 200), False),  # as a score has it
+        (np.linspace(-9, 90, 200), False),
+        (np.linspace(0, 101, 200), False),
+    ],
+)
+def test_a_column_of_percentages_is_a_warning(files, quick, capsys, column, is_noticed):
+    np.save("p.npy", column)
+    np.save("y.npy", np.arange(200) % 3 == 0)
+    assert main(["--logits", "p.npy", "--labels", "y.npy"]) == 0
+    err = capsys.readouterr().err
+    assert ("The column of p.npy is between 0 and 100: it probably holds perc" in err) == is_noticed
+    Path("c.json").write_text(
+        to_json(skcalib.PlattScaling().fit(column[:, None], np.load("y.npy")))
+    )
+    assert main(["--apply", "c.json", "--logits", "p.npy"]) == 0
+    assert capsys.readouterr().err.count("holds percentages") == is_noticed
+
+
+def test_the_label_of_the_second_column_is_said(files, quick, capsys):
+    two_classes(*files)
+    frame = pd.read_csv("risk.csv")
+    assert main(["--logits", "risk.csv", *COLUMN]) == 0
+    assert "second column" not in capsys.readouterr().out
+    frame.assign(y=np.array(["survived", "died"])[frame.y]).to_csv("risk.csv", index=False)
+    for more, label in (([], "survived"), (["--classes", "survived", "died"], "died")):
+        assert main(["--logits", "risk.csv", *COLUMN, *more]) == 0
+        assert f"2 classes\nLabel '{label}' is that of the second column" in capsys.readouterr().out
+
+
 def test_warnings_are_sentences(files, quick, capsys):
     logits, _ = files
     np.save("best.npy", logits.argmax(axis=1))
@@ -438,6 +473,7 @@ BAD = [
     ("--logits index.npy --labels y.npy", "Column 0 of index.npy holds anot"),
     ("--logits patient.csv --label-column y", "'patient', 'risk' of patient.csv name "),
     (ID, "Column 'id' of id.csv holds another whole number"),
+    (f"{ID} --drop risk", "Column 'id' of id.csv holds another whole number"),
     (f"{NPY} --test-logits index.npy --test-labels y.npy", "Column 0 of index.npy"),
     ("--logits named.csv --label-column y", "its columns 'name' hold text; leave them out w"),
     (f"{ID} --columns a", "; --columns is 'a'"),
