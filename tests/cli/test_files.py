@@ -169,11 +169,6 @@ def test_nothing_in_an_array_is_executed(folder):
     assert not (folder / "executed").exists()
 
 
-def test_an_interrupt_is_no_fault_of_the_file():
-    with pytest.raises(KeyboardInterrupt), reading.reading("z"):
-        raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize(
     ("labels", "got"),
     [

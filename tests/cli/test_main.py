@@ -1,7 +1,6 @@
 """The command line: the main job on the digits and on the user's files."""
 
 import io
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -506,10 +505,3 @@ def test_bad_input(files, refusal, line, sentence):
     np.save("groups.npy", np.c_[np.arange(200) // 2, logits])
     two_classes(logits, y)
     assert sentence in refusal(line)
-
-
-def test_an_option_that_there_is_not(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["--logit", "z.npy", "--no-such"])
-    assert stop.value.code == 2
-    assert re.search("error: unrecognized arguments: --no-such", capsys.readouterr().err)
