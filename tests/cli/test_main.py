@@ -1,6 +1,5 @@
 """The command line: the main job on the digits and on the user's files."""
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,6 @@ from skcalib.__main__ import main
 from skcalib._cli.jobs import _diagrams, _of_chance
 from skcalib._output import written
 from skcalib.datasets import make_logits
-from skcalib.display import ReliabilityDisplay
 from skcalib.export import to_json
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
@@ -115,28 +113,11 @@ def test_own_files(files, folder, quick, capsys):
     assert (folder / "out" / NAME).read_bytes() == b"drawn"
 
 
-@pytest.mark.slow
-def test_a_diagram_for_each_calibrator(files):
-    """The uncalibrated logits first, with one legend and one pair of labels for all."""
+def test_the_diagram_of_the_uncalibrated_logits_is_the_first(files):
     logits, y = files
     curve = reliability_curve(y, softmax(logits, axis=1))
-    names = [*(f"c{k}" for k in range(5)), "uncalibrated"]
-    figure = _diagrams(dict.fromkeys(names, curve))
-    *panels, legend = figure.axes
-    titles = [ax.get_title().partition(":")[0] for ax in panels]
-    assert titles == ["uncalibrated", *names[:-1]]
-    expected = ReliabilityDisplay(curve, name="c0").plot(counts=False).ax_
-    for k, ax in enumerate(panels):
-        place = ax.get_subplotspec()
-        assert (place.rowspan.start - 1, place.colspan.start) == divmod(k, 4)
-        assert len(ax.patches) == len(expected.patches) + 1 > 5  # and the rows
-        assert ax.get_xlabel() == ax.get_ylabel() == ""
-        assert ax.get_legend() is None
-    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("Confidence", "Accuracy")
-    assert legend.get_legend()
-    file = io.BytesIO()
-    figure.savefig(file, dpi=135)
-    assert len(file.getvalue()) < 20_000 * len(names)
+    *panels, _ = _diagrams(dict.fromkeys(["a", "b", "uncalibrated"], curve)).axes
+    assert [ax.get_title().partition(":")[0] for ax in panels] == ["uncalibrated", "a", "b"]
 
 
 def test_the_report_is_on_the_best_calibrator_with_the_comparison(files, quick, capsys):
@@ -174,33 +155,6 @@ def test_where_results_are_written(files, folder, quick, capsys, given, written)
     assert (
         f"Reliability diagrams: {written[0]}\nReport on TemperatureScaling: {written[1]}\n" in out
     )
-
-
-def test_text_and_arrays_are_the_same_rows(files, folder, quick, capsys):
-    logits, y = files
-    names = np.array(["ant", "bee", "cat"])[y]
-    assert main(GIVEN) == 0
-    expected = row(capsys.readouterr().out)
-    np.savetxt("z.csv", logits, delimiter=",")
-    (folder / "y.csv").write_text("\n".join(names) + "\n")
-    frame = pd.DataFrame(logits, columns=list("abc"))
-    frame.insert(1, "label", names)
-    frame.to_csv("rows.tsv.gz", sep="\t", index=False)
-    (folder / "whole.csv").write_text("label\n" + "\n".join(f"{k}.0" for k in y))
-    (folder / "large.csv").write_text("\n".join(str(2**53 + k) for k in y))
-    columns = ["--logits", "rows.tsv.gz", "--label-column", "label"]
-    for arguments in (
-        ["--logits", "z.csv", "--labels", "y.csv"],
-        ["--logits", "z.npy", "--labels", "whole.csv"],
-        ["--logits", "z.npy", "--labels", "large.csv"],
-        columns,
-    ):
-        assert main(arguments) == 0
-        out = capsys.readouterr().out
-        assert row(out) == expected
-        assert "100 held out, 3 classes" in out
-    assert main([*columns, "--test-logits", "rows.tsv.gz"]) == 0
-    assert "200 rows to calibrate on, 200 held out" in capsys.readouterr().out
 
 
 def test_probabilities(files, quick, capsys):
