@@ -155,16 +155,6 @@ def test_weights_are_relative_to_the_largest_one():
     assert (heavy + light).e_value == pytest.approx((light + heavy).e_value) != 1
 
 
-def test_a_monitor_written_before_there_was_a_test():
-    y, proba = over_confident(400)
-    state = CalibrationMonitor(labels=range(3)).update(y, proba).__getstate__()
-    names = ("n_bins", "kind", "labels", "pos_label", "_sums", "_skcalib_version")
-    loaded = CalibrationMonitor.__new__(CalibrationMonitor)
-    loaded.__setstate__({name: state[name] for name in names})
-    assert (loaded.n_samples, loaded.e_value, loaded.alarm) == (400, 1, False)
-    assert loaded.update(y, proba).alarm
-
-
 @pytest.mark.parametrize("is_sum", [False, True])
 def test_rows_without_weights_are_not_outweighed_by_the_small_weights_of_others(is_sum):
     """In one bet, of batches or of a sum, they have a weight of 1."""

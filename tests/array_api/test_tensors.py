@@ -30,29 +30,22 @@ pytestmark = [
 ]
 
 
-def data(case, dtype):
+def data(case, dtype, *, masked=False):
     """Logits, labels and weights of some kind of rows."""
-    K = {"one column": 2, "two columns": 2}.get(case, 4)
-    Z, y = make_logits(240, K, temperature=2.0, random_state=1)
-    w = None
+    Z, y = make_logits(160, 2 if "column" in case else 4, temperature=2.0, random_state=1)
+    rng, w = np.random.default_rng(0), None
     if case == "one column":
         Z = Z[:, 1:] - Z[:, :1]
-    if case == "masked":
-        some = np.random.default_rng(0).random(Z.shape) < 0.2
+    if masked:
+        some = rng.random(Z.shape) < 0.2
         some[np.arange(len(y)), y] = False
         Z[some] = -np.inf
     if case == "weights":
-        w = np.random.default_rng(0).integers(0, 4, len(y)).astype(dtype)
+        w = rng.integers(0, 4, len(y)).astype(dtype)
     return Z.astype(dtype), y, w
 
 
-CASES = ["one column", "two columns", "several", "masked", "weights"]
-
-
-def takes(kind, case):
-    if case != "masked":
-        return True
-    return kind._takes_masked
+CASES = ["one column", pytest.param("two columns", marks=pytest.mark.slow), "several", "weights"]
 
 
 def check_like(found, want, lib, dtype):
@@ -69,9 +62,7 @@ def check_like(found, want, lib, dtype):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", CALIBRATORS)
 def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype):
-    if not takes(kind, case):
-        pytest.skip("it takes no masked classes")
-    Z, y, w = data(case, dtype)
+    Z, y, w = data(case, dtype, masked=case == "weights" and kind._takes_masked)
     with config_context(array_api_dispatch=False):
         plain = kind().fit(Z, y, w)
         want = {method: getattr(plain, method)(Z) for method in [*METHODS, "predict"]}
@@ -159,7 +150,7 @@ def test_features(lib):
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 @pytest.mark.parametrize("case", CASES)
 def test_intervals(case, multi_class, lib, dtype):
-    Z, y, w = data(case, dtype)
+    Z, y, w = data(case, dtype, masked=case == "weights")
     X, calibrator = lib.array(Z), skcalib.VennAbersCalibration(multi_class=multi_class)
     want = calibrator.fit(Z, y, w).predict_interval(Z)
     found = lib.numpy(calibrator.fit(X, y, w).predict_interval(X))
