@@ -40,6 +40,9 @@ Files that are read:
   names, too, and logits in all others: a file, a directory, or a pattern in quotes. They are worked
   on with Dask, in processes on this machine (pip install 'skcalib[dask]').
 
+  A single column that is nowhere negative and between 37 and 100 somewhere is taken for log-odds,
+  with a warning that it may hold percentages.
+
 Files that are written:
   --output is a picture, .png, .pdf or .svg; --report a page, .html or .htm. Each may also be a
   directory that exists, for skcalib-reliability.png and skcalib-report.html in it; by default the
@@ -134,7 +137,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         except MemoryError as error:
             jobs.complain(f"Memory is too small; give fewer rows, or Parquet files. {error}")
         except ImportError as error:
-            jobs.complain(f"{error}: install it; for Parquet files, pip install 'skcalib[dask]'.")
+            # That Dask cannot read data frames is caused by the package that is missing.
+            cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+            package = (cause.name or "").partition(".")[0]
+            package = "skcalib[dask]" if package in {"dask", "distributed"} else package
+            how = f", as by pip install {package!r}" if package else ""
+            jobs.complain(f"{cause}: install it{how}.")
         # Whatever files and rows can be the cause of; anything else is a fault of ours to report.
         except (ValueError, OSError, RuntimeError) as error:
             jobs.complain(error)

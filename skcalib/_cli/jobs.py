@@ -113,11 +113,16 @@ def compare(args: argparse.Namespace) -> None:
         finding = _finding(found, curves["uncalibrated"], reading.counts_of(test.labels))
     best = next(name for name in found.names if name != "uncalibrated")
     calibrator = found.calibrators[best]
-    classes = calibrator.classes_
-    event = f", log-odds are of {shown(classes[1:])}" if len(classes) == 2 else ""
+    labels = calibrator.classes_
+    of_second = ""
+    if len(labels) == 2 and isinstance(labels[1], str):
+        of_second = (
+            f"\nLabel {shown(labels[1:])} is that of the second column, or of log-odds; "
+            "--classes names another order."
+        )
     say(
         f"{args.logits or 'Neural network on digits'}: {n_fit:,} rows to calibrate on, {n_test:,} "
-        f"held out, {len(classes)} classes{event}\n\n{found}\n\n"
+        f"held out, {len(labels)} classes{of_second}\n\n{found}\n\n"
         f"{textwrap.fill(finding, 88)}\n"
         f"The temperature is {found.calibrators['TemperatureScaling'].temperature_:.4g}."
     )
@@ -290,8 +295,10 @@ def _outputs(calibrator: Any, args: argparse.Namespace) -> Iterator[Output]:
     for k, part in enumerate(parts):
         _check_part(part, calibrator, args)
         Z = reading.as_logits(part.logits, args.logits, probabilities=args.probabilities)
-        if k == 0 and not has_several and are_probabilities(Z):
-            warn_of_probabilities(Z.shape[1])
+        if k == 0 and not has_several:
+            reading.warn_of_percentages(Z, args.logits)
+            if are_probabilities(Z):
+                warn_of_probabilities(Z.shape[1])
         P, labels = decide(calibrator.predict_proba(Z), calibrator.predict(Z))
         kept = dict(zip(args.keep, part.kept, strict=True))
         yield Output(P, labels, _columns(calibrator.classes_, P, labels, kept))

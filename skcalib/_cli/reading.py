@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 from skcalib._rows import Array
 from skcalib._validation import labels as of_labels
 from skcalib._validation.labels import shown
+from skcalib._warnings import warn
 from skcalib.datasets import load_digits_logits
 
 # A report is drawn on no more rows than this, which would add nothing to a picture.
@@ -26,6 +27,9 @@ ROWS_OF_REPORT = 100_000
 
 # Whether a column numbers the rows is seen in the first ones, if they are no fewer than the second.
 HEAD, FEWEST = 1000, 20
+
+# The probability of larger log-odds is 1 in double precision: they are seldom meant.
+LARGEST_LOG_ODDS = 37
 
 TEXT = {".csv", ".tsv"}
 
@@ -87,6 +91,7 @@ def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Any]
     else:
         calibration = _load_pair(args.logits, args.labels, args)
         test = _load_pair(args.test_logits, args.test_labels, args)
+    warn_of_percentages(calibration.logits, args.logits)
     if args.classes is None and not args.columns:
         _check_two_names(calibration, args.logits)
     classes: Any = _classes_like(calibration.labels, args.classes)
@@ -129,17 +134,34 @@ def places(names: Sequence[str], named: Named) -> list[int]:
 
 
 def check_columns(rows: LabelledLogits, file: str, args: argparse.Namespace) -> None:
-    """Raise a ValueError for a column beside others that numbers the rows, unless it was chosen."""
+    """Raise a ValueError for a column that numbers the rows, unless it was chosen."""
     Z = _first_ones(rows.logits)
-    if args.columns or Z.shape[1] == 1 or len(Z) < FEWEST:
+    if args.columns or len(Z) < FEWEST:
         return
     for k, column in enumerate(Z.T):
-        if len(np.unique(column)) == len(Z) and (column == np.rint(column)).all():
+        numbers = np.unique(column)
+        if len(numbers) < len(Z) or (column != np.rint(column)).any():
+            continue
+        # Scores may be whole numbers, but alone are seldom those of the rows in turn.
+        if Z.shape[1] > 1 or numbers[-1] - numbers[0] == len(Z) - 1:
             raise ValueError(
                 f"Column {(rows.columns or range(Z.shape[1]))[k]!r} of {file} holds another whole "
                 "number in each row, as an index: leave it out with --drop, or when an array is "
                 "saved. If it holds logits, name all columns of these with --columns."
             )
+
+
+def warn_of_percentages(logits: Any, file: str) -> None:
+    """Warn of a single column that is like percentages.
+
+    Small percentages alone are not noticed: log-odds, and points of a score, may be like them.
+    """
+    Z = _first_ones(logits)
+    if Z.shape[1] == 1 and len(Z) >= FEWEST and Z.min() >= 0 and LARGEST_LOG_ODDS < Z.max() <= 100:
+        warn(
+            f"The column of {file} is between 0 and 100: it probably holds percentages where "
+            "log-odds are expected. If so, divide it by 100, and add --probabilities."
+        )
 
 
 def _first_ones(values: Any) -> Array:

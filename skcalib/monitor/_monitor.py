@@ -272,13 +272,10 @@ class CalibrationMonitor(SequentialTest, Versioned):
         """
         n_curves = len(self.labels) if self.kind == "classwise" else 1
         self._sums = np.zeros((n_curves, len(BinSums._fields), self.n_bins))
-        self._begin_test()
-        return self
-
-    def _begin_test(self) -> None:
         self._collect(np.zeros_like(self._sums))
         # For each curve the bets on each bin, on all bins, and on both halves of the bins.
-        self._start(Bets.new(len(self._sums), self.n_bins + 2))
+        self._start(Bets.new(n_curves, self.n_bins + 2))
+        return self
 
     @property
     def n_samples(self) -> int:
@@ -467,11 +464,6 @@ class CalibrationMonitor(SequentialTest, Versioned):
             f"{type(self).__name__}(n_bins={self.n_bins}, kind={self.kind!r}, "
             f"n_samples={self.n_samples}{', alarm=True' * self.alarm})"
         )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"alarm_level": 0.05, "tolerance": 0.0} | state)
-        if "_capital" not in state:  # written before there was a test, which begins now
-            self._begin_test()
 
     def _arguments(self) -> dict[str, Any]:
         """The arguments that must be equal for monitors to be added."""

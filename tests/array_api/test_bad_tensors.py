@@ -108,7 +108,7 @@ def test_gradients_are_those_of_differences(torch_lib):
     Z, y = rows()
     for kind in CALIBRATORS:
         fitted = kind().fit(torch_lib.array(Z), y)
-        leaf = torch_lib.array(Z[:5]).requires_grad_()
+        leaf = torch_lib.array(Z[:2]).requires_grad_()
         try:
             assert torch_lib.xp.autograd.gradcheck(fitted.predict_proba, leaf, atol=1e-4)
         except ValueError as error:

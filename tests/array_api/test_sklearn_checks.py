@@ -11,9 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 # What is tested; other libraries and devices are missing on most machines, and a torch with CUDA
 # that finds no GPU makes checks fail that scikit-learn should skip.
-DEVICES = {None, "cpu", "CPU_DEVICE", "device1"} | (
-    {"cuda"} if torch.cuda.is_available() else set()
-)
+DEVICES = {None, "cpu", "device1"} | ({"cuda"} if torch.cuda.is_available() else set())
 LIBRARIES = {None, "numpy", "array_api_strict", "torch"}
 NAMES = {"input", "mixed_inputs", "same_namespace"}
 

@@ -140,19 +140,10 @@ def test_labels_that_are_objects(calibrator):
         np.testing.assert_array_equal(found["labels"], calibrator.predict(Z[:50]))
 
 
-@pytest.mark.parametrize("ending", ["json", "onnx"])
-def test_saved_and_applied(calibrator, ending, monkeypatch, capsys):
-    pytest.importorskip("onnx" if ending == "onnx" else "json")
-    how = save_calibrator(calibrator, pathlib.Path(f"best.{ending}"))
-    if ending == "json":
-        loaded = eval(how, {"skcalib": skcalib, "pathlib": pathlib})
-        np.testing.assert_array_equal(loaded.predict_proba(Z), calibrator.predict_proba(Z))
-        assert main(["--apply", "best.json", "--logits", "new.npy"]) == 0
-    else:
-        import onnx
-
-        onnx.checker.check_model("best.onnx")
-        assert "onnxruntime" in how
+def test_a_saved_model_of_onnx_is_valid(calibrator):
+    onnx = pytest.importorskip("onnx")
+    assert "onnxruntime" in save_calibrator(calibrator, pathlib.Path("best.onnx"))
+    onnx.checker.check_model("best.onnx")
 
 
 @pytest.mark.parametrize("module", ["skops.io", "onnx"])

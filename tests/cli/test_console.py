@@ -6,13 +6,9 @@ import os
 import pathlib
 import pickle
 import re
-import signal
 import stat
-import subprocess
 import sys
-import threading
 import types
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -60,6 +56,16 @@ def test_a_pipe_that_nobody_reads(pictures, monkeypatch, capsys):
         stream.flush()
     assert pictures()
     assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_for_what_is_printed(folder, quick, monkeypatch, capsys):
+    """Nothing is written, and Python has nothing to flush at its exit."""
+    with open("/dev/full", "w") as stream:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(GIVEN) == 2
+        stream.flush()
+    assert re.fullmatch(r"skcalib: .*No space left on device\n", capsys.readouterr().err)
+    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
@@ -111,6 +117,13 @@ def test_an_interrupt_says_so_and_leaves_nothing(folder, quick, monkeypatch, cap
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
 
 
+def of_dask_without(package):
+    """What Dask raises, which names itself, where it lacks a package."""
+    error = ImportError("Dask dataframe requirements are not installed.")
+    error.__cause__ = ImportError(f"No {package}", name=package)
+    return error
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -120,7 +133,10 @@ def test_an_interrupt_says_so_and_leaves_nothing(folder, quick, monkeypatch, cap
         ),
         (MemoryError(), "Parquet files.\n"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
-        (ImportError("No module named 'x'"), "No module named 'x': install it; "),
+        (ImportError("No module named 'x'"), "No module named 'x': install it.\n"),
+        (ImportError("No x", name="x.y"), "No x: install it, as by pip install 'x'.\n"),
+        (ImportError("No dask", name="dask.array"), "as by pip install 'skcalib[dask]'.\n"),
+        (of_dask_without("pyarrow"), "No pyarrow: install it, as by pip install 'pyarrow'.\n"),
         (RuntimeError("a worker\n  is gone"), "skcalib: a worker is gone\n"),
     ],
 )
@@ -329,89 +345,3 @@ def test_the_best_calibrator_is_saved(folder, quick, capsys, suffix, probabiliti
     np.testing.assert_array_equal(loaded.predict_proba(X), expected.predict_proba(X))
     assert loaded.classes_.tolist() == ["ant", "bee", "cat"]
     assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME, REPORT, name}
-
-
-# --------------------------------------------------------------------------------------
-# Processes.
-
-
-# The command line with one calibrator: a comparison of all takes its time.
-QUICK = """
-import sys
-import skcalib.selection._compare as compare
-from skcalib import TemperatureScaling
-from skcalib.__main__ import main
-compare._every_calibrator = lambda: [TemperatureScaling()]
-sys.exit(main())
-"""
-
-
-def shell(command, folder, **kwargs):
-    """What a shell says of a command in which ``skcalib`` is the command line."""
-    package = Path(skcalib.__file__).parents[1]
-    script = f"skcalib() {{ '{sys.executable}' -c '{QUICK}' \"$@\"; }}; {command}"
-    return subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(package), "MPLBACKEND": "Agg"},
-        capture_output=True,
-        text=True,
-        check=False,
-        **kwargs,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "out", "err"),
-    [
-        (f"skcalib {FILES} | head -1; echo ${{PIPESTATUS[0]}}", "3 classes\n0\n", ""),
-        (f"skcalib {FILES} >&- 2>&-; echo $?", "0\n", ""),
-    ],
-)
-def test_pictures_are_not_lost(folder, command, out, err):
-    run = shell(command, folder)
-    assert run.stdout.endswith(out)
-    assert err in run.stderr
-    assert run.stderr.count("\n") == bool(err), run.stderr
-    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy", NAME, REPORT}
-    assert (folder / NAME).read_bytes().startswith(b"\x89PNG")
-    assert (folder / REPORT).read_bytes().startswith(b"<!DOCTYPE html>")
-
-
-@pytest.mark.slow
-def test_an_interrupt_has_the_status_of_one(folder):
-    """At any moment after the imports; this one waits for the first fit."""
-    script = (
-        "import sys, skcalib.selection._compare as c\n"
-        "from skcalib.__main__ import main\n"
-        "c._every_calibrator = lambda: (print('ready', flush=True), __import__('time').sleep(60))\n"
-        f"sys.exit(main({GIVEN!r}))"
-    )
-    run = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(skcalib.__file__).parents[1])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    killer = threading.Timer(60, run.kill)
-    killer.start()
-    assert run.stdout.readline() == "ready\n"
-    run.send_signal(signal.SIGINT)
-    out, err = run.communicate()
-    killer.cancel()
-    assert run.returncode == 130
-    assert (out, err) == ("", "skcalib: interrupted.\n")
-    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}
-
-
-@pytest.mark.slow
-def test_a_full_disk_for_what_is_printed(folder):
-    """Nothing is written, and Python says nothing at its exit."""
-    run = shell(f"skcalib {FILES} > /dev/full; echo $?", folder)
-    assert run.stdout == "2\n"
-    assert "No space left on device" in run.stderr
-    assert run.stderr.count("\n") == 1
-    assert {p.name for p in folder.iterdir()} == {"z.npy", "y.npy"}

@@ -111,34 +111,6 @@ def test_bad_files(files, folder, refusal, name):
 
 
 @pytest.mark.parametrize(
-    "kind", ["npz", *(pytest.param(k, marks=pytest.mark.slow) for k in ("npy", "csv", "csv.gz"))]
-)
-@pytest.mark.filterwarnings("ignore")  # of zipfile and numpy, on what they find in headers
-def test_whatever_is_wrong_with_a_file_is_one_sentence(files, folder, kind, rng):
-    np.savez_compressed("z.npz", z=files[0])
-    np.savetxt("z.csv", files[0], delimiter=",")
-    np.savetxt("z.csv.gz", files[0], delimiter=",")
-    whole = (folder / f"z.{kind}").read_bytes()
-    said = []
-    for k in range(150):
-        bad = bytearray(whole)
-        if k % 3 == 0:
-            bad = bad[: rng.integers(len(bad))]
-        else:  # a wrong byte anywhere, or near one of the ends, with headers and directories
-            bad[int(rng.integers(len(bad)) if k % 2 else rng.integers(-150, 150))] = rng.integers(
-                256
-            )
-        (folder / f"bad.{kind}").write_bytes(bad)
-        try:
-            read_pair(f"bad.{kind}", "y.npy")
-        except ValueError as error:
-            said.append(str(error))
-    assert len(said) > 40
-    assert all(f"bad.{kind}" in text for text in said), said
-    assert all("\n" not in text and text.endswith(".") for text in said)
-
-
-@pytest.mark.parametrize(
     ("fault", "said"),
     [
         (PermissionError(13, "Permission denied", "z"), "Permission denied"),
@@ -167,11 +139,6 @@ def test_nothing_in_an_array_is_executed(folder):
         with pytest.raises(ValueError, match="allow_pickle=False"):
             reading.read_logits(name)
     assert not (folder / "executed").exists()
-
-
-def test_an_interrupt_is_no_fault_of_the_file():
-    with pytest.raises(KeyboardInterrupt), reading.reading("z"):
-        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(

@@ -41,22 +41,6 @@ def written(Z, y, *, columns=("a", "b", "c"), label="y", npartitions=1):
     return ["--logits", "*.parquet", "--label-column", str(label)]
 
 
-@pytest.mark.slow
-def test_a_report_on_so_many_rows_and_on_all_below(here, rows, monkeypatch):
-    Z, y = rows
-    arguments = written(Z, y, npartitions=2)
-    every = {tuple(row): label for row, label in zip(Z.tolist(), y, strict=True)}
-    for limit, n_rows in ((100, 100), (100_000, 400)):
-        monkeypatch.setattr(reading, "ROWS_OF_REPORT", limit)
-        assert main([*arguments, "--test-logits", "*.parquet"]) == 0
-        _, logits, labels = here.reports.pop()[0]
-        assert len(labels) == len(logits) == n_rows
-        # Each row once, with its own label.
-        found = {tuple(row): k for row, k in zip(logits.to_numpy().tolist(), labels, strict=True)}
-        assert len(found) == n_rows
-        assert found.items() <= every.items()
-
-
 def test_a_report_has_at_most_so_many_rows():
     assert reading.ROWS_OF_REPORT == 100_000
     n = 150_000
