@@ -56,6 +56,9 @@ class Sigmoids(Protocol):
     def rate(self) -> Floats:
         """Mean target (K,)."""
 
+    def loss(self, theta: Floats) -> float:
+        """Sum of the objectives at ``theta`` (K, d), for other methods: newton does not call it."""
+
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
 
@@ -77,7 +80,7 @@ def fit_sigmoids(
 
     gradient, hessian = parts_of(sigmoids.derivatives, 2, start.shape)
     found = optimize.minimize(
-        lambda _: np.nan,  # newton asks for no values
+        lambda x: sigmoids.loss(x.reshape(start.shape)),
         start.ravel(),
         jac=lambda x: gradient(x).ravel(),
         hess=hessian,
@@ -138,6 +141,24 @@ class RowSigmoids:
         rate = np.clip(self.rate, 1e-10, 1 - 1e-10)
         return np.column_stack([np.zeros_like(rate), logit(rate)])
 
+    def loss(self, theta: Floats) -> float:
+        """Sum of the objectives at ``theta`` (K, d)."""
+        features, high, low = self.features, self.high, self.low  # and not the rows
+
+        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+            F, counts = features(Z, y)
+            S, xp = _scores(theta, F), xa.namespace(F[0])
+            target = xp.where(xa.is_event(y, len(theta)), xa.like(high, S), xa.like(low, S))
+            # Minus t log p - (1 - t) log(1 - p).
+            losses = xa.at_least(S, 0) + xp.log1p(xp.exp(-xp.abs(S))) - target * S
+            return xa.weighted_sum(losses if counts is None else xp.where(counts, losses, 0.0), w)
+
+        total = (self.rows.sum(block) / self.weight).sum()
+        if self.prior is not None:
+            off, precision = theta - self.prior.mean, self.prior.precision
+            total += np.einsum("ki,ij,kj->k", off, precision, off) @ (0.5 / self.weight)
+        return float(total)
+
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
         d = theta.shape[1]
@@ -169,13 +190,18 @@ class RowSigmoids:
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(Z, y)
-            *slopes, offset = (xa.like(a, F[0]) for a in theta.T)
-            S = sum((f * a for f, a in zip(F, slopes, strict=True)), offset)
+            S = _scores(theta, F)
             wrong = xa.namespace(S).where(xa.is_event(y, len(theta)), S <= 0, S >= 0)
             return xa.weighted_sum(wrong if counts is None else wrong & counts, w)
 
         share: Floats = self.rows.sum(block) / self.weight
         return np.where(self.weight > NO_WEIGHT, share, 1.0)
+
+
+def _scores(theta: Floats, F: list[Floats]) -> Floats:
+    """Arguments (m, K) of the sigmoids."""
+    *slopes, offset = (xa.like(a, F[0]) for a in theta.T)
+    return sum((f * a for f, a in zip(F, slopes, strict=True)), offset)
 
 
 def _moments(R: Floats, Q: Floats, F: list[Floats]) -> Floats:

@@ -186,6 +186,12 @@ class CellSigmoids:
         """Mean target (L,)."""
         return np.full(len(self.ridge), self.targets.sum() / self.total)
 
+    def loss(self, theta: Floats) -> float:
+        """Sum of the objectives at ``theta`` (L, d)."""
+        w, S = self.weight, self.features @ theta.T
+        losses = ((w - self.targets) @ S - w @ log_expit(S)) / self.total
+        return float(losses.sum() + (self.ridge * theta**2).sum())
+
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradients (L, d) and Hessians (L, d, d) at ``theta`` (L, d)."""
         F, w, P = self.features, self.weight[:, None], expit(self.features @ theta.T)
@@ -328,6 +334,11 @@ class RowSplines:
     def rate(self) -> Floats:
         """Mean target (K,)."""
         return np.concatenate([sigmoids.rate for sigmoids in self.splines.of_cells])
+
+    def loss(self, x: Floats) -> float:
+        """Sum of the objectives at ``x`` (K, J), with the scores of the cells."""
+        pairs = zip(self.splines.of_cells, x @ self.basis.T, strict=True)
+        return sum(sigmoids.loss(theta[None]) for sigmoids, theta in pairs)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
         """Gradients (K, J) and Hessians (K, J, J) at ``x`` (K, J)."""
