@@ -137,18 +137,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         except MemoryError as error:
             jobs.complain(f"Memory is too small; give fewer rows, or Parquet files. {error}")
         except ImportError as error:
-            # That Dask cannot read data frames is caused by the package that is missing.
-            cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-            package = (cause.name or "").partition(".")[0]
-            package = "skcalib[dask]" if package in {"dask", "distributed"} else package
-            how = f", as by pip install {package!r}" if package else ""
-            jobs.complain(f"{cause}: install it{how}.")
+            jobs.complain(_of_missing_package(error))
         # Whatever files and rows can be the cause of; anything else is a fault of ours to report.
         except (ValueError, OSError, RuntimeError) as error:
             jobs.complain(error)
         else:
             return 0
     return 2
+
+
+def _of_missing_package(error: ImportError) -> str:
+    """What is missing, and how to install it."""
+    # That Dask cannot read data frames is caused by the package that is missing.
+    cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+    package = (cause.name or "").partition(".")[0]
+    package = "skcalib[dask]" if package in {"dask", "distributed"} else package
+    return f"{cause}: install it{f', as by pip install {package!r}' if package else ''}."
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
