@@ -113,16 +113,9 @@ def compare(args: argparse.Namespace) -> None:
         finding = _finding(found, curves["uncalibrated"], reading.counts_of(test.labels))
     best = next(name for name in found.names if name != "uncalibrated")
     calibrator = found.calibrators[best]
-    labels = calibrator.classes_
-    of_second = ""
-    if len(labels) == 2 and isinstance(labels[1], str):
-        of_second = (
-            f"\nLabel {shown(labels[1:])} is that of the second column, or of log-odds; "
-            "--classes names another order."
-        )
     say(
         f"{args.logits or 'Neural network on digits'}: {n_fit:,} rows to calibrate on, {n_test:,} "
-        f"held out, {len(labels)} classes{of_second}\n\n{found}\n\n"
+        f"held out, {_told(calibrator.classes_)}\n\n{found}\n\n"
         f"{textwrap.fill(finding, 88)}\n"
         f"The temperature is {found.calibrators['TemperatureScaling'].temperature_:.4g}."
     )
@@ -137,6 +130,17 @@ def compare(args: argparse.Namespace) -> None:
     report.command = args.command
     report.to_html(page)
     say(f"Reliability diagrams: {picture}\nReport on {best}: {page}")
+
+
+def _told(classes: Array) -> str:
+    """The number of classes; of two that are texts also which one log-odds are of."""
+    count = f"{len(classes)} classes"
+    if len(classes) != 2 or not isinstance(classes[1], str):
+        return count
+    return (
+        f"{count}\nLabel {shown(classes[1:])} is that of the second column, or of log-odds; "
+        "--classes names another order."
+    )
 
 
 def _compared(

@@ -186,14 +186,10 @@ def _trust_exact(
             raise StopIteration
 
     solution = optimize.minimize(
-        fun,
-        start,
-        jac=jac,
-        hess=hess,
-        method="trust-exact",
+        fun, start, jac=jac, hess=hess, method="trust-exact",
         callback=stop_below if lowest > -np.inf else None,
         options={"gtol": tol, "maxiter": max_iter, **RADII},
-    )
+    )  # fmt: skip
     # Along what changes nothing, trust regions are gone through to the end.
     if not np.all(problem.ridge):
         inverse = np.linalg.pinv(solution.hess, RANK, hermitian=True)

@@ -173,24 +173,16 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
 
     fun, jac, hess = parts_of(in_logarithms, 3, start.shape)
     found = minimize(
-        fun,
-        np.log(start),
-        jac=jac,
-        hess=hess,
-        method="trust-ncg",
+        fun, np.log(start), jac=jac, hess=hess, method="trust-ncg",
         options={"gtol": GAP, "maxiter": MAX_ITERATIONS, "max_trust_radius": 100.0},
-    )
+    )  # fmt: skip
     x = np.exp(found.x) / np.exp(found.x).sum()
     gain = (loss.second_order(start)[0] - found.fun) * loss.weight
     variances = _variances(x, loss.second_order(x)[2], start, loss.weight, calibration_weight)
-    return Estimate(
-        _spread(present, x),
-        _spread(present, np.sqrt(variances)),
-        float(gain),
-        found.nfev,
-        # The gradient is what an iteration of EM would change the priors by.
-        bool(np.abs(found.jac).max() <= LARGEST_CHANGE),
-    )
+    # The gradient is what an iteration of EM would change the priors by.
+    converged = bool(np.abs(found.jac).max() <= LARGEST_CHANGE)
+    priors, errors = _spread(present, x), _spread(present, np.sqrt(variances))
+    return Estimate(priors, errors, float(gain), found.nfev, converged)
 
 
 def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:

@@ -464,14 +464,9 @@ class AutoCalibrator(BaseCalibrator):
                 {name: float(name == first) for name in candidates}, {}, {}, []
             ), []
         of_folds = stacking.out_of_fold(
-            candidates,
-            sample,
-            splits,
-            smoothing,
-            self.n_jobs,
-            screened=bool(simple),
-            verbose=verbose,
-        )
+            candidates, sample, splits, smoothing, self.n_jobs,
+            screened=bool(simple), verbose=verbose,
+        )  # fmt: skip
         names = list(of_folds[-1].L)  # the first fold may have others
         in_rows = [fold.of(names) for fold in of_folds]
         screen = of_folds[0] if simple else None
