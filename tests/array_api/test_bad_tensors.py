@@ -38,7 +38,7 @@ def test_types(kind, lib):
     fitted = kind().fit(lib.array(Z), y)
     integers = lib.array(np.round(Z).astype(np.int64))
     for f in (lambda X: fitted.fit(X, y), *(getattr(fitted, name) for name in OUTPUTS)):
-        refused(r"float32 or float64 to stay in .*int64\. Pass ", f, integers, of=fitted)
+        refused(r"float32 or float64 to stay in .*int64\. Convert it, ", f, integers, of=fitted)
 
 
 @pytest.mark.parametrize("type_", ["float16", "bfloat16"])
@@ -76,9 +76,9 @@ def test_dispatch_off(kind, torch_lib):
         P = fitted.predict_proba(X)
         assert isinstance(P, np.ndarray)
         assert P.dtype == np.float32
-        refused(r"Pass X\.float\(\)", fitted.predict_proba, X.bfloat16(), of=fitted)
-        refused(r"Pass X\.detach\(\)", fitted.predict_proba, X.clone().requires_grad_(), of=fitted)
-        refused(r"Pass X\.detach\(\)", fitted.fit, X.clone().requires_grad_(), y, of=fitted)
+        refused(r"as X\.detach\(\)\.float\(\)", fitted.predict_proba, X.bfloat16(), of=fitted)
+        refused(r"as X\.detach\(\)", fitted.predict_proba, X.clone().requires_grad_(), of=fitted)
+        refused(r"as X\.detach\(\)", fitted.fit, X.clone().requires_grad_(), y, of=fitted)
 
 
 def test_gradients(kind, torch_lib):

@@ -254,7 +254,7 @@ def test_gradients_are_not_lost_silently(measure, torch_lib):
         measure(y, *tensors)
     weights = torch_lib.array(w).requires_grad_()
     _, *tensors = arguments(measure, y, P, torch_lib.array)
-    with pytest.raises(ValueError, match=r"sample_weight must be .* Pass sample_weight\.detach"):
+    with pytest.raises(ValueError, match=r"sample_weight must be .* as sample_weight\.detach"):
         measure(y, *tensors, sample_weight=weights)
 
 
@@ -267,6 +267,6 @@ def test_without_dispatch_tensors_are_converted(measure, torch_lib):
     with config_context(array_api_dispatch=False):
         found = measure(*tensors, sample_weight=torch_lib.array(w), **seed)
         tensors[1].requires_grad_()
-        with pytest.raises(ValueError, match=r"Pass y_proba\.detach\(\)"):
+        with pytest.raises(ValueError, match=r"as y_proba\.detach\(\)"):
             measure(*tensors)
     check_equal(found, want, "float64")
