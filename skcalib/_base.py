@@ -108,6 +108,7 @@ class BaseCalibrator(
             If Dask cannot compute a chunk of rows.
         """
         if type(X) is not np.ndarray or X.ndim != 2:
+            inputs.check_not_swapped(y=y, X=X)
             X = as_array(X)
         rows = self._checked(X, y, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
@@ -69,6 +69,18 @@ def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
     known = get_args(options) or tuple(options)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """A sentence with the known name of which it is the beginning or has the initials, or none."""
+    short = name.lower().replace(" ", "_").removeprefix("neg_")
+    found = []
+    for one in known:
+        plain = one.removeprefix("neg_")
+        initials = "".join(word[0] for word in plain.split("_") if word)
+        if short and (initials == short or plain.startswith(short)):
+            found.append(one)
+    return f"Write {min(found, key=len)!r}. " if found else ""
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -254,6 +266,29 @@ def warn_of_probabilities(n_columns: int) -> None:
     )
 
 
+def check_not_swapped(**labels_and_scores: Any) -> None:
+    """Raise a ValueError if labels, the first, are numbers that scores, the second, should be.
+
+    Fractions are no labels, and scores without any are probably labels.
+    """
+    (name_of_y, y), (name, x) = labels_and_scores.items()
+    if _has_fractions(y, name_of_y) and not _has_fractions(x, name):
+        raise ValueError(
+            f"{name_of_y} and {name} are probably swapped: {name_of_y} holds fractions, which are "
+            f"no labels, and {name} holds none. Pass labels as {name_of_y}."
+        )
+
+
+def _has_fractions(x: Any, name: str) -> bool:
+    """Whether it is in memory and holds a number that is not whole."""
+    values = as_numpy(x, name)
+    if xa.is_dask(values):
+        return False
+    values = np.asarray(values) if hasattr(values, "columns") else values
+    is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
+    return is_float and bool((values > np.floor(values)).any())
+
+
 # --------------------------------------------------------------------------------------
 # Weights.
 
@@ -271,6 +306,11 @@ def check_weights(
     if sample_weight is None:
         return None
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
+    if w.size and isinstance(w.flat[0], str):
+        raise ValueError(
+            f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
+            "in fit(X, y, groups=groups)."
+        )
     w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(
@@ -339,6 +379,18 @@ class Found:
         )
 
 
+def _raise_of_lengths(name: str, name_of_y: str, X: Any, n_labels: int, *, proba: bool) -> None:
+    # Labels are the first parameter of measures, and the second of calibrators.
+    pairs = [(name, X.shape[0]), (name_of_y, n_labels)][:: -1 if proba else 1]
+    names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
+    across = X.ndim == 2 and X.shape[1] == n_labels
+    remedy = f"{name}.T, if it has a column for each row" if across else "those of the same rows"
+    raise ValueError(
+        f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. "
+        f"Pass {remedy}."
+    )
+
+
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
@@ -361,8 +413,8 @@ def check_rows(
             "y_proba must have one column per class, or one dimension for two classes, got "
             f"shape {tuple(X.shape)}."
         )
-    if len(labels) != X.shape[0]:  # labels are the first parameter of measures
-        check_consistent_length(*((labels, X) if proba else (X, labels)))
+    if len(labels) != X.shape[0]:
+        _raise_of_lengths(name, name_of_y, X, len(labels), proba=proba)
     masked = False if proba else check_finite(X)
     # A few log-odds may all be between 0 and 1.
     few = not proba and X.shape[1] == 1 and len(labels) < FEW_LOG_ODDS

@@ -162,8 +162,7 @@ def distinct_labels(labels: Labels) -> Labels:
     if present.dtype.kind == "f" and (present != np.floor(present)).any():
         example = present[present != np.floor(present)][0]
         raise ValueError(
-            f"Unknown label type: continuous. y must hold class labels, got {example:g}. Check "
-            "that labels and scores are not swapped."
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
         )
     return present
 

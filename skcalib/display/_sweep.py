@@ -14,7 +14,7 @@ from skcalib._output import briefly
 from skcalib._output.theme import Theme
 from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_weights
+from skcalib._validation.inputs import check_not_swapped, check_weights
 from skcalib._validation.labels import as_labels, encode
 from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
@@ -326,6 +326,7 @@ def sweep_of(
     """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
+    check_not_swapped(y=y, X=X)
     P = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
     sweep = _sweep(X, y, sample_weight, on_host(calibrator.classes_), **params)
     w = check_weights(sample_weight, len(P))

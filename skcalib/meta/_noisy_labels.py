@@ -31,6 +31,9 @@ TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 # Copies of rows with a smaller share are left out.
 LEAST_SHARE = 1e-12
 
+# Logits of all copies, which take 4 gigabytes.
+LARGEST_COPIES = 5 * 10**8
+
 # No extrapolation is longer, in plain iterations.
 LONGEST = 100.0
 
@@ -226,6 +229,12 @@ class _Iteration(NamedTuple):
         uncalibrated = np.exp(xa.log_softmax(xa.both_columns(rows.X).astype(np.float64)))
         share = P + uncalibrated * PRIOR_ROWS / w.sum()
         i, k = np.nonzero(share > LEAST_SHARE)
+        if len(i) * S.shape[1] > LARGEST_COPIES:
+            raise ValueError(
+                "Copies of rows, one for each class they may have, must have at most "
+                f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
+                f"{S.shape[1]} classes. Fit to fewer rows."
+            )
         copies = MemoryRows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)

@@ -13,6 +13,7 @@ from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
 from skcalib.scaling import PlattScaling
+from skcalib.scaling._platt import log_odds
 
 # The classes of the inner calibrators: whether the top label is the label.
 WRONG_OR_RIGHT = np.arange(2)
@@ -172,6 +173,9 @@ class TopLabelCalibration(BaseCalibrator):
     def _confidence(self, margin: Floats, top: Indices) -> Floats:
         """Calibrated log-odds of the top labels of a block of rows."""
         Z = _bounded(margin)
+        members = self.pooled_calibrator_, *self.calibrators_
+        if not isinstance(Z, np.ndarray) and all(type(c) is PlattScaling for c in members):
+            return self._sigmoids(Z[:, 0], top)
         pooled = L = nested.log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
         if not isinstance(L, np.ndarray):  # a graph that is built, for whichever classes
             for k in np.flatnonzero(self.shares_).tolist():
@@ -180,6 +184,22 @@ class TopLabelCalibration(BaseCalibrator):
             for some in _by_class(top):
                 k = int(top[some[0]])
                 L[some] = self._mixed(k, Z[some], L[some])
+        return L[:, 1] - L[:, 0]
+
+    def _sigmoids(self, margin: Floats, top: Indices) -> Floats:
+        """The same in a graph that is built, which has a branch for each class otherwise."""
+        of_all, xp = self.pooled_calibrator_, xa.namespace(margin)
+        coef, intercept = (
+            np.concatenate([getattr(c, name) for c in (*self.calibrators_, of_all)])
+            for name in ("coef_", "intercept_")
+        )
+        shares = np.maximum([self.shares_, 1 - self.shares_], xa.TINY)
+        parts = []
+        for share, k in zip(np.log(shares), (top, top * 0 + len(self.shares_)), strict=True):
+            S = log_odds(margin, xa.take(coef, k), xa.take(intercept, k))
+            log_share = xa.astype(xa.take(share, top), margin.dtype)
+            parts.append(xa.log_softmax(S[:, None]) + log_share[:, None])
+        L = mixture(xp.stack(parts), np.ones(2))
         return L[:, 1] - L[:, 0]
 
     def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:

@@ -9,7 +9,7 @@ from scipy.special import expit, ndtri
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import ArrayLike, Floats, MemoryRows, as_numpy, check_in_memory
-from skcalib._validation.inputs import LARGEST, check_real, check_weights
+from skcalib._validation.inputs import LARGEST, check_not_swapped, check_real, check_weights
 from skcalib._validation.labels import as_labels, not_among, shown
 
 from ._curve import clopper_pearson
@@ -144,6 +144,7 @@ def calibrated_mean(
     """
     check_real("confidence_level", confidence_level, high=1)
     check_in_memory((y, score_labelled, score_all, groups, groups_all))
+    check_not_swapped(y=y, score_labelled=score_labelled)
     event = as_labels(y)
     if not np.isin(event, [0, 1]).all():
         raise ValueError(

@@ -125,6 +125,7 @@ def check_input(
     """
     if isinstance(y_proba, Rows):
         return y_proba
+    inputs.check_not_swapped(y_true=y_true, y_proba=y_proba)
     if kind == "multilabel":
         if pos_label is not None:
             raise ValueError(

@@ -12,7 +12,7 @@ from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check
 from skcalib._rows.ranking import ranked
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_option
+from skcalib._validation.inputs import check_option, meant
 
 from ._calibration_error import FORMULAS, smooth_calibration_error
 from ._curve import ReliabilityCurve, curve_of, edges_of
@@ -149,8 +149,11 @@ def measured_by(
         return MeasuredByCall(problem, measure, n_bins=n_bins, strategy=strategy)
     if isinstance(measure, str) and measure in FORMULAS:
         return MeasuredByBins(problem, measure, n_bins, strategy)
-    known = ", ".join([*FORMULAS, SMOOTH])
-    raise ValueError(f"measure must be a callable or one of {known}, got {measure!r}.")
+    known = [*FORMULAS, SMOOTH]
+    hint = meant(measure, known) if isinstance(measure, str) else ""
+    raise ValueError(
+        f"measure must be a callable or one of {', '.join(known)}, got {measure!r}. {hint}".rstrip()
+    )
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:

@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skcalib._rows import Array, ArrayLike, Floats, Rows, on_host
 from skcalib._rows.inputs import if_in_memory
+from skcalib._validation.inputs import meant
 from skcalib._validation.labels import as_labels, in_one_type, not_among, of_outputs
 
 from ._calibration_error import MEASURES, expected_calibration_error
@@ -163,7 +164,8 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
         return CalibrationScorer(measure, {**fixed, **params})
     if name not in sklearn.metrics.get_scorer_names():
         raise ValueError(
-            f"There is no scorer named {name!r}. skcalib.metrics.get_scorer_names() lists all."
+            f"There is no scorer named {name!r}. {meant(name, get_scorer_names())}"
+            "skcalib.metrics.get_scorer_names() lists all."
         )
     if params:
         raise ValueError(

@@ -1,12 +1,13 @@
 """Platt scaling: a sigmoid of the margin for each class, fitted one versus the rest."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._optimize.logistic import FeaturesOf, RowSigmoids, fit_sigmoids
+from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.online import bounded_set, newton_steps
 from skcalib._optimize.temperature import fit_inverse_temperature
@@ -15,6 +16,7 @@ from skcalib._scores.columns import joined, margins, n_maps
 from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn
 
+from ._linear import MOST_STORED
 from ._one_vs_rest import warn_unless_optimal
 
 # Rows of a sample for each class, if it is to provide starting values.
@@ -140,8 +142,11 @@ class PlattScaling(BaseCalibrator):
         units, start = rows.sample(_fit_sample, per_map * K) or (None, None)
         if units is None:
             units = rows.sample(_units, or_all=True)
-        rows = rows.with_logits(rows.map(lambda Z, *_: margins(Z)))
-        sigmoids = RowSigmoids.of(rows, _in_units(units), K, smooth=self.smooth_targets)
+        features = _in_units(units)
+        if K > 1 and rows.n_rows * K <= MOST_STORED:
+            rows = rows.with_logits(rows.map(lambda Z, *_: margins(Z)))
+            features = _in_units(units, stored=True)
+        sigmoids = RowSigmoids.of(rows, features, K, smooth=self.smooth_targets)
         found = fit_sigmoids(sigmoids, sigmoids.constant if start is None else start)
         if not (self.smooth_targets and found.success):
             remedy = "smooth_targets=True"
@@ -267,8 +272,7 @@ def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
 def _fit_sample(rows: Rows) -> tuple[Floats, Floats]:
     """Units of the margins of a sample, and slopes and offsets (n_maps, 2) in them."""
     units = _units(rows)
-    of_margins = rows.with_logits(margins(rows.X))
-    sigmoids = RowSigmoids.of(of_margins, _in_units(units), units.shape[1], smooth=True)
+    sigmoids = RowSigmoids.of(rows, _in_units(units), units.shape[1], smooth=True)
     return units, fit_sigmoids(sigmoids, sigmoids.constant).x
 
 
@@ -305,15 +309,22 @@ def _median(values: Floats) -> float:
     return float(np.partition(values, middle)[middle])
 
 
-def _in_units(units: Floats) -> FeaturesOf:
-    """Features of blocks of margins: these in units, all of which count if none is as large."""
-    return partial(_standardized, units, min(units[2].min(), LARGEST * units[1].min()))
+def _in_units(
+    units: Floats, *, stored: bool = False
+) -> Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]:
+    """Features of blocks of rows: margins in units, all of which count if none is as large.
+
+    The rows have logits, or ``stored`` margins.
+    """
+    near = float(min(units[2].min(), LARGEST * units[1].min()))
+    return partial(_standardized, units, near, stored=stored)
 
 
 def _standardized(
-    units: Floats, near: float, margin: Floats, y: Indices
+    units: Floats, near: float, Z: Floats, y: Indices, *, stored: bool
 ) -> tuple[list[Floats], Bools | None]:
     """Margins in units about the centre, and which of them count, or None if all do."""
+    margin = Z if stored else margins(Z)
     xp = xa.namespace(margin)
     # Limits may be beyond single precision, and the spread of masked classes is not known.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -166,15 +166,23 @@ def log_of_labels(calibrator: Any, rows: MemoryRows, smoothing: float) -> Floats
 
 def log_rows(rows: Rows, calibrators: list[Any], smoothing: float) -> Any:
     """The rows with log-probabilities (n, M) of the labels in place of logits."""
-    of_block = partial(_logs_of_labels, calibrators, rows.classes, smoothing)
+    # On workers half the memory counts, and rounding errors of single precision average out.
+    dtype = np.float64 if rows.is_local else np.float32
+    of_block = partial(_logs_of_labels, calibrators, rows.classes, smoothing, dtype)
     return rows.with_logits(rows.map(of_block, Plan(at_least=1 << 12)))
 
 
 def _logs_of_labels(
-    calibrators: list[Any], classes: Array, smoothing: float, Z: Floats, y: Indices, *_: Any
+    calibrators: list[Any],
+    classes: Array,
+    smoothing: float,
+    dtype: Any,
+    Z: Floats,
+    y: Indices,
+    *_: Any,
 ) -> Floats:
     block = MemoryRows(Z, y, None, classes=classes)
-    return np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators])
+    return np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators]).astype(dtype)
 
 
 def rows_to_weigh_on(rows: Any) -> MemoryRows:
@@ -312,7 +320,7 @@ def _losses(L: Rows, names: list[str]) -> tuple[dict[str, float], dict[str, floa
 
 def _moments(L: Floats, _: Any, w: Floats | None) -> Floats:
     """Sums over a block by which losses have means and standard errors."""
-    w = np.ones(len(L)) if w is None else w
+    L, w = L.astype(np.float64), np.ones(len(L)) if w is None else w
     return np.concatenate([[w.sum(), w @ w], w @ L, w**2 @ L, w**2 @ L**2])
 
 
@@ -404,7 +412,11 @@ def stacking_weights(L: Rows, pseudo_rows: Floats, kept: Any = slice(None)) -> F
 
     ``pseudo_rows`` (M,) are the prior, and ``kept`` the columns of the candidates.
     """
-    loss = MixtureLoss(L.with_logits(L.map(partial(_relative, kept))), pseudo_rows)
+    relative = partial(_relative, kept)
+    if L.is_local:
+        loss = MixtureLoss(L.with_logits(L.map(relative)), pseudo_rows)
+    else:  # in each pass, since they would take as much memory of workers as the logarithms
+        loss = MixtureLoss(L, pseudo_rows, relative)
     start = np.full(len(pseudo_rows), 1 / len(pseudo_rows))
     weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
     return weights
@@ -412,7 +424,7 @@ def stacking_weights(L: Rows, pseudo_rows: Floats, kept: Any = slice(None)) -> F
 
 def _relative(kept: Any, L: Floats, *_: Any) -> Floats:
     """Probabilities with logarithms ``L`` of some candidates, as multiples of the largest."""
-    L = L[:, kept]
+    L = L[:, kept].astype(np.float64)
     Q: Floats = np.exp(L - L.max(axis=1, keepdims=True))
     return Q
 
