@@ -264,6 +264,14 @@ def test_many_labels_have_one_formula():
     assert few == many
 
 
+def test_top_labels_of_many_classes_have_one_formula():
+    few, many = (
+        len(to_onnx(skcalib.TopLabelCalibration().fit(*logits_of(K, 600))).graph.node)
+        for K in (3, 12)
+    )
+    assert few == many
+
+
 def test_predictions_where_probabilities_are_tied():
     """Labels of calibrators that keep the order are those of the logits, as in ``predict``."""
     Z, y = logits_of(3)

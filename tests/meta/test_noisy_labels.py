@@ -166,3 +166,11 @@ def test_warnings_and_classes_of_the_calibrator_reach_the_user():
     other = NoisyLabelCalibration(skcalib.TemperatureScaling(classes=[2, 1, 0]), noise_matrix=Q3)
     with pytest.raises(ValueError, match="order"):
         other.fit(Z, labels)
+
+
+def test_copies_that_take_too_much_memory(monkeypatch):
+    monkeypatch.setattr(skcalib.meta._noisy_labels, "LARGEST_COPIES", 899)
+    Z, _, labels = noisy(100, Q3)
+    NoisyLabelCalibration().fit(Z[:99], labels[:99])
+    with pytest.raises(ValueError, match=r"899 logits .*got 300 of 100 rows"):
+        NoisyLabelCalibration().fit(Z, labels)

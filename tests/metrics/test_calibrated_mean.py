@@ -114,7 +114,7 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
     ("args", "params", "message"),
     [
         ((["no", "yes"] * 2, S, MANY), {}, "0 and 1, or booleans, .*'no'.*y == label"),
-        ((S, Y, MANY), {}, "y must hold"),
+        ((S, Y, MANY), {}, "y and score_labelled are probably swapped"),
         ((Y, MANY, S), {}, "4 labels in y, .*got 20 and 4.*not swapped"),
         ((Y, S, S[:3]), {}, "those of all rows, .*got 4 and 3"),
         ((Y, [0.1, np.nan, 0, 1], MANY), {}, "score_labelled must .* 1e.100 .*got 1 of 4 that"),

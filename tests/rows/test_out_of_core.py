@@ -41,7 +41,7 @@ for kind in ("top-label", "classwise"):
     print(metrics.expected_calibration_error(y, P, kind=kind))
 print(metrics.smooth_calibration_error(y, P))
 """
-KINDS = ["TemperatureScaling", "VectorScaling", "HistogramBinning"]
+KINDS = ["TemperatureScaling", "VectorScaling", "PlattScaling", "HistogramBinning"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")

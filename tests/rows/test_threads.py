@@ -115,12 +115,59 @@ def test_fits_in_two_threads_overlap(library, first_out):
     assert library.get_num_threads() == 4
 
 
+def test_openmp_libraries_of_later_imports_are_limited(monkeypatch):
+    libraries = [Library(of_process=False)]
+
+    class Controller:
+        def select(self, user_api):
+            assert user_api == "openmp"
+            return SimpleNamespace(lib_controllers=list(libraries))
+
+    def seen():
+        return [library.get_num_threads() for library in libraries]
+
+    parallel._loaded.cache_clear()
+    monkeypatch.setattr(parallel, "ThreadpoolController", Controller)
+    monkeypatch.setitem(sys.modules, "imported", None)
+    assert with_one_openmp_thread(seen) == [1]
+    libraries.append(Library(of_process=False))
+    monkeypatch.setitem(sys.modules, "imported_later", None)
+    assert with_one_openmp_thread(seen) == [1, 1]
+    assert seen() == [4, 4]
+    parallel._loaded.cache_clear()
+
+
+def test_real_libraries_when_fits_in_two_threads_overlap():
+    """Newer versions of threadpoolctl let one thread at a time change OpenBLAS."""
+    entered, leave = threading.Event(), threading.Event()
+    stay = lambda: (entered.set(), leave.wait(DEADLINE))  # noqa: E731
+    other = threading.Thread(target=with_one_blas_thread, args=(stay,))
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        with_one_blas_thread(lambda: (other.start(), entered.wait(DEADLINE)))
+        assert set(blas_threads()) <= {1}
+        leave.set()
+        other.join(DEADLINE)
+        assert blas_threads() == before
+
+
 def test_limits_of_the_user_stay():
     before = blas_threads()
     with threadpool_limits(1, "blas"):
         with_one_blas_thread(int)
         assert set(blas_threads()) <= {1}
     assert blas_threads() == before
+
+
+def test_numbers_that_somebody_sets_meanwhile_stay(library):
+    def fit_after(n):
+        library.set_num_threads(n)
+        with_one_blas_thread(int)
+
+    with_one_blas_thread(library.set_num_threads, 3)
+    assert library.get_num_threads() == 3
+    with_one_blas_thread(fit_after, 2)
+    assert library.get_num_threads() == 2
 
 
 @cache

@@ -168,3 +168,35 @@ def test_a_candidate_that_fails_on_a_half_is_left_out():
 class Failing(GaussianNB):
     def fit(self, X, y, sample_weight=None):
         raise RuntimeError("no")
+
+
+# --------------------------------------------------------------------------------------
+# Parts of rows.
+
+
+@pytest.mark.parametrize("chunk", [N, 700, 130])
+@pytest.mark.parametrize("weights", [None, "some"])
+def test_parts_are_the_same_whatever_the_chunks(chunk, weights):
+    numbers, w = np.arange(N), None if weights is None else np.arange(N) % 7 + 1.0
+    arrays = [None if a is None else as_chunks(a, chunk) for a in (numbers, numbers % 3, w)]
+    rows = DaskRows(*arrays, classes=np.arange(3))
+    found = []
+    for k in range(3):
+        part, kept = rows.part(k, 3, seed=5), part_of(k, 3, 5, 0, N)
+        assert part.n_rows == np.count_nonzero(kept)
+        assert abs(part.n_rows - N / 3) < 4 * np.sqrt(N * 2 / 9)
+        assert part.weight == (part.n_rows if w is None else w[kept].sum())
+        X, y, weight = part.in_memory().arrays
+        assert np.array_equal(X, numbers[kept])
+        assert np.array_equal(y, X % 3)
+        assert w is None or np.array_equal(weight, w[X])
+        found.append(part)
+    joined = found[0].joined(found[1]).joined(found[2]).in_memory()
+    assert np.array_equal(np.sort(joined.X), numbers)
+    assert np.array_equal(joined.y, joined.X % 3)
+
+
+def as_chunks(a, chunk):
+    blocks = [a[k : k + chunk] for k in range(0, len(a), chunk)]
+    tasks = [dask.delayed(block) for block in blocks]
+    return _dask.Chunked(tasks, tuple(map(len, blocks)), a[:0])

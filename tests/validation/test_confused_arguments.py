@@ -40,6 +40,16 @@ TAKERS = {name: (f, scores) for name, f, scores in takers()}
 
 
 @pytest.mark.parametrize("name", TAKERS)
+def test_swapped_labels_and_scores_are_recognised(name):
+    f, scores = TAKERS[name]
+    for y in (Y, Y.astype(float), np.array(list("abc"))[Y], Y.tolist()):
+        with pytest.raises(ValueError, match=r"are probably swapped: y.* holds fractions"):
+            f(scores, y)
+    with pytest.raises(ValueError, match=r"continuous|one dimension"):  # and others are not
+        f(scores, scores)
+
+
+@pytest.mark.parametrize("name", TAKERS)
 def test_one_sentence_says_what_takes_several_labels(name):
     f, scores = TAKERS[name]
     with pytest.raises(
@@ -100,3 +110,25 @@ def test_methods_of_scikit_learn_have_a_calibrator(name):
         classifier.fit(Z, Y)
     code = str(error.value).split("Write ")[1].rstrip(".")
     classifier.set_params(calibrator=eval(code, vars(skcalib)), cv=2).fit(Z, Y)
+
+
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [
+        ("ece", "expected_calibration_error"),
+        ("MCE", "maximum_calibration_error"),
+        ("rmsce", "root_mean_squared_calibration_error"),
+        ("smooth", "smooth_calibration_error"),
+        ("Brier", "brier_score"),
+        ("log loss", "log_loss"),
+        ("foo", None),
+    ],
+)
+def test_short_names_of_measures_lead_to_the_long_ones(short, name):
+    wanted = f"Write 'neg_{name}'. " if name else f"{short!r}. "
+    with pytest.raises(ValueError, match=f"{wanted}skcalib.metrics.get_scorer_names"):
+        metrics.get_scorer(short)
+    if not name or hasattr(metrics, name):
+        wanted = f"{short!r}. Write '{name}'.$" if name else "'foo'.$"
+        with pytest.raises(ValueError, match=wanted):
+            metrics.calibration_error_interval(Y, P, measure=short)
