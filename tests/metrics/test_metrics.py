@@ -308,7 +308,10 @@ BAD = {
     "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
     "scalar": ({"y_proba": 0.5}, "y_proba must have one or two dimensions, got none. Pass a list"),
     "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
-    "swapped": ({"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]}, "y_true and y_proba are probably swapped"),
+    "swapped": (
+        {"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]},
+        "y_true and y_proba are probably swapped",
+    ),
     "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
     "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns.* 255"),
     "unknown label": ({"labels": [0, 2]}, "only labels named in labels, got 1, which is not"),
