@@ -272,7 +272,7 @@ class TemperatureSweepDisplay(Display):
         )[0]  # fmt: skip
         self.reference_line_ = None
         if self.reference is not None:
-            label = entry(f"{self.name or 'Calibrator'}: {self.reference:.3f}")
+            label = entry(f"{self.name or 'Calibrator'}: {briefly(self.reference)}")
             self.reference_line_ = upper.axhline(
                 self.reference, color=reference_colour, linestyle=(0, (5, 1)), label=label
             )

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from skcalib import display, metrics
-from skcalib._output import written
+from skcalib._output import briefly, written
 from skcalib._output.html import element
 from skcalib._output.theme import SMALLEST
 from skcalib._scores.columns import Scored
@@ -168,8 +168,9 @@ def reliability(results: Results) -> list[Element]:
     smooth = picture(
         draw,
         (5.6, 6.0),
-        f"Smooth reliability curves: the smooth calibration error is {before.estimate:.4f} before "
-        f"calibration and {after.estimate:.4f} after calibration by {results.name}.",
+        "Smooth reliability curves: the smooth calibration error is "
+        f"{written(before.estimate)} before calibration and {written(after.estimate)} after "
+        f"calibration by {results.name}.",
         "Smooth curves of the observed frequency before and after calibration, without bins. A "
         "line is as thick as its rows are dense, and the shaded area is where the curve of a "
         "calibrated model would lie in 95% of samples.",
@@ -207,7 +208,7 @@ def _reliability(rows: Evaluation, view: View, kind: Kind) -> Element:
             rows.y, view.P, **params, name=view.title, legend="outside", ax=figure.subplots()
         ),
         (4.6, 5.2),
-        f"{what}, {view.when}: ECE {error:.4f}. {bins}",
+        f"{what}, {view.when}: ECE {written(error)}. {bins}",
         f"{view.heading}: {caption}",
     )
 
@@ -219,10 +220,10 @@ def described(curve: metrics.ReliabilityCurve, confidence: str, accuracy: str) -
     return (
         f"{n:,} rows in {len(gap)} bins; in {np.count_nonzero(gap > 0)} of them the {confidence} "
         f"exceeds the {accuracy}. The bin with the most rows, {curve.n_samples[fullest]:,.0f}, has "
-        f"{confidence} {curve.confidence[fullest]:.3f} and {accuracy} "
-        f"{curve.accuracy[fullest]:.3f}; the largest gap, of a bin with "
-        f"{curve.n_samples[largest]:,.0f}, is between {confidence} {curve.confidence[largest]:.3f} "
-        f"and {accuracy} {curve.accuracy[largest]:.3f}."
+        f"{confidence} {briefly(curve.confidence[fullest])} and {accuracy} "
+        f"{briefly(curve.accuracy[fullest])}; the largest gap, of a bin with "
+        f"{curve.n_samples[largest]:,.0f}, is between {confidence} "
+        f"{briefly(curve.confidence[largest])} and {accuracy} {briefly(curve.accuracy[largest])}."
     )
 
 
@@ -250,9 +251,10 @@ def _histogram(rows: Evaluation, view: View, top: float) -> Element:
     return picture(
         draw,
         (4.6, 3.2),
-        f"Histogram of the {score}, {view.when}: mean {share @ curve.confidence:.3f}, {frequency} "
-        f"{share @ curve.accuracy:.3f}; {share[fullest]:.1%} of the rows have a {score} between "
-        f"{curve.lower[fullest]:.3f} and {curve.upper[fullest]:.3f}.",
+        f"Histogram of the {score}, {view.when}: mean {briefly(share @ curve.confidence)}, "
+        f"{frequency} {briefly(share @ curve.accuracy)}; {share[fullest]:.1%} of the rows have a "
+        f"{score} between "
+        f"{briefly(curve.lower[fullest])} and {briefly(curve.upper[fullest])}.",
         f"{view.heading}: {score} of the rows, its mean, and the {frequency}.",
     )
 
@@ -296,9 +298,9 @@ def sweep(results: Results) -> Element:
         lambda figure: copy.copy(shown).plot(figure.subplots(2, 1, sharex=True)),
         (6.4, 5.0),
         "Log loss and ECE of the logits divided by a temperature T: at T = 1 the log loss is "
-        f"{losses[at_one]:.4f} and the ECE {errors[at_one]:.4f}; the log loss is lowest, "
-        f"{losses[lowest]:.4f}, at T = {T[lowest]:.3g}, where the ECE is {errors[lowest]:.4f}. "
-        f"{shown.name} has a log loss of {shown.reference:.4f}.",
+        f"{written(losses[at_one])} and the ECE {written(errors[at_one])}; the log loss is lowest, "
+        f"{written(losses[lowest])}, at T = {T[lowest]:.3g}, where the ECE is "
+        f"{written(errors[lowest])}. {shown.name} has a log loss of {shown.reference:.4f}.",
         "Log loss and ECE of the logits divided by a temperature, and the log loss of the "
         "calibrator as a line. The best temperature is that of these rows, chosen after the fact.",
     )
@@ -321,7 +323,7 @@ def classes(results: Results) -> Element:
         return display.ReliabilityDisplay(curve, kind="binary", name=name, rows=of_rows)
 
     n = int(np.ceil(np.sqrt(len(chosen))))
-    each = ", ".join(f"{short(rows.classes[k])} {errors[k]:.4f}" for k in chosen)
+    each = ", ".join(f"{short(rows.classes[k])} {written(errors[k])}" for k in chosen)
     return picture(
         lambda figure: display.ReliabilityGridDisplay([of_class(k) for k in chosen]).plot(figure),
         (max(2.7 * n, 4.5), 3.2 * -(-len(chosen) // n) + 0.8),
@@ -361,8 +363,8 @@ def plane(results: Results) -> Element:
     found = {name: metrics.score_decomposition(rows.y, P, **of_rows) for name, P in models.items()}
     shown = display.ScoreDecompositionDisplay(found, score="log_loss")
     parts = "; ".join(
-        f"{name.lower()} calibration a calibration loss of {d.miscalibration:.4f} and a gain over "
-        f"the base rates of {d.discrimination:.4f}"
+        f"{name.lower()} calibration a calibration loss of {written(d.miscalibration)} and a gain "
+        f"over the base rates of {written(d.discrimination)}"
         for name, d in shown.decompositions.items()
     )
     return picture(

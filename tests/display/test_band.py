@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from drawing import band_of
+from drawing import band_of, slow
 from matplotlib.figure import Figure
 from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
@@ -59,8 +59,8 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
 @pytest.mark.parametrize(
     ("n", "weighted", "kind"),
     [
-        (1, False, "binary"), (2, True, "top-label"), (60, False, "top-label"),
-        (60, True, "binary"), (600, True, "top-label"),
+        (1, False, "binary"), (2, True, "top-label"), (60, True, "binary"),
+        *slow((60, False, "top-label"), (600, True, "top-label")),
     ],
 )  # fmt: skip
 def test_band_is_that_of_simulated_regressions(rng, kind, weighted, n):

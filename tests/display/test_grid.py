@@ -7,7 +7,7 @@ from io import BytesIO
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from drawing import inside, partly_slow, texts_of
+from drawing import inside, partly_slow, slow, texts_of
 from matplotlib.figure import Figure
 
 from skcalib import ReliabilityDisplay, ReliabilityGridDisplay
@@ -100,7 +100,7 @@ def test_legend_has_each_entry_once_and_no_class(style, kind):
         assert ("Under-estimated" in texts) == bool(np.any(gaps < 0))
 
 
-@pytest.mark.parametrize(("size", "n"), [((3.3, 3.3), 4), ((3.3, 4.2), 6), ((9, 1.5), 6)])
+@pytest.mark.parametrize(("size", "n"), [((3.3, 3.3), 4), *slow(((3.3, 4.2), 6), ((9, 1.5), 6))])
 def test_small_figures_have_fewer_classes_and_say_how_many(size, n):
     params = {"n_classes": 10, "max_classes": 9, "confidence_level": None}
     grid = grid_of("classwise", figure=Figure(size), name="m", **params)

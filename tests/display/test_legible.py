@@ -54,7 +54,7 @@ def background(artist, figure):
     return Theme.of(around[0]).background if around else figure.get_facecolor()
 
 
-@pytest.mark.parametrize(("name", "sheet"), partly_slow([*PICTURES], SHEETS, quick=4))
+@pytest.mark.parametrize(("name", "sheet"), partly_slow([*PICTURES], SHEETS, quick=2))
 def test_texts_and_lines_are_seen_on_their_background(name, sheet):
     with plt.style.context(sheet):
         figure = Figure(figsize=(5, 6))

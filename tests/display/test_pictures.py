@@ -96,7 +96,7 @@ def whiskers(display):
 BINS = [{}, {"n_bins": 4, "weighted": True}, {"n_bins": 40, "strategy": "quantile"}]
 
 
-@pytest.mark.parametrize(("style", "bins", "make"), partly_slow(STYLES, BINS, WAYS, quick=6))
+@pytest.mark.parametrize(("style", "bins", "make"), partly_slow(STYLES, BINS, WAYS, quick=3))
 def test_bins_are_those_asked_for(make, style, bins, rows):
     y, P, names, w = rows
     params = {**bins, "sample_weight": w if bins.get("weighted") else None}
@@ -206,9 +206,11 @@ def test_two_classes_are_an_event_in_pictures():
         ConfidenceDisplay.from_predictions(y, p, kind="classwise")
 
 
-@both_ways
-@pytest.mark.parametrize(("weighted", "n_bins"), [(False, None), (True, 3), (True, 50)])
-def test_histogram_of_the_confidence(make, weighted, n_bins, rows):
+@pytest.mark.parametrize(
+    ("of_rows", "make"), partly_slow([(False, None), (True, 3), (True, 50)], WAYS)
+)
+def test_histogram_of_the_confidence(make, of_rows, rows):
+    weighted, n_bins = of_rows
     y, P, names, w = rows
     w = w if weighted else np.ones(N)
     given = {} if n_bins is None else {"n_bins": n_bins}

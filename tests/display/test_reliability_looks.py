@@ -138,6 +138,13 @@ def test_gaps_show_whether_the_probability_is_too_high(signs):
     assert to_rgb(handles[labels[0]].get_facecolor()) == to_rgb(BLUE)  # not faded
 
 
+def test_a_small_error_is_written_with_digits_that_count():
+    p = np.repeat([0.25, 0.75], 4000)
+    y = np.repeat([0, 1, 0, 1], [2990, 1010, 1000, 3000])
+    display = ReliabilityDisplay.from_predictions(y, p, n_bins=4)
+    assert "(ECE 0.0013)" in in_legend(display.ax_)[0]
+
+
 # Sizes and places -------------------------------------------------------------------------------
 
 
@@ -193,8 +200,9 @@ def test_diagrams_keep_their_place(rows, style, n_axes, layout):
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=0.01)
 
 
-@pytest.mark.parametrize("width", [3, 6])
-@pytest.mark.parametrize("name", ["net", LONG, "a Name in CAPITALS " * 4])
+@pytest.mark.parametrize(
+    ("name", "width"), partly_slow(["net", LONG, "a Name in CAPITALS " * 4], [3, 6], quick=2)
+)
 def test_titles_are_no_wider_than_the_axes(rows, name, width):
     figure = Figure(figsize=(width, 4))
     ax = figure.subplots()

@@ -115,7 +115,7 @@ def covered(one, other, by=1.0):
     )
 
 
-CASES = partly_slow([*FAMILY], [*SHAPES], ENGINES, quick=4)
+CASES = partly_slow([*FAMILY], [*SHAPES], ENGINES, quick=2)
 every_picture = pytest.mark.parametrize(("name", "shape", "engine"), CASES)
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawing import partly_slow
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
@@ -46,8 +47,9 @@ def test_bars_are_the_worst_segments(style):
     assert top > bottom  # the worst is on top
 
 
-@pytest.mark.parametrize("size", [(3.3, 2), (6.4, 5), (8, 2)])
-@pytest.mark.parametrize("kind", ["binary", "classwise"])
+@pytest.mark.parametrize(
+    ("size", "kind"), partly_slow([(3.3, 2), (6.4, 5), (8, 2)], ["binary", "classwise"], quick=2)
+)
 def test_names_have_room(size, kind):
     figure = Figure(figsize=size, layout="constrained")
     display = SegmentDisplay.from_predictions(

@@ -77,7 +77,7 @@ def every_case(*quick):
     )
 
 
-cases = every_case(hostile, two_classes, masked)
+cases = every_case(two_classes, masked)
 drawn_cases = every_case()  # drawing all pictures of a page takes seconds
 
 

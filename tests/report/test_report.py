@@ -284,6 +284,6 @@ def test_segments_of_features():
         assert f"{found.standardized_gap[0]:.1f}</td>" in page
         assert "features=features_test" in page
         assert ("new_features" in page) == bool(given)
-    assert "No features were given" in calibration_report(calibrator, logits, y).to_html()
+    assert "No features were given" in report_of(plain).to_html()
     with pytest.raises(ValueError, match="features must have one row for each"):
         calibration_report(calibrator, logits, y, features=subject[1:])

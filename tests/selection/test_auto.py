@@ -333,6 +333,7 @@ def test_candidates_without_weight_on_the_first_fold_are_not_fitted_on_others(mo
     out = line.partition(": ")[2].split(", ")
     kept = [name for name in c.weights_ if name not in out]
     assert "temperature" in kept
+    assert c.cv_log_loss_.keys() == everything.cv_log_loss_.keys()
     for name, loss in c.cv_log_loss_.items():
         fits = [line for line in lines if line.startswith("Fold") and name in line.split(": ")[1]]
         assert len(fits) == (5 if name in kept else 1), name
