@@ -1,9 +1,12 @@
 """Settings of Sphinx."""
 
+import os
 import runpy
 import warnings
 from pathlib import Path
 
+# Of the small networks that examples train, threads would wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 import skcalib
 
 project = "skcalib"

@@ -6,7 +6,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from drawing import inside, partly_slow, texts_of
+from drawing import inside, partly_slow, slow, texts_of
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -54,7 +54,12 @@ def background(artist, figure):
     return Theme.of(around[0]).background if around else figure.get_facecolor()
 
 
-@pytest.mark.parametrize(("name", "sheet"), partly_slow([*PICTURES], SHEETS, quick=2))
+# All pictures in the first two styles, and each in one of the others.
+STYLED = partly_slow([*PICTURES], SHEETS[:2], quick=2)
+STYLED += slow(*zip(PICTURES, itertools.cycle(SHEETS[2:]), strict=False))
+
+
+@pytest.mark.parametrize(("name", "sheet"), STYLED)
 def test_texts_and_lines_are_seen_on_their_background(name, sheet):
     with plt.style.context(sheet):
         figure = Figure(figsize=(5, 6))

@@ -612,7 +612,7 @@ CHANGES = st.tuples(
 
 @pytest.mark.filterwarnings("ignore:The calibrator was fitted with features")
 @pytest.mark.slow
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(which=st.integers(0, 10**6), changes=st.lists(CHANGES, min_size=1, max_size=2))
 def test_changed_members(texts, which, changes):
     raw = json.loads(sorted(texts.values(), key=len)[which % len(texts)])

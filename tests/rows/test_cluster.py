@@ -64,7 +64,9 @@ def slow(X, **how):
     return X.map_blocks(late, dtype=X.dtype, meta=np.empty((0, X.shape[1])), **how)
 
 
-@pytest.mark.parametrize("form", [VectorScaling(tol=1e-11), PlattScaling(), BBQ()], ids=repr)
+@pytest.mark.parametrize(
+    "form", [VectorScaling(alpha=1, tol=1e-11), PlattScaling(), BBQ()], ids=repr
+)
 def test_workers_find_what_is_found_in_memory(form, rows, client):
     Z, y = rows
     P = type(form)(**form.get_params()).fit(Z, y).predict_proba(Z)

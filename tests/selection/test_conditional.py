@@ -169,12 +169,12 @@ def test_noise_has_no_weight():
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_noise_does_no_harm_in_the_mean(n_classes):
     harm = []
-    for seed in range(20):
+    for seed in range(12):
         Z, y, F = noise(4500, n_classes, seed)
         c = of_few(categorical_features=[2]).fit(Z[:500], y[:500], features=F[:500])
         given = c.predict_proba(Z[500:], features=F[500:])
         harm.append(log_loss(y[500:], given) - log_loss(y[500:], c.predict_proba(Z[500:])))
-    assert np.count_nonzero(np.abs(harm) > 1e-9) <= 3
+    assert np.count_nonzero(np.abs(harm) > 1e-9) <= 2
     assert np.mean(harm) < 5e-4
 
 
