@@ -253,8 +253,7 @@ def _histogram(rows: Evaluation, view: View, top: float) -> Element:
         (4.6, 3.2),
         f"Histogram of the {score}, {view.when}: mean {briefly(share @ curve.confidence)}, "
         f"{frequency} {briefly(share @ curve.accuracy)}; {share[fullest]:.1%} of the rows have a "
-        f"{score} between "
-        f"{briefly(curve.lower[fullest])} and {briefly(curve.upper[fullest])}.",
+        f"{score} between {briefly(curve.lower[fullest])} and {briefly(curve.upper[fullest])}.",
         f"{view.heading}: {score} of the rows, its mean, and the {frequency}.",
     )
 
@@ -300,7 +299,7 @@ def sweep(results: Results) -> Element:
         "Log loss and ECE of the logits divided by a temperature T: at T = 1 the log loss is "
         f"{written(losses[at_one])} and the ECE {written(errors[at_one])}; the log loss is lowest, "
         f"{written(losses[lowest])}, at T = {T[lowest]:.3g}, where the ECE is "
-        f"{written(errors[lowest])}. {shown.name} has a log loss of {shown.reference:.4f}.",
+        f"{written(errors[lowest])}. {shown.name} has a log loss of {written(shown.reference)}.",
         "Log loss and ECE of the logits divided by a temperature, and the log loss of the "
         "calibrator as a line. The best temperature is that of these rows, chosen after the fact.",
     )
