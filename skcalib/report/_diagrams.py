@@ -299,7 +299,7 @@ def sweep(results: Results) -> Element:
         "Log loss and ECE of the logits divided by a temperature T: at T = 1 the log loss is "
         f"{written(losses[at_one])} and the ECE {written(errors[at_one])}; the log loss is lowest, "
         f"{written(losses[lowest])}, at T = {T[lowest]:.3g}, where the ECE is "
-        f"{written(errors[lowest])}. {shown.name} has a log loss of {written(shown.reference)}.",
+        f"{written(errors[lowest])}. {shown.name} has a log loss of {shown.reference:.4f}.",
         "Log loss and ECE of the logits divided by a temperature, and the log loss of the "
         "calibrator as a line. The best temperature is that of these rows, chosen after the fact.",
     )
