@@ -34,18 +34,11 @@ GRID, BARS = 9, 8
 
 # Letters are paths, since fonts differ from machine to machine. The salt gives elements the same
 # names each time.
-_SHARED: dict[str, Any] = {"svg.fonttype": "path", "svg.hashsalt": "skcalib", "font.size": 10}
-
-# Backgrounds are those of the page.
-_DARK = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), "#15181b")
-_DARK |= dict.fromkeys(
-    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#e8e8e8"
-)
-_LOOKS: dict[str, dict[str, Any]] = {"light": _SHARED, "dark": _SHARED | _DARK}
+_SETTINGS: dict[str, Any] = {"svg.fonttype": "path", "svg.hashsalt": "skcalib", "font.size": 10}
 
 # The settings of matplotlib are those of all threads: two that change and restore them at the same
 # time would leave those of the pictures behind.
-_SETTINGS = Lock()
+_LOCK = Lock()
 
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
@@ -126,12 +119,12 @@ def as_image(figure: Figure) -> str:
     return f"data:image/svg+xml;base64,{b64encode(shorter.encode()).decode()}"
 
 
-def drawn(draw: Callable[[Figure], Any], size: tuple[float, float], look: str) -> str:
+def drawn(draw: Callable[[Figure], Any], size: tuple[float, float]) -> str:
     """The address of a picture in the colours of the page and not in those of the style in use."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    with _SETTINGS, style.context(["default", _LOOKS[look]]):  # restores the settings in use
+    with _LOCK, style.context(["default", _SETTINGS]):  # restores the settings in use
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
         return as_image(figure)
@@ -141,15 +134,10 @@ def picture(
     draw: Callable[[Figure], Any], size: tuple[float, float], alt: str, caption: str
 ) -> Element:
     """A figure of a page. ``draw`` is called with a figure of a size in inches."""
-    light, dark = (drawn(draw, size, look) for look in ("light", "dark"))
     width, height = (round(96 * inches) for inches in size)
     return element(
         "figure",
-        element(
-            "picture",
-            element("source", srcset=dark, media="screen and (prefers-color-scheme: dark)"),
-            element("img", src=light, alt=alt, width=width, height=height),
-        ),
+        element("img", src=drawn(draw, size), alt=alt, width=width, height=height),
         element("figcaption", caption),
     )
 

@@ -12,7 +12,7 @@ def _few_resamples_and_no_drawing(monkeypatch):
     """
     for bound, value in {"LEAST": 19, "MOST": 49, "ENTRIES": 10_000}.items():
         monkeypatch.setattr(f"skcalib.report._measures.{bound}", value)
-    monkeypatch.setattr("skcalib.report._diagrams.drawn", lambda draw, size, look: "data:,")
+    monkeypatch.setattr("skcalib.report._diagrams.drawn", lambda draw, size: "data:,")
 
 
 @pytest.fixture

@@ -212,6 +212,7 @@ def test_figures_are_those_of_the_scheme(file, opened, scheme):
     found = opened(file, color_scheme=scheme)
     corner = """() => [...document.querySelectorAll("figure img")].map((image) => {
         const canvas = document.createElement("canvas").getContext("2d");
+        canvas.filter = getComputedStyle(image).filter;
         canvas.drawImage(image, 0, 0);
         return [...canvas.getImageData(1, 1, 1, 1).data].slice(0, 3).join(", ");
     })"""
