@@ -22,7 +22,6 @@ from skcalib._warnings import give
 
 from . import _stacking as stacking
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
-from ._halves import weighed_in_halves
 
 
 class AutoCalibrator(BaseCalibrator):
@@ -453,7 +452,9 @@ class AutoCalibrator(BaseCalibrator):
         elif splits is None:
             if rows.n_parts > 1:
                 how = self.combine, smoothing, self.random_state
-                found = weighed_in_halves(candidates, rows, *how, simple=simple, verbose=verbose)
+                found = stacking.weighed_in_halves(
+                    candidates, rows, *how, simple=simple, verbose=verbose
+                )
                 return found, []
             if rows.groups is None:
                 sample = stacking.in_canonical_order(stacking.rows_to_weigh_on(rows.in_memory()))

@@ -476,3 +476,55 @@ def out_of_fold_mixture(fold: Fold, found: Weighed, smoothing: float) -> Floats:
     rows = fold.test
     L = mixture(np.stack([log_probabilities(c, rows.X, rows.classes) for c in parts]), weights)
     return xa.log_softmax(xa.mix_logits(L.astype(np.float64), smoothing))
+
+
+# Share of the gathered rows that candidates are tested on, and left out of the halves.
+TEST_SHARE = 0.2
+
+
+def weighed_in_halves(
+    candidates: Candidates,
+    rows: Any,
+    combine: str,
+    smoothing: float,
+    random_state: Any,
+    *,
+    simple: Sequence[str],
+    verbose: bool,
+) -> Weighed:
+    """What two halves of rows say of the candidates: more rows than are gathered, with Dask.
+
+    Each half of the rows, at random, is fitted to and evaluated on the other one, where it is:
+    weights come from all rows, out of fold, and the client receives sums over rows. A half has so
+    many rows that more of them, or more folds, would change nothing; two folds cost one fit to all
+    rows. If there are ``simple`` candidates, a sample says first which ones are left out.
+    """
+    rng = check_random_state(0 if random_state is None else random_state)
+    first = _sample(candidates, rows, smoothing, rng, verbose=verbose) if simple else None
+    if first is not None:
+        candidates = promising(candidates, first, "a sample" if verbose else "")
+    seed = rng.randint(2**31)
+    halves = [rows.part(k, 2, seed) for k in range(2)]
+    what = [f"Half {k + 1} of 2" if verbose else "" for k in range(2)]
+    fits = [fit_all(candidates, *pair) for pair in zip(halves, what, strict=True)]
+    out = failed(fits, candidates)
+    names = [name for name in candidates if name not in out]
+    folds = []
+    for fitted, test in zip(fits, reversed(halves), strict=True):
+        L = log_rows(test, [fitted.fitted[name] for name in names], smoothing)
+        folds.append(Fold(fitted, test, L))
+    return weighed(folds, names, combine, smoothing, simple, first)
+
+
+def _sample(
+    candidates: Candidates, rows: Any, smoothing: float, rng: Any, *, verbose: bool
+) -> Fold | None:
+    """A fold of gathered rows; None if nothing can be fitted, as to rows of a single class."""
+    some = rows.in_memory(or_some=True)
+    order = rng.permutation(some.n_rows)
+    test, train = np.split(order, [int(TEST_SHARE * some.n_rows)])
+    split = Split(train, test)
+    if not hold_two_classes(some.y, [split]):
+        return None
+    fold = fit_and_test(candidates, some, split, "Sample" if verbose else "", smoothing)
+    return fold if fold.L else None
