@@ -196,11 +196,10 @@ def in_full_precision(x: Any) -> AbstractContextManager[Any]:
 def check_tensor(x: Any, name: str) -> Any:
     """The tensor, with a ValueError if its type is not a supported one."""
     xp = namespace(x)
-    library = _name(xp)
     # Types of JAX are equal to others that have another hash.
     if x.dtype not in (xp.float32, xp.float64):
         raise ValueError(
-            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Convert it, "
+            f"{name} must be float32 or float64 to stay in {_name(xp)}, got {x.dtype}. Convert it, "
             f"as by {name}.to(torch.float32)."
         )
     return x
