@@ -243,6 +243,11 @@ def both_columns(Z: Array) -> Array:
     return both
 
 
+def in_columns_of(Z: Array, L: Array) -> Array:
+    """Logits of all classes in as many columns as ``Z`` has, after :func:`both_columns`."""
+    return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
+
+
 def is_event(y: Array, n_maps: int) -> Array:
     """Whether the label of each row is the class of each map, one or all: (m, n_maps).
 

@@ -13,7 +13,6 @@ from sklearn.utils.validation import validate_data
 
 from skcalib import _nested as nested
 from skcalib._base import accuracy
-from skcalib._nested import warn_of_groups
 from skcalib._rows import Array, Floats, MemoryRows, arrays as xa, as_numpy, check_in_memory
 from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
@@ -85,7 +84,7 @@ def warn_of_labels(E: Array, W: Floats | None, messages: dict[int, Messages], na
                 f"No row {what} label {labels.shown(names[none])}: its log-odds are only shifted, "
                 "where they contradict that. Calibrate on more rows, or leave it out."
             )
-    warn_of_groups("Label", names, messages)
+    nested.warn_of_groups("Label", names, messages)
 
 
 class MultiLabelCalibrator(
