@@ -218,22 +218,16 @@ class MultiLabelCalibrator(
             )
         W = _checked_weights(sample_weight, Z.shape)
         nested.check_calibrator(calibrator, W)
-        found, messages = self._fit_labels(calibrator, Z, E, W)
-        _warn_of_input(Z, W)
-        warn_of_labels(E, W, messages, labels.names_of_labels(y, E.shape[1]))
-        validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
-        self.calibrators_, self.classes_ = found, np.arange(Z.shape[1])
-        return self
-
-    def _fit_labels(
-        self, calibrator: Any, Z: Floats, E: Array, W: Floats | None
-    ) -> tuple[list[Any], dict[int, Messages]]:
-        """The calibrator of each label, and messages of the warnings of its fit."""
+        # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
         jobs = (delayed(fit_label)(calibrator, k, *column) for k, column in enumerate(columns))
-        fitted, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
-        return list(fitted), dict(enumerate(messages))
+        found, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
+        _warn_of_input(Z, W)
+        warn_of_labels(E, W, dict(enumerate(messages)), labels.names_of_labels(y, E.shape[1]))
+        validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
+        self.calibrators_, self.classes_ = list(found), np.arange(Z.shape[1])
+        return self
 
     def transform(self, X: ArrayLike) -> Floats:
         """Calibrated log-odds.

@@ -128,9 +128,8 @@ def check_input(
     classes = targets.resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
-    return rows.relabelled(
-        partial(targets.encode, classes=classes), classes=classes, weight=found.weight
-    )
+    encode = partial(targets.encode, classes=classes)
+    return rows.relabelled(encode, classes=classes, weight=found.weight)
 
 
 def unlabelled(y_proba: Any) -> Rows:
