@@ -171,15 +171,15 @@ def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | No
 class CellSigmoids:
     """Logistic regressions of one class on the same cells, one for each of L ridge penalties."""
 
+    cells: Cells
     features: Floats  #: (m, d), the last of them 1
-    weight: Floats  #: (m,)
     targets: Floats  #: (m,), sums over the rows of each cell
     ridge: Floats  #: (L, d), strengths of the penalties on each mean loss
 
     @property
     def total(self) -> float:
         """Sum of the weights, or 1 if there are no rows."""
-        return float(self.weight.sum()) or 1.0
+        return float(self.cells.weight.sum()) or 1.0
 
     @property
     def rate(self) -> Floats:
@@ -188,36 +188,40 @@ class CellSigmoids:
 
     def loss(self, theta: Floats) -> float:
         """Sum of the objectives at ``theta`` (L, d)."""
-        w, S = self.weight, self.features @ theta.T
+        w, S = self.cells.weight, self.features @ theta.T
         losses = ((w - self.targets) @ S - w @ log_expit(S)) / self.total
         return float(losses.sum() + (self.ridge * theta**2).sum())
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Gradients (L, d) and Hessians (L, d, d) at ``theta`` (L, d)."""
-        F, w, P = self.features, self.weight[:, None], expit(self.features @ theta.T)
+        F, w = self.features, self.cells.weight[:, None]
+        P = expit(F @ theta.T)
         gradient = (w * P - self.targets[:, None]).T @ F / self.total + 2 * self.ridge * theta
         curvature = (w * P * (1 - P)).T / self.total
         hessian = (curvature[:, None] * F.T) @ F + 2 * self.ridge[:, :, None] * np.eye(F.shape[1])
         return gradient, hessian
 
-    def leave_one_out_losses(self, theta: Floats, positives: Floats) -> Floats:
+    def leave_one_out_losses(self, theta: Floats) -> Floats:
         """Summed approximate leave-one-out log losses at the minima ``theta`` (L, d): (L,).
 
         Each time a weight of one is left out, whatever the weights of the rows are. Without it one
         Newton step moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the
         leverage ``a`` (see :mod:`skcalib._optimize.leave_one_out`).
         """
-        S = self.features @ theta.T
+        (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)
         hessian = self.total * self.derivatives(theta)[1]
         size = np.einsum("lii->l", hessian)[:, None, None]
         inverse = np.linalg.inv(hessian + NOISE * size * np.eye(theta.shape[1]))
         A = np.einsum("lij,ij->il", self.features @ inverse, self.features)
         A /= np.maximum(1 - A * P * (1 - P), LEAST_REST)
-        return -(
-            positives @ log_expit(S + A * (P - 1))
-            + (self.weight - positives) @ log_expit(-S - A * P)
-        )
+        of_positives, of_others = log_expit(S + A * (P - 1)), log_expit(-S - A * P)
+        return -(positives @ of_positives + (weight - positives) @ of_others)
+
+    def penalized(self, strengths: Floats) -> CellSigmoids:
+        """With penalties of these strengths, times N, on all parameters but two."""
+        bends = np.append(np.ones(self.features.shape[1] - 2), [0, 0])
+        return replace(self, ridge=np.outer(strengths, bends) / self.total)
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,6 @@ class Splines:
 
     rows: Rows
     edges: Floats  #: (2, K), the outer knots
-    cells: list[Cells]
     of_cells: list[CellSigmoids]  #: the splines on the cells of each class, without penalties
     share: float  #: targets are 1 and 0 mixed with this share of 1/2
     values: Floats  #: (J, J), those of the basis at the knots
@@ -247,7 +250,7 @@ class Splines:
             _on_cells(each, low, high, coefficients, share)
             for each, (low, high) in zip(cells, edges, strict=True)
         ]
-        return cls(rows, edges.T, cells, of_cells, share, values, coefficients)
+        return cls(rows, edges.T, of_cells, share, values, coefficients)
 
     def knots(self) -> Floats:
         """All knots of each class (K, J)."""
@@ -267,7 +270,7 @@ class Splines:
     @property
     def unchanged(self) -> Floats:
         """Parameters of the splines that leave the scores as they are: (K, J)."""
-        theta = np.zeros((len(self.cells), len(self.values)))
+        theta = np.zeros((len(self.of_cells), len(self.values)))
         theta[:, -2], theta[:, -1] = 1, self.edges.mean(axis=0)
         return theta
 
@@ -277,19 +280,18 @@ class Splines:
         Those of a single strength, which there is nothing to compare with, are 0.
         """
         starts, losses = [], np.zeros(len(strengths))
-        of_classes = zip(self.of_cells, self.cells, self.unchanged, strict=True)
-        for sigmoids, cells, start in of_classes:
-            penalized = _penalized(sigmoids, strengths)
+        for sigmoids, start in zip(self.of_cells, self.unchanged, strict=True):
+            penalized = sigmoids.penalized(strengths)
             theta = fit_sigmoids(penalized, np.tile(start, (len(strengths), 1))).x
-            if len(strengths) > 1 and len(cells.scores):
-                losses += penalized.leave_one_out_losses(theta, cells.positives)
+            if len(strengths) > 1 and len(sigmoids.targets):
+                losses += penalized.leave_one_out_losses(theta)
             starts.append(theta)
         return np.stack(starts, axis=1), losses
 
     def fit(self, strength: float, start: Floats, *, increasing: bool) -> OptimizeResult:
         """Parameters ``x`` (K, J) of least loss, as of :func:`.logistic.fit_sigmoids`."""
         strengths, low = np.array([strength]), None
-        of_cells = [_penalized(sigmoids, strengths) for sigmoids in self.of_cells]
+        of_cells = [sigmoids.penalized(strengths) for sigmoids in self.of_cells]
         # In place of all parameters but the last, coefficients of the slope, if it has bounds.
         to_slopes = np.eye(len(self.values))
         if increasing:
@@ -314,13 +316,7 @@ def _on_cells(
     F[np.abs(F) < SMALLEST_VALUE] = 0
     F[:, :-1] *= high - low
     targets = (1 - share) * cells.positives + share / 2 * cells.weight
-    return CellSigmoids(F, cells.weight, targets, np.zeros((1, n_knots)))
-
-
-def _penalized(sigmoids: CellSigmoids, strengths: Floats) -> CellSigmoids:
-    """The splines with penalties of these strengths, times N, on all parameters but two."""
-    bends = np.append(np.ones(sigmoids.features.shape[1] - 2), [0, 0])
-    return replace(sigmoids, ridge=np.outer(strengths, bends) / sigmoids.total)
+    return CellSigmoids(cells, F, targets, np.zeros((1, n_knots)))
 
 
 @dataclass(frozen=True)

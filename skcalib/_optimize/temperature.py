@@ -195,9 +195,8 @@ def _of_mixture(
     if best == 0 and plain.outcome != "minimum":
         return plain
     cell = scales[[max(best - 1, 0), min(best + 1, len(scales) - 1)]]
-    found = optimize.minimize_scalar(
-        loss, bounds=cell, method="bounded", options={"xatol": SEARCH_TOL}
-    )
+    options = {"xatol": SEARCH_TOL}
+    found = optimize.minimize_scalar(loss, bounds=cell, method="bounded", options=options)
     return InverseTemperature(float(np.exp(found.x)), "minimum")
 
 

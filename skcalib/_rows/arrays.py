@@ -196,11 +196,10 @@ def in_full_precision(x: Any) -> AbstractContextManager[Any]:
 def check_tensor(x: Any, name: str) -> Any:
     """The tensor, with a ValueError if its type is not a supported one."""
     xp = namespace(x)
-    library = _name(xp)
     # Types of JAX are equal to others that have another hash.
     if x.dtype not in (xp.float32, xp.float64):
         raise ValueError(
-            f"{name} must be float32 or float64 to stay in {library}, got {x.dtype}. Convert it, "
+            f"{name} must be float32 or float64 to stay in {_name(xp)}, got {x.dtype}. Convert it, "
             f"as by {name}.to(torch.float32)."
         )
     return x
@@ -242,6 +241,11 @@ def both_columns(Z: Array) -> Array:
     both = np.zeros((len(Z), 2), Z.dtype, order="F")
     both[:, 1] = Z[:, 0]
     return both
+
+
+def in_columns_of(Z: Array, L: Array) -> Array:
+    """Logits of all classes in as many columns as ``Z`` has, after :func:`both_columns`."""
+    return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
 
 def is_event(y: Array, n_maps: int) -> Array:

@@ -120,14 +120,11 @@ class Rows(ABC):
     @property
     def weight(self) -> float:
         """Sum of the weights, by which sums over rows are divided to give means."""
-        weight: float | None = self._about["weight"]
-        if weight is None:
+        if self._about["weight"] is None:
             with np.errstate(over="ignore"):
-                weight = float(
-                    self.n_rows if self.w is None else type(self)(self.w).sum(weighted_sum)
-                )
-            self._about["weight"] = weight
-        return weight
+                total = self.n_rows if self.w is None else type(self)(self.w).sum(weighted_sum)
+            self._about["weight"] = float(total)
+        return float(self._about["weight"])
 
     @property
     def n_parts(self) -> int:

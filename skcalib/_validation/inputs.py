@@ -238,12 +238,8 @@ def check_probabilities(P: Floats) -> None:
     P = xa.on_host(P)
     if P.ndim == 1:
         worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
-        remedy = (
-            "Leave out rows without one" if np.isnan(worst) else "Pass probabilities, not logits"
-        )
-        raise ValueError(
-            f"y_proba must hold probabilities between 0 and 1, got {worst:g}. {remedy}."
-        )
+        hint = "Leave out rows without one" if np.isnan(worst) else "Pass probabilities, not logits"
+        raise ValueError(f"y_proba must hold probabilities between 0 and 1, got {worst:g}. {hint}.")
     improper = ~((np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0))
     row = P[improper.argmax()]
     raise ValueError(

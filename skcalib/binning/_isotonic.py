@@ -263,9 +263,8 @@ class VennAbersCalibration(_PerClass):
         fits, rows = [], rows.on_host()
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             some = pairs[start : start + PAIRS_AT_A_TIME]
-            fits += rows.ranked(
-                partial(columns.events_of_pairs, pairs=some), len(some), self._fit_class
-            )
+            events = partial(columns.events_of_pairs, pairs=some)
+            fits += rows.ranked(events, len(some), self._fit_class)
         return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002
@@ -295,9 +294,8 @@ class VennAbersCalibration(_PerClass):
             P = columns.coupled(of_pair, self.pairs_, masked)
         else:  # a graph of ONNX, with all pairs at once
             differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
-            R = xa.namespace(Z).step_values(
-                differences, self.bin_edges_, self.bin_values_, log_odds=True
-            )
+            of_pairs = self.bin_edges_, self.bin_values_
+            R = xa.namespace(Z).step_values(differences, *of_pairs, log_odds=True)
             P = columns.coupled_at_once(R, self.pairs_, masked)
         return columns.joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])
 

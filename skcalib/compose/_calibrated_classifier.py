@@ -233,9 +233,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         given = self._groups(calibrator, arguments.split_params.get("groups"), rows)
         if features is not None:
             given["features"] = taken(features, rows)
-        return nested.fit_calibrator(
-            calibrator, Z, y, w, xa.on_host(estimators[0].classes_), **given
-        )
+        classes = xa.on_host(estimators[0].classes_)
+        return nested.fit_calibrator(calibrator, Z, y, w, classes, **given)
 
     @staticmethod
     def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Any]:

@@ -197,11 +197,10 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         self._take_over_features(estimator)
         self._store_response(estimator, response)
         self.estimator_ = estimator
-        n_labels = arguments.y.shape[-1]
-        several = self.multilabel_
-        self.classes_ = (
-            np.arange(n_labels) if several else np.asarray(xa.on_host(estimator.classes_))
-        )
+        if self.multilabel_:
+            self.classes_ = np.arange(arguments.y.shape[1])
+        else:
+            self.classes_ = np.asarray(xa.on_host(estimator.classes_))
         return self
 
     def transform(self, X: Any) -> Floats:

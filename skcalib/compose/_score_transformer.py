@@ -158,19 +158,16 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         slack = ROUNDING * (high - low) if ends else ROUNDING
         off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & options))
         if off.any():
-            wanted = (
-                f"scores from {low:g} to {high:g}" if ends else "log-probabilities of at most 0"
-            )
-            missing = (
-                "NaN for options that were not returned"
-                if options
-                else "none of them NaN or infinite"
-            )
+            wanted, missing = f"scores from {low:g} to {high:g}", "none of them NaN or infinite"
             remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
+            if not ends:
+                wanted = "log-probabilities of at most 0"
+                remedy = "pass np.log(p) of probabilities p"
+            if options:
+                missing = "NaN for options that were not returned"
             raise ValueError(
                 f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "
-                f"the first {scores[off][0]:.9g}. Leave out rows without a score, and "
-                f"{remedy if ends else 'pass np.log(p) of probabilities p'}."
+                f"the first {scores[off][0]:.9g}. Leave out rows without a score, and {remedy}."
             )
         return scores, ends
 

@@ -157,9 +157,8 @@ class ClassifierCalibrator(BaseCalibrator):
         L = rows.map(lambda Z, *_: _bounded(mixed_logits(temperature, smoothing, Z), smoothing))
         order, some = canonical_orders(L, rows.y, rows.w)
         F, y = _features(L[some], order), np.argsort(order)[rows.y[some]]
-        weights = nested.weight_params(
-            estimator, None if rows.w is None else rows.w[some], "estimator"
-        )
+        w = None if rows.w is None else rows.w[some]
+        weights = nested.weight_params(estimator, w, "estimator")
         fit = partial(clone(estimator).fit, F, y, **weights)
         return {
             "estimator_": fit() if F.size > MANY_NUMBERS else with_one_openmp_thread(fit),
@@ -183,7 +182,7 @@ class ClassifierCalibrator(BaseCalibrator):
         known = self.order_[self.estimator_.classes_]
         P = nested.with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
         L = xa.astype(xp.log(xa.at_least(P, xa.smallest_normal(Z))), Z.dtype)
-        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
+        return xa.in_columns_of(Z, L)
 
     @staticmethod
     def _default_estimator() -> Any:

@@ -13,7 +13,6 @@ from sklearn.utils.validation import validate_data
 
 from skcalib import _nested as nested
 from skcalib._base import accuracy
-from skcalib._nested import warn_of_groups
 from skcalib._rows import Array, Floats, MemoryRows, arrays as xa, as_numpy, check_in_memory
 from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
@@ -85,7 +84,7 @@ def warn_of_labels(E: Array, W: Floats | None, messages: dict[int, Messages], na
                 f"No row {what} label {labels.shown(names[none])}: its log-odds are only shifted, "
                 "where they contradict that. Calibrate on more rows, or leave it out."
             )
-    warn_of_groups("Label", names, messages)
+    nested.warn_of_groups("Label", names, messages)
 
 
 class MultiLabelCalibrator(
@@ -219,22 +218,16 @@ class MultiLabelCalibrator(
             )
         W = _checked_weights(sample_weight, Z.shape)
         nested.check_calibrator(calibrator, W)
-        found, messages = self._fit_labels(calibrator, Z, E, W)
-        _warn_of_input(Z, W)
-        warn_of_labels(E, W, messages, labels.names_of_labels(y, E.shape[1]))
-        validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
-        self.calibrators_, self.classes_ = found, np.arange(Z.shape[1])
-        return self
-
-    def _fit_labels(
-        self, calibrator: Any, Z: Floats, E: Array, W: Floats | None
-    ) -> tuple[list[Any], dict[int, Messages]]:
-        """The calibrator of each label, and messages of the warnings of its fit."""
+        # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
         jobs = (delayed(fit_label)(calibrator, k, *column) for k, column in enumerate(columns))
-        fitted, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
-        return list(fitted), dict(enumerate(messages))
+        found, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
+        _warn_of_input(Z, W)
+        warn_of_labels(E, W, dict(enumerate(messages)), labels.names_of_labels(y, E.shape[1]))
+        validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
+        self.calibrators_, self.classes_ = list(found), np.arange(Z.shape[1])
+        return self
 
     def transform(self, X: ArrayLike) -> Floats:
         """Calibrated log-odds.

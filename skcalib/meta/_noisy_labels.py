@@ -166,8 +166,7 @@ class NoisyLabelCalibration(BaseCalibrator):
         return {"calibrator_": found.calibrator, "noise_matrix_": found.Q, "n_iter_": n_iter}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        L = log_probabilities(self.calibrator_, _shifted(Z), self.classes_)
-        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
+        return xa.in_columns_of(Z, log_probabilities(self.calibrator_, _shifted(Z), self.classes_))
 
 
 def _shifted(Z: Floats) -> Floats:

@@ -271,12 +271,9 @@ class PriorShift(BaseCalibrator):
                 f"{n_columns!r}."
             )
         old, new = old / old.sum(), new / new.sum()
-        rows = {"label_weights_": np.zeros(len(old)), "cell_edges_": np.empty((len(old), 0))}
-        rows |= {"cell_codes_": np.empty(0, np.intp), "cell_weights_": np.empty(0)}
-        fitted = {"calibration_priors_": old, **rows, **_moved(old, new)}
-        return cls(classes=classes)._stored(  # noqa: SLF001
-            np.empty((0, width)), labels, fitted
-        )
+        table = shift.Table(np.empty((len(old), 0)), np.empty(0, np.intp), np.empty(0))
+        fitted = _fitted(old, new, np.zeros(len(old)), table)
+        return cls(classes=classes)._stored(np.empty((0, width)), labels, fitted)  # noqa: SLF001
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         inputs.check_option("method", self.method, METHODS)
@@ -290,14 +287,7 @@ class PriorShift(BaseCalibrator):
         before = np.maximum(means, LEAST_PRIOR)
         priors = before if self.priors is None else inputs.check_priors(self.priors, labels > 0)
         table = shift.table_of(rows, shift.prediction_offsets(before, labels))
-        return {
-            "calibration_priors_": before,
-            "label_weights_": labels,
-            "cell_edges_": table.edges,
-            "cell_codes_": table.codes,
-            "cell_weights_": table.weights,
-            **_moved(before, priors),
-        }
+        return _fitted(before, priors, labels, table)
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         for name in OF_ADAPT:
@@ -341,9 +331,8 @@ class PriorShift(BaseCalibrator):
                 "Call fit with calibrated logits and labels first."
             )
         before = xa.on_host(self.calibration_priors_)
-        table = shift.Table(
-            *map(xa.on_host, (self.cell_edges_, self.cell_codes_, self.cell_weights_))
-        )
+        of_fit = self.cell_edges_, self.cell_codes_, self.cell_weights_
+        table = shift.Table(*map(xa.on_host, of_fit))
         of_cells = shift.cell_weights(rows, table, shift.prediction_offsets(before, labels))
         if self.method == "bbse":
             found = shift.priors_by_confusion(of_cells, table, before)
@@ -392,12 +381,22 @@ def _checked_rates(name: str, rates: Any, *, above: bool) -> Floats:
     return values.astype(np.float64)
 
 
+def _fitted(before: Floats, priors: Floats, labels: Floats, table: shift.Table) -> dict[str, Any]:
+    """Attributes of a fit: old and new priors, and what is kept of the calibration rows."""
+    return {
+        "calibration_priors_": before,
+        "label_weights_": labels,
+        "cell_edges_": table.edges,
+        "cell_codes_": table.codes,
+        "cell_weights_": table.weights,
+        **_moved(before, priors),
+    }
+
+
 def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:
     """New priors, and what they add to the logits."""
-    return {
-        "priors_": priors.copy(),
-        "log_ratios_": np.log(np.maximum(priors, TINY)) - np.log(before),
-    }
+    ratios = np.log(np.maximum(priors, TINY)) - np.log(before)
+    return {"priors_": priors.copy(), "log_ratios_": ratios}
 
 
 def _warn_of(found: shift.Estimate, test: shift.ShiftTest, weight: float, n_classes: int) -> None:

@@ -168,7 +168,7 @@ class TopLabelCalibration(BaseCalibrator):
     def _calibrate(self, Z: Floats) -> Floats:
         top, margin, S = top_and_rest(xa.both_columns(Z))
         S = xa.put(S, self._confidence(margin, top)[:, None], xa.is_event(top, S.shape[1]))
-        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+        return xa.in_columns_of(Z, S)
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:
         """Calibrated log-odds of the top labels of a block of rows."""

@@ -10,19 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import Columns, Scored
-from skcalib._validation import inputs
-from skcalib._validation.labels import (
-    SEVERAL_LABELS,
-    as_columns,
-    as_indicator,
-    check_column_names,
-    check_labels_of_columns,
-    encode,
-    exact,
-    names_of_labels,
-    resolve_classes,
-    shown,
-)
+from skcalib._validation import inputs, labels as targets
 
 Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
 
@@ -82,7 +70,7 @@ def check_kind(kind: Any, known: Any) -> None:
     """Raise a ValueError for a kind that is none of a list, or Literal, of one label per row."""
     if kind == "multilabel":
         names = ", ".join(map(repr, get_args(known) or known))
-        raise ValueError(f"kind must be one of {names}, got 'multilabel'. {SEVERAL_LABELS}")
+        raise ValueError(f"kind must be one of {names}, got 'multilabel'. {targets.SEVERAL_LABELS}")
     inputs.check_option("kind", kind, known)
 
 
@@ -137,10 +125,11 @@ def check_input(
     check = partial(inputs.check_rows, proba=True)
     rows, found = checked_rows(check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight)
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
-    classes = resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
+    classes = targets.resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
-    return rows.relabelled(partial(encode, classes=classes), classes=classes, weight=found.weight)
+    encode = partial(targets.encode, classes=classes)
+    return rows.relabelled(encode, classes=classes, weight=found.weight)
 
 
 def unlabelled(y_proba: Any) -> Rows:
@@ -155,30 +144,31 @@ def position(pos_label: Any, classes: Array) -> int:
     """Index of the column of a class that the user named."""
     known = classes.tolist()
     if pos_label not in known:
-        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
+        raise ValueError(f"pos_label must be one of [{targets.shown(known)}], got {pos_label!r}.")
     return known.index(pos_label)
 
 
 def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
     check_in_memory((y_true, y_proba, sample_weight))
-    P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, E = inputs.as_floats(P, "y_proba", flat=True), as_indicator(y_true, "y_true")
+    P = targets.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
+    P, E = inputs.as_floats(P, "y_proba", flat=True), targets.as_indicator(y_true, "y_true")
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
             f"{E.shape} and {P.shape}."
         )
     inputs.check_probabilities(P.ravel())
-    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
-    names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
+    targets.check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
+    names = targets.names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
-        names = np.asarray(exact(labels, "labels"))
+        names = np.asarray(targets.exact(labels, "labels"))
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
             raise ValueError(
-                f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
+                f"labels must name each of the {P.shape[1]} columns of y_proba, got "
+                f"{targets.shown(names)}."
             )
-    check_column_names(y_proba, names, "y_proba", param="labels")
+    targets.check_column_names(y_proba, names, "y_proba", param="labels")
     E, P, w = inputs.with_weight_only(E, P, inputs.check_weights(sample_weight, len(E)))
     return MemoryRows(P, E, w, classes=names)
 

@@ -115,7 +115,9 @@ class MeasuredByCall:
 
     def of_labels(self, random: Random) -> float:
         """The measure with labels that are drawn from the probabilities."""
-        return self._value(draw_labels(self.problem.rows.X, random), slice(None))
+        P, u = self.problem.rows.X, random.uniform(size=self.problem.rows.n_rows)
+        y = (u < P).astype(np.intp) if P.ndim == 1 else labels_at(P.cumsum(axis=1), u)
+        return self._value(y, slice(None))
 
     def _value(self, y: Indices, rows: Any) -> float:
         w, classes = self.problem.rows.w, self.problem.rows.classes
@@ -165,12 +167,6 @@ def free_names(measure: Callable[..., float]) -> set[str]:
         return set()
     named = {p.name for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
     return named - bound
-
-
-def draw_labels(P: Floats, random: Random) -> Indices:
-    """Class indices drawn from probabilities (n, n_classes), or (n,) for two classes."""
-    u = random.uniform(size=len(P))
-    return (u < P).astype(np.intp) if P.ndim == 1 else labels_at(P.cumsum(axis=1), u)
 
 
 def labels_at(cumulative: Floats, u: Floats) -> Indices:

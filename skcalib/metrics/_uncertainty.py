@@ -300,9 +300,8 @@ def _spiegelhalter(*args: Any) -> CalibrationTestResult:
     above = float(np.sum(w * (event - p) * (1 - 2 * p)))
     spread = float(np.sqrt(np.sum((w * (1 - 2 * p)) ** 2 * p * (1 - p))))
     if spread == 0:  # all scores are 0, 1 or 1/2, of which the first two are right or wrong
-        return CalibrationTestResult(
-            float(np.sign(above) * np.inf) if above else 0.0, float(not above)
-        )
+        z = float(np.sign(above) * np.inf) if above else 0.0
+        return CalibrationTestResult(z, float(not above))
     return CalibrationTestResult(above / spread, 2 * float(ndtr(-abs(above) / spread)))
 
 
@@ -414,8 +413,7 @@ def calibration_difference(
         if kind != "multilabel" and isinstance(model, MeasuredByBins):
             seeded = check_random_state(random_state)  # as for the interval of a single model
             simulation = simulated(model, n_resamples, seeded, confidence_level)
-            ends = simulation.ends(model.name, estimate)
-            intervals.append(IntervalEstimate(estimate, *ends))
+            intervals.append(IntervalEstimate(estimate, *simulation.ends(model.name, estimate)))
         else:
             intervals.append(interval_of(estimate, of_model, confidence_level, "basic", -np.inf))
     one, other = intervals

@@ -71,8 +71,7 @@ class _LinearScaling(BaseCalibrator):
         F = xa.both_columns(Z)
         if self.normalize_:
             F = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
-        S = super()._unmixed(F)
-        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+        return xa.in_columns_of(Z, super()._unmixed(F))
 
     def _calibrate(self, F: Floats) -> Floats:
         theta = xa.astype(xa.flat(self.coef_, self.intercept_), F.dtype)

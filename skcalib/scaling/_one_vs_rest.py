@@ -9,13 +9,8 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
+from skcalib._optimize import temperature as of_scale
 from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
-from skcalib._optimize.temperature import (
-    SMALLEST_SCALE,
-    fit_inverse_temperature,
-    mixed_logits,
-    warn_of_no_minimum,
-)
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
@@ -71,11 +66,11 @@ class _OneVsRestScaling(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
-        scale = fit_inverse_temperature(rows, smoothing)
+        scale = of_scale.fit_inverse_temperature(rows, smoothing)
         if not scale.is_separable:
-            warn_of_no_minimum(scale)
+            of_scale.warn_of_no_minimum(scale)
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
-        unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
+        unit = of_scale.SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
         odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
         fitted = self._fit_maps(odds, temperature)
@@ -93,10 +88,10 @@ class _OneVsRestScaling(BaseCalibrator):
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
     if Z.shape[1] > 2:
-        U = M = margins(mixed_logits(temperature, smoothing, Z))
+        U = M = margins(of_scale.mixed_logits(temperature, smoothing, Z))
     else:
         M = margins(Z)
-        U = mixed_logits(temperature, smoothing, M)
+        U = of_scale.mixed_logits(temperature, smoothing, M)
     xp = xa.namespace(M)
     finite = xp.isfinite(M)
     if not xa.perhaps(~xp.all(finite)):
@@ -153,12 +148,9 @@ def warn_unless_optimal(
     sigmoids: RowSigmoids, found: OptimizeResult, separator: str, remedy: str
 ) -> None:
     """Warn of classes that are separable, or that Newton's method has not converged."""
-    plain = not sigmoids.low.any()
-    if sigmoids.prior is not None:
-        plain = not sigmoids.prior.precision.any()
-    separable = np.zeros(0, int)
-    if plain:
-        separable = np.flatnonzero(sigmoids.share_wrong(found.x) == 0)
+    prior = sigmoids.prior
+    plain = not (sigmoids.low if prior is None else prior.precision).any()
+    separable = np.flatnonzero(sigmoids.share_wrong(found.x) == 0) if plain else np.zeros(0, int)
     if separable.size:
         # Two classes have a map of one or of both columns.
         where = f"column {shown(separable)} of X" if len(found.x) > 1 else "X"

@@ -191,8 +191,7 @@ class OrderPreservingScaling(BaseCalibrator):
 
     def _unmixed(self, Z: Floats) -> Floats:
         L = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
-        S = super()._unmixed(L)
-        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
+        return xa.in_columns_of(Z, super()._unmixed(L))
 
     def _calibrate(self, L: Floats) -> Floats:
         return piecewise(xa.at_least(L, LOWEST_FEATURE, L), self.knots_, self.slopes_)

@@ -1,13 +1,11 @@
 """Platt scaling: a sigmoid of the margin for each class, fitted one versus the rest."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
+from skcalib._optimize.logistic import FeaturesOf, RowSigmoids, fit_sigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.online import bounded_set, newton_steps
 from skcalib._optimize.temperature import fit_inverse_temperature
@@ -309,34 +307,30 @@ def _median(values: Floats) -> float:
     return float(np.partition(values, middle)[middle])
 
 
-def _in_units(
-    units: Floats, *, stored: bool = False
-) -> Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]:
+def _in_units(units: Floats, *, stored: bool = False) -> FeaturesOf:
     """Features of blocks of rows: margins in units, all of which count if none is as large.
 
     The rows have logits, or ``stored`` margins.
     """
     near = float(min(units[2].min(), LARGEST * units[1].min()))
-    return partial(_standardized, units, near, stored=stored)
 
+    def standardized(Z: Floats, y: Indices) -> tuple[list[Floats], Bools | None]:
+        """Margins in units about the centre, and which of them count, or None if all do."""
+        margin = Z if stored else margins(Z)
+        xp = xa.namespace(margin)
+        # Limits may be beyond single precision, and the spread of masked classes is not known.
+        with np.errstate(over="ignore", invalid="ignore"):
+            placed = xa.like(units, margin, margin.dtype)
+            centre, spread, limit = placed[0, :], placed[1, :], placed[2, :]
+            M = margin - centre
+            M /= spread
+        if -near < float(xp.min(margin)) and float(xp.max(margin)) < near:
+            return [M], None
+        right = (margin > 0) == xa.is_event(y, M.shape[1])
+        counts = xp.isfinite(margin) & ((xp.abs(margin) <= limit) | ~right)
+        return [xp.clip(xp.where(counts, M, 0.0), -LARGEST, LARGEST)], counts
 
-def _standardized(
-    units: Floats, near: float, Z: Floats, y: Indices, *, stored: bool
-) -> tuple[list[Floats], Bools | None]:
-    """Margins in units about the centre, and which of them count, or None if all do."""
-    margin = Z if stored else margins(Z)
-    xp = xa.namespace(margin)
-    # Limits may be beyond single precision, and the spread of masked classes is not known.
-    with np.errstate(over="ignore", invalid="ignore"):
-        placed = xa.like(units, margin, margin.dtype)
-        centre, spread, limit = placed[0, :], placed[1, :], placed[2, :]
-        M = margin - centre
-        M /= spread
-    if -near < float(xp.min(margin)) and float(xp.max(margin)) < near:
-        return [M], None
-    right = (margin > 0) == xa.is_event(y, M.shape[1])
-    counts = xp.isfinite(margin) & ((xp.abs(margin) <= limit) | ~right)
-    return [xp.clip(xp.where(counts, M, 0.0), -LARGEST, LARGEST)], counts
+    return standardized
 
 
 def _warn_of_reversed_order(sigmoids: RowSigmoids, theta: Floats) -> None:

@@ -170,9 +170,8 @@ class SplineCalibration(_OneVsRestScaling):
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
-        chosen, alphas = isinstance(self.alpha, str), ALPHAS
-        if not chosen:
-            alphas = np.array([float(self.alpha)])
+        chosen = isinstance(self.alpha, str)
+        alphas = ALPHAS if chosen else np.array([float(self.alpha)])
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
         best = int(np.argmin(losses - log_prior(alphas))) if chosen else 0
         alpha = float(alphas[best])

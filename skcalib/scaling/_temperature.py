@@ -286,7 +286,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         exact = xa.double(Z) if Z.shape[1] == 1 else Z
         members = [S - xp.log(total)[:, None] for S, _, total in _members(self.temperature_, exact)]
         L = mixture.mixture(xp.stack(members), weights / weights.sum())
-        return xa.astype(L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L, Z.dtype)
+        return xa.astype(xa.in_columns_of(Z, L), Z.dtype)
 
     def _uniform_share(self) -> float:
         return float(self.weights_[2])
@@ -327,9 +327,8 @@ def _by_log_loss(rows: Rows, temperature: float) -> Floats:
 def _of_labels(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
     """Probabilities (m, 3) that the members give the labels, relative to the largest of these."""
     xp = xa.namespace(Z)
-    logs = [
-        xa.double(xa.of_labels(S, y) - xp.log(total)) for S, _, total in _members(temperature, Z)
-    ]
+    members = _members(temperature, Z)
+    logs = [xa.double(xa.of_labels(S, y) - xp.log(total)) for S, _, total in members]
     L = xp.stack([*logs, xp.log(_uniform(Z))], axis=1)
     return xp.exp(L - xp.max(L, axis=1, keepdims=True))
 

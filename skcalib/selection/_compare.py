@@ -19,7 +19,7 @@ from skcalib._rows import Array, ArrayLike, arrays as xa, as_numpy, check_in_mem
 from skcalib._rows.inputs import if_in_memory
 from skcalib._splits import Split, checked_groups, checked_splits
 from skcalib._validation.features import columns_of, taken
-from skcalib._validation.inputs import check_rows, check_total_weight, check_weights
+from skcalib._validation.inputs import FLOATS, check_rows, check_total_weight, check_weights
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.metrics._input import Kind
@@ -242,9 +242,7 @@ def _collected(
 
 def _arrays(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, ...]:
     """Arrays with all rows, also those of weight 0, by whose numbers they are split."""
-    Z = check_array(
-        as_numpy(logits, "logits"), dtype=[np.float64, np.float32], ensure_all_finite=False
-    )
+    Z = check_array(as_numpy(logits, "logits"), dtype=FLOATS, ensure_all_finite=False)
     return Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))
 
 

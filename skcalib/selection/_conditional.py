@@ -284,9 +284,8 @@ class ConditionalCalibrator(AutoCalibrator):
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
         if len(test) < rows.n_rows:  # log-probabilities of all of many rows are hardly overfitted
-            L = log_probabilities(
-                with_fitted(AutoCalibrator(), attributes, rows), rows.X, rows.classes
-            )
+            without = with_fitted(AutoCalibrator(), attributes, rows)
+            L = log_probabilities(without, rows.X, rows.classes)
             held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, held.fold)
         parts = fit_parts(columns, held, given)
         losses = given.without, given.given, alone.given
@@ -468,7 +467,7 @@ class ConditionalCalibrator(AutoCalibrator):
         if method == "_most_probable":
             return labels_of(self.classes_, L)
         if method == "_calibrated":
-            return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
+            return xa.in_columns_of(Z, L)
         return np.exp(L) if method == "_probabilities" else L
 
     def _summary(self) -> str:

@@ -178,9 +178,8 @@ class _MeanOverRows:
         classes = predictions.classes_
         rows = check_input(y, predictions.P, sample_weight, classes)
         f = self.f  # not self, which is not to be pickled with each chunk
-        return (
-            self.sign * float(rows.sum(lambda P, y, w: xa.weighted_sum(f(P, y), w))) / rows.weight
-        )
+        total = float(rows.sum(lambda P, y, w: xa.weighted_sum(f(P, y), w)))
+        return self.sign * total / rows.weight
 
 
 def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
