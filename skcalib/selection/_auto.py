@@ -476,7 +476,7 @@ class AutoCalibrator(BaseCalibrator):
     def _unmixed(self, Z: Floats) -> Floats:
         parts = [log_probabilities(part, Z, self.classes_) for part in self.components_]
         L = mixture(xa.namespace(Z).stack(parts), self.component_weights_)
-        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
+        return xa.in_columns_of(Z, L)
 
     def _calibrate(self, Z: Floats) -> Floats:
         return self._unmixed(Z)
