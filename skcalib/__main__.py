@@ -94,19 +94,11 @@ RESULTS = (
     ("--output", "PATH", "where to write the diagrams, or with --apply the probabilities"),
     ("--report", "PATH", "where to write the report on the best calibrator"),
     ("--save", "PATH", "where to write the best calibrator, fitted"),
-    (
-        "--apply",
-        "PATH",
-        "a saved calibrator, whose probabilities for --logits are written",
-    ),
+    ("--apply", "PATH", "a saved calibrator, whose probabilities for --logits are written"),
     ("--keep", "NAME ...", "with --apply, columns that are no logits, to write with the results"),
     ("--priors", "NUMBER ...", "with --apply, frequencies of the classes in the new rows"),
     ("--calibration-priors", "NUMBER ...", "those in the rows that the calibrator was fitted to"),
-    (
-        "--costs",
-        "NUMBER ...",
-        "with --apply, costs of the labels, for each true class in turn",
-    ),
+    ("--costs", "NUMBER ...", "with --apply, costs of the labels, for each true class in turn"),
 )
 
 INTERRUPTED = 130  # exit status of a process that Ctrl-C ended

@@ -8,9 +8,10 @@ import pickle
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from glob import glob
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -396,12 +397,10 @@ def _write_parquet(file: IO[bytes], outputs: Iterator[Output]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    n_rows, writer = 0, None
-    with ExitStack() as stack:
-        for P, _, columns in outputs:
-            table = pa.table(columns)
-            if writer is None:
-                writer = stack.enter_context(pq.ParquetWriter(file, table.schema))
+    n_rows, tables = 0, (pa.table(output.columns) for output in outputs)
+    first = next(tables)
+    with pq.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
             writer.write_table(table)
-            n_rows += len(P)
+            n_rows += len(table)
     return n_rows

@@ -361,16 +361,10 @@ class ScoreDecompositionDisplay(Display):
             )[0]  # fmt: skip
 
     def _arrow(self, theme: Theme, start: str, end: str) -> Annotation:
-        tail, head = (
-            (self.decompositions[name].miscalibration, self.decompositions[name].discrimination)
-            for name in (start, end)
-        )
-        props = {
-            "arrowstyle": "->",
-            "color": theme.legible(theme.muted),
-            "shrinkA": 6,
-            "shrinkB": 6,
-        }
+        joined = (self.decompositions[name] for name in (start, end))
+        tail, head = ((d.miscalibration, d.discrimination) for d in joined)
+        colour = theme.legible(theme.muted)
+        props = {"arrowstyle": "->", "color": colour, "shrinkA": 6, "shrinkB": 6}
         return self.ax_.annotate("", head, xytext=tail, arrowprops=props, zorder=2)
 
 

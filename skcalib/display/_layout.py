@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._output.theme import (
-    LETTER,
-    NBSP,
-    SMALLEST,
-    Theme,
-    as_written,
-    fitted,
-    letters_in,
-    shortened,
-    wrapped,
-)
+from skcalib._output import theme as texts
+from skcalib._output.theme import SMALLEST, Theme
 from skcalib._rows import ArrayLike, on_host
 from skcalib._validation.labels import of_outputs
 
@@ -137,10 +128,10 @@ def size_of(ax: Axes) -> tuple[float, float]:
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
 
 
-def side_of(ax: Axes) -> float:
-    """Side of the diagram on axes, which is a square, in inches."""
-    width, height = size_of(ax)
-    return min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
+def side_of(ax: Axes, size: tuple[float, float] | None = None) -> float:
+    """Side of the diagram on axes, which is a square, in inches, by default for their own size."""
+    width, height = size or size_of(ax)
+    return min(width, height / top_of(ax))
 
 
 def cell_of(ax: Axes) -> tuple[float, float]:
@@ -168,8 +159,9 @@ def room_of(ax: Axes) -> tuple[float, float]:
 
 def draw_title(ax: Axes, name: str, width: float | None = None) -> None:
     """A title that is no wider than its axes, or than a width in inches."""
-    text, size = fitted(name, width or room_of(ax)[0], float(ax.title.get_fontsize()), smallest=8)
-    as_written(ax.set_title(text, fontsize=size))
+    largest = float(ax.title.get_fontsize())
+    text, size = texts.fitted(name, width or room_of(ax)[0], largest, smallest=8)
+    texts.as_written(ax.set_title(text, fontsize=size))
 
 
 class Below:
@@ -205,6 +197,11 @@ class Below:
         constrained = engine is not None and not engine.adjust_compatible
         is_laid_out = constrained and self.ax.get_subplotspec() is not None
         return self.legend is not None and self.ax.get_legend() is self.legend and not is_laid_out
+
+
+def top_of(ax: Axes) -> float:
+    """Top of the diagram on axes with the histogram above it, in heights of the diagram."""
+    return TOP if recorded(ax.child_axes, HISTOGRAM) else 1
 
 
 def histogram_on(ax: Axes) -> Axes:
@@ -282,8 +279,7 @@ def check_legend(legend: Any) -> None:
 
 def legend_of_diagram(ax: Axes, *, legend: bool | str) -> None:
     """Draw the legend of a reliability diagram, inside of it or where it covers no data."""
-    pairs, (width, height) = entries(ax), room_of(ax)
-    side = min(width, height / (TOP if recorded(ax.child_axes, HISTOGRAM) else 1))
+    pairs, side = entries(ax), side_of(ax, room_of(ax))
     if legend is False or (legend is True and side < LEAST):
         return
     fewer = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
@@ -299,10 +295,10 @@ def legend_of_diagram(ax: Axes, *, legend: bool | str) -> None:
 def _legend_inside(ax: Axes, side: float, pairs: Sequence[Any], place: Any) -> bool:
     """Draw a legend in a place or in one that is free; returns whether there is such."""
     size = min(max(2.9 * side, SMALLEST), largest())
-    least = 15.1 * LETTER * SMALLEST / 72  # words of our own have up to 15 letters
+    least = 15.1 * texts.LETTER * SMALLEST / 72  # words of our own have up to 15 letters
     room = max(0.95 * side - _BESIDE * size / 72, least)
-    size = min(fitted(label, room, size)[1] for _, label in pairs)
-    if max(len(label) for _, label in pairs) > letters_in(room, size):  # not in one line
+    size = min(texts.fitted(label, room, size)[1] for _, label in pairs)
+    if max(len(label) for _, label in pairs) > texts.letters_in(room, size):  # not in one line
         room = max(0.75 * room, least)
     lines = [_in_lines(label, room, size) for _, label in pairs]
     params: dict[str, Any] = {"loc": "upper left" if place is True else place, "framealpha": 0.85}
@@ -350,9 +346,9 @@ def _paths_of_rows(ax: Axes) -> Iterator[tuple[Path, bool]]:
 def _in_lines(label: str, width: float, size: float) -> str:
     """The label in lines of a width in inches, with the score at its end in one piece."""
     name, bracket, score = label.rpartition(" (")
-    if len(score) < letters_in(width, size):
-        score = score.replace(" ", NBSP)
-    return wrapped(name + bracket + score, width, size)
+    if len(score) < texts.letters_in(width, size):
+        score = score.replace(" ", texts.NBSP)
+    return texts.wrapped(name + bracket + score, width, size)
 
 
 def largest() -> float:
@@ -387,13 +383,13 @@ def legend_above(
 
     width, height = room_of(ax)
     inside = width - _BESIDE * (size := largest()) / 72
-    size = min(fitted(label, inside, size)[1] for label in labels)
+    size = min(texts.fitted(label, inside, size)[1] for label in labels)
     lines = [_in_lines(label, inside, size) for label in labels]
     if sum(text.count("\n") + 1 for text in lines) * 1.5 * size / 72 > _MOST * height:
         size = min(size, SMALLEST)
         kept = (max(8, len(label.rpartition(" (")[2]) + 2) for label in labels)  # the scores
-        lines = [shortened(x, inside, size, n) for x, n in zip(labels, kept, strict=True)]
-    base = TOP if recorded(ax.child_axes, HISTOGRAM) else 1
+        lines = [texts.shortened(x, inside, size, n) for x, n in zip(labels, kept, strict=True)]
+    base = top_of(ax)
     place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, base)}
     legend = draw_legend(ax, handles, lines, size, width, framealpha=1, **place)
     needed = legend.get_window_extent().height / ax.figure.dpi + SPACES["borderaxespad"] * size / 72
@@ -463,7 +459,7 @@ def draw_legend(
             handles, labels, fontsize=size, ncols=n_columns, edgecolor="none", frameon=True,
             fancybox=False, shadow=False, **look, **SPACES, **params,
         )  # fmt: skip
-        as_written(legend.get_title(), *legend.get_texts())  # before they are measured
+        texts.as_written(legend.get_title(), *legend.get_texts())  # before they are measured
         if width is None or legend.get_window_extent().width <= width * ax.figure.dpi:
             break
     return legend

@@ -15,17 +15,8 @@ from skcalib._validation.inputs import check_integer
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH, Kind, scored_rows
 
-from . import _curves
+from . import _curves, _layout
 from ._artists import counts as draw_counts, diagonal, draw_model
-from ._layout import (
-    ModelDisplay,
-    arrange,
-    check_legend,
-    histogram_on,
-    legend_of_diagram,
-    make_room,
-    set_scale,
-)
 from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
 from ._style import AXIS_NAMES, Band, Look, Scale, Style, check_look
 
@@ -35,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-class ReliabilityDisplay(ModelDisplay):
+class ReliabilityDisplay(_layout.ModelDisplay):
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
     There are four styles; :ref:`the guide <styles>` says when to use which.
@@ -319,13 +310,13 @@ class ReliabilityDisplay(ModelDisplay):
             ``style="corp"`` or ``"smooth"`` without rows.
         """
         check_integer("n_resamples", n_resamples)
-        check_legend(legend)
+        _layout.check_legend(legend)
         check_look(style, scale, confidence_level, band, has_rows=self.rows is not None)
         ax = self._on(ax, (5.2, 6.2))
         look = Look.next_on(ax, style, self.kind, scale)
         # Matplotlib overflows where artists at infinity are added to logit axes.
         before = ax.get_xlim()
-        set_scale(ax, "linear")
+        _layout.set_scale(ax, "linear")
         self.diagonal_ = diagonal(ax, look.theme)
         name = self.name if name is None else name
         resampling = band, n_resamples, random_state
@@ -333,14 +324,14 @@ class ReliabilityDisplay(ModelDisplay):
             setattr(self, attribute, artist)
         self.counts_ax_ = self.counts_ = None
         if counts:
-            self.counts_ax_ = histogram_on(ax)
+            self.counts_ax_ = _layout.histogram_on(ax)
             self.counts_ = draw_counts(self.counts_ax_, _curves.shown_rows(self), look)
         ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
         limits = _curves.linear_limits(self)
         if scale == "logit":
             low, high = _curves.logit_limits(self, style)
             limits = (min(low, before[0]), max(high, before[1])) if look.number else (low, high)
-        arrange(ax, scale, limits)
-        legend_of_diagram(ax, legend=legend)
-        make_room(ax)
+        _layout.arrange(ax, scale, limits)
+        _layout.legend_of_diagram(ax, legend=legend)
+        _layout.make_room(ax)
         return self

@@ -15,20 +15,9 @@ from skcalib._validation.inputs import check_integer
 from skcalib._validation.labels import shown
 from skcalib.metrics._input import OF_EACH
 
+from . import _layout
 from ._artists import counts_above
 from ._curves import shown_rows
-from ._layout import (
-    TOP,
-    Display,
-    check_legend,
-    draw_legend,
-    entries,
-    largest,
-    new_figure,
-    set_ticks,
-    side_of,
-    size_of,
-)
 from ._style import AXIS_NAMES, kind_of
 
 if TYPE_CHECKING:
@@ -44,7 +33,7 @@ LEAST_PANEL = 1.3
 MANY = 25
 
 
-class ReliabilityGridDisplay(Display):
+class ReliabilityGridDisplay(_layout.Display):
     """Reliability diagrams of several classes in one figure.
 
     Created by ``ReliabilityDisplay.from_predictions(..., kind="classwise")``, or with
@@ -138,7 +127,7 @@ class ReliabilityGridDisplay(Display):
         n_columns = side_by_side(n, figure) if n_columns is None else n_columns
         check_integer("n_columns", n_columns)
         counts, legend = (plot_params.pop(name, True) for name in ("counts", "legend"))
-        check_legend(legend)
+        _layout.check_legend(legend)
         n_rows, style = -(-n // n_columns), plot_params.get("style", "bars")
         self.figure_ = figure = _laid_out(figure, n_columns, n_rows)
         self.displays_ = self.displays
@@ -165,8 +154,8 @@ class ReliabilityGridDisplay(Display):
     def _label(self, n_columns: int, *, counts: bool) -> None:
         """Titles, names of the axes, and tick labels at the borders or of limits of their own."""
         across, up = AXIS_NAMES[self.displays[0].kind]
-        width = size_of(self.axes_[0])[0]
-        size = min(max(4.5 * width, SMALLEST), largest() + 1)
+        width = _layout.size_of(self.axes_[0])[0]
+        size = min(max(4.5 * width, SMALLEST), _layout.largest() + 1)
         self.figure_.supxlabel(across, fontsize=size)
         self.figure_.supylabel(up, fontsize=size)
         limits = [ax.get_xlim() for ax in self.axes_]
@@ -179,29 +168,29 @@ class ReliabilityGridDisplay(Display):
             else:
                 for axis in itertools.compress((ax.xaxis, ax.yaxis), labelled):
                     axis.set_visible(True)
-                    set_ticks(axis, side_of(ax))
+                    _layout.set_ticks(axis, _layout.side_of(ax))
             title = wrapped(_title(display), 1.2 * width, size)
             # A fixed height spares Matplotlib the search for one.
-            as_written(ax.set_title(title, fontsize=size, y=TOP if counts else 1, pad=3))
+            as_written(ax.set_title(title, fontsize=size, y=_layout.TOP if counts else 1, pad=3))
 
     def _draw_legend(self, ax: Axes, most: float | None) -> None:
         """One legend for all panels, at the top, with their different entries once each."""
         from matplotlib.patches import Patch
 
         found: dict[str, Any] = {}
-        for handle, label in (pair for panel in self.axes_ for pair in entries(panel)):
+        for handle, label in (pair for panel in self.axes_ for pair in _layout.entries(panel)):
             kind = kind_of(handle)  # models have the name of their quantity, without the score
             found.setdefault(AXIS_NAMES[kind][1] if kind else label, handle)
         found["Perfect"] = found.pop("Perfect")
         if most is not None:
             found[f"Rows (up to {most:,.0f})"] = Patch(color=Theme.of(self.axes_[0]).muted)
         width = ax.figure.bbox.width / ax.figure.dpi
-        size = min(max(1.6 * width, SMALLEST), largest())
+        size = min(max(1.6 * width, SMALLEST), _layout.largest())
         drawn, shown = len(self.displays), f"{self._summary()}, the largest ECE first"
         parts = [self.name or "", shown if drawn < self.n_classes else ""]
         title = wrapped(": ".join(filter(None, parts)), width, size + 1) or None
         place: Any = {"loc": "lower center", "title": title, "title_fontsize": size + 1}
-        self.legend_ = draw_legend(ax, found.values(), found, size, width - 0.6, **place)
+        self.legend_ = _layout.draw_legend(ax, found.values(), found, size, width - 0.6, **place)
         ax.set_axis_off()
 
 
@@ -236,7 +225,7 @@ def _laid_out(figure: Any, n_columns: int, n_rows: int) -> Any:
     if figure is None:
         side = min(2.1, max(1.2, 14 / n_columns))  # of diagrams, in inches
         size = max(1.15 * side * n_columns + 0.4, 4.5), 1.5 * side * n_rows + 0.8
-        return new_figure(size, "compressed")
+        return _layout.new_figure(size, "compressed")
     if figure.figure.get_layout_engine() is None:
         figure.figure.set_layout_engine("constrained")
     return figure

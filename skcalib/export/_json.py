@@ -346,8 +346,22 @@ def _read_estimator(raw: dict[str, Any], path: tuple[str, ...], most: int) -> An
 
 
 def _read_calibrator(raw: Any, most: int) -> Any:
+    """A calibrator, or an error unless it gives probabilities of some logits.
+
+    Each class is the most probable one in a row, as far as they are few.
+    """
     calibrator = _read(raw, ("calibrator",), most)
-    _try(calibrator)
+    chain = chain_of(calibrator, "from_json")
+    n_columns = chain[0].n_features_in_
+    n = max(3, min(n_columns, TRIAL // n_columns))
+    Z = (np.arange(n_columns) - np.arange(n)[:, None]) % n_columns * 1.0
+    Z = np.linspace(-9, 9, n)[:, None] if n_columns == 1 else Z
+    levels = getattr(calibrator, "feature_levels_", [])
+    more = {"features": [[of[0] if len(of) else 0 for of in levels]] * n} if levels else {}
+    P, shape = calibrator.predict_proba(Z, **more), (n, len(chain[-1].classes_))
+    fits = P.shape == shape and bool(((P >= 0) & (P <= 1)).all())
+    _check(("outputs",), "probabilities", holds=fits)
+    calibrator.predict(Z, **more)
     return calibrator
 
 
@@ -374,21 +388,3 @@ def _read_monitor(raw: dict[str, Any], most: int) -> Any:
 def _check(path: tuple[str, ...], wanted: str, *, holds: bool) -> None:
     if not holds:
         raise ValueError(f"{'.'.join(path):.200} must be {wanted}")
-
-
-def _try(calibrator: Any) -> None:
-    """Raise an error unless the calibrator gives probabilities of some logits.
-
-    Each class is the most probable one in a row, as far as they are few.
-    """
-    chain = chain_of(calibrator, "from_json")
-    n_columns = chain[0].n_features_in_
-    n = max(3, min(n_columns, TRIAL // n_columns))
-    Z = (np.arange(n_columns) - np.arange(n)[:, None]) % n_columns * 1.0
-    Z = np.linspace(-9, 9, n)[:, None] if n_columns == 1 else Z
-    levels = getattr(calibrator, "feature_levels_", [])
-    more = {"features": [[of[0] if len(of) else 0 for of in levels]] * n} if levels else {}
-    P, shape = calibrator.predict_proba(Z, **more), (n, len(chain[-1].classes_))
-    fits = P.shape == shape and bool(((P >= 0) & (P <= 1)).all())
-    _check(("outputs",), "probabilities", holds=fits)
-    calibrator.predict(Z, **more)

@@ -226,10 +226,9 @@ def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
-    known = [np.dtype(name) for name in DTYPES]
-    for candidate in known:
-        if isinstance(dtype, str | type | np.dtype) and dtype in (candidate, candidate.type):
-            return candidate
+    for known in map(np.dtype, DTYPES):
+        if isinstance(dtype, str | type | np.dtype) and dtype in (known, known.type):
+            return known
     raise ValueError(f"dtype must be one of {', '.join(map(repr, DTYPES))}, got {dtype!r}.")
 
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from skcalib._base import BaseCalibrator
 from skcalib._nested import blockwise
 from skcalib.binning._histogram import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uncalibrated, Uniform
 
-from ._onnx import chain_of
+from ._onnx import DTYPES, chain_of
 
 if TYPE_CHECKING:
     import torch
-
-DTYPES = ("float32", "float64")
 
 
 def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
@@ -93,7 +88,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         _check_is_smooth(member)
     from ._torch_modules import Module
 
-    return Module(chain, getattr(torch, dtype), _used)
+    return Module(chain, getattr(torch, dtype))
 
 
 def _check_is_smooth(calibrator: Any) -> None:
@@ -111,20 +106,3 @@ def _check_is_smooth(calibrator: Any) -> None:
                 "compute with tensors. Use to_onnx, which exports all calibrators of skcalib, or "
                 "another calibrator, such as OrderPreservingScaling."
             )
-
-
-def _used(calibrator: BaseCalibrator) -> set[str]:
-    """The fitted attributes that calibrated logits depend on."""
-    names = set()
-
-    class Recorder(type(calibrator)):  # type: ignore[misc]
-        def __getattribute__(self, name: str) -> Any:
-            names.add(name)
-            return super().__getattribute__(name)
-
-    recorder = object.__new__(Recorder)
-    recorder.__dict__ |= vars(calibrator)
-    names.clear()
-    recorder._calibrated(np.zeros((1, calibrator.n_features_in_)))
-    fitted = {name for name in vars(calibrator) if name.endswith("_")}
-    return names & fitted - {"classes_"}

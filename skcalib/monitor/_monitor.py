@@ -130,8 +130,8 @@ class CalibrationMonitor(SequentialTest, Versioned):
 
     labels: Array
     _sums: Floats  #: of all rows, as :class:`BinSums` (n_curves, 5, n_bins)
-    _collected: Floats
-    _largest_weight: float
+    _collected: Floats  #: of the rows since the last bet
+    _largest_weight: float  #: of these rows, 0 without any
 
     def __init__(
         self,
@@ -225,12 +225,8 @@ class CalibrationMonitor(SequentialTest, Versioned):
         # Factors of rows with weights of at most 1 have an expected value of at most 1.
         relative = self._collected / self._largest_weight
         bets = bet_on(bets, relative, n_samples - n, n, self.tolerance)
-        self._collect(np.zeros_like(self._collected))
+        self._collected, self._largest_weight = np.zeros_like(self._collected), 0.0
         self._store(bets, e_value(bets.capital), n_samples)
-
-    def _collect(self, sums: Floats, largest_weight: float = 0.0) -> None:
-        """Set the sums of the rows since the last bet, and their largest weight; 0 without any."""
-        self._collected, self._largest_weight = sums, largest_weight
 
     def __add__(self, other: Any) -> Self:
         if not isinstance(other, CalibrationMonitor):
@@ -247,8 +243,8 @@ class CalibrationMonitor(SequentialTest, Versioned):
         total._sums = self._sums + other._sums
         bets = together(Bets(self._capital, self._reserve), Bets(other._capital, other._reserve))
         total._start(bets, e_value(bets.capital), total.n_samples)
-        largest = max(self._largest_weight, other._largest_weight)
-        total._collect(self._collected + other._collected, largest)
+        total._collected = self._collected + other._collected
+        total._largest_weight = max(self._largest_weight, other._largest_weight)
         total._bet_on_collected()
         return total
 
@@ -272,7 +268,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
         """
         n_curves = len(self.labels) if self.kind == "classwise" else 1
         self._sums = np.zeros((n_curves, len(BinSums._fields), self.n_bins))
-        self._collect(np.zeros_like(self._sums))
+        self._collected, self._largest_weight = np.zeros_like(self._sums), 0.0
         # For each curve the bets on each bin, on all bins, and on both halves of the bins.
         self._start(Bets.new(n_curves, self.n_bins + 2))
         return self

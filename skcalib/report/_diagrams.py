@@ -18,6 +18,7 @@ from skcalib._output import briefly, written
 from skcalib._output.html import element
 from skcalib._output.theme import SMALLEST
 from skcalib._scores.columns import Scored
+from skcalib.display._curves import curve_of_rows
 from skcalib.display._layout import draw_title
 from skcalib.display._style import AXIS_NAMES
 from skcalib.metrics._input import Kind
@@ -302,10 +303,7 @@ def classes(results: Results) -> Element:
 
     def of_class(k: int) -> display.ReliabilityDisplay:
         of_rows = Scored(None, rows.after[:, k], rows.index == k, rows.w)
-        params: Any = {"kind": "binary", "sample_weight": rows.w, "labels": [False, True]}
-        curve = metrics.reliability_curve(
-            of_rows.event, of_rows.score, n_bins=rows.n_bins, **params
-        )
+        curve = curve_of_rows(of_rows, rows.n_bins, "uniform")
         name = short(rows.classes[k])
         return display.ReliabilityDisplay(curve, kind="binary", name=name, rows=of_rows)
 

@@ -15,24 +15,11 @@ from skcalib import metrics
 from skcalib._output import written
 from skcalib._rows import Array, Floats
 from skcalib.display import TemperatureSweepDisplay
-from skcalib.metrics import (
-    CalibrationTestResult,
-    MulticalibrationResult,
-    ScoreDecomposition,
-    multicalibration_error,
-)
+from skcalib.metrics import CalibrationTestResult, MulticalibrationResult, ScoreDecomposition
 from skcalib.selection import CalibratorComparison
 
-from ._measures import (
-    SEED,
-    Change,
-    Evaluation,
-    changes_of,
-    gap_interval,
-    number_of_resamples,
-    risk_figures,
-    short,
-)
+from . import _measures
+from ._measures import SEED, Change, Evaluation, number_of_resamples, short
 
 
 class View(NamedTuple):
@@ -74,7 +61,7 @@ class Results:
     @cached_property
     def measures_(self) -> dict[str, Change]:
         """All measures, with intervals."""
-        return changes_of(self.rows)
+        return _measures.changes_of(self.rows)
 
     @cached_property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
@@ -91,18 +78,18 @@ class Results:
         """Gaps of the segments of features before and after, if there are features."""
         if self.features is None:
             return None
-        n_resamples = number_of_resamples(self.rows.n_samples)
-        of_rows: Any = {**self.rows.of_rows, "kind": self.rows.kind, "n_resamples": n_resamples}
+        rows, n_resamples = self.rows, number_of_resamples(self.rows.n_samples)
+        params: Any = {"kind": rows.kind, "random_state": SEED, "n_resamples": n_resamples}
         before, after = (
-            multicalibration_error(self.rows.y, view.P, self.features, **of_rows, random_state=SEED)
-            for view in self.views
+            metrics.multicalibration_error(rows.y, P, self.features, **rows.of_rows, **params)
+            for P in (rows.before, rows.after)
         )
         return before, after
 
     @cached_property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
         """Figures of the risk of the second of two classes, before and after."""
-        return risk_figures(self.rows) if self.rows.kind == "binary" else None
+        return _measures.risk_figures(self.rows) if self.rows.kind == "binary" else None
 
     @cached_property
     def decompositions_(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:
@@ -200,7 +187,7 @@ def verdict(
     rows: Evaluation,
     name: str,
     measures: dict[str, Change],
-    tests: tuple[metrics.CalibrationTestResult, metrics.CalibrationTestResult],
+    tests: tuple[CalibrationTestResult, CalibrationTestResult],
 ) -> list[str]:
     """What was wrong before calibration, what it changed, and what is left."""
     before, after = (test.pvalue for test in tests)
@@ -276,7 +263,7 @@ def _after(rows: Evaluation, ece: metrics.IntervalEstimate, pvalue: float) -> st
 def lean_of(rows: Evaluation, P: Floats) -> dict[str, str]:
     """Words about the mean score less the frequency; no kind if the sign of it is not sure."""
     score, event = rows.scored(P)
-    gap = gap_interval(score, event, rows.weights)
+    gap = _measures.gap_interval(score, event, rows.weights)
     low, high = sorted((abs(gap.low), abs(gap.high)))
     mean, frequency = (f"{in_percent(rows.mean(x))}%" for x in (score, event))
     size = abs(gap.estimate)

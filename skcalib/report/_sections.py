@@ -10,7 +10,7 @@ and ``comparison`` (tables), ``note`` (a remark).
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from sklearn.base import BaseEstimator
@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
-from skcalib.metrics import IntervalEstimate, MulticalibrationResult
+from skcalib.metrics import CalibrationDifference, IntervalEstimate, MulticalibrationResult
 from skcalib.metrics._input import resolved
 from skcalib.selection._comparison import comparison_elements
 
@@ -31,13 +31,6 @@ from ._results import Results, as_pvalue, counted, few_of_a_kind, signed
 CLASSES, SEGMENTS = 20, 20
 
 Elements = list[Element]
-
-
-class Ends(NamedTuple):
-    """An interval."""
-
-    low: float
-    high: float
 
 
 def subject(results: Results) -> Element:
@@ -60,12 +53,7 @@ def verdict(results: Results) -> Elements:
 def all_measures(results: Results) -> Elements:
     """All measures before and after with intervals."""
     lines = [
-        [
-            title,
-            _number(before.estimate, before, written),
-            _number(after.estimate, after, written),
-            _number(difference.estimate, difference, signed),
-        ]
+        [title, _number(before, written), _number(after, written), _number(difference, signed)]
         for title, (before, after, difference) in results.measures_.items()
     ]
     caption = (
@@ -85,10 +73,13 @@ def all_measures(results: Results) -> Elements:
     return [found, element("p", note, class_="note")]
 
 
-def _number(value: float, found: Any, written: Callable[[float], str]) -> Number:
+def _number(
+    found: IntervalEstimate | CalibrationDifference, written: Callable[[float], str]
+) -> Number:
     """A cell with a number and the ends of its interval, if there is one."""
     ends = element("span", f" [{written(found.low)}, {written(found.high)}]", class_="interval")
-    return Number([written(value), None if math.isnan(found.low) else ends], value)
+    shown = [written(found.estimate), None if math.isnan(found.low) else ends]
+    return Number(shown, found.estimate)
 
 
 def comparison(results: Results) -> Elements:
@@ -125,7 +116,7 @@ def _figure(found: Any) -> Number:
     if isinstance(found, float):
         return Number(written(found), found)
     if isinstance(found, IntervalEstimate):
-        return _number(found.estimate, found, _in_hundredths)
+        return _number(found, _in_hundredths)
     p = element("span", f" ({as_pvalue(found.pvalue)})", class_="interval")
     return Number([_in_hundredths(found.statistic), p], found.statistic)
 
@@ -192,7 +183,7 @@ def _segment(of: MulticalibrationResult, k: int) -> list[Child]:
         Number(f"{of.n_samples[k]:,}", of.n_samples[k]),
         Number(written(of.confidence[k]), of.confidence[k]),
         Number(written(of.accuracy[k]), of.accuracy[k]),
-        _number(of.gap[k], Ends(of.low[k], of.high[k]), signed),
+        _number(IntervalEstimate(of.gap[k], of.low[k], of.high[k]), signed),
         Number(f"{of.standardized_gap[k]:.1f}", of.standardized_gap[k]),
     ]
 
