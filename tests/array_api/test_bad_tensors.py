@@ -10,10 +10,7 @@ from sklearn import config_context
 from skcalib.datasets import make_logits
 
 OUTPUTS = ["transform", "predict_proba", "predict_log_proba", "predict"]
-
-
-def rows():
-    return make_logits(120, 3, temperature=2.0, random_state=0)
+Z, Y = make_logits(120, 3, temperature=2.0, random_state=0)
 
 
 def state(calibrator):
@@ -34,26 +31,23 @@ def kind(request):
 
 
 def test_types(kind, lib):
-    Z, y = rows()
-    fitted = kind().fit(lib.array(Z), y)
+    fitted = kind().fit(lib.array(Z), Y)
     integers = lib.array(np.round(Z).astype(np.int64))
-    for f in (lambda X: fitted.fit(X, y), *(getattr(fitted, name) for name in OUTPUTS)):
+    for f in (lambda X: fitted.fit(X, Y), *(getattr(fitted, name) for name in OUTPUTS)):
         refused(r"float32 or float64 to stay in .*int64\. Convert it, ", f, integers, of=fitted)
 
 
 @pytest.mark.parametrize("type_", ["float16", "bfloat16"])
 def test_half_precision(kind, type_, torch_lib):
-    Z, y = rows()
-    fitted = kind().fit(torch_lib.array(Z), y)
+    fitted = kind().fit(torch_lib.array(Z), Y)
     half = torch_lib.array(Z).to(getattr(torch_lib.xp, type_))
-    for f in (lambda X: fitted.fit(X, y), *(getattr(fitted, name) for name in OUTPUTS)):
+    for f in (lambda X: fitted.fit(X, Y), *(getattr(fitted, name) for name in OUTPUTS)):
         refused(rf"got torch\.{type_}\. Convert it, as by X\.to", f, half, of=fitted)
 
 
 def test_other_library(kind, lib, strict):
-    Z, y = rows()
     X = lib.array(Z)
-    plain, on_device = kind().fit(Z, y), kind().fit(X, y)
+    plain, on_device = kind().fit(Z, Y), kind().fit(X, Y)
     for name in OUTPUTS:
         words = rf"{kind.__name__}\.{name}\(\) must use the same namespace and the same device"
         if name != "predict":  # which agrees where probabilities do, but for ties
@@ -67,30 +61,28 @@ def test_other_library(kind, lib, strict):
 
 def test_dispatch_off(kind, torch_lib):
     """NumPy out of tensors as it was, in the same precision; and NumPy's words for the others."""
-    Z, y = rows()
     X = torch_lib.array(Z, "float32")
-    fitted = kind().fit(X, y)
+    fitted = kind().fit(X, Y)
     with config_context(array_api_dispatch=False):
         refused(r"with array_api_dispatch on", fitted.predict_proba, X, of=fitted)
-        fitted.fit(X, torch_lib.array(y))
+        fitted.fit(X, torch_lib.array(Y))
         P = fitted.predict_proba(X)
         assert isinstance(P, np.ndarray)
         assert P.dtype == np.float32
         refused(r"as X\.detach\(\)\.float\(\)", fitted.predict_proba, X.bfloat16(), of=fitted)
         refused(r"as X\.detach\(\)", fitted.predict_proba, X.clone().requires_grad_(), of=fitted)
-        refused(r"as X\.detach\(\)", fitted.fit, X.clone().requires_grad_(), y, of=fitted)
+        refused(r"as X\.detach\(\)", fitted.fit, X.clone().requires_grad_(), Y, of=fitted)
 
 
 def test_gradients(kind, torch_lib):
     """They pass through outputs, or are refused."""
-    Z, y = rows()
     X = torch_lib.array(Z)
-    fitted = kind().fit(X, y)
+    fitted = kind().fit(X, Y)
     leaf = X.clone().requires_grad_()
-    refused(r"X must not need gradients.*X\.detach\(\)", fitted.fit, leaf, y, of=fitted)
-    w = torch_lib.array(np.ones(len(y))).requires_grad_()
-    refused(r"sample_weight.*sample_weight\.detach\(\)", fitted.fit, X, y, w, of=fitted)
-    of_label = torch_lib.array(y, "float64").requires_grad_()
+    refused(r"X must not need gradients.*X\.detach\(\)", fitted.fit, leaf, Y, of=fitted)
+    w = torch_lib.array(np.ones(len(Y))).requires_grad_()
+    refused(r"sample_weight.*sample_weight\.detach\(\)", fitted.fit, X, Y, w, of=fitted)
+    of_label = torch_lib.array(Y, "float64").requires_grad_()
     refused(r"y\.detach\(\)", fitted.fit, X, of_label, of=fitted)
     for name in OUTPUTS[:3]:
         try:
@@ -104,22 +96,19 @@ def test_gradients(kind, torch_lib):
             assert (leaf.grad != 0).any()
 
 
-def test_gradients_are_those_of_differences(torch_lib):
-    Z, y = rows()
-    for kind in CALIBRATORS:
-        fitted = kind().fit(torch_lib.array(Z), y)
-        leaf = torch_lib.array(Z[:2]).requires_grad_()
-        try:
-            assert torch_lib.xp.autograd.gradcheck(fitted.predict_proba, leaf, atol=1e-4)
-        except ValueError as error:
-            assert "X.detach()" in str(error), kind  # noqa: PT017
+def test_gradients_are_those_of_differences(kind, torch_lib):
+    fitted = kind().fit(torch_lib.array(Z), Y)
+    leaf = torch_lib.array(Z[:2]).requires_grad_()
+    try:
+        assert torch_lib.xp.autograd.gradcheck(fitted.predict_proba, leaf, atol=1e-4)
+    except ValueError as error:
+        assert "X.detach()" in str(error)  # noqa: PT017
 
 
 def test_dimensions(kind, lib):
-    Z, y = rows()
     X = lib.array(Z)
-    fitted = kind().fit(X, y)
-    for f in (lambda X: fitted.fit(X, y), *(getattr(fitted, name) for name in OUTPUTS)):
+    fitted = kind().fit(X, Y)
+    for f in (lambda X: fitted.fit(X, Y), *(getattr(fitted, name) for name in OUTPUTS)):
         refused("moveaxis", f, lib.array(Z[None]), of=fitted)
         refused("Reshape your data", f, lib.array(Z[:, 0]), of=fitted)
     for name in OUTPUTS:
@@ -133,12 +122,11 @@ def test_dimensions(kind, lib):
 
 @pytest.mark.parametrize("learner", [k for k in CALIBRATORS if hasattr(k(), "partial_fit")])
 def test_streams_are_of_numpy(learner, torch_lib):
-    Z, y = rows()
     X = torch_lib.array(Z)
     words = r"partial_fit takes rows in memory, in arrays of NumPy, got "
-    refused(words + "torch on cpu for a calibrator of NumPy", learner().partial_fit, X, y)
-    fitted = learner().fit(X, y)
-    refused(words + "NumPy for a calibrator of torch on cpu", fitted.partial_fit, Z, y, of=fitted)
-    moved = copy.copy(fitted).partial_fit(Z, y)
-    expected = learner().fit(Z, y).partial_fit(Z, y)
+    refused(words + "torch on cpu for a calibrator of NumPy", learner().partial_fit, X, Y)
+    fitted = learner().fit(X, Y)
+    refused(words + "NumPy for a calibrator of torch on cpu", fitted.partial_fit, Z, Y, of=fitted)
+    moved = copy.copy(fitted).partial_fit(Z, Y)
+    expected = learner().fit(Z, Y).partial_fit(Z, Y)
     np.testing.assert_allclose(moved.predict_proba(Z), expected.predict_proba(Z), rtol=1e-5)

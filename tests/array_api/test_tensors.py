@@ -10,16 +10,12 @@ import numpy as np
 import pytest
 from families import CALIBRATORS, STAND_INS
 from sklearn import config_context
+from sklearn.base import clone
 
 import skcalib
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
-from skcalib.scaling import (
-    BetaCalibration,
-    PlattScaling,
-    QuadraticScaling,
-    SplineCalibration,
-)
+from skcalib.scaling import BetaCalibration, PlattScaling, QuadraticScaling, SplineCalibration
 
 TOLERANCE = {"float32": 1e-6, "float64": 1e-9}
 METHODS = ["transform", "predict_proba", "predict_log_proba"]
@@ -54,9 +50,8 @@ def check_like(found, want, lib, dtype):
     finite = np.isfinite(want)
     np.testing.assert_array_equal(np.isfinite(found), finite)
     # Of logits far from zero, the relative error.
-    np.testing.assert_allclose(
-        found[finite], want[finite], rtol=TOLERANCE[dtype] * 10, atol=TOLERANCE[dtype] * 10
-    )
+    tolerance = 10 * TOLERANCE[dtype]
+    np.testing.assert_allclose(found[finite], want[finite], rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -79,9 +74,8 @@ def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype)
     top = np.sort(want["predict_proba"], axis=1)[:, -2:]
     clear = top[:, 1] - top[:, 0] > 1e-5
     np.testing.assert_array_equal(predicted[clear], want["predict"][clear])
-    assert fitted.score(X, lib.array(y), lib.array(w)) == pytest.approx(
-        plain.score(Z, y, w), abs=2 / len(y)
-    )
+    score = fitted.score(X, lib.array(y), lib.array(w))
+    assert score == pytest.approx(plain.score(Z, y, w), abs=2 / len(y))
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
@@ -133,15 +127,12 @@ def test_features(lib):
     Z, y, _ = data("several", "float64")
     F = (y == 1) + 1.0 * (np.arange(len(y)) % 3)
     X, of_rows = lib.array(Z), lib.array(F)
-    few = skcalib.ConditionalCalibrator([skcalib.VectorScaling()])
-    found = few.fit(X, y, features=of_rows)
-    want = skcalib.ConditionalCalibrator(few.calibrators).fit(Z, y, features=F)
+    few = skcalib.ConditionalCalibrator([skcalib.VectorScaling()], cv=2)
+    found, want = few.fit(X, y, features=of_rows), clone(few).fit(Z, y, features=F)
     assert want.feature_weights_["without features"] < 1
     for method in [*METHODS, "predict"]:
-        expected = getattr(want, method)(Z, features=F)
-        np.testing.assert_allclose(
-            lib.numpy(getattr(found, method)(X, features=of_rows)), expected, atol=1e-9
-        )
+        output = lib.numpy(getattr(found, method)(X, features=of_rows))
+        np.testing.assert_allclose(output, getattr(want, method)(Z, features=F), atol=1e-9)
     assert found.score(X, y, features=of_rows) == want.score(Z, y, features=F)
     with pytest.raises(ValueError, match=r"ConditionalCalibrator\.transform\(\) must use the same"):
         found.transform(Z, features=F)
@@ -171,11 +162,9 @@ def test_gradients_at_ties_and_masked_classes(kind, row, torch_lib):
     x = torch_lib.array(np.array([row], dtype=float)).requires_grad_()
     calibrator.predict_log_proba(x)[0, 0].backward()
     for k in np.flatnonzero(np.isfinite(row)):
-        step = 1e-6 * np.eye(4)[k]
-        ends = [
-            calibrator.predict_log_proba(x.detach() + torch_lib.array(s)) for s in (step, -step)
-        ]
-        slope = float((ends[0] - ends[1])[0, 0]) / 2e-6
+        step = torch_lib.array(1e-6 * np.eye(4)[k])
+        up, down = (calibrator.predict_log_proba(x.detach() + s) for s in (step, -step))
+        slope = float((up - down)[0, 0]) / 2e-6
         np.testing.assert_allclose(float(x.grad[0, k]), slope, atol=1e-6)
     assert np.isfinite(torch_lib.numpy(x.grad)).all()
 
@@ -188,6 +177,5 @@ def test_precision_within_autocast(kind, torch_lib):
     with torch_lib.xp.autocast("cpu", dtype=torch_lib.xp.bfloat16):
         found = calibrator.predict_proba(X)
     assert found.dtype == X.dtype
-    np.testing.assert_array_equal(
-        torch_lib.numpy(found), torch_lib.numpy(calibrator.predict_proba(X))
-    )
+    expected = torch_lib.numpy(calibrator.predict_proba(X))
+    np.testing.assert_array_equal(torch_lib.numpy(found), expected)

@@ -14,6 +14,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
@@ -57,7 +58,6 @@ from skcalib import (
     VectorScaling,
 )
 
-SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
 TINY, LEAST = np.finfo(float).tiny, 1e-15
 
 # Every kind of classifier that scikit-learn has for users of this library.
@@ -83,6 +83,12 @@ def problem(n_classes=3, n_samples=240, random_state=0):
 
 
 X, y = problem()
+NAMES = np.array(["a", "b", "c"])[y]
+
+
+def of_naive_bayes(**params):
+    """With temperature scaling, where another classifier or calibrator would do as well."""
+    return CalibratedClassifier(GaussianNB(), TemperatureScaling(), **params)
 
 
 # --------------------------------------------------------------------------------------
@@ -94,12 +100,9 @@ X, y = problem()
 @pytest.mark.parametrize("ensemble", [False, True])
 @pytest.mark.parametrize("name", BASES)
 def test_every_kind_of_classifier(name, ensemble):
-    labels = np.array(["b", "c", "a"])[y]
-    c = CalibratedClassifier(
-        BASES[name], TemperatureScaling(), cv=3, ensemble=ensemble, min_proba=0.01
-    )
-    c.fit(X[:160], labels[:160])
-    P = c.predict_proba(X[160:])
+    labels, params = np.array(["b", "c", "a"])[y], {"ensemble": ensemble, "min_proba": 0.01}
+    c = CalibratedClassifier(BASES[name], TemperatureScaling(), cv=3, **params)
+    P = c.fit(X[:160], labels[:160]).predict_proba(X[160:])
     assert c.classes_.tolist() == ["a", "b", "c"]
     assert_allclose(P.sum(axis=1), 1)
     assert log_loss(labels[160:], P) < 0.95 * np.log(3)
@@ -143,8 +146,8 @@ def test_labels_of_any_type(kind, ensemble):
     ],
 )
 def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, base, n_classes):
-    if method == "temperature" and SKLEARN < (1, 8):
-        pytest.skip("scikit-learn has temperature scaling since 1.8")
+    if method == "temperature":
+        pytest.importorskip("sklearn", minversion="1.8", reason="which has it since 1.8")
     X, y = problem(n_classes)
     w = np.random.default_rng(0).integers(1, 4, len(y)).astype(float) if weighted else None
     ours = CalibratedClassifier(base, calibrator, ensemble=ensemble, n_jobs=2)
@@ -182,21 +185,18 @@ def test_one_classifier_where_those_of_splits_cannot_be_averaged():
     """They know fewer classes or labels, or take kernels of their own rows."""
     fold = np.where(y == 2, 0, np.arange(len(y)) % 3)
     Y = np.column_stack([y == 0, fold == 0])
-    for base, features, labels in (
+    for base, rows, labels in (
         (GaussianNB(), X, y),
         (KNeighborsClassifier(), X, Y),
         (SVC(kernel="precomputed"), X @ X.T, y),
         (FrozenEstimator(GaussianNB().fit(X, y)), X, y),
     ):
-        cv = StratifiedKFold(3) if features is not X else PredefinedSplit(fold)
-        auto, one = (
-            CalibratedClassifier(base, TemperatureScaling(), cv=cv, ensemble=e).fit(
-                features, labels
-            )
-            for e in ("auto", False)
-        )
-        assert len(auto.estimators_) == 1
-        assert_array_equal(auto.predict_proba(features), one.predict_proba(features))
+        cv = StratifiedKFold(3) if rows is not X else PredefinedSplit(fold)
+        with of_case(base):
+            c = CalibratedClassifier(base, TemperatureScaling(), cv=cv).fit(rows, labels)
+            one = clone(c).set_params(ensemble=False).fit(rows, labels)
+            assert len(c.estimators_) == 1
+            assert_array_equal(c.predict_proba(rows), one.predict_proba(rows))
 
 
 # --------------------------------------------------------------------------------------
@@ -204,22 +204,20 @@ def test_one_classifier_where_those_of_splits_cannot_be_averaged():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
-def test_held_out_logits_are_those_of_a_loop(base, n_classes):
+@pytest.mark.parametrize(
+    ("base", "method"), [(GaussianNB(), "predict_proba"), (LinearSVC(), "decision_function")]
+)
+def test_held_out_logits_are_those_of_a_loop(base, method, n_classes):
     X, y = problem(n_classes)
+
+    def logits(output):
+        return np.log(np.maximum(output, LEAST)) if method == "predict_proba" else output
+
     t = LogitTransformer(base, cv=4)
-    Z = t.fit_transform(X, y)
-    method = "decision_function" if hasattr(base, "decision_function") else "predict_proba"
-    expected = cross_val_predict(base, X, y, cv=4, method=method)
-    expected = np.log(np.maximum(expected, LEAST)) if method == "predict_proba" else expected
-    assert_allclose(Z, expected.reshape(len(y), -1))
-    everything = clone(base).fit(X, y)
-    assert_allclose(t.transform(X).ravel(), np.asarray(_logits(everything, X, method)).ravel())
-
-
-def _logits(fitted, X, method):
-    out = getattr(fitted, method)(X)
-    return np.log(np.maximum(out, LEAST)) if method == "predict_proba" else out
+    expected = logits(cross_val_predict(base, X, y, cv=4, method=method))
+    assert_allclose(t.fit_transform(X, y), expected.reshape(len(y), -1))
+    everything = getattr(clone(base).fit(X, y), method)(X)
+    assert_allclose(t.transform(X), logits(everything).reshape(len(y), -1))
 
 
 def test_a_memorising_classifier_is_found_out():
@@ -327,12 +325,8 @@ def test_labels_have_two_least_probabilities_each(rare, least):
             assert LogitTransformer(Given()).fit(P, Y).min_proba_ == least
 
 
-class Certain(ClassifierMixin, BaseEstimator):
+class Certain(Given):
     """A calibrator that says 0 and 1."""
-
-    def fit(self, Z, y):
-        self.classes_ = np.unique(y)
-        return self
 
     def predict_proba(self, Z):
         return np.eye(len(self.classes_), dtype=Z.dtype)[Z.argmax(axis=1)]
@@ -342,15 +336,12 @@ class Certain(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_log_of_probabilities_is_finite(dtype, ensemble):
     """Of zero it is that of the smallest positive number of the precision."""
-    base = MLPClassifier((5,), max_iter=3, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        c = CalibratedClassifier(base, Certain(), cv=2, ensemble=ensemble).fit(X.astype(dtype), y)
+    base = LinearDiscriminantAnalysis()  # which keeps the precision
+    c = CalibratedClassifier(base, Certain(), cv=2, ensemble=ensemble).fit(X.astype(dtype), y)
     P, log_P = c.predict_proba(X.astype(dtype)), c.predict_log_proba(X.astype(dtype))
     assert (P == 0).any()
     assert_allclose(log_P[P > 0], np.log(P[P > 0]))
     assert_allclose(log_P[P == 0], np.log(np.finfo(P.dtype).tiny))
-    assert log_P.shape == P.shape
     assert log_P.dtype == P.dtype == dtype
 
 
@@ -373,7 +364,7 @@ def test_rows_in_several_test_sets():
 @pytest.mark.parametrize("cv", [TimeSeriesSplit(4), ShuffleSplit(2, random_state=0)], ids=repr)
 def test_splits_that_leave_rows_out(cv):
     splits = list(cv.split(X, y))
-    c = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=cv).fit(X, y)
+    c = of_naive_bayes(cv=cv).fit(X, y)
     Z = [GaussianNB().fit(X[a], y[a]).predict_log_proba(X[b]) for a, b in splits]
     rows = np.concatenate([b for _, b in splits])
     w = 1 / np.bincount(rows)[rows]
@@ -385,11 +376,8 @@ def test_splits_that_leave_rows_out(cv):
 
 def test_groups_stay_together():
     groups = np.arange(len(y)) // 10
-    c = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=GroupKFold(4)).fit(
-        X, y, groups=groups
-    )
-    splits = list(GroupKFold(4).split(X, y, groups))
-    plain = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=splits).fit(X, y)
+    c = of_naive_bayes(cv=GroupKFold(4)).fit(X, y, groups=groups)
+    plain = of_naive_bayes(cv=list(GroupKFold(4).split(X, y, groups))).fit(X, y)
     assert_array_equal(c.predict_proba(X), plain.predict_proba(X))
     t = LogitTransformer(GaussianNB(), cv=GroupKFold(4))
     pipe = make_pipeline(t, TemperatureScaling()).fit(X, y, logittransformer__groups=groups)
@@ -414,23 +402,18 @@ def test_a_class_that_a_split_lacks(base):
 
 
 def test_a_class_that_a_split_lacks_in_an_ensemble():
-    labels = np.array(["a", "b", "c"])[y]
     fold = np.arange(len(y)) % 3
-    splits = [(np.flatnonzero((fold != k) & ((k > 0) | (y < 2))), fold == k) for k in range(3)]
-    splits = [(train, np.flatnonzero(test)) for train, test in splits]
+    splits = [((fold != k) & ((k > 0) | (y < 2)), fold == k) for k in range(3)]
     c = CalibratedClassifier(GaussianNB(), VectorScaling(), cv=splits, ensemble=True)
     with pytest.warns(UserWarning, match="1 of 3 splits lack class 'c'"):
-        c.fit(X, labels)
+        c.fit(X, NAMES)
     assert [len(pair.classes_) for pair in c.calibrators_] == [2, 3, 3]
-    P = c.predict_proba(X)
-    assert P.shape == (len(y), 3)
-    assert_allclose(P.sum(axis=1), 1)
     parts = [
         pair.predict_proba(np.log(np.maximum(e.predict_proba(X), LEAST)))
         for e, pair in zip(c.estimators_, c.calibrators_, strict=True)
     ]
     parts[0] = np.column_stack([parts[0], np.zeros(len(y))])
-    assert_allclose(P, np.mean(parts, axis=0))
+    assert_allclose(c.predict_proba(X), np.mean(parts, axis=0))
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
@@ -485,18 +468,13 @@ def test_splits_that_leave_one_class_are_found_before_any_fit(cv, ensemble, mess
 
 def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
     splits = list(StratifiedKFold(3).split(X, y))
-    w = np.ones(len(y))
+    w, c = np.ones(len(y)), CalibratedClassifier(Weighable(), TemperatureScaling(), cv=splits)
     w[splits[1][1][y[splits[1][1]] != 2]] = 0
     with pytest.raises(ValueError, match="\\[2\\] in split 1"):
-        CalibratedClassifier(Weighable(), TemperatureScaling(), cv=splits, ensemble=True).fit(
-            X, y, sample_weight=w
-        )
-    CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=splits).fit(X, y, sample_weight=w)
-    w[y != 2] = 0
+        clone(c).set_params(ensemble=True).fit(X, y, sample_weight=w)
+    of_naive_bayes(cv=splits).fit(X, y, sample_weight=w)
     with pytest.raises(ValueError, match="one class only"):
-        CalibratedClassifier(Weighable(), TemperatureScaling(), cv=splits).fit(
-            X, y, sample_weight=w
-        )
+        c.fit(X, y, sample_weight=w * (y == 2))
 
 
 def test_fewer_rows_of_a_class_than_folds_are_held_out_all_the_same():
@@ -524,9 +502,8 @@ def test_frozen_classifier_is_left_alone(ensemble):
     fitted = LogisticRegression().fit(X[:120], y[:120])
     before = fitted.coef_.copy()
     frozen = FrozenEstimator(fitted)
-    c = CalibratedClassifier(frozen, TemperatureScaling(), ensemble=ensemble).fit(
-        X[120:], y[120:], np.ones(120)
-    )
+    c = CalibratedClassifier(frozen, TemperatureScaling(), ensemble=ensemble)
+    c.fit(X[120:], y[120:], np.ones(120))
     pipe = make_pipeline(LogitTransformer(frozen), TemperatureScaling()).fit(X[120:], y[120:])
     direct = TemperatureScaling().fit(fitted.decision_function(X[120:]), y[120:])
     assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-9)
@@ -539,11 +516,10 @@ def test_frozen_classifier_is_left_alone(ensemble):
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_frozen_classifier_that_knows_more_classes(kind):
     """Trap 25: an IndexError in scikit-learn, K - 1 columns or NaN in others."""
-    labels = np.array(["a", "b", "c"])[y]
-    frozen = FrozenEstimator(GaussianNB().fit(X, labels))
+    frozen = FrozenEstimator(GaussianNB().fit(X, NAMES))
     for missing in (0, 2):
         rows = y != missing
-        c = CalibratedClassifier(frozen, kind()).fit(X[rows], labels[rows])
+        c = CalibratedClassifier(frozen, kind()).fit(X[rows], NAMES[rows])
         assert c.classes_.tolist() == ["a", "b", "c"]
         assert c.predict_proba(X).shape == (len(y), 3)
 
@@ -553,7 +529,7 @@ def test_frozen_classifier_that_knows_more_classes(kind):
 
 
 def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
-    stacking = StackingClassifier([("a", GaussianNB()), ("b", LinearSVC())], cv=2)
+    stacking = StackingClassifier([("a", GaussianNB())], cv=2)
     for base in (stacking, make_pipeline(StandardScaler(), stacking)):
         c = CalibratedClassifier(base, TemperatureScaling(), cv=2).fit(X, y)
         t = LogitTransformer(base, cv=2, response_method="predict_proba").fit(X, y)
@@ -570,14 +546,13 @@ def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
 
 
 def test_pipeline_of_calibrators_gets_weights_and_classes():
-    labels = np.array(["a", "b", "c"])[y]
     w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    frozen = FrozenEstimator(GaussianNB().fit(X, labels))
+    frozen = FrozenEstimator(GaussianNB().fit(X, NAMES))
     rows = y != 1
     chain = make_pipeline(TemperatureScaling(), HistogramBinning())
-    c = CalibratedClassifier(frozen, chain).fit(X[rows], labels[rows], sample_weight=w[rows])
+    c = CalibratedClassifier(frozen, chain).fit(X[rows], NAMES[rows], sample_weight=w[rows])
     twice = np.repeat(np.flatnonzero(rows), w[rows].astype(int))
-    again = CalibratedClassifier(frozen, chain).fit(X[twice], labels[twice])
+    again = CalibratedClassifier(frozen, chain).fit(X[twice], NAMES[twice])
     assert_allclose(c.predict_proba(X), again.predict_proba(X), rtol=1e-6)
 
 
@@ -617,30 +592,22 @@ def test_the_only_group_of_a_test_set():
 
 @pytest.mark.slow
 def test_metadata_routing():
-    w, groups = np.arange(len(y)) % 3 + 1.0, np.arange(len(y)) // 10
-    cv = GroupKFold(4)
-    one = {"cv": cv, "ensemble": False}
-    expected = CalibratedClassifier(GaussianNB(), TemperatureScaling(), **one).fit(
-        X, y, sample_weight=w, groups=groups
-    )
+    given = {"sample_weight": np.arange(len(y)) % 3 + 1.0, "groups": np.arange(len(y)) // 10}
+    one = {"cv": GroupKFold(4), "ensemble": False}
+    expected = of_naive_bayes(**one).fit(X, y, **given).predict_proba(X)
     with sklearn.config_context(enable_metadata_routing=True):
         base = GaussianNB().set_fit_request(sample_weight=True)
-        c = CalibratedClassifier(base, TemperatureScaling(), **one).set_fit_request(
-            sample_weight=True
-        )
-        c.fit(X, y, sample_weight=w, groups=groups)
-        assert_allclose(c.predict_proba(X), expected.predict_proba(X))
-        scaled = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), c)
-        scaled.fit(X, y, sample_weight=w, groups=groups)
-        assert_allclose(scaled.predict_proba(X), expected.predict_proba(X), rtol=1e-4)
         temperature = TemperatureScaling().set_fit_request(sample_weight=True)
-        pipe = make_pipeline(LogitTransformer(base, cv=cv), temperature)
-        pipe.fit(X, y, sample_weight=w, groups=groups)
-        assert_allclose(pipe.predict_proba(X), expected.predict_proba(X))
-        LogitTransformer(base, cv=cv).fit(X, y, sample_weight=w, groups=groups)
-        plain = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=cv)
+        c = CalibratedClassifier(base, TemperatureScaling(), **one)
+        c.set_fit_request(sample_weight=True).fit(X, y, **given)
+        assert_allclose(c.predict_proba(X), expected)
+        scaled = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), c)
+        assert_allclose(scaled.fit(X, y, **given).predict_proba(X), expected, rtol=1e-4)
+        pipe = make_pipeline(LogitTransformer(base, cv=GroupKFold(4)), temperature)
+        assert_allclose(pipe.fit(X, y, **given).predict_proba(X), expected)
+        LogitTransformer(base, cv=GroupKFold(4)).fit(X, y, **given)
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
-            plain.fit(X, y, sample_weight=w, groups=groups)
+            of_naive_bayes(cv=GroupKFold(4)).fit(X, y, **given)
 
 
 # --------------------------------------------------------------------------------------
@@ -657,11 +624,9 @@ FEATURES = {
 @pytest.mark.parametrize("form", FEATURES)
 def test_other_features_are_those_of_arrays(form):
     (X, y), (plain, base, features) = problem(), FEATURES[form]
-    given = CalibratedClassifier(base, TemperatureScaling(), ensemble=False).fit(features(X), y)
-    expected = (
-        CalibratedClassifier(plain, TemperatureScaling(), ensemble=False).fit(X, y).predict_proba(X)
-    )
-    assert_allclose(given.predict_proba(features(X)), expected, rtol=0.01)
+    c = CalibratedClassifier(base, TemperatureScaling(), ensemble=False).fit(features(X), y)
+    expected = clone(c).set_params(estimator=plain).fit(X, y).predict_proba(X)
+    assert_allclose(c.predict_proba(features(X)), expected, rtol=0.01)
 
 
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
@@ -673,7 +638,7 @@ def test_tags_are_those_of_the_classifier(kind):
 
 def test_names_of_logits():
     t = LogitTransformer(GaussianNB(), cv=3).set_output(transform="pandas")
-    frame = t.fit_transform(pd.DataFrame(X).add_prefix("x"), np.array(["a", "b", "c"])[y])
+    frame = t.fit_transform(pd.DataFrame(X).add_prefix("x"), NAMES)
     assert list(frame.columns) == ["logit_a", "logit_b", "logit_c"]
     c = TemperatureScaling().fit(frame, y)
     assert c.feature_names_in_.tolist() == list(frame.columns)
@@ -689,6 +654,8 @@ def test_names_of_logits():
 # --------------------------------------------------------------------------------------
 # Bad input.
 
+PAIRS = SVC(decision_function_shape="ovo")
+
 
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
 @pytest.mark.parametrize(
@@ -699,11 +666,8 @@ def test_names_of_logits():
         (StandardScaler(), "must be a classifier"),
         ("svm", "must be a classifier, .*got 'svm'"),
         (FrozenEstimator(GaussianNB()), "frozen classifier must be fitted, .* with cv=5"),
-        (SVC(decision_function_shape="ovo"), "set decision_function_shape='ovr'"),
-        (
-            make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")),
-            "set decision_function_shape='ovr'",
-        ),
+        (PAIRS, "set decision_function_shape='ovr'"),
+        (make_pipeline(StandardScaler(), PAIRS), "set decision_function_shape='ovr'"),
         (
             sklearn.ensemble.VotingClassifier([("a", GaussianNB())]),
             "must have decision_function or predict_proba, .* predictions of labels",
@@ -741,7 +705,7 @@ def test_bad_parameters(kind, params, message):
     """All before anything is fitted."""
     rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:40]])
     method = "fit_transform" if kind is LogitTransformer else "fit"
-    names = np.array(["a", "b", "c"], dtype=object)[y[rows]]
+    names = NAMES[rows].astype(object)
     with pytest.raises((ValueError, IndexError, TypeError), match=message):
         getattr(kind(Unfittable(), **{"cv": 3, **params}), method)(X[rows], names)
 
@@ -775,7 +739,7 @@ def test_bad_rows(change, message):
 
 def test_margins_of_pairs_of_classes():
     X, y = problem(5)
-    t = LogitTransformer(SVC(decision_function_shape="ovo"), response_method="decision_function")
+    t = LogitTransformer(PAIRS, response_method="decision_function")
     with pytest.raises(ValueError, match="for each of the 5 classes, got 10 columns from SVC"):
         t.fit(X, y).transform(X)
 
@@ -794,7 +758,7 @@ def test_calibrator_that_takes_no_weights():
 
 
 def test_failed_fit_leaves_the_estimator_unchanged():
-    c = CalibratedClassifier(GaussianNB(), TemperatureScaling()).fit(X, y)
+    c = of_naive_bayes().fit(X, y)
     before = c.predict_proba(X)
     with pytest.raises(ValueError, match="one class only"):
         c.fit(X, np.zeros(len(y)))

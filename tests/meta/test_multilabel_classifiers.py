@@ -28,9 +28,7 @@ from skcalib import (
 )
 from skcalib.metrics import get_scorer
 
-X, Y = make_multilabel_classification(
-    400, n_features=10, n_classes=4, n_labels=2, length=40, random_state=0
-)
+X, Y = make_multilabel_classification(400, 10, n_classes=4, length=40, random_state=0)
 X, Y, X_TEST, Y_TEST = X[:250], Y[:250], X[250:], Y[250:]
 LINEAR = LinearDiscriminantAnalysis()
 NAIVE = OneVsRestClassifier(GaussianNB())
@@ -91,13 +89,7 @@ def test_logits_and_their_calibrator(classifier):
 
 
 @pytest.mark.parametrize(
-    "calibrator",
-    [
-        None,
-        PlattScaling(),
-        MultiLabelCalibrator(),
-        make_pipeline(MultiLabelCalibrator(PlattScaling())),
-    ],
+    "calibrator", [None, PlattScaling(), make_pipeline(MultiLabelCalibrator(PlattScaling()))]
 )
 def test_calibrators_of_two_classes_are_fitted_to_each_label(calibrator):
     expected = CalibratedClassifier(NAIVE, MultiLabelCalibrator(), cv=2).fit(X, Y)
@@ -147,12 +139,11 @@ def test_rows_of_splits_without_a_label_do_not_count_for_it():
         fitted = CalibratedClassifier(OneVsRestClassifier(LINEAR)).fit(X, RARE)
     shifted = fitted.calibrator_.calibrators_[1]
     assert shifted.coef_ == [1]
-    held_out = []
-    for train, test in list(KFold(5).split(X))[1:]:
-        one = clone(LINEAR).fit(X[train], RARE[train, 1])
-        held_out.append(one.decision_function(X[test]))
-    mean = expit(np.concatenate(held_out) + shifted.intercept_).mean()
-    assert mean == pytest.approx(min(0.5 / 201, expit(np.concatenate(held_out)).mean()))
+    splits = list(KFold(5).split(X))[1:]
+    models = [(clone(LINEAR).fit(X[train], RARE[train, 1]), test) for train, test in splits]
+    held_out = np.concatenate([one.decision_function(X[test]) for one, test in models])
+    mean = expit(held_out + shifted.intercept_).mean()
+    assert mean == pytest.approx(min(0.5 / 201, expit(held_out).mean()))
     P = fitted.predict_proba(X_TEST)
     assert_allclose(P[:, 3], 0.5 / 251)
     assert np.isfinite(P).all()

@@ -229,16 +229,13 @@ def test_standard_errors_are_those_of_both_sets_of_rows(rows):
     """The observed information, and what a relative change of each calibration prior changes."""
     Z, y, Z_new, _ = rows
     shift = PriorShift().fit(Z, y)
-    before, labels = shift.calibration_priors_, shift.label_weights_
-    new = MemoryRows(Z_new, None, None)
+    before, new = shift.calibration_priors_, MemoryRows(Z_new, None, None)
 
     def estimate(q):
-        return _label_shift.most_likely_priors(new, q, labels).priors
+        return _label_shift.most_likely_priors(new, q, shift.label_weights_).priors
 
-    moved = []
-    for k in range(3):
-        step = 1e-4 * before[k] * np.eye(3)[k]
-        moved.append((estimate(before + step) - estimate(before - step)) / 2e-4)
+    steps = 1e-4 * np.diag(before)
+    moved = [(estimate(before + step) - estimate(before - step)) / 2e-4 for step in steps]
     P = softmax(Z_new, axis=1) / before
     scores = P / (P @ estimate(before))[:, None] - 1
     free = (scores[:, 1:] - scores[:, :1]).T
@@ -280,10 +277,9 @@ def test_all_kinds_of_rows_have_one_answer(rows, method, tmp_path, monkeypatch):
     shift = PriorShift(method=method).fit(Z, y)
     expected = copy.copy(shift).adapt(Z_new)
     np.save(tmp_path / "Z.npy", Z_new)
-    dask = da.from_array(Z_new, chunks=(1000, 3))
     others = {
         "memory map": np.load(tmp_path / "Z.npy", mmap_mode="r"),
-        "Dask": dask,
+        "Dask": da.from_array(Z_new, chunks=(1000, 3)),
         "data frame": pd.DataFrame(Z_new),
         "list": Z_new.tolist(),
         "row constants": Z_new + np.arange(3000)[:, None],
@@ -315,9 +311,8 @@ def test_in_a_pipeline_and_behind_a_classifier(rows):
     assert_allclose(chain.predict_proba(2 * Z), chain[:-1].predict_proba(2 * Z))
     chain[-1].adapt(chain[:-1].transform(2 * Z_new))
     assert np.abs(chain[-1].priors_ - AFTER).max() < 0.05
-    assert log_loss(y_new, chain.predict_proba(2 * Z_new)) < log_loss(
-        y_new, chain[:-1].predict_proba(2 * Z_new)
-    )
+    before, after = (log_loss(y_new, c.predict_proba(2 * Z_new)) for c in (chain[:-1], chain))
+    assert after < before
     model = CalibratedClassifier(LogisticRegression(), chain, cv=3, ensemble=False).fit(Z, y)
     assert model.predict_proba(Z_new).shape == (3000, 3)
 
@@ -349,9 +344,8 @@ def test_bad_rows_are_refused(case, shift):
 @pytest.mark.parametrize("n", [1, 5, 29])
 def test_few_rows_change_little_and_warn(rows, method, n):
     shift = PriorShift(method=method).fit(*rows[:2])
-    with pytest.warns(
-        FewRowsWarning, match=f"classes are estimated from {n} unlab.*at least 30"
-    ) as w:
+    message = f"classes are estimated from {n} unlab.*at least 30"
+    with pytest.warns(FewRowsWarning, match=message) as w:
         shift.adapt(rows[2][:n])
     assert (w[0].message.weight, w[0].message.n_classes) == (n, 3)
     assert shift.priors_.min() >= shift.calibration_priors_.min() / (n + 1) * 0.99
@@ -379,15 +373,21 @@ def test_noise_is_no_label_shift(shift, rows):
     assert w[0].filename == __file__
 
 
-def simulated(seed, n_classes, n, method, noise=1.0):
-    """The p-value, and errors of priors in standard errors."""
-    rng = np.random.default_rng([seed, n_classes, n])
-    before, after = rng.dirichlet(np.full(n_classes, 3.0), size=2)
+def simulated(rng, before, after, n, method, noise=1.0):
+    """A shift adapted to as many rows of other priors as it was fitted to, and the first labels."""
     Z, y = drawn(n, before, rng)
     Z_new, _ = drawn(n, after, rng, trained=before, noise=noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shift = PriorShift(method=method, classes=range(n_classes)).fit(Z, y).adapt(Z_new)
+        shift = PriorShift(method=method, classes=range(len(before))).fit(Z, y).adapt(Z_new)
+    return shift, y
+
+
+def of_random_priors(seed, n_classes, n, method, noise=1.0):
+    """The p-value, and errors of priors in standard errors."""
+    rng = np.random.default_rng([seed, n_classes, n])
+    before, after = rng.dirichlet(np.full(n_classes, 3.0), size=2)
+    shift, _ = simulated(rng, before, after, n, method, noise)
     return shift.label_shift_pvalue_, (shift.priors_ - after) / shift.standard_errors_
 
 
@@ -404,12 +404,7 @@ def test_classes_that_are_rare_in_the_calibration_rows(before, after, method):
     """Ten rows of a class are in few cells; others of it are no sign of more than label shift."""
     alarms, covered, n = 0, 0, 40
     for seed in range(n):
-        rng = np.random.default_rng(seed)
-        Z, y = drawn(1000, before, rng)
-        Z_new, _ = drawn(1000, after, rng, trained=before)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            shift = PriorShift(method=method, classes=range(len(before))).fit(Z, y).adapt(Z_new)
+        shift, y = simulated(np.random.default_rng(seed), before, after, 1000, method)
         alarms += shift.label_shift_pvalue_ < 0.01
         covered += abs(shift.priors_[-1] - 0.3) < 1.96 * shift.standard_errors_[-1]
         assert np.isnan(shift.label_shift_pvalue_) == (min(np.bincount(y)) < 30)
@@ -421,7 +416,7 @@ def test_classes_that_are_rare_in_the_calibration_rows(before, after, method):
 @pytest.mark.parametrize("method", ["em", "bbse"])
 @pytest.mark.parametrize(("n_classes", "n"), [(2, 500), (3, 1000), (5, 3000), (10, 3000)])
 def test_level_and_coverage(n_classes, n, method):
-    found = [simulated(seed, n_classes, n, method) for seed in range(120)]
+    found = [of_random_priors(seed, n_classes, n, method) for seed in range(120)]
     assert np.mean([p < 0.01 for p, _ in found]) <= 0.05
     assert np.mean([p < 0.5 for p, _ in found]) == pytest.approx(0.5, abs=0.15)
     covered = np.mean([np.abs(z) < 1.96 for _, z in found])
@@ -431,5 +426,5 @@ def test_level_and_coverage(n_classes, n, method):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "power"), [(2, 0.9), (5, 0.7), (10, 0.3)])
 def test_power(n_classes, power):
-    found = [simulated(seed, n_classes, 5000, "em", noise=1.3)[0] for seed in range(50)]
+    found = [of_random_priors(seed, n_classes, 5000, "em", noise=1.3)[0] for seed in range(50)]
     assert np.mean([p < 0.01 for p in found]) >= power

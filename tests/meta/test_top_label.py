@@ -39,9 +39,8 @@ def test_frequencies_by_hand():
 
 @pytest.mark.parametrize("shrinkage", [1.0, 20.0])
 def test_a_class_is_shrunk_towards_all_rows(shrinkage):
-    c = skcalib.TopLabelCalibration(ONE_BIN, shrinkage=shrinkage, classes=range(3)).fit(
-        np.log(P), Y
-    )
+    c = skcalib.TopLabelCalibration(ONE_BIN, shrinkage=shrinkage, classes=range(3))
+    c.fit(np.log(P), Y)
     found = c.predict_proba(np.log(P))[:4, 0]
     np.testing.assert_allclose(found, (4 * 1 / 4 + shrinkage / 2) / (4 + shrinkage))
     np.testing.assert_allclose(c.shares_, [4 / (4 + shrinkage), 0, 0])

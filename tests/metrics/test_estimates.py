@@ -45,17 +45,14 @@ def test_bias_is_taken_off(temperature):
     """The square without bias; the mean size with the better part of it gone."""
     truth = [f(*sample(400_000, temperature)) for f in ALL[:3]]
     ece, rmsce = truth[0], truth[2]
-    draws = np.array(
-        [
-            [
-                metrics.expected_calibration_error(y, P),
-                metrics.debiased_expected_calibration_error(y, P),
-                metrics.root_mean_squared_calibration_error(y, P) ** 2,
-                debiased_square(metrics.reliability_curve(y, P)),
-            ]
-            for y, P in (sample(300, temperature, seed) for seed in range(200))
-        ]
+    estimates = (
+        metrics.expected_calibration_error,
+        metrics.debiased_expected_calibration_error,
+        lambda y, P: metrics.root_mean_squared_calibration_error(y, P) ** 2,
+        lambda y, P: debiased_square(metrics.reliability_curve(y, P)),
     )
+    samples = (sample(300, temperature, seed) for seed in range(200))
+    draws = np.array([[estimate(*rows) for estimate in estimates] for rows in samples])
     plain, debiased, square, debiased_sq = draws.mean(axis=0) - [ece, ece, rmsce**2, rmsce**2]
     error = draws.std(axis=0) / np.sqrt(200)
     assert abs(debiased_sq) < 4 * error[3] < square
@@ -95,11 +92,9 @@ def test_smooth_error_is_the_literal_definition(weighted, rng):
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_mass_at_the_ends_counts_in_full(end):
     """Trap 23: others count half of what lies in the outermost cells, 0.132 for 0.1."""
-    y = np.arange(100) < 90
-    y = y if end else ~y
-    assert metrics.smooth_calibration_error(y, np.full(100, end), kind="binary") == pytest.approx(
-        0.1
-    )
+    y = (np.arange(100) < 90) == end
+    error = metrics.smooth_calibration_error(y, np.full(100, end), kind="binary")
+    assert error == pytest.approx(0.1)
 
 
 def test_smooth_error_of_perfect_predictions_is_zero():
@@ -189,25 +184,18 @@ def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
 def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
     """The quick way, by counts, against the measure of the rows that were drawn."""
     y, P = sample(200, 2.0)
-    given = {"n_bins": 5, "kind": kind, "labels": range(3)}
+    given = {"n_bins": 5, "strategy": strategy, "kind": kind, "labels": range(3)}
     random = np.random.RandomState(3)
-    draws = []
-    edges = {"strategy": "uniform"} if strategy == "uniform" else {"strategy": "quantile"}
-    for _ in range(49):
-        rows = random.randint(200, size=200)
-        draws.append(metrics.expected_calibration_error(y[rows], P[rows], **given, **edges))
-    for method, expected in (
-        ("percentile", np.quantile(draws, [0.1, 0.9])),
-        ("basic", 2 * metrics.expected_calibration_error(y, P, **given, **edges)
-         - np.quantile(draws, [0.9, 0.1])),
-    ):  # fmt: skip
-        got = metrics.calibration_error_interval(
-            y, P, **given, **edges, method=method, n_resamples=49,
-            confidence_level=0.8, random_state=3,
-        )  # fmt: skip
+    drawn = [random.randint(200, size=200) for _ in range(49)]
+    draws = [metrics.expected_calibration_error(y[rows], P[rows], **given) for rows in drawn]
+    low, high = np.quantile(draws, [0.1, 0.9])
+    twice = 2 * metrics.expected_calibration_error(y, P, **given)
+    given |= {"n_resamples": 49, "confidence_level": 0.8, "random_state": 3}
+    for method, expected in (("percentile", [low, high]), ("basic", [twice - high, twice - low])):
+        got = metrics.calibration_error_interval(y, P, method=method, **given)
         # Quantile bins stay those of all rows, so they differ a little.
         tolerance = 1e-12 if strategy == "uniform" else 0.02
-        np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance)
+        np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance, err_msg=method)
 
 
 @pytest.mark.slow
@@ -289,9 +277,8 @@ def test_intervals_cover_and_tests_keep_their_level():
             y, P = sample(400, temperature, seed)
             interval = metrics.calibration_error_interval(y, P, n_resamples=99, random_state=seed)
             covered.append(interval.low <= error <= interval.high)
-            rejected.append(
-                metrics.calibration_test(y, P, n_resamples=99, random_state=seed).pvalue <= 0.05
-            )
+            test = metrics.calibration_test(y, P, n_resamples=99, random_state=seed)
+            rejected.append(test.pvalue <= 0.05)
         assert np.mean(covered) > 0.88
         assert np.mean(rejected) > 0.95 if temperature == 2 else np.mean(rejected) < 0.1
 
@@ -305,14 +292,8 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
     pvalues = []
     for seed in range(120):
         y, P = sample(100, seed=seed, n_classes=2 if kind == "binary" else 3)
-        test = metrics.calibration_test(
-            y,
-            P.astype(dtype),
-            kind=kind,
-            labels=range(P.shape[1]),
-            n_resamples=39,
-            random_state=seed,
-        )
+        given = {"kind": kind, "labels": range(P.shape[1]), "random_state": seed}
+        test = metrics.calibration_test(y, P.astype(dtype), n_resamples=39, **given)
         pvalues.append(test.pvalue)
     assert 0.4 < np.mean(pvalues) < 0.6
     assert np.mean(np.array(pvalues) <= 0.1) < 0.2
@@ -322,14 +303,15 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
 @pytest.mark.slow
 def test_models_that_differ_are_told_apart():
     y, P = sample(1000, 2.0)
-    logits = np.log(P)
-    found = metrics.calibration_difference(y, P, softmax(logits / 2, axis=1), random_state=0)
+    Q = softmax(np.log(P) / 2, axis=1)
+    given = {"n_resamples": 199, "random_state": 0}
+    found = metrics.calibration_difference(y, P, Q, **given)
     assert found.estimate > 0
     assert found.pvalue < 0.01
     assert 0 < found.low < found.estimate < found.high
-    back = metrics.calibration_difference(y, softmax(logits / 2, axis=1), P, random_state=0)
+    back = metrics.calibration_difference(y, Q, P, **given)
     assert back.estimate == -found.estimate
-    same = metrics.calibration_difference(y, P, P, random_state=0)
+    same = metrics.calibration_difference(y, P, P, **given)
     assert (same.estimate, same.pvalue) == (0, 1)
 
 
@@ -348,9 +330,7 @@ def test_draws_that_lack_a_class(measure):
 def test_no_error_at_all():
     """Two rows leave the error unknown, two thousand hardly."""
     for n, high in [(1, 0.5), (1000, 0.003)]:
-        interval = metrics.calibration_error_interval(
-            [0, 1] * n, [0.0, 1.0] * n, kind="binary", n_resamples=9
-        )
+        interval = metrics.calibration_error_interval([0, 1] * n, [0.0, 1.0] * n, n_resamples=9)
         assert interval.estimate == interval.low == 0
         assert high / 2 < interval.high < high
 
@@ -392,9 +372,8 @@ def test_bad_levels(level):
 @pytest.mark.parametrize("kind", ["binary", "classwise"])
 def test_parts_are_finite_where_a_weight_is_lost_beside_another(kind):
     """The frequency of an event rounds to 1, though it did not always happen."""
-    parts = metrics.score_decomposition(
-        [0, 1], [[0.5, 0.5], [0.3, 0.7]], kind=kind, sample_weight=[1e-12, 1e12]
-    )
+    P, w = [[0.5, 0.5], [0.3, 0.7]], [1e-12, 1e12]
+    parts = metrics.score_decomposition([0, 1], P, kind=kind, sample_weight=w)
     for value in (parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty):
         assert np.isfinite(value).all()
 
@@ -410,21 +389,14 @@ def test_rows_without_weight_are_not_drawn():
         assert all_rows == kept
 
 
-def limits_of_none(n):
-    """Of the fraction of an event that did not happen, by Wilson's method."""
-    z2 = 1.96**2
-    return 0.0, z2 / (n + z2)
-
-
 def test_upper_end_where_most_draws_lack_the_gap():
     """One row is off, and one in ten of such rows might be."""
     y, p = np.ones(50, int), np.ones(50)
     p[0] = 0.25
-    found = metrics.calibration_error_interval(
-        y, p, kind="binary", labels=[0, 1], n_resamples=50, random_state=0
-    )
+    given = {"labels": [0, 1], "n_resamples": 50, "random_state": 0}
+    found = metrics.calibration_error_interval(y, p, **given)
     assert found.estimate == pytest.approx(0.75 / 50)
-    _, high = limits_of_none(49)
+    high = 1.96**2 / (49 + 1.96**2)  # Wilson's, of the fraction of an event that did not happen
     assert high < found.high < 1.5 * high
 
 
@@ -441,8 +413,8 @@ def test_the_smooth_error_of_labels_out_of_order_has_an_interval(rng):
     p = rng.uniform(size=100) ** 2
     y = np.where(rng.uniform(size=100) < p, "ant", "zebra")
     given = {"kind": "binary", "labels": ["zebra", "ant"]}
-    interval = metrics.calibration_error_interval(
-        y, p, measure="smooth_calibration_error", n_resamples=1, random_state=0, **given
-    )
-    assert interval.estimate == pytest.approx(metrics.smooth_calibration_error(y, p, **given))
-    assert interval.estimate < 0.1
+    error = metrics.smooth_calibration_error(y, p, **given)
+    given |= {"measure": "smooth_calibration_error", "n_resamples": 1, "random_state": 0}
+    interval = metrics.calibration_error_interval(y, p, **given)
+    assert interval.estimate == pytest.approx(error)
+    assert error < 0.1

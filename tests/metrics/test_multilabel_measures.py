@@ -41,16 +41,13 @@ AVERAGED = [measure for measure in MEASURES if "average" in signature(measure).p
 STRATEGIES = [{}, {"strategy": "quantile", "n_bins": 4}]
 
 
-def members():
-    """Measures with each strategy that they have."""
-    for measure in AVERAGED:
-        has_bins = "n_bins" in signature(measure).parameters
-        yield from (partial(measure, **given) for given in (STRATEGIES if has_bins else [{}]))
-
-
-every = pytest.mark.parametrize(
-    "measure", list(members()), ids=lambda m: f"{m.func.__name__}{m.keywords}"
-)
+# Measures with each strategy that they have.
+MEMBERS = [
+    partial(measure, **given)
+    for measure in AVERAGED
+    for given in (STRATEGIES if "n_bins" in signature(measure).parameters else [{}])
+]
+every = pytest.mark.parametrize("measure", MEMBERS, ids=lambda m: f"{m.func.__name__}{m.keywords}")
 
 
 @every
@@ -124,9 +121,8 @@ def test_interval_is_the_bootstrap_of_rows(measure):
     assert interval.estimate == pytest.approx(value(Y, P, sample_weight=W, **OF_LABELS))
     # Labels that are the same tell as little as one of them.
     same = calibration_error_interval(np.tile(Y[:, :1], 3), np.tile(P[:, :1], 3), **given)
-    one = calibration_error_interval(
-        Y[:, 0], P[:, 0], **given | {"kind": "binary", "method": "basic"}
-    )
+    given |= {"kind": "binary", "method": "basic"}
+    one = calibration_error_interval(Y[:, 0], P[:, 0], **given)
     assert same.high - same.low == pytest.approx(one.high - one.low)
 
 
@@ -162,11 +158,10 @@ def test_scorers(classifier):
 
 def test_diagrams():
     frame = pd.DataFrame(Y, columns=["sport", "law", "art"])
-    grid = ReliabilityDisplay.from_predictions(
-        frame, P, sample_weight=W, max_classes=2, **OF_LABELS
-    )
+    given = {"sample_weight": W, **OF_LABELS}
+    grid = ReliabilityDisplay.from_predictions(frame, P, max_classes=2, **given)
     assert isinstance(grid, ReliabilityGridDisplay)
-    errors = expected_calibration_error(Y, P, average=None, sample_weight=W, **OF_LABELS)
+    errors = expected_calibration_error(Y, P, average=None, **given)
     worst = np.argsort(-errors)[:2]
     assert [d.name for d in grid.displays_] == frame.columns[worst].tolist()
     assert_allclose([d.expected_calibration_error for d in grid.displays_], errors[worst])

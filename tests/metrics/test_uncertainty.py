@@ -2,11 +2,12 @@
 
 import importlib.util
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from families import GAPS
+from families import GAPS, of_case
 from scipy.stats import binom, chi2
 from sklearn.metrics import brier_score_loss, log_loss
 from test_estimates import KINDS, sample
@@ -25,6 +26,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._calibration_error import FORMULAS
 
+SLOW = pytest.mark.slow
 # Plain errors, and debiased ones at the end.
 BINNED = [*FORMULAS]
 
@@ -88,13 +90,11 @@ def test_rows_that_are_drawn_together(measure, monkeypatch):
 @pytest.mark.slow
 def test_rows_alone_in_their_bins_have_noise():
     """A hundred bins of one row each say next to nothing, and the interval says so."""
+    given = {"n_bins": 100, "strategy": "quantile", "n_resamples": 99}
     found = [
-        calibration_error_interval(
-            *sample(100, seed=seed), n_bins=100, strategy="quantile", n_resamples=99,
-            random_state=seed,
-        )
+        calibration_error_interval(*sample(100, seed=seed), **given, random_state=seed)
         for seed in range(12)
-    ]  # fmt: skip
+    ]
     assert sum(interval.low == 0 for interval in found) >= 10
     assert all(interval.estimate > 0.25 for interval in found)
 
@@ -116,12 +116,10 @@ def test_errors_of_both_of_two_classes_are_one():
 def test_no_end_is_beyond_what_an_error_can_be(measure):
     """Errors cannot exceed those of accuracies of 0 and 1."""
     p = np.linspace(0.02, 0.98, 40)
+    given = {"measure": measure, "n_bins": 40, "n_resamples": 39, "random_state": 0}
     for y in (p < 0.5, p > 0.5, np.arange(40) % 2 == 0):
         for w in (None, np.linspace(0, 1, 40) ** 8 + 1e-9):
-            interval = calibration_error_interval(
-                y, p, measure=measure, kind="binary", sample_weight=w, n_bins=40,
-                n_resamples=39, random_state=0,
-            )  # fmt: skip
+            interval = calibration_error_interval(y, p, sample_weight=w, **given)
             assert 0 <= interval.low <= interval.high <= 1
 
 
@@ -150,9 +148,8 @@ def test_the_weight_of_bins_is_that_of_a_sample():
     """A third of the population is wrong for certain, and more or fewer rows of a sample."""
     n, share = 400, 1 / 3
     p = np.where(np.arange(n) < share * n, 0.999, 0.001)
-    found = calibration_error_interval(
-        np.zeros(n), p, kind="binary", labels=[0, 1], n_resamples=199, random_state=0
-    )
+    given = {"labels": [0, 1], "n_resamples": 199, "random_state": 0}
+    found = calibration_error_interval(np.zeros(n), p, **given)
     error = np.sqrt(share * (1 - share) / n)
     assert 1.3 * error < found.estimate - found.low < 3 * error
     assert 1.8 * error < found.high - found.estimate < 3 * error
@@ -171,11 +168,10 @@ def test_intervals_of_classes_cover_where_hardly_a_row_is_wrong():
     """Each wrong row is an error of two of the classes."""
     n, wrong, covered = 300, 0.01, 0
     P, random = np.tile([0.999, 0.0005, 0.0005], (n, 1)), np.random.default_rng(0)
+    given = {"kind": "classwise", "labels": range(3), "n_resamples": 39, "random_state": 0}
     for _ in range(40):
         y = np.where(random.uniform(size=n) < wrong, random.integers(1, 3, size=n), 0)
-        found = calibration_error_interval(
-            y, P, kind="classwise", labels=range(3), n_resamples=39, random_state=0
-        )
+        found = calibration_error_interval(y, P, **given)
         covered += found.low <= 2 * (wrong - 0.001) / 3 <= found.high
     assert covered >= binom.ppf(1e-3, 40, 0.95)
 
@@ -194,10 +190,9 @@ def limits_of_a_fraction(n_wrong, n, level):
 def test_intervals_of_rows_that_are_all_right(w, kind, measure):
     """Confidence 1 can be too high only. Weights leave an effective number of rows."""
     n = 40 if w is None else w.sum() ** 2 / (w @ w)
-    found = calibration_error_interval(
-        np.ones(40), np.tile([0.0, 1.0], (40, 1)), kind=kind, measure=measure, labels=[0, 1],
-        sample_weight=w, n_resamples=19, random_state=0, confidence_level=0.9,
-    )  # fmt: skip
+    given = {"kind": kind, "measure": measure, "sample_weight": w, "labels": [0, 1]}
+    given |= {"n_resamples": 19, "random_state": 0, "confidence_level": 0.9}
+    found = calibration_error_interval(np.ones(40), np.tile([0.0, 1.0], (40, 1)), **given)
     under = measure == "underconfidence_error"
     _, high = limits_of_a_fraction(0, n, 0.9)
     assert found.low == found.estimate == 0
@@ -208,9 +203,7 @@ def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
     """All gaps have one sign, so that the error is the fraction of misclassified rows."""
     n = 500
     P = np.tile([1e-9, 1 - 1e-9], (n, 1))
-    found = calibration_error_interval(
-        np.arange(n) > 0, P, labels=[False, True], n_resamples=199, random_state=0
-    )
+    found = calibration_error_interval(np.arange(n) > 0, P, n_resamples=199, random_state=0)
     # Of one event, 0.051 to 5.6 are expected by Clopper and Pearson, with 5 % below and 2.5 above.
     assert 0.04 < n * found.low < 0.08
     assert found.high == pytest.approx(limits_of_a_fraction(1, n, 0.95)[1], rel=0.01)
@@ -224,11 +217,10 @@ def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
     n, n_draws, random = 500, 60, np.random.default_rng(0)
     gap, w = n_wrong / n - 1e-4, np.full(n, 7.0) if weighted else None
     P, covered = np.tile([1e-4, 0.9999], (n, 1)), 0
+    given = {"labels": [False, True], "n_resamples": 99, "sample_weight": w, "random_state": 0}
     for _ in range(n_draws):
         y = random.uniform(size=n) < 1 - n_wrong / n
-        found = calibration_error_interval(
-            y, P, labels=[False, True], n_resamples=99, sample_weight=w, random_state=0
-        )
+        found = calibration_error_interval(y, P, **given)
         covered += found.low <= gap <= found.high
     assert covered >= binom.ppf(1e-3, n_draws, 0.94)
 
@@ -239,12 +231,7 @@ def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
 
 @pytest.mark.parametrize(
     "measure",
-    [
-        BINNED[0],
-        BINNED[-1],
-        brier_score_loss,
-        pytest.param(smooth_calibration_error, marks=pytest.mark.slow),
-    ],
+    [BINNED[0], BINNED[-1], brier_score_loss, pytest.param(smooth_calibration_error, marks=SLOW)],
 )
 def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure):
     decided = set()
@@ -255,9 +242,7 @@ def test_the_interval_of_a_difference_holds_zero_unless_the_test_rejects(measure
         y = random.uniform(size=150) < true
         given = {"kind": "binary", "measure": measure, "n_resamples": 19, "random_state": seed}
         for level in (0.8, 0.95):
-            found = calibration_difference(
-                y, p, np.clip(true, 0, 1), confidence_level=level, **given
-            )
+            found = calibration_difference(y, p, true, confidence_level=level, **given)
             assert (found.low <= 0 <= found.high) == (found.pvalue > 1 - level + 1e-9)
             decided.add(found.low <= 0 <= found.high)
     assert decided == {False, True}
@@ -269,8 +254,7 @@ def test_intervals_of_differences_cover(simulation):
     cell, n, covered = simulation.CELLS[6], 30, 0
     for seed in range(n):
         y, P, true = simulation.rows(cell.n_rows, 2, "above", seed)
-        edges = cell.edges(y, P, None)
-        error = simulation.truth(cell, "above", edges, BINNED[-1])
+        error = simulation.truth(cell, "above", cell.edges(y, P, None), BINNED[-1])
         given = {"kind": "binary", "n_resamples": 39, "random_state": seed}
         found = calibration_difference(y, P, true, **given)
         covered += found.low <= error <= found.high
@@ -288,11 +272,9 @@ def test_sharpness_is_not_taken_for_an_error(simulation):
 
 @pytest.mark.slow
 def test_comparisons_keep_their_level(simulation):
-    for case in simulation.PAIRS[:4:2]:
-        for strategy, n_bins in simulation.BINS:
-            rejected = simulation.rejection_rate(
-                case, 300, 40, 39, strategy=strategy, n_bins=n_bins
-            )
+    for case, (strategy, n_bins) in product(simulation.PAIRS[:4:2], simulation.BINS):
+        rejected = simulation.rejection_rate(case, 300, 40, 39, strategy=strategy, n_bins=n_bins)
+        with of_case((case, strategy)):
             assert rejected * 40 <= binom.ppf(0.999, 40, 0.05)
     assert simulation.rejection_rate("top-label 3 over", 1000, 20, 59) > 0.8
 
@@ -366,15 +348,9 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
 def test_functions_get_columns_in_the_order_of_the_sorted_labels():
     _, y, P = make_logits(200, 3, return_proba=True, random_state=0)
     names, order = np.array(["ant", "bee", "cat"])[y], [2, 0, 1]
-    plain = calibration_error_interval(names, P, measure=log_loss, n_resamples=9, random_state=0)
-    turned = calibration_error_interval(
-        names,
-        P[:, order],
-        labels=["cat", "ant", "bee"],
-        measure=log_loss,
-        n_resamples=9,
-        random_state=0,
-    )
+    given = {"measure": log_loss, "n_resamples": 9, "random_state": 0}
+    plain = calibration_error_interval(names, P, **given)
+    turned = calibration_error_interval(names, P[:, order], labels=["cat", "ant", "bee"], **given)
     assert turned.estimate == pytest.approx(plain.estimate)
     assert turned.estimate == pytest.approx(log_loss(names, P))
 

@@ -9,13 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from skcalib import (
-    BBQ,
-    AutoCalibrator,
-    PlattScaling,
-    TemperatureScaling,
-    VectorScaling,
-)
+from skcalib import BBQ, AutoCalibrator, PlattScaling, TemperatureScaling, VectorScaling
 from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error

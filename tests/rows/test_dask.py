@@ -67,6 +67,13 @@ def problem(n_classes, *, weighted=False, n=N, dtype=float, random_state=0):
     return Z.astype(dtype), y, w
 
 
+@cache
+def three():
+    """Logits and labels of three classes in memory, and with Dask."""
+    Z, y, _ = problem(3)
+    return Z, y, *chunked(Z, y)
+
+
 def chunked(*arrays, chunk=CHUNK):
     """The same with Dask."""
     return tuple(
@@ -114,20 +121,18 @@ def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
         monkeypatch.setattr(f"skcalib._optimize.minimize.{name}", value)
     monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", families.refuse)
     Z, y, w = problem(4, weighted=True)
-    here, far = (
-        VectorScaling(alpha=1.0, tol=1e-10).fit(*rows) for rows in ((Z, y, w), chunked(Z, y, w))
-    )
-    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-7)
-    matrices = [MatrixScaling(alpha=1.0, tol=1e-10).fit(*rows) for rows in ((Z, y), chunked(Z, y))]
-    np.testing.assert_allclose(matrices[0].coef_, matrices[1].coef_, atol=1e-7)
+    for kind, rows, atol in ((VectorScaling, (Z, y, w), 0), (MatrixScaling, (Z, y), 1e-7)):
+        form = kind(alpha=1.0, tol=1e-10)
+        here, far = form.fit(*rows).coef_, form.fit(*chunked(*rows)).coef_
+        np.testing.assert_allclose(far, here, rtol=1e-7, atol=atol, err_msg=kind.__name__)
 
 
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
 def test_single_precision_stays_so(kind):
     Z, y, _ = problem(3, dtype=np.float32)
-    here, far = kind().fit(Z, y), kind().fit(*chunked(Z, y))
+    X, Y = chunked(Z, y)
+    here, far = kind().fit(Z, y), kind().fit(X, Y)
     np.testing.assert_allclose(fitted_numbers(far), fitted_numbers(here), rtol=2e-3, atol=2e-3)
-    (X,) = chunked(Z)
     lazy = far.predict_proba(X)
     assert lazy.dtype == lazy.compute().dtype == np.float32
 
@@ -142,7 +147,7 @@ def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
     calibrator = kind().fit(Z, np.array(["ant", "bee", "cat", "dog"])[y])
     for lengths in [(150, 150, 100), *(LENGTHS if kind is TemperatureScaling else [])]:
         rows = Z[: sum(lengths)]
-        X = da.from_array(rows, chunks=(lengths, 4))
+        (X,) = chunked(rows, chunk=lengths)
         for name in ("predict_proba", "predict_log_proba", "transform", "predict"):
             with dask.config.set(scheduler=families.refuse):
                 lazy = getattr(calibrator, name)(X)
@@ -232,8 +237,7 @@ LENGTHS = [(0, 60, 0, 0, 1, 39, 0), (100,), (0, 100), (50, 50)]
 def test_fits_to_chunks_of_any_length(kind):
     Z, y = make_logits(100, 3, random_state=0)
     w = np.arange(100) % 3.0
-    rows = [da.from_array(Z, chunks=(LENGTHS[0], 3))]
-    rows += [da.from_array(column, chunks=(LENGTHS[0],)) for column in (y, w)]
+    rows = chunked(Z, y, w, chunk=LENGTHS[0])
     far, here = kind().fit(*rows), kind().fit(Z, y, w)
     np.testing.assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-3, atol=1e-4)
     error = metrics.expected_calibration_error(rows[1], here.predict_proba(rows[0]))
@@ -246,16 +250,11 @@ def test_chunks_of_which_some_lengths_are_known(unknown):
     """What is not known beforehand is taken to fit, and looked at when it is computed."""
     Z, y = make_logits(100, 2, random_state=0)
     w = np.arange(100) % 3.0
-    frame = pd.DataFrame({"a": Z[:, 0], "b": Z[:, 1], "y": y, "w": w})
+    frame = pd.DataFrame(Z, columns=["a", "b"]).assign(y=y, w=w)
     frame = dd.from_pandas(frame, npartitions=4, sort=False)
-    rows = {
-        "X": da.from_array(Z, chunks=(25, 2)),
-        "y": da.from_array(y, chunks=25),
-        "w": da.from_array(w, chunks=25),
-    }
+    rows = dict(zip("Xyw", chunked(Z, y, w, chunk=25), strict=True))
     rows[unknown] = frame[["a", "b"]] if unknown == "X" else frame[unknown]
-    far = PlattScaling().fit(rows["X"], rows["y"], rows["w"])
-    here = PlattScaling().fit(Z, y, w)
+    far, here = PlattScaling().fit(*rows.values()), PlattScaling().fit(Z, y, w)
     np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
 
 
@@ -287,9 +286,9 @@ def test_measures(measure, kind):
 def test_curves_and_parts_of_scores(kind):
     Z, y, w = problem(2, weighted=True)
     P = TemperatureScaling().fit(Z, y).predict_proba(Z)[:, 1]
-    rows, (Y, Q, W) = (y, P, w), chunked(y, P, w)
+    Y, Q, W = chunked(y, P, w)
     for function in (metrics.reliability_curve, metrics.score_decomposition):
-        here = function(*rows[:2], kind=kind, sample_weight=w)
+        here = function(y, P, kind=kind, sample_weight=w)
         far = function(Y, Q, kind=kind, sample_weight=W)
         for name, value in vars(here).items():
             if name == "kind":
@@ -386,14 +385,13 @@ def test_scores_that_are_too_many_move_by_a_cell(kind, monkeypatch):
 
 def test_without_a_cluster_nothing_is_kept():
     """Each pass makes the chunks again: there may be more of them than memory."""
-    Z, y, _ = problem(3)
+    _, _, X, Y = three()
     calls = []
 
     def load(block):
         calls.append(len(block))
         return block
 
-    X, Y = chunked(Z, y)
     X = X.map_blocks(load, dtype=X.dtype, meta=np.empty((0, 3)))
     TemperatureScaling().fit(X, Y)
     assert len(calls) >= 3 * X.numblocks[0]
@@ -418,8 +416,7 @@ def damaged(block, block_id=(0, 0)):
 
 @cache
 def bad_fits():
-    Z, y, _ = problem(3)
-    X, Y = chunked(Z, y)
+    Z, y, X, Y = three()
     _, lazy, names = frames()
     rows = lazy.assign(i=lazy.index)
     like = {"dtype": X.dtype, "meta": np.empty((0, 3))}
@@ -473,8 +470,7 @@ def test_bad_input_is_refused_in_a_sentence(kind):
 
 
 def test_a_chunk_that_cannot_be_made_is_reported():
-    Z, y, _ = problem(3)
-    X, Y = chunked(Z, y)
+    _, _, X, Y = three()
     X = X.map_blocks(damaged, dtype=X.dtype, meta=np.empty((0, 3)))
     with pytest.raises(RuntimeError, match="could not compute a chunk of rows: OSError: file is"):
         TemperatureScaling().fit(X, Y)
@@ -499,9 +495,8 @@ def test_faults_of_the_cluster_are_sentences(kind, text, message):
 
 
 def test_bad_rows_of_a_prediction_are_named():
-    Z, y, _ = problem(3)
+    Z, y, X, _ = three()
     calibrator = TemperatureScaling().fit(Z, y)
-    (X,) = chunked(Z)
     lazy = calibrator.predict_proba(X.map_blocks(spoiled, dtype=X.dtype, meta=np.empty((0, 3))))
     with pytest.raises(ValueError, match=r"^In X\.blocks\[[23]\]: .*got 1 NaN"):
         lazy.compute()
@@ -516,9 +511,8 @@ def test_bad_rows_of_a_prediction_are_named():
 
 
 def test_bad_shapes_of_a_prediction_are_refused_at_once():
-    Z, y, _ = problem(3)
+    Z, y, X, _ = three()
     calibrator = TemperatureScaling().fit(Z, y)
-    (X,) = chunked(Z)
     with pytest.raises(ValueError, match=r"2 features, but .* expecting 3"):
         calibrator.predict_proba(X[:, :2])
     with pytest.raises(ValueError, match="chunks along its columns"):
@@ -534,9 +528,9 @@ def test_bad_shapes_of_a_prediction_are_refused_at_once():
 
 
 def test_what_needs_rows_says_so():
-    Z, y, _ = problem(3)
-    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
-    Y, Q = chunked(y, P)
+    Z, y, X, Y = three()
+    calibrator = TemperatureScaling().fit(Z, y)
+    Q = calibrator.predict_proba(X)
     for function in (
         metrics.calibration_error_interval,
         metrics.calibration_test,
@@ -545,7 +539,6 @@ def test_what_needs_rows_says_so():
     ):
         with pytest.raises(ValueError, match="All rows must be in memory"):
             function(Y, Q)
-    calibrator, (X, Y) = TemperatureScaling().fit(Z, y), chunked(Z, y)
     for function in (skcalib.calibration_report, skcalib.TemperatureSweepDisplay.from_estimator):
         for labels in (y, Y):
             with pytest.raises(ValueError, match="All rows must be in memory"):
@@ -554,8 +547,7 @@ def test_what_needs_rows_says_so():
 
 
 def test_bad_probabilities_are_named():
-    Z, y, _ = problem(3)
-    Y, X = chunked(y, Z)
+    _, y, X, Y = three()
     with pytest.raises(ValueError, match=r"^In y_proba\.blocks\[0\]: Each row of y_proba"):
         metrics.expected_calibration_error(Y, X)
     with pytest.raises(ValueError, match="got y_true of type ndarray"):
@@ -563,9 +555,9 @@ def test_bad_probabilities_are_named():
 
 
 def test_probabilities_of_all_chunks_are_noticed():
-    Z, y, _ = problem(3)
+    Z, y, _, Y = three()
     P = TemperatureScaling().fit(Z, y).predict_proba(Z)
     with pytest.warns(UserWarning, match="probably holds probabilities"):
-        TemperatureScaling().fit(*chunked(P, y))
+        TemperatureScaling().fit(*chunked(P), Y)
     P[-1] = [3, -1, 2]  # no probabilities: one row in the last chunk says so
-    TemperatureScaling().fit(*chunked(P, y))
+    TemperatureScaling().fit(*chunked(P), Y)

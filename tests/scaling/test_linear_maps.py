@@ -51,10 +51,8 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, kin
     Z, y, w = problem
     c = kind(alpha=alpha, tol=1e-9).fit(Z, y, w)
     args = c.coef_.shape, mixed_log_probabilities(c, Z), y, w, alpha
-    found = np.append(c.coef_, c.intercept_)
-    start = np.append(
-        np.ones_like(c.coef_) if c.coef_.ndim == 1 else np.eye(len(Z[0])), 0 * c.intercept_
-    )
+    found, K = np.append(c.coef_, c.intercept_), Z.shape[1]
+    start = np.append(np.ones(K) if kind is VectorScaling else np.eye(K), np.zeros(K))
     oracle = minimize(literal, start, args, method="BFGS", tol=1e-9)
     np.testing.assert_allclose(found, oracle.x, atol=1e-4)
     assert literal(found, *args) <= oracle.fun + 1e-12
@@ -169,9 +167,8 @@ def test_separable_rows_are_said_to_have_no_optimum():
 @pytest.mark.parametrize("alpha", [0, 1.0])
 def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
     Z, y = make_logits(300, 5, offset=[0, 1, 2, 3, 4], random_state=0)
-    message = (
-        f"stopped after 1 iterations .* Increase max_iter or alpha{':' if alpha == 0 else '.$'}"
-    )
+    end = ":" if alpha == 0 else ".$"
+    message = f"stopped after 1 iterations .* Increase max_iter or alpha{end}"
     with pytest.warns(ConvergenceWarning, match=message):
         c = MatrixScaling(alpha=alpha, max_iter=1).fit(Z, y)
     temperature = TemperatureScaling().fit(Z, y)

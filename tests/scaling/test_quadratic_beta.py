@@ -81,9 +81,8 @@ def objective(c, theta, k, Z, y, w):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("alpha", [1.0, 5.0])
 def test_parameters_are_the_minimum_of_the_literal_objective(kind, n_classes, alpha, rng):
-    Z, y = make_logits(
-        400, n_classes, temperature=1.7, offset=[1] + [0] * (n_classes - 1), random_state=0
-    )
+    offset = np.eye(n_classes)[0]
+    Z, y = make_logits(400, n_classes, temperature=1.7, offset=offset, random_state=0)
     w = rng.uniform(0, 3, size=len(y))
     c = kind(alpha=alpha).fit(Z, y, w)
     assert c.smoothing_ == pytest.approx(1 / (w.sum() + 1))
@@ -208,14 +207,14 @@ def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
     masked = np.where((half & (y != 2))[:, None] & [False, False, True], -np.inf, Z)
     c = kind(**PLAIN).fit(masked, y)
     counts = np.isfinite(masked[:, 2])
-    T = c.temperature_
-    x = literal_odds(masked[counts], T)[:, 2]
-    F = np.c_[x, x**2]
-    if kind is BetaCalibration:
-        F = np.c_[log_expit(T * x), -log_expit(-T * x)]
+    x = literal_odds(masked[counts], c.temperature_)[:, 2]
+    if kind is QuadraticScaling:
+        F, found = np.c_[x, x**2], (c.coef_, c.quadratic_)
+    else:
+        odds = c.temperature_ * x
+        F, found = np.c_[log_expit(odds), -log_expit(-odds)], (c.a_, c.b_)
     peer = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-12)
     peer.fit(F, y[counts] == 2)
-    found = (c.coef_, c.quadratic_) if kind is QuadraticScaling else (c.a_, c.b_)
     np.testing.assert_allclose([f[2] for f in found], peer.coef_[0], rtol=1e-5)
     assert (c.predict_proba(masked)[~counts, 2] == 0).all()
 

@@ -96,11 +96,10 @@ def test_the_optimum_does_not_depend_on_the_cells(monkeypatch, n_cells):
     expected = SplineCalibration(alpha=0.1).fit(Z, y)
     monkeypatch.setattr(module, "N_CELLS", n_cells)
     c = SplineCalibration(alpha=0.1).fit(Z, y)
-    knots = np.linspace(*expected.knots_[0, [0, -1]], 10)
-    x = log_odds(c, Z)[:, 0]
-    args = c.knots_[0], x, y == 1, None, 0.1
+    args = c.knots_[0], log_odds(c, Z)[:, 0], y == 1, None, 0.1
     oracle = minimize(objective, c.values_[0], args, method="BFGS", options={"gtol": 1e-7})
     assert objective(c.values_[0], *args) <= oracle.fun + 1e-11
+    knots = np.linspace(*expected.knots_[0, [0, -1]], 10)
     np.testing.assert_allclose(c.knots_[0], knots, atol=0.2)
 
 
@@ -172,18 +171,17 @@ def test_increasing_splines_are_the_best_of_their_kind():
     Z, y = wavy(500)
     c = SplineCalibration(n_knots=5, alpha=0.01, increasing=True).fit(Z, y)
     free = SplineCalibration(n_knots=5, alpha=0.01).fit(Z, y)
-    to_slopes, x = slopes_of_values(5), log_odds(c, Z)[:, 0]
+    to_slopes = slopes_of_values(5)
     assert (to_slopes @ free.values_[0]).min() < -0.1
     assert (to_slopes @ c.values_[0]).min() > -1e-9
-    args = c.knots_[0], x, y == 1, None, 0.01
+    args = c.knots_[0], log_odds(c, Z)[:, 0], y == 1, None, 0.01
     whole = np.linalg.inv(np.vstack([to_slopes, np.eye(5)[0]]))
-    oracle = minimize(
-        lambda beta: objective(whole @ beta, *args),
-        np.append(np.ones(4), 0),
-        method="L-BFGS-B",
-        bounds=[(0, None)] * 4 + [(None, None)],
-        options={"ftol": 0, "gtol": 1e-9},
-    )
+    bounds, options = [(0, None)] * 4 + [(None, None)], {"ftol": 0, "gtol": 1e-9}
+
+    def of_slopes(beta):
+        return objective(whole @ beta, *args)
+
+    oracle = minimize(of_slopes, [1, 1, 1, 1, 0], method="L-BFGS-B", bounds=bounds, options=options)
     assert objective(c.values_[0], *args) <= oracle.fun + 1e-10
 
 
@@ -191,8 +189,8 @@ def test_increasing_splines_increase_and_others_need_not():
     Z, y = wavy()
     grid = np.linspace(-10, 10, 2001)[:, None]
     free, bound = (
-        SplineCalibration(n_knots=10, increasing=increasing).fit(Z, y).transform(grid)[:, 0]
-        for increasing in (False, True)
+        SplineCalibration(n_knots=10, increasing=bound).fit(Z, y).transform(grid)[:, 0]
+        for bound in (False, True)
     )
     assert np.diff(free).min() < -1e-3
     assert np.diff(bound).min() > -1e-12
@@ -258,9 +256,8 @@ def test_the_temperature_and_the_share_are_those_of_temperature_scaling():
     c = SplineCalibration().fit(Z, y)
     assert c.temperature_ == TemperatureScaling().fit(Z, y).temperature_
     assert c.smoothing_ == 1 / 301
-    np.testing.assert_allclose(
-        log_softmax(c.transform(Z), axis=1), c.predict_log_proba(Z), rtol=1e-12
-    )
+    L = log_softmax(c.transform(Z), axis=1)
+    np.testing.assert_allclose(L, c.predict_log_proba(Z), rtol=1e-12)
     assert logit(c.predict_proba(1e3 * Z).min()) >= logit(c.smoothing_ / 3) - 1e-9
 
 

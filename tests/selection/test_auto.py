@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
@@ -51,16 +51,26 @@ def bent(n=N, n_classes=3, random_state=0):
 Z, Y = bent()
 LABELS = np.array(["a", "b", "c"])[Y]
 TWO_LABELS = LABELS[np.where(Y == 0, Y.argmin(), Y.argmax())]
+FIVE_FOLDS = KFold(5, shuffle=True, random_state=0)
 FAST = {"temperature": TemperatureScaling(smoothing="auto"), "vector": VectorScaling()}
 CHAIN = make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=5))
 MIXED = {
-    "temperature": TemperatureScaling(smoothing="auto"),
-    "vector": VectorScaling(),
+    **FAST,
     "matrix": MatrixScaling(alpha=0.1),
     "isotonic": IsotonicCalibration(),
     "chain": CHAIN,
 }
 HALVES = [(np.arange(N // 2), np.arange(N // 2, N)), (np.arange(N // 2, N), np.arange(N // 2))]
+
+
+def fast(cv=5, **arguments):
+    """The default fitted with candidates that are fast."""
+    return AutoCalibrator(FAST, cv=cv).fit(Z, Y, **arguments)
+
+
+def out_of_fold(calibrator, X, y, cv=FIVE_FOLDS, **params):
+    """Probabilities of rows from fits to the other folds."""
+    return cross_val_predict(calibrator, X, y, cv=cv, method="predict_proba", params=params)
 
 
 def same(one, other, rtol=1e-7):
@@ -133,9 +143,7 @@ def test_losses_are_those_of_cross_validation(random_state):
     folds = [(order[train], order[test]) for train, test in parts]
     tests = np.concatenate([test for _, test in folds])
     for name in ("temperature", "vector", "isotonic"):
-        P = cross_val_predict(
-            MIXED[name], Z, LABELS, cv=folds, method="predict_proba", params={"sample_weight": w}
-        )
+        P = out_of_fold(MIXED[name], Z, LABELS, folds, sample_weight=w)
         of_label = (1 - c.smoothing_) * P[np.arange(N), Y] + c.smoothing_ / 3
         losses = -np.log(of_label)[tests]
         mean = np.average(losses, weights=w[tests])
@@ -147,11 +155,8 @@ def test_losses_are_those_of_cross_validation(random_state):
 def test_weights_minimise_the_out_of_fold_loss():
     candidates = {"temperature": MIXED["temperature"], "isotonic": IsotonicCalibration()}
     c = AutoCalibrator(candidates).fit(Z, Y)
-    folds, some = KFold(5, shuffle=True, random_state=0), ordered(Z, Y)
-    P = [
-        cross_val_predict(m, Z[some], Y[some], cv=folds, method="predict_proba")
-        for m in candidates.values()
-    ]
+    some = ordered(Z, Y)
+    P = [out_of_fold(m, Z[some], Y[some]) for m in candidates.values()]
     q = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y[some]].T + c.smoothing_ / 3
     expected = stacking_weights(MemoryRows(np.log(q), None, None), np.array([2.1, 0.1]))
     assert_allclose([*c.weights_.values()], expected, atol=1e-4)
@@ -181,25 +186,17 @@ def test_probabilities_of_zero_are_no_masked_classes():
 
 def test_splitters_and_splits():
     splitter = ShuffleSplit(3, random_state=0)
-    one = AutoCalibrator(FAST, cv=splitter).fit(Z, Y)
-    same(one, AutoCalibrator(FAST, cv=list(splitter.split(Z))).fit(Z, Y), rtol=0)
+    same(fast(splitter), fast(list(splitter.split(Z))), rtol=0)
     masks = [(np.isin(np.arange(N), a), np.isin(np.arange(N), b)) for a, b in splitter.split(Z)]
-    in_order = [tuple(map(np.flatnonzero, split)) for split in masks]
-    same(
-        AutoCalibrator(FAST, cv=masks).fit(Z, Y),
-        AutoCalibrator(FAST, cv=in_order).fit(Z, Y),
-        rtol=0,
-    )
+    same(fast(masks), fast([tuple(map(np.flatnonzero, split)) for split in masks]), rtol=0)
 
 
 def test_groups_are_not_split():
     groups = np.arange(N) // 7
-    one = AutoCalibrator(FAST, cv=4).fit(Z, Y, groups=groups)
-    splits = list(GroupKFold(4).split(Z, Y, groups))
-    same(one, AutoCalibrator(FAST, cv=splits).fit(Z, Y), rtol=0)
-    same(one, AutoCalibrator(FAST, cv=GroupKFold(4)).fit(Z, Y, groups=groups), rtol=0)
-    fewer, three = (AutoCalibrator(FAST, cv=n).fit(Z, Y, groups=groups % 3) for n in (5, 3))
-    same(fewer, three, rtol=0)
+    one = fast(4, groups=groups)
+    same(one, fast(list(GroupKFold(4).split(Z, Y, groups))), rtol=0)
+    same(one, fast(GroupKFold(4), groups=groups), rtol=0)
+    same(fast(5, groups=groups % 3), fast(3, groups=groups % 3), rtol=0)  # the number of groups
 
 
 def test_one_candidate_needs_no_folds():
@@ -233,7 +230,7 @@ def test_rows_of_weight_zero_are_absent_from_splits(by):
     w = np.random.default_rng(0).integers(0, 3, N) * 1.0
     splits = list(KFold(3).split(Z, Y))
     cv = {"splits": splits, "splitter": KFold(3)}[by]
-    one = AutoCalibrator(FAST, cv=cv).fit(Z, Y, w)
+    one = fast(cv, sample_weight=w)
     some = np.flatnonzero(w)
     kept = [tuple(np.flatnonzero(np.isin(some, part)) for part in split) for split in splits]
     same(one, AutoCalibrator(FAST, cv=kept).fit(Z[some], Y[some], w[some]))
@@ -411,21 +408,17 @@ class Failing(TemperatureScaling):
         return super().fit(X, y, sample_weight)
 
 
-class Invalid(ClassifierMixin, BaseEstimator):
-    """Gives what are no probabilities of all classes."""
+class Invalid(GaussianNB):
+    """Gives what are no probabilities, or fails at that."""
 
-    def __init__(self, what="NaN"):
-        self.what = what
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
+    def __init__(self, error=None):
+        super().__init__()
+        self.error = error
 
     def predict_proba(self, X):
-        if self.what == "error":
-            raise RuntimeError("not today")
-        P = softmax(X, axis=1)
-        return P * np.nan if self.what == "NaN" else P[:, :2]
+        if self.error is not None:
+            raise self.error
+        return super().predict_proba(X) * np.nan
 
 
 @pytest.mark.parametrize(
@@ -433,7 +426,7 @@ class Invalid(ClassifierMixin, BaseEstimator):
     [
         (Failing(), "too few rows"),
         (Invalid(), r"must give finite probabilities .* shape \(60, 3\) .* 180 values .*Invalid"),
-        (Invalid("error"), "not today"),
+        (Invalid(RuntimeError("not today")), "not today"),
     ],
     ids=repr,
 )
@@ -454,20 +447,11 @@ def test_all_candidates_fail():
         AutoCalibrator([Failing(N + 1)]).fit(Z, Y)
 
 
-class NoWeights(BaseEstimator):
-    def fit(self, X, y):
-        return self
-
-    def predict_proba(self, X):
-        return softmax(X, axis=1)
-
-
 @cache
 def quick_fit(**params):
     return AutoCalibrator(FAST, **params).fit(Z, Y)
 
 
-W = np.ones(N)
 NOT = "calibrator must be an estimator with fit and predict_proba that takes logits, .* got "
 BAD = {
     "string": ({"calibrators": "temperature"}, {}, "must be a list or a dict of .* Pass it in"),
@@ -484,9 +468,9 @@ BAD = {
         r"must be in the order of the logits .* \[0, 1, 2\], got \[2, 1, 0\]",
     ),
     "weights": (
-        {"calibrators": [*FAST.values(), NoWeights()]},
-        {"sample_weight": W},
-        "takes no sample_weight, got weights and NoWeights",
+        {"calibrators": [*FAST.values(), KNeighborsClassifier()]},
+        {"sample_weight": np.ones(N)},
+        "takes no sample_weight, got weights and KNeighborsClassifier",
     ),
     "combine": ({"combine": "mean"}, {}, "combine must be one of 'stack', 'best', got 'mean'"),
     "one fold": ({"cv": 1}, {}, "cv must be an integer of at least 2, got 1"),
@@ -547,13 +531,7 @@ def test_masked_rows_in_fit():
     assert_array_equal(c.predict_proba(MASKED) == 0, np.isneginf(MASKED))
     assert_allclose(c.predict_proba(MASKED).sum(axis=1), 1)
     some = ordered(MASKED, Y)
-    P = cross_val_predict(
-        TemperatureScaling(smoothing="auto"),
-        MASKED[some],
-        Y[some],
-        cv=KFold(5, shuffle=True, random_state=0),
-        method="predict_proba",
-    )
+    P = out_of_fold(FAST["temperature"], MASKED[some], Y[some])
     n_classes = np.isfinite(MASKED[some]).sum(axis=1)
     q = (1 - c.smoothing_) * P[np.arange(N), Y[some]] + c.smoothing_ / n_classes
     assert c.cv_log_loss_["temperature"] == pytest.approx(-np.log(q).mean())

@@ -56,10 +56,7 @@ held = pytest.mark.parametrize(
 def test_large_integers_are_labels_of_their_own(form, container):
     names = FORMS[form]
     y = CONTAINERS[container](names[Y3])
-    calibrator, plain = (
-        skcalib.HistogramBinning().fit(Z3, y),
-        skcalib.HistogramBinning().fit(Z3, Y3),
-    )
+    calibrator, plain = (skcalib.HistogramBinning().fit(Z3, labels) for labels in (y, Y3))
     assert calibrator.classes_.tolist() == names.tolist()
     assert calibrator.predict(Z3).tolist() == names[plain.predict(Z3)].tolist()
     assert_array_equal(calibrator.predict_proba(Z3), plain.predict_proba(Z3))
@@ -199,13 +196,6 @@ def test_later_parameters_change_no_prediction_of_a_classifier(params, later):
 # Columns and classes.
 
 
-def with_label_column_missing(missing, n_classes=10):
-    """Logits of that many classes, labels without some."""
-    Z, y = make_logits(600, n_classes, random_state=0)
-    seen = ~np.isin(y, missing)
-    return Z[seen], y[seen]
-
-
 FEATURES = {
     "last column": (11, range(10), "10"),
     "pixels": (24, range(10), r"10, 11, 12, 13, 14, \.\.\. \(9 more\)"),
@@ -217,16 +207,14 @@ FEATURES = {
 
 @pytest.mark.parametrize("case", FEATURES)
 def test_features_and_index_columns_are_warned_of(case, rng):
-    kind, (n_columns, labels, which) = skcalib.VectorScaling, FEATURES[case]
+    n_columns, labels, which = FEATURES[case]
     X, y = rng.normal(size=(200, n_columns)), np.array(labels)[np.arange(200) % len(labels)]
-    calibrator = kind()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        calibrator.fit(X, y)
+        calibrator = skcalib.VectorScaling().fit(X, y)
     (lack,) = [w.message for w in caught if isinstance(w.message, MissingClassesWarning)]
-    assert re.match(
-        f"No row has label {which}: .* Features and row numbers are no logits; name all", str(lack)
-    )
+    message = f"No row has label {which}: .* Features and row numbers are no logits; name all"
+    assert re.match(message, str(lack))
     assert len(str(lack)) < 300
     assert lack.n_columns == n_columns
     assert list(lack.missing) == sorted(set(range(n_columns)) - set(labels))
@@ -234,24 +222,21 @@ def test_features_and_index_columns_are_warned_of(case, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("error", MissingClassesWarning)
-        named = kind(classes=range(n_columns)).fit(X, y)
+        named = skcalib.VectorScaling(classes=range(n_columns)).fit(X, y)
     assert_array_equal(named.predict(X), calibrator.predict(X))
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "missing"),
-    [(10, [7]), (10, [3, 7]), (10, [2, 5, 9]), (10, [0, 4, 5]), (100, None)],
-)
-def test_a_split_that_lacks_classes_is_taken_with_a_warning(n_classes, missing):
+@pytest.mark.parametrize("missing", [[7], [3, 7], [2, 5, 9], [0, 4, 5], None])
+def test_a_split_that_lacks_classes_is_taken_with_a_warning(missing):
+    n_rows, n_classes = (600, 10) if missing else (200, 100)
+    Z, y = make_logits(n_rows, n_classes, random_state=0)
     if missing is None:  # as chance has it: about 13 of 100
-        Z, y = make_logits(200, n_classes, random_state=0)
         missing = np.setdiff1d(np.arange(n_classes), y).tolist()
         assert len(missing) > 5
-    else:
-        Z, y = with_label_column_missing(missing, n_classes)
+    seen = ~np.isin(y, missing)
     first = ", ".join(map(str, missing[:5]))
     with pytest.warns(UserWarning, match=f"^No row has label {first}") as caught:
-        calibrator = skcalib.TemperatureScaling().fit(Z, y)
+        calibrator = skcalib.TemperatureScaling().fit(Z[seen], y[seen])
     assert calibrator.classes_.tolist() == list(range(n_classes))
     assert len(str(caught[0].message)) < 300
     assert caught[0].message.missing == tuple(missing)
@@ -298,15 +283,6 @@ def test_scorers_know_labels_of_another_type():
     assert score(calibrator, Z3, higher) == expected
 
 
-FRAMES = {"pandas": pd.DataFrame, "polars": lambda Z, columns: pl.DataFrame(Z, schema=columns)}
-frames = pytest.mark.parametrize("frame", FRAMES)
-
-
-def dask_frame(Z, columns):
-    dd = pytest.importorskip("dask.dataframe")
-    return dd.from_pandas(pd.DataFrame(Z, columns=columns), npartitions=3)
-
-
 @few
 def test_columns_named_by_labels_in_another_order_are_refused(kind):
     y = np.array(NAMES)[Y3]
@@ -319,20 +295,16 @@ def test_columns_named_by_labels_in_another_order_are_refused(kind):
     with pytest.raises(ValueError, match=message):
         calibrator.fit(X, y)
     assert not hasattr(calibrator, "classes_")
-    wanted = kind(classes=NAMES).fit(X, y)
-    assert wanted.predict(X).tolist() == kind(classes=NAMES).fit(Z3, y).predict(Z3).tolist()
-    sorted_names = sorted(NAMES)
-    assert_array_equal(
-        kind().fit(X[sorted_names], y).predict(X[sorted_names]),
-        kind().fit(Z3[:, [1, 0, 2]], y).predict(Z3[:, [1, 0, 2]]),
-    )
+    in_order, named = X[sorted(NAMES)], kind(classes=NAMES)
+    for c, frame, array in ((named, X, Z3), (calibrator, in_order, Z3[:, [1, 0, 2]])):
+        expected = clone(c).fit(array, y).predict(array)
+        assert_array_equal(c.fit(frame, y).predict(frame), expected)
 
 
 @pytest.mark.slow
 def test_names_of_the_columns_of_dask_data_frames():
-    y = np.array(NAMES)[Y3]
-    X = dask_frame(np.c_[Z3, Y3], [*NAMES, "y"])
-    X["y"] = X["y"].map(dict(enumerate(NAMES)), meta=("y", object))
+    dd, y = pytest.importorskip("dask.dataframe"), np.array(NAMES)[Y3]
+    X = dd.from_pandas(pd.DataFrame(Z3, columns=NAMES).assign(y=y), npartitions=3)
     with pytest.raises(ValueError, match="got columns 'bee', 'ant', 'cat' for classes 'ant'"):
         skcalib.TemperatureScaling().fit(X[NAMES], X["y"])
     fitted = skcalib.TemperatureScaling().fit(X[sorted(NAMES)], X["y"])
@@ -340,12 +312,12 @@ def test_names_of_the_columns_of_dask_data_frames():
     assert fitted.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
 
 
-@frames
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_names_of_the_columns_of_probabilities(frame):
     y = np.array(NAMES)[Y3]
-    P = FRAMES[frame](P3, columns=NAMES)
+    X, P = (frame(dict(zip(NAMES, columns.T, strict=True))) for columns in (Z3, P3))
     with pytest.raises(ValueError, match=r"^Columns of X must be in the order"):
-        skcalib.BBQ().fit(FRAMES[frame](Z3, columns=NAMES), y)
+        skcalib.BBQ().fit(X, y)
     message = "^Columns of y_proba must be in the order .* 'bee', 'ant', 'cat' .* with labels=.$"
     for measure in (expected_calibration_error, skcalib.ReliabilityDisplay.from_predictions):
         with pytest.raises(ValueError, match=message):
@@ -460,14 +432,13 @@ def test_a_row_of_one_dimension_is_a_row(kind, logits3):
 def test_logits_of_images_and_sequences(shape, rng):
     X, y = rng.normal(size=shape), rng.integers(3, size=(4, *shape[2:]))
     remedy = r"by moveaxis, and pass {0}\.reshape\(-1, K\) and y\.ravel"
-    calibrator = skcalib.TemperatureScaling()
     with pytest.raises(ValueError, match=remedy.format("X")):
-        calibrator.fit(X, y)
+        skcalib.TemperatureScaling().fit(X, y)
     with pytest.raises(ValueError, match=remedy.format("y_proba")):
         expected_calibration_error(y, softmax(X, axis=1))
     # The remedy, as it stands there.
     flat = np.moveaxis(X, 1, -1).reshape(-1, 3)
-    calibrator.fit(flat, y.ravel())
+    calibrator = skcalib.TemperatureScaling().fit(flat, y.ravel())
     assert_array_equal(flat[7], X[0, :, 1, 2] if X.ndim == 4 else X[0, :, 7])
     with pytest.raises(ValueError, match=remedy.format("X")):
         calibrator.predict_proba(X)

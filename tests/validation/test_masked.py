@@ -4,15 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import (
-    CALIBRATORS,
-    COMPARED,
-    FORMS,
-    JOINT,
-    WITH_FOLDS,
-    ClassifierCalibrator,
-    quick,
-)
+from families import CALIBRATORS, COMPARED, FORMS, JOINT, WITH_FOLDS, ClassifierCalibrator, quick
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
