@@ -382,7 +382,10 @@ BAD = [
     (f"{GIVEN} --label-column y", "give either --labels or --label-column"),
     (f"{GIVEN} --test-logits z.npy", "--test-logits and --test-labels go"),
     (f"{GIVEN} --test-labels y.npy", "--test-logits and --test-labels go"),
-    ("--logits z.csv --label-column y --test-labels y.npy", "both files, leave --test-labels out"),
+    (
+        "--logits z.csv --label-column y --test-labels y.npy",
+        "with --label-column, which holds for both files, leave --test-labels out",
+    ),
     (TEST, "nothing to calibrate on"),
     ("--probabilities", "nothing to calibrate on: give --logits"),
     ("--label-column y", "nothing to calibrate on: give --logits"),
@@ -417,7 +420,10 @@ BAD = [
     ("--logits z.npy --labels many.npy", "must be one column for each"),
     (f"{GIVEN} --classes 0 1", "got 2 labels and 3 columns"),
     (f"{GIVEN} --classes a b c", "which is not one of ['a', 'b', 'c']"),
-    (f"{GIVEN} --test-logits z.npy --test-labels other.npy", "must be among those of y, got 7"),
+    (
+        f"{GIVEN} --test-logits z.npy --test-labels other.npy",
+        "of test must be among those of y, got 7",
+    ),
     (f"{GIVEN} --probabilities", "must hold probabilities, got numbers from"),
 ]
 
